@@ -27,10 +27,10 @@ def test_a_no_changes_nothing(vnuma_home: Path, lab_binary: Path, monkeypatch: p
         "36 power-cycles",
         "numCoresPerSocket",
         "Time",
-        "Put back",
+        "Restored",
         "127.0.0.1:",
         "Start?",
     ):
         assert part in said
     assert "vnuma plan STUDY --checks" in " ".join(said.split())
-    assert "No run yet" in runs.out
+    assert "No runs yet" in runs.out

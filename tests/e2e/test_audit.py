@@ -132,7 +132,7 @@ def test_a_study_does_not_start_outside_its_hours(lab: LabFactory, tmp_path: Pat
     ran = vnuma("run", study, "-i", inventory)
 
     assert (ran.code, "allowed hours" in ran.err) == (PreflightBlocked.exit_code, True)
-    assert "No run yet" in vnuma_here("status").out
+    assert "No runs yet" in vnuma_here("status").out
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path:
     assert (shown["run"], shown["at_baseline"]) == (steps.run.name, False)
     assert shown["settings"]["numCoresPerSocket"] == 4
     text = vnuma_here("baseline", "show", "sql16", *store).out
-    assert re.match(rf"sql16 \(.*\) as it was before {steps.run.name}, .* UTC; not put back yet\n", text)
+    assert re.match(rf"sql16 \(.*\) before {steps.run.name}, .* UTC; not restored yet\n", text)
     assert "numCoresPerSocket" in text
 
     shares = vim.SharesInfo(level="high", shares=0)
@@ -37,7 +37,7 @@ def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path:
     assert by["cpuShares"] == "somebody else"
 
     steps.put_back("baseline")
-    assert f"as it was before {steps.run.name}" in vnuma_here("baseline", "diff", "sql16", *store).out
+    assert f"baseline from before {steps.run.name}" in vnuma_here("baseline", "diff", "sql16", *store).out
 
 
 def test_a_vm_without_a_baseline_is_an_input_error(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_everything_that_blocks_is_reported_together(lab: LabFactory, tmp_path: 
     assert "Start: vnuma run" not in planned.out  # it would be refused
     assert planned.err.count("P08") == 1
     assert f"then run: vnuma plan {study} -i {inventory}" in planned.err
-    assert "No run yet" in vnuma_here("status").out
+    assert "No runs yet" in vnuma_here("status").out
     page = tmp_path / "board.html"
     assert vnuma_here("plan", study, "-i", inventory, "--document", page, "--ticket", "CHG0031").code == 5
     text = page.read_text(encoding="utf-8")

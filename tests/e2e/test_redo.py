@@ -58,7 +58,7 @@ def test_a_reader_with_the_archive_alone_gets_the_figures_and_measures_them_agai
     monkeypatch.setenv("VNUMA_HOME", str(tmp_path / "home of the reader"))
 
     imported = vnuma("import", archive, cwd=ours)
-    assert "analysed again: the same as in the archive" in imported.out
+    assert "analysed again: identical" in imported.out
     assert vnuma("report", "small.1", "-o", ours / "report.html", cwd=ours).code == 0
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(ours)

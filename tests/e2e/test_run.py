@@ -149,7 +149,7 @@ def test_a_dry_run_changes_nothing_and_stores_no_run(tmp_path: Path, lab: LabFac
     assert "in full: vnuma plan STUDY --checks" in ran.out
     assert "Design   1 block in random order (seed 3); no A/A, no sentinel, no positive control" in ran.out
     assert settings_now(running) == before
-    assert "No run yet" in vnuma_here("status").out
+    assert "No runs yet" in vnuma_here("status").out
 
 
 def test_a_vm_that_was_off_is_off_again(tmp_path: Path, lab: LabFactory) -> None:

@@ -69,7 +69,7 @@ def test_remote_pages_are_slower_by_the_published_ratio_and_both_stand_in_the_re
     planned = vnuma_here("plan", path, "-i", write_inventory(tmp_path, running)).out
     arm = verdict(tmp_path, running, path)
 
-    assert "Told apart inside the guest: local, remote" in planned
+    assert "Distinguishable inside the guest: local, remote" in planned
     assert "SQL Server: TcpPort in its registry" in planned
     assert arm["verdict"] == "slower"
     assert 1 / arm["ratio"] == pytest.approx(1.05, abs=0.01)

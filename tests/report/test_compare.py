@@ -254,4 +254,4 @@ def test_a_pair_of_vms_that_is_none_is_refused(text: str) -> None:
     done = CliRunner().invoke(app, ["compare", "a.1", "a.2", "--vm", text])
 
     assert isinstance(done.exception, UsageError)
-    assert "not a pair of different VMs" in str(done.exception)
+    assert "two different VMs" in str(done.exception)

@@ -50,7 +50,7 @@ def test_a_run_as_declared_says_so_with_its_hash_and_earlier_runs(loaded: Load) 
 
     assert (found.differs, found.earlier_runs) == ((), ("quick.0",))
     assert found.sha256 is not None
-    assert "as declared" in found.words
+    assert "declared" in found.words
     assert found.sha256 in " ".join(all_as_text(run).split())
 
 

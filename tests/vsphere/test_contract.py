@@ -479,7 +479,7 @@ def test_a_clone_is_changed_only_with_a_yes(shared_lab: LabHandle, tmp_path: Pat
 
     if terminal:
         said = "\n".join(on_terminal(100, *command, typed="n\n"))
-        parts = ["SIMULATED", "sql16", "shuts the guest down", "puts back", str(inventory), "Start?"]
+        parts = ["SIMULATED", "sql16", "shuts the guest down", "restores", str(inventory), "Start?"]
     else:
         ran = vnuma(*command)
         said, parts = ran.err, ["sql16", "--yes", "--read-only"]

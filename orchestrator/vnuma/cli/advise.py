@@ -1,4 +1,4 @@
-"""`vnuma advise`: which topologies a VM of that size should have, and the study that would tell."""
+"""`vnuma advise`: which topologies suit a VM of that size, and a study to test them."""
 
 from __future__ import annotations
 
@@ -60,12 +60,15 @@ def advise(
     sql: SqlYearOption = 2022,
     windows: WindowsOption = "",
     write: Annotated[
-        Path | None, typer.Option("--write", metavar="FILE", help="Write the study that tests the best.")
+        Path | None,
+        typer.Option("--write", metavar="FILE", help="Write a study that tests the best candidates."),
     ] = None,
     vm: Annotated[
         str | None,
         typer.Option(
-            "--vm", metavar="NAME", help="The VM; read with its cluster unless hosts are described."
+            "--vm",
+            metavar="NAME",
+            help="The VM; it is read together with its cluster unless hosts are described.",
         ),
     ] = None,
     cluster: ClusterOption = None,
@@ -73,13 +76,13 @@ def advise(
     inventory: InventoryOption = None,
     fix_as_: Annotated[
         Tool | None,
-        typer.Option("--fix-as", help="Print only the settings of the best shape, to paste into this tool."),
+        typer.Option("--fix-as", help="Print only the settings of the best shape, in a form for this tool."),
     ] = None,
     format_: Annotated[AdviseFormat, typer.Option("--format", help="text or json.")] = AdviseFormat.TEXT,
 ) -> None:
-    """Advise on topologies, best first, each with its reasons; --write makes the study that tests them.
+    """Suggest topologies, best first, each with its reasons; --write makes a study that tests them.
 
-    It rests on predictions: measure before you rely on it.
+    The suggestions rest on predictions: measure before you rely on them.
 
     Examples: vnuma advise --vcpus 30 --memory 256 --host-nodes 2x20/384@7.0;
     vnuma advise --vm sql16 --snapshot estate.json --write advised.yml
@@ -123,7 +126,7 @@ def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:
         raise InputError(f"{path} exists already.", fix="Name another file.") from None
     except OSError as error:
         raise InputError(
-            f"{path} cannot be written ({error.strerror}).", fix="Name another place."
+            f"{path} cannot be written ({error.strerror}).", fix="Choose another path."
         ) from error
 
 
@@ -146,7 +149,7 @@ def _needs(nodes: int) -> str:
 
 
 def _lines(one: Candidate) -> list[str]:
-    """A shape with its nodes and reasons; what must be set stands last."""
+    """A shape with its nodes and reasons, then the settings it needs."""
     reasons = list(one.reasons)
     reasons += [f"set {name} = {value}" for name, value in one.settings.items()]
     head = f"  {one.topology!s:6} {one.nodes} node{'s' if one.nodes > 1 else ' '}  "

@@ -1,4 +1,4 @@
-"""`vnuma export` and `vnuma import`: a run in one file, to be kept, sent and analysed again."""
+"""`vnuma export` and `vnuma import`: a run in one file, to keep, send and analyse again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def export(
 ) -> None:
     """Write a finished run into one file: raw data (CSV, Parquet), tables, charts, report, and its store.
 
-    The archive names VMs, hosts and users; it holds no password.
+    The archive names VMs, hosts and users; it contains no passwords.
 
     Examples: vnuma export quick.4; vnuma export quick.4 -o /backup/quick.4.zip
     """
@@ -40,17 +40,17 @@ def export(
     size = sum(entry.bytes for entry in manifest.files) / 1e6
     echo(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
     if not parquet_possible():
-        say(f"Parquet    left out, samples.csv has the same: pyarrow is missing. {HELP}")
+        say(f"Parquet    left out: pyarrow is missing. samples.csv has the same data. {HELP}")
     say(f"Elsewhere  vnuma import {path.name}")
 
 
 def import_(
-    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="A file that vnuma export made.")],
+    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="A file written by vnuma export.")],
     store: StoreOption = None,
 ) -> None:
     """Check an archive, bring its run into this store, analyse it again and compare the figures.
 
-    Nothing can be resumed or put back from an imported run: it was measured elsewhere.
+    An imported run was measured elsewhere, so it cannot be resumed and its VMs cannot be restored.
 
     Examples: vnuma import quick.4.vnuma.zip; vnuma import FILE --store sqlite:///other.db
     """
@@ -66,12 +66,12 @@ def import_(
     if loaded.simulated:
         echo(simulated_banner(loaded.simulated))
     renamed = "" if found.run == found.archived_as else f" (archived as {found.archived_as})"
-    echo(f"Imported   {found.run}{renamed}: {len(found.manifest.files)} files as exported")
+    echo(f"Imported   {found.run}{renamed}: {len(found.manifest.files)} files, unchanged since export")
     if found.differences:
         echo(
-            f"Figures    {len(found.differences)} differ from the archive's, made by vnuma "
+            f"Figures    {len(found.differences)} differ from those in the archive, written by vnuma "
             f"{found.manifest.product_version}; first: {found.differences[0]}"
         )
     else:
-        echo("Figures    analysed again: the same as in the archive")
+        echo("Figures    analysed again: identical to those in the archive")
     say(f"Report     vnuma report {found.run}")

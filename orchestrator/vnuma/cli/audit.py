@@ -34,7 +34,7 @@ def audit(
 ) -> None:
     """Show who changed what on which VM, when, for which run and change ticket.
 
-    The same lines stand in a file beside the store, FILE.audit.jsonl.
+    The same lines are in a file beside the store, FILE.audit.jsonl.
 
     Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
     """
@@ -50,7 +50,7 @@ def audit(
         return
     for line in lines:
         say(_text(line))
-    say(f"{len(lines)} lines; the same in {audit_file(opened.place)}" if lines else "No change yet.")
+    say(f"{len(lines)} lines; the same in {audit_file(opened.place)}" if lines else "No changes yet.")
 
 
 def _text(line: AuditLine) -> str:

@@ -1,4 +1,4 @@
-"""`vnuma baseline`: what a VM is put back to, and how it differs from that now."""
+"""`vnuma baseline`: the configuration that a VM is restored to, and how the VM differs from it now."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vnuma.cli.options import InventoryOption, StoreOption
 from vnuma.cli.screen import aligned, echo, say, width
 from vnuma.cli.verb import verb
 
-app = typer.Typer(help="A VM's configuration before a run, and how the VM differs from it now.")
+app = typer.Typer(help="Show a VM's configuration before a run, and how the VM differs from it now.")
 
 VmArgument = Annotated[str, typer.Argument(metavar="VM", help="Inventory name.")]
 RunOption = Annotated[
-    str | None, typer.Option("--run", metavar="RUN", help="Of this run; of the newest by default.")
+    str | None, typer.Option("--run", metavar="RUN", help="The run; by default the newest.")
 ]
 
 
@@ -38,7 +38,7 @@ def show(
     format_: FormatOption = BaselineFormat.TEXT,
     store: StoreOption = None,
 ) -> None:
-    """Show what was saved of a VM before the first change.
+    """Show the configuration that was saved before the first change.
 
     Examples: vnuma baseline show sql16; vnuma baseline show sql16 --run quick.4 --format json
     """
@@ -52,10 +52,10 @@ def show(
     if format_ is BaselineFormat.JSON:
         echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
-    state = "put back" if found.at_baseline else "not put back yet"
+    state = "put back" if found.at_baseline else "not restored yet"
     when = f"{found.taken_at:%Y-%m-%d %H:%M} UTC"
     where = "" if found.path == found.vm else f" ({found.path})"
-    say(f"{found.vm}{where} as it was before {found.run}, {when}; {state}")
+    say(f"{found.vm}{where} before {found.run}, {when}; {state}")
     shown = found.settings if found.power is None else {**found.settings, "power": found.power}
     label = max(map(len, shown), default=0)
     for name, value in shown.items():
@@ -88,7 +88,9 @@ def diff(
         return
     power = "" if baseline.power is None else ", power"
     if not found:
-        say(f"{vm} is as it was before {baseline.run}: {len(baseline.settings)} settings{power}.")
+        say(
+            f"{vm} matches its baseline from before {baseline.run}: {len(baseline.settings)} settings{power}."
+        )
         return
     rows = [("setting", "baseline", "now", "changed by")]
     rows += [(item.setting, _value(item.baseline), _value(item.now), item.by) for item in found]

@@ -14,9 +14,9 @@ MOST_STUDIES = 50_000
 
 def calibrate(
     studies: Annotated[
-        int, typer.Option(min=100, max=MOST_STUDIES, help="Simulated studies for each line of the tables.")
+        int, typer.Option(min=100, max=MOST_STUDIES, help="Simulated studies for each row of the tables.")
     ] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 20190601,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same results.")] = 20190601,
     write: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the tables into this page, between its markers."),
@@ -24,8 +24,8 @@ def calibrate(
 ) -> None:
     """Run the analysis on thousands of simulated studies whose truth is known, and show how often it errs.
 
-    Nothing is measured and no VM is touched. Exit code 10 when a target is not met. 10,000 studies take about
-    two minutes, 1,000 about 20 seconds, with errors three times as wide.
+    Measures nothing and touches no VM. Exit code 10 when a target is missed. 10,000 studies take about
+    two minutes, 1,000 about 20 seconds, with simulation errors three times as large.
 
     Examples: vnuma calibrate; vnuma calibrate --studies 1000; vnuma calibrate --write docs/statistics.md
     """
@@ -37,7 +37,7 @@ def calibrate(
 
     if write and not write.is_file():
         raise InputError(
-            f"There is no page {write}.", fix="Name a page that holds the marks of this command."
+            f"The page {write} does not exist.", fix="Name a page that contains this command's markers."
         )
     found = run(studies, seed, progress=lambda name: _say(f"simulating: {name}"))
     typer.echo(as_text(found), nl=False)
@@ -49,8 +49,11 @@ def calibrate(
     missed = [target.name for target in targets(found) if not target.met]
     if missed:
         raise ThresholdMet(
-            f"{len(missed)} of the analysis' targets are not met: {'; '.join(missed)}.",
-            fix="Try another seed and more studies; if it stays, do not trust this version's verdicts.",
+            f"The analysis misses {len(missed)} of its targets: {'; '.join(missed)}.",
+            fix=(
+                "Try another seed and more studies. If targets are still missed, do not trust this "
+                "version's verdicts."
+            ),
         )
 
 

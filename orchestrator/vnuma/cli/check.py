@@ -28,15 +28,18 @@ def check(
         typer.Option(
             "--explain",
             metavar="RULE",
-            help="Explain a rule: what it checks, why, the fix; `all` lists rules, `markdown` is their page.",
+            help=(
+                "Explain a rule: what it checks, why, and the fix. `all` lists the rules; `markdown` "
+                "prints docs/rules.md."
+            ),
         ),
     ] = None,
     vm: Annotated[
-        str | None, typer.Option("--vm", metavar="NAME", help="One VM: its name or inventory path.")
+        str | None, typer.Option("--vm", metavar="NAME", help="One VM, by name or inventory path.")
     ] = None,
     study: Annotated[
         Path | None,
-        typer.Option("--study", metavar="FILE", help="A study: its VMs, as each arm leaves them."),
+        typer.Option("--study", metavar="FILE", help="The VMs of a study, as each arm shapes them."),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every VM of the vCenters in the inventory.")] = False,
     snapshot: Annotated[
@@ -100,10 +103,12 @@ def check(
     ] = False,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="DATE", help="With --history: since this date, such as 2026-11-01."),
+        typer.Option(
+            "--since", metavar="DATE", help="With --history: since this date, for example 2026-11-01."
+        ),
     ] = None,
     store: StoreOption = None,
-    format_: Annotated[CheckFormat, typer.Option("--format", help="What to write.")] = CheckFormat.TABLE,
+    format_: Annotated[CheckFormat, typer.Option("--format", help="Output format.")] = CheckFormat.TABLE,
     fix_as: Annotated[
         Tool | None,
         typer.Option(
@@ -114,7 +119,8 @@ def check(
         Path | None, typer.Option("--output", "-o", help="File; standard output by default.")
     ] = None,
     fail_on: Annotated[
-        FailOn | None, typer.Option("--fail-on", help="Exit with 10 if a finding is this severe or worse.")
+        FailOn | None,
+        typer.Option("--fail-on", help="Exit with 10 if a finding has this severity or a worse one."),
     ] = None,
 ) -> None:
     """Check VMs, hosts and clusters against the design rules. Nothing is changed.
@@ -137,11 +143,13 @@ def check(
 
     _one_source(vm, study, all_, None if design else snapshot, rvtools, design)
     if host_nodes and not design:
-        raise typer.BadParameter("--host-nodes says where a --design is to run; any other source has hosts.")
+        raise typer.BadParameter(
+            "--host-nodes describes the hosts for --design; every other source has its own."
+        )
     if fix_as and (study or format_ is not CheckFormat.TABLE):
-        raise typer.BadParameter("--fix-as goes neither with --study nor with --format.")
+        raise typer.BadParameter("--fix-as cannot be combined with --study or --format.")
     if record and (study or baseline):
-        raise typer.BadParameter("--record goes neither with --study nor with --baseline.")
+        raise typer.BadParameter("--record cannot be combined with --study or --baseline.")
     asked = Asked(
         filters=Filters(name, folder, "" if design else cluster, tag),
         study=read_study(study)[0] if study else None,
@@ -150,7 +158,7 @@ def check(
     )
     if rvtools or design or snapshot:
         if sql:
-            raise UsageError("--sql needs a running estate.", fix="Use it with --vm, --study or --all.")
+            raise UsageError("--sql needs running VMs.", fix="Use it with --vm, --study or --all.")
         estates = _from_file(None if design else snapshot, rvtools, design)
         if design and (host_nodes or cluster):
             from vnuma.engine.design_check.planned_host import on_hosts
@@ -186,19 +194,19 @@ def _explain(rule: str) -> None:
 
 def _history_format(given: CheckFormat) -> CheckFormat:
     if given not in (CheckFormat.TABLE, CheckFormat.JSON):
-        raise typer.BadParameter("--history comes as table or json.")
+        raise typer.BadParameter("--history is available as table or json.")
     return given
 
 
 def _one_source(*given: object) -> None:
     if sum(bool(source) for source in given) != 1:
         raise typer.BadParameter(
-            "give one of --vm, --study, --all, --snapshot, --rvtools, --design (or --explain)."
+            "Give one of --vm, --study, --all, --snapshot, --rvtools, --design (or --explain)."
         )
 
 
 def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Sequence[Estate], Asked]:
-    """The estates of running vCenters, and the SQL Servers to log in to where that is asked for."""
+    """The estates of running vCenters, and the SQL Servers to log in to if requested."""
     from dataclasses import replace
 
     from vnuma.engine.access.inventory import read_targets
@@ -214,7 +222,7 @@ def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Seque
 
 
 def _from_file(snapshot: Path | None, rvtools: Path | None, design: Path | None) -> Sequence[Estate]:
-    """A file's estates. Raises InputError for a file without a VM: a check of nothing would pass for well."""
+    """A file's estates. Raises InputError for a file without VMs: checking nothing would look like a pass."""
     found: Sequence[Estate]
     if snapshot:
         from vnuma.estate.snapshot import load
@@ -231,8 +239,8 @@ def _from_file(snapshot: Path | None, rvtools: Path | None, design: Path | None)
         found = [read_rvtools(rvtools)]
     if not any(estate.vms for estate in found):
         raise InputError(
-            f"There is no VM to check in {snapshot or rvtools or design}: it has none that can be read.",
-            fix="Save it again with an account that may see VMs: vnuma inventory save FILE"
+            f"No VM to check in {snapshot or rvtools or design}: it contains no readable VM.",
+            fix="Save it again with an account that can see VMs: vnuma inventory save FILE"
             if not design
             else _first_unseen(found),
         )
@@ -240,6 +248,6 @@ def _from_file(snapshot: Path | None, rvtools: Path | None, design: Path | None)
 
 
 def _first_unseen(estates: Sequence[Estate]) -> str:
-    """What is wrong with the first VM that could not be read."""
+    """Why the first unreadable VM could not be read."""
     first = next(item for estate in estates for item in estate.unseen)
     return f"Correct {first.name}: {first.why}."

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def recorded(result: CheckResult, store: str | None) -> CheckResult:
-    """The result after it was written down, each finding marked as new or unchanged since the one before."""
+    """The recorded result, each finding marked as new or unchanged since the previous check."""
     from vnuma.engine.design_check.check import compare
     from vnuma.engine.design_check.history import record
     from vnuma.engine.lease.context import store_url
@@ -25,7 +25,7 @@ def recorded(result: CheckResult, store: str | None) -> CheckResult:
 
 
 def show(store: str | None, since: str | None, *, as_json: bool) -> None:
-    """Print what was recorded: what is new, gone and unchanged, and for how long."""
+    """Print the recorded checks: which findings are new, gone or unchanged, and for how long."""
     from vnuma.engine.design_check.history import history
     from vnuma.engine.lease.context import store_url
     from vnuma.report.check import as_history
@@ -47,5 +47,5 @@ def _time(text: str) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"--since {text}: want a day, as 2026-11-01.") from None
+        raise typer.BadParameter(f"--since {text} is not a date. Write it as 2026-11-01.") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)

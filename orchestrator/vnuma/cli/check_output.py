@@ -1,4 +1,4 @@
-"""What `vnuma check` writes, in the format asked for, and the exit code that a pipeline gets."""
+"""What `vnuma check` writes, in the requested format, and the exit code that a pipeline gets."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class CheckFormat(StrEnum):
 
 
 class FailOn(StrEnum):
-    """From which severity on a finding that nobody waived ends in exit code 10."""
+    """The lowest severity at which an unwaived finding means exit code 10."""
 
     BLOCK = "block"
     WARN = "warn"
 
 
 def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> None:
-    """On the screen, or into a file that is named there. Raises InputError where that cannot be written."""
+    """Print on the screen, or write a file and print its name. Raises InputError if it cannot be written."""
     if format_ is CheckFormat.TABLE and output is None:
         _show(result)
         return
@@ -42,7 +42,7 @@ def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> Non
 
 
 def write_fixes(result: CheckResult, tool: Tool, output: Path | None) -> None:
-    """The fixes of VMs in the words of a tool. Raises InputError where the file cannot be written."""
+    """The fixes of VMs as commands of a tool. Raises InputError if the file cannot be written."""
     from vnuma.report.check.as_fixes import as_fixes
 
     _written(result, as_fixes(result, tool), output)
@@ -77,7 +77,7 @@ def _text(result: CheckResult, format_: CheckFormat) -> str:
 
 
 def _show(result: CheckResult) -> None:
-    """The table; colour marks the first word of a finding, which says the same."""
+    """The table; colour marks the first word of a finding and adds no meaning."""
     from rich.text import Text
 
     from vnuma.report.check.as_text import lines
@@ -105,7 +105,7 @@ _STYLES = {"block": "bold red", "warn": "yellow", "info": "blue"}
 
 
 def judge(result: CheckResult, fail_on: FailOn | None) -> None:
-    """Raise ThresholdMet where something at least that bad was found and not waived."""
+    """Raise ThresholdMet if an unwaived finding is at least that severe."""
     if fail_on is None:
         return
     from vnuma.checks.finding import Severity
@@ -115,7 +115,7 @@ def judge(result: CheckResult, fail_on: FailOn | None) -> None:
     if found:
         worst = found[0].judged.finding
         raise ThresholdMet(
-            f"{len(found)} findings are {fail_on.value} or worse, and nobody waived them; "
-            f"the first is {worst.rule} on {worst.name}.",
-            fix="Put them right, or accept them for a time in a waivers file: --waivers FILE",
+            f"{len(found)} findings are {fail_on.value} or worse and not waived; the first is "
+            f"{worst.rule} on {worst.name}.",
+            fix="Fix them, or accept them until a date in a waivers file: --waivers FILE",
         )

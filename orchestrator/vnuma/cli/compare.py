@@ -29,21 +29,26 @@ def compare(
     ] = None,
     vm: Annotated[
         list[str] | None,
-        typer.Option(metavar="BEFORE=AFTER", help="A VM of each run that belong together; may be repeated."),
+        typer.Option(
+            metavar="BEFORE=AFTER", help="A pair of VMs to compare, one from each run; may be repeated."
+        ),
     ] = None,
     fail_if: Annotated[
-        str | None, typer.Option(metavar="CONDITION", help="'slower>2%' or 'faster>2%': then exit code 10.")
+        str | None,
+        typer.Option(
+            metavar="CONDITION", help="Exit with code 10 if this is true, such as 'slower>2%' or 'faster>2%'."
+        ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML: one test case an arm.")
+        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML with one test case per arm.")
     ] = None,
     format_: Annotated[CompareFormat, typer.Option("--format", help="table or json.")] = CompareFormat.TABLE,
     store: StoreOption = None,
 ) -> None:
     """Show how each topology's gap to the reference changed between two runs, if they are comparable.
 
-    --fail-if is met when the whole 95% interval of a gap lies beyond the limit, and never by an arm without
-    a verdict. What changed for every topology alike, it does not see: its own figures show that.
+    --fail-if is true when the whole 95% interval of a gap lies beyond the limit, and never for an arm without
+    a verdict. It does not see a change that affects every topology alike: separate figures show that.
 
     Examples: vnuma compare quick.4 quick.5; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
     vnuma compare quick.4 other.1 --vm sql16=sql17
@@ -59,7 +64,7 @@ def compare(
 
     condition, twins = parse_condition(fail_if) if fail_if else None, _twins(vm or ())
     if junit and condition is None:
-        raise UsageError("--junit reports a condition: give --fail-if too.", fix="--fail-if 'slower>2%'")
+        raise UsageError("--junit reports a condition, so it needs --fail-if.", fix="--fail-if 'slower>2%'")
     opened = open_store(store_url(store), create=False)
     found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
     render = {CompareFormat.TABLE: text.as_text, CompareFormat.JSON: text.as_json}[format_]
@@ -79,7 +84,7 @@ def compare(
         if state == "met"
     ]
     if met:
-        raise ThresholdMet(f"{condition} is true of {listed(met)}.", fix=f"vnuma report {after}")
+        raise ThresholdMet(f"{condition} is true for {listed(met)}.", fix=f"vnuma report {after}")
 
 
 def _twins(options: Sequence[str]) -> dict[str, str]:
@@ -90,6 +95,8 @@ def _twins(options: Sequence[str]) -> dict[str, str]:
     for text in options:
         one, equals, other = text.partition("=")
         if not (one and equals and other) or one in pairs:
-            raise UsageError(f"'--vm {text}' is not a pair of different VMs.", fix="As in: --vm sql16=sql17")
+            raise UsageError(
+                f"'--vm {text}' does not name two different VMs.", fix="Write it as --vm sql16=sql17"
+            )
         pairs[one] = other
     return pairs

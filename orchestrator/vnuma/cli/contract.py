@@ -34,14 +34,14 @@ def contract(
         typer.Option(
             "--vcenter",
             metavar="HOST",
-            help="Ask this host's vCenter, through its VM: a test clone is also changed, and put back.",
+            help="Ask this host's vCenter, using its VM. A test clone is also changed, then restored.",
         ),
     ] = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="With --vcenter: ask only what changes nothing.")
+        bool, typer.Option("--read-only", help="With --vcenter: ask only what needs no change.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="With --vcenter: change it without asking.")
+        bool, typer.Option("--yes", "-y", help="With --vcenter: change the VM without asking.")
     ] = False,
     production: ProductionOption = False,
     ticket: TicketOption = None,
@@ -49,15 +49,17 @@ def contract(
     inventory: InventoryOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Write what was seen, without names, as JSON."),
+        typer.Option("--output", metavar="FILE", help="Write the answers as JSON, without names."),
     ] = None,
 ) -> None:
-    """Check vnuma's assumptions against a real SQL Server or vCenter; or list them. Exit code 4: one differs.
+    """Check vnuma's assumptions against a real SQL Server or vCenter; or list them. Exit code 4 if one
+    differs.
 
-    --sql makes the database vnuma_contract there and drops it afterwards. No setting is changed.
-    It needs a test clone, its owner's tag (--require-tag), or --production --ticket.
-    --vcenter power-cycles a test clone and changes it: it asks first, and without a terminal needs --yes.
-    Other VMs, or with --read-only any, are only read.
+    --sql creates the database vnuma_contract there and drops it afterwards. No setting is changed.
+    The VM must be a test clone, carry its owner's tag (--require-tag), or be named with --production
+    --ticket.
+    --vcenter power-cycles a test clone and changes it. It asks first; without a terminal it needs --yes.
+    Other VMs, and with --read-only all, are only read.
 
     Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json;
     vnuma contract --vcenter clone16 -i inventory --output contract.json
@@ -68,11 +70,11 @@ def contract(
     permit = Permit.given(production, ticket, require_tag)
     if permit != Permit() and not sql:
         raise UsageError(
-            "--production, --ticket and --require-tag go with --sql.", fix="vnuma contract --sql HOST"
+            "--production, --ticket and --require-tag need --sql.", fix="vnuma contract --sql HOST"
         )
     if (sql and vcenter) or ((read_only or yes) and not vcenter) or (read_only and yes):
         raise UsageError(
-            "Give --sql, or --vcenter, and either --read-only or --yes only with --vcenter.",
+            "Give either --sql or --vcenter. --read-only and --yes exclude each other and need --vcenter.",
             fix="vnuma contract --vcenter HOST --read-only",
         )
     if sql:
@@ -80,7 +82,10 @@ def contract(
     elif vcenter:
         tell(_ask_vcenter(vcenter, inventory, read_only=read_only, yes=yes), output)
     elif output:
-        raise UsageError("--output is what a server answered.", fix="vnuma contract --sql HOST --output FILE")
+        raise UsageError(
+            "--output needs --sql: it writes what a server answered.",
+            fix="vnuma contract --sql HOST --output FILE",
+        )
     else:
         from vnuma.engine.contract.page import markdown
 
@@ -114,7 +119,7 @@ def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool, yes: boo
 
 
 def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
-    """Say what will be done to the VM, and go on only with a yes. Raises typer.Abort; UsageError where
+    """Show what will be done to the VM and continue only after a yes. Raises typer.Abort, or UsageError if
     nobody can answer.
     """
     from vnuma.domain.vm.setting import Power
@@ -122,24 +127,24 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"{vm.name} would be power-cycled and changed. That needs your yes, and this is not a "
-            "terminal. Nothing was changed.",
-            fix="--yes changes it without asking; --read-only only reads.",
+            f"{vm.name} would be power-cycled and changed. That needs your confirmation, and this is "
+            "not a terminal. Nothing was changed.",
+            fix="--yes changes it without asking; --read-only changes nothing.",
         )
     shut_down = "shuts the guest down, " if vm.power is Power.ON else ""
     if simulated:
         say(simulated_banner(simulated), sys.stderr)
     say(f"VM       {vm.name} ({vm.path}), {vm.power.value}", sys.stderr)
     say(f"Will     {shut_down}changes the VM while it is off, powers it on, changes it again", sys.stderr)
-    say("Then     puts back every setting and the power state: at the end, and after Ctrl-C;", sys.stderr)
-    say("         after a kill, `vnuma restore` does it", sys.stderr)
+    say("Then     restores every setting and the power state, at the end and after Ctrl-C;", sys.stderr)
+    say("         after a kill, run `vnuma restore`", sys.stderr)
     say(f"By       {reached}", sys.stderr)
     typer.confirm("Start?", abort=True, err=True)
 
 
 def tell(answers: Answers, output: Path | None) -> None:
-    """A line for each belief, the file, and how many there are of each. Raises what cut the asking short, and
-    where one differs.
+    """A line for each belief, the file, and the count of each result. Raises the error that ended the
+    questions early, and when a belief differs.
     """
     from vnuma.domain.contract.belief import Verdict
     from vnuma.errors import EnvironmentProblem
@@ -154,13 +159,13 @@ def tell(answers: Answers, output: Path | None) -> None:
     differing = answers.count(Verdict.DIFFERS)
     closing = (
         f"{answers.count(Verdict.HELD)} held, {differing} differ, "
-        f"{answers.count(Verdict.NOT_EVALUABLE)} not evaluable. {answers.left}".rstrip()
+        f"{answers.count(Verdict.NOT_EVALUABLE)} could not be evaluated. {answers.left}".rstrip()
     )
     if answers.cut_short:
         echo(closing)
         raise answers.cut_short
     if differing:
-        fix = f"Send {output} in." if output else "Report it with the file of --output contract.json"
+        fix = f"Send {output} in." if output else "Report it, with the file from --output contract.json"
         raise EnvironmentProblem(closing, fix=fix)
     echo(closing)
 

@@ -1,4 +1,4 @@
-"""A bug, told: one sentence, and a file with its traceback."""
+"""How a bug is reported: one sentence, and a file with its traceback."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def write_crash(error: BaseException) -> Path:
 
 
 def report_bug(error: BaseException) -> None:
-    """Say on standard error that this is a bug, and where its traceback is: there, if it can't be written."""
+    """Say on standard error that this is a bug. Its traceback is in a file, or printed here if that fails."""
     try:
-        where = f"Its traceback is in {write_crash(error)}"
+        where = f"The traceback is in {write_crash(error)}"
     except OSError as refused:
         trace = "".join(traceback.format_exception(error))
-        where = f"Its traceback, which could not be written to a file ({refused.strerror}):\n{trace}"
+        where = f"The traceback could not be written to a file ({refused.strerror}):\n{trace}"
     sys.stderr.write(escaped(f"This is a bug in vnuma: {type(error).__name__}: {error}\n  {where}\n"))
 
 
 def report_bug_within(error: Exception) -> None:
-    """The same for the bug that kept a VM from being put back, if one did."""
+    """The same for a bug that kept a VM from being restored, if there was one."""
     if isinstance(error, NotAtBaseline) and error.bug:
         report_bug(error.bug)

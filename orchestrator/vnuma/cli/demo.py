@@ -47,4 +47,4 @@ def _measure(path: Path, scenario: str, labs: Path) -> None:
     os.environ["VNUMA_LAB_STATE"] = str(labs)
     run.run(str(path), yes=True, inventory=assets.asset("inventories/lab/lab.vnuma.yml"))
     report.report("latest")
-    note("Next       vnuma init     your own vCenter, on a test clone")
+    note("Next       vnuma init     for your own vCenter, on a test clone")

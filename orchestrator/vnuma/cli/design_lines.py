@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def design_lines(study: Study) -> list[str]:
-    """Order, what runs beside the arms, when it ends, and whether a verdict can follow."""
+    """Order, controls besides the arms, when it ends, and whether a verdict is possible."""
     from vnuma.analysis.checks import BOOTS_FOR_WORDS
     from vnuma.domain.vm.percent import percent_text
     from vnuma.report.model.words import ORDER_WORDS
@@ -35,22 +35,24 @@ def design_lines(study: Study) -> list[str]:
     lines = [f"Design   {blocks} {ORDER_WORDS[design.order]} (seed {design.seed})"]
     lines[0] += f"; {', '.join(beside)}" if beside else "; no A/A, no sentinel, no positive control"
     if design.covariate == "place":
-        lines.append("Place    in the block as a linear covariate, as declared")
+        lines.append("Place    in the block, as a linear covariate (declared in the study)")
     if design.precision:
         lines.append(
             f"Ends     after the block in which every 95% half-width is at most "
             f"{percent_text(design.precision)}"
         )
     if design.max_hours:
-        lines.append(f"Ends     before a block that would likely pass {design.max_hours:g} h of work")
+        lines.append(
+            f"Ends     before the first block that would probably exceed {design.max_hours:g} h of work"
+        )
     if design.most_blocks < BOOTS_FOR_WORDS:
         each = counted(design.most_blocks, study.workload.replicate)
-        lines.append(f"Verdict  none: {each} an arm, {BOOTS_FOR_WORDS} are needed")
+        lines.append(f"Verdict  none: {each} per arm; {BOOTS_FOR_WORDS} are needed")
     return lines
 
 
 def assumed_plans(study: Study) -> Plans:
-    """Boots or iterations, by what a cell's parts are assumed to take and to scatter."""
+    """Boots or iterations, from the assumed duration and spread of a cell's parts."""
     from vnuma import analysis
     from vnuma.analysis.allocation import Costs, allocate, wanted_width
     from vnuma.analysis.planning import TYPICAL_SPREADS
@@ -62,7 +64,7 @@ def assumed_plans(study: Study) -> Plans:
 
 
 def at_most(study: Study) -> str:
-    """Before a number that a rule may leave unreached."""
+    """The words before a number that a stopping rule may leave unreached."""
     return "at most " if study.design.precision else ""
 
 

@@ -1,4 +1,4 @@
-"""`vnuma doctor`: everything a study needs, checked from the outside. Changes nothing."""
+"""`vnuma doctor`: checks everything that a study needs, from the outside. Changes nothing."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def doctor(
     inventory: InventoryOption = None,
     record: Annotated[
         Path | None,
-        typer.Option("--record", metavar="FILE", help="Record how they answer, without names, to a file."),
+        typer.Option("--record", metavar="FILE", help="Record the answers, without names, in a file."),
     ] = None,
     notify: Annotated[
-        bool, typer.Option("--notify", help="Send a test notification by each entry of vnuma_notify.")
+        bool, typer.Option("--notify", help="Send a test notification through each entry of vnuma_notify.")
     ] = False,
     format_: Annotated[DoctorFormat, typer.Option("--format", help="text or json.")] = DoctorFormat.TEXT,
 ) -> None:
     """Check driver, vCenter, certificate, VM, privileges and SQL Server. Exit code 4 when one fails.
 
-    Of a Linux machine: connection, root, NUMA nodes, numactl.
+    For a Linux machine: connection, root, NUMA nodes, numactl.
 
     --record asks harmless questions and changes nothing; read the file before you send it.
 
@@ -57,7 +57,7 @@ def doctor(
         from vnuma.engine.doctor.first_contact import record_contact
 
         if len(targets) != 1:
-            raise UsageError("A recording is of one VM.", fix=f"vnuma doctor VM --record {record}")
+            raise UsageError("A recording covers one VM.", fix=f"vnuma doctor VM --record {record}")
         record_contact(next(iter(targets.values())).in_vcenter(), record)
         echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return

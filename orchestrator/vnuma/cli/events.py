@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class JsonLines:
-    """Writes each event as a line. One that cannot be written ends the log and never the run."""
+    """Writes each event as a line. A failure to write ends the log, never the run."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -37,12 +37,12 @@ class JsonLines:
             self._stream.flush()
         except OSError as error:
             self._ended = True
-            say(f"No more events are written ({error.strerror}); the run goes on.", sys.stderr)
+            say(f"No further events are written ({error.strerror}); the run continues.", sys.stderr)
 
 
 class EventLog:
     """A run as events: its start and end, each cell that ended, each step, each wait, each VM that needs a
-    person, each that was put back.
+    person, each VM restored.
     """
 
     def __init__(self, *listeners: Listener) -> None:
@@ -65,18 +65,18 @@ class EventLog:
         if isinstance(error, VnumaError):
             words, code, fix = error.what, error.exit_code, error.fix
         elif error:
-            words, code = f"A bug in vnuma ended it ({type(error).__name__}).", 1
+            words, code = f"Ended by a bug in vnuma ({type(error).__name__}).", 1
         self._write_of_run(event, words, exit_code=code, next=fix)
 
     def show(self, progress: Progress) -> None:
-        """Tell what is new."""
+        """Write what is new."""
         self._latest = progress
         for vm in progress.vms:
             if vm.lasting and self._is_new(vm, "needs_person", vm.lasting):
                 what, _, fix = (vm.lasting.detail or str(vm.lasting.reason)).partition("\n")
                 self._write(progress, vm, "trouble", words=what, next=" ".join(fix.split()) or None)
             if vm.restore_failed and self._is_new(vm, "not_back", vm.restore_words):
-                words = vm.restore_words or f"{vm.name} was not put back."
+                words = vm.restore_words or f"{vm.name} was not restored."
                 self._write(progress, vm, "trouble", words=words, next=None)
             if vm.last and self._is_new(vm, "cell", (vm.ended, vm.last)):
                 arm, outcome = vm.last[0]
@@ -119,9 +119,9 @@ class EventLog:
 
 @contextmanager
 def following(where: str | None) -> Iterator[list[Listener]]:
-    """What writes events to a file, or to standard output for `-`; empty where neither is wanted.
+    """The writer of events, to a file or for `-` to standard output; empty if none is wanted.
 
-    Lines are added to a file that is there already. Raises InputError where it cannot be opened.
+    Lines are appended to an existing file. Raises InputError if it cannot be opened.
     """
     if where is None:
         yield []

@@ -17,9 +17,10 @@ def evidence(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A text file; - reads standard input.")],
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a vmware.log, sched-stats, esxtop, error log, Coreinfo, lscpu or lstopo says of the topology.
+    """Show what a vmware.log, sched-stats, esxtop, error log, Coreinfo, lscpu or lstopo says about the
+    topology.
 
-    Nothing is asked of a server. Examples: vnuma evidence vmware.log; vnuma evidence - --json < esxtop.txt
+    It contacts no server. Examples: vnuma evidence vmware.log; vnuma evidence - --json < esxtop.txt
     """
     import json
 
@@ -35,7 +36,7 @@ def evidence(
         for name, value in reading.figures.items():
             echo(f"  {name.replace('_', ' ')}: {_shown(value)}")
     if not readings:
-        echo("Nothing about a topology was recognised in it.")
+        echo("It contains nothing that vnuma recognises as topology.")
 
 
 def read_text(file: str) -> str:
@@ -57,7 +58,7 @@ def read_text(file: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Rows a line each, sizes on one line."""
+    """One line per row; sizes share one line."""
     if isinstance(value, dict):
         return "".join(f"\n    {key} = {item}" for key, item in value.items())
     if isinstance(value, tuple | list) and value and isinstance(value[0], dict | str):

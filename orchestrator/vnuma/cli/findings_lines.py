@@ -1,4 +1,4 @@
-"""What preflight found, as the plans of VMs and machines print it."""
+"""Preflight findings, as the plans of VMs and machines print them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
-    """How many there are, and in full those that block, or all."""
+    """The number of findings, and in full either the blocking ones or all."""
     count = {level: sum(f.severity == level for f in findings) for level in ("block", "warn", "info")}
     ids = " ".join(dict.fromkeys(finding.id for finding in findings))
     lines = [f"Checks   {count['block']} block, {count['warn']} warn: {ids}" if findings else "Checks   none"]
@@ -25,7 +25,7 @@ def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
 
 
 def closing_line(findings: Sequence[Finding], start: str) -> str:
-    """That a plan changes nothing, and the command that begins the study, unless something blocks it."""
+    """Says that a plan changes nothing, and gives the command that starts the study unless it is blocked."""
     from vnuma.engine.preflight.findings import blocking
 
     return "Nothing was changed." + ("" if blocking(findings) else f"  Start: {start}")

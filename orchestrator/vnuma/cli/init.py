@@ -15,15 +15,15 @@ from vnuma.cli.screen import say
 
 
 def init(
-    folder: Annotated[Path, typer.Option("--folder", help="Where to write.")] = Path("inventory"),
+    folder: Annotated[Path, typer.Option("--folder", help="Folder to write to.")] = Path("inventory"),
     vcenter: Annotated[
-        str | None, typer.Option(help="Name or address; with its port unless that is 443: vc1:8443.")
+        str | None, typer.Option(help="Name or address, with its port unless that is 443: vc1:8443.")
     ] = None,
     proxy: Annotated[
         str,
-        typer.Option("--proxy", metavar="HOST:PORT", help="A proxy to it by HTTP CONNECT, without a login."),
+        typer.Option("--proxy", metavar="HOST:PORT", help="HTTP CONNECT proxy to it, without a login."),
     ] = "",
-    user: Annotated[str | None, typer.Option(help="As in vnuma@vsphere.local.")] = None,
+    user: Annotated[str | None, typer.Option(help="User name, such as vnuma@vsphere.local.")] = None,
     ca_file: Annotated[
         str | None, typer.Option(help="PEM file with the CA of vCenter's certificate; default: the system's.")
     ] = None,
@@ -32,19 +32,23 @@ def init(
         str | None, typer.Option(help="Its SQL Server: HOST, HOST:PORT or HOST\\INSTANCE.")
     ] = None,
     sql_user: Annotated[
-        str | None, typer.Option(help="A login with VIEW SERVER STATE; default: vnuma.")
+        str | None, typer.Option(help="A SQL Server login with VIEW SERVER STATE; default: vnuma.")
     ] = None,
     sql_ca_file: Annotated[
         str | None,
         typer.Option(help="PEM file with the CA of SQL Server's certificate; default: the system's."),
     ] = None,
     test_clone: Annotated[
-        bool | None, typer.Option("--test-clone/--no-test-clone", help="Not production; default: no.")
+        bool | None,
+        typer.Option(
+            "--test-clone/--no-test-clone",
+            help="Whether the VM is a test clone, not production; default: no.",
+        ),
     ] = None,
 ) -> None:
     """Write an inventory with references to passwords, never passwords themselves.
 
-    On a terminal it asks for what is not given. Elsewhere defaults hold, and what has none is required.
+    On a terminal it asks for missing values. Elsewhere it uses defaults; values without one are required.
 
     Examples: vnuma init; vnuma init --vcenter vc1 --user u --vm sql16 --sql-host sql16 --test-clone;
     vnuma init --vcenter vc1:8443 --user u --vm sql16 --sql-host 'sql16\\PROD' --folder site2
@@ -114,7 +118,7 @@ def _some(text: str) -> str:
     from vnuma.errors import InputError
 
     if not text.strip():
-        raise InputError("This must not be empty.", fix="vnuma init --help")
+        raise InputError("A value is required here.", fix="vnuma init --help")
     return text
 
 
@@ -123,7 +127,7 @@ def _asks() -> bool:
 
 
 def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
-    """An answer to each question: as given, asked for, or the default. Raises UsageError."""
+    """An answer to each question: given, asked for, or the default. Raises UsageError."""
     from vnuma.errors import InputError, UsageError
 
     questions = _questions()
@@ -140,7 +144,7 @@ def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
     missing = [f"--{name}" for name, one in questions.items() if given[name] is None and one.default is None]
     if missing:
         raise UsageError(
-            f"Missing: {', '.join(missing)}. This is not a terminal, so nothing can be asked.",
+            f"Missing: {', '.join(missing)}. This is not a terminal, so vnuma cannot ask.",
             fix="vnuma init --help",
         )
     return {

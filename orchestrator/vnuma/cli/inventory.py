@@ -1,4 +1,4 @@
-"""`vnuma inventory`: an estate in a file, to be checked elsewhere or later."""
+"""`vnuma inventory`: an estate in a file, to check elsewhere or later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnuma.cli.verb import verb
 from vnuma.domain.vm.plain_text import counted
 
 app = typer.Typer(
-    help="Save what a vCenter shows of VMs, hosts and clusters.", no_args_is_help=True, rich_markup_mode=None
+    help="Save VMs, hosts and clusters of a vCenter to a file.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -28,7 +28,7 @@ def save(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the snapshot (JSON).")],
     inventory: InventoryOption = None,
 ) -> None:
-    """Read every vCenter of the inventory and write one snapshot. Nothing is changed; no password is in it.
+    """Read every vCenter of the inventory and write one snapshot, without passwords. Nothing is changed.
 
     Examples: vnuma inventory save estate.json; vnuma check --snapshot estate.json
     """
@@ -42,7 +42,7 @@ def save(
         for item in estate.unseen[:_LISTED]:
             echo(f"  not seen: {item.kind} {item.name}: {item.why}")
         if len(estate.unseen) > _LISTED:
-            echo(f"  and {len(estate.unseen) - _LISTED} more, all named in the file")
+            echo(f"  and {len(estate.unseen) - _LISTED} more; the file names them all")
     echo(f"Snapshot   {file}")
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vnuma.lab import LabState
 
 app = typer.Typer(
-    help="The embedded lab: a stand-in for vCenter, ESXi, guest and SQL Server, and for Linux machines.",
+    help="The embedded lab: it stands in for vCenter, ESXi, guest and SQL Server, and for Linux machines.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -49,7 +49,7 @@ def up(
 
 
 def _up_lines(state: LabState) -> Iterator[str]:
-    """What runs, where, and the next command: of VMs, or of Linux machines alone."""
+    """What is running and where, and the next command: for VMs, or for Linux machines alone."""
     yield f"SIMULATED lab is up: scenario {state.scenario}, ESXi {state.esxi}, process {state.pid}."
     yield from (f"  {vm.path}  SQL Server at {vm.sql_host}:{vm.sql_port}" for vm in state.vms)
     yield from (f"  {one.name}  Linux, SSH at {one.host}:{one.port}" for one in state.machines)
@@ -62,7 +62,7 @@ def _up_lines(state: LabState) -> Iterator[str]:
 
 
 def _study_of(scenario: str) -> Path:
-    """The shipped study that a scenario is made for: chang2005 of chang2005-null; else the quick one."""
+    """The shipped study for a scenario: chang2005 for chang2005-null; otherwise the quick one."""
     from vnuma import assets
 
     studies = assets.asset("studies")
@@ -74,9 +74,9 @@ def _study_of(scenario: str) -> Path:
 @app.command()
 @verb
 def down(
-    yes: Annotated[bool, typer.Option("--yes", help="Stop it even if a run uses it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Stop it even while a run uses it.")] = False,
 ) -> None:
-    """Stop the lab. A run that uses it would lose its VMs: then it asks first.
+    """Stop the lab. It asks first if a run uses it, because the run would lose its VMs.
 
     Examples: vnuma lab down; vnuma lab down --yes
     """
@@ -84,7 +84,7 @@ def down(
 
     if not yes and labs.status():
         _refuse_under_a_run()
-    typer.echo("The lab has ended." if labs.down() else "No lab runs.")
+    typer.echo("The lab has ended." if labs.down() else "No lab is running.")
 
 
 def _refuse_under_a_run() -> None:
@@ -96,10 +96,12 @@ def _refuse_under_a_run() -> None:
     using = [line.run for line in overview(None).runs if line.alive and line.simulated]
     if not using:
         return
-    words = f"{', '.join(using)} is measuring on a lab; without it the VMs cannot be put back."
+    words = f"{', '.join(using)} is measuring on a lab. Its VMs cannot be restored without the lab."
     if not sys.stdin.isatty():
-        raise InputError(words, fix="Wait (vnuma status), stop it (vnuma stop RUN), or: vnuma lab down --yes")
-    typer.confirm(f"{words} Stop the lab all the same?", abort=True)
+        raise InputError(
+            words, fix="Wait (vnuma status), or stop the run (vnuma stop RUN), or: vnuma lab down --yes"
+        )
+    typer.confirm(f"{words} Stop the lab anyway?", abort=True)
 
 
 @app.command()
@@ -111,7 +113,7 @@ def status() -> None:
 
     state = labs.status()
     if state is None:
-        raise EnvironmentProblem("No lab runs.", fix="vnuma lab up")
+        raise EnvironmentProblem("No lab is running.", fix="vnuma lab up")
     typer.echo(
         f"Scenario {state.scenario}, ESXi {state.esxi}, {state.host}:{state.port}, process {state.pid}."
     )
@@ -120,7 +122,7 @@ def status() -> None:
 @app.command()
 @verb
 def build() -> None:
-    """Build the lab's program; quick when it is built already."""
+    """Build the lab's program; immediate when it is already built."""
     from vnuma import lab as labs
 
     typer.echo(str(labs.build(say=lambda text: typer.echo(text, err=True))))
@@ -130,13 +132,14 @@ def build() -> None:
 @verb
 def fault(
     kind: Annotated[
-        str | None, typer.Argument(metavar="KIND", help="A kind of fault (docs/lab.md); none: list them.")
+        str | None, typer.Argument(metavar="KIND", help="Kind of fault (docs/lab.md); none: list all kinds.")
     ] = None,
     vm: Annotated[str | None, typer.Option(help="Only this VM.")] = None,
-    boot: Annotated[int | None, typer.Option(help="Only the power-on of this number.")] = None,
+    boot: Annotated[int | None, typer.Option(help="Only the power-on with this number.")] = None,
     times: Annotated[int | None, typer.Option(help="How often it strikes; 0: always; default: once.")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A field of this kind of fault.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A field of this kind of fault, KEY=VALUE."),
     ] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Clear all faults.")] = False,
 ) -> None:
@@ -150,13 +153,13 @@ def fault(
 
     state = labs.status()
     if state is None:
-        raise EnvironmentProblem("No lab runs.", fix="vnuma lab up")
+        raise EnvironmentProblem("No lab is running.", fix="vnuma lab up")
     if clear:
         if kind:
             raise UsageError(
-                "--clear takes no kind: it takes every fault back.", fix="vnuma lab fault --clear"
+                "--clear clears every fault, so it takes no kind.", fix="vnuma lab fault --clear"
             )
-        typer.echo(f"{labs.faults.clear(state)} faults taken back.")
+        typer.echo(f"{labs.faults.clear(state)} faults cleared.")
         return
     if kind is None:
         lines = [_fault_line(item) for item in labs.faults.listed(state)]
@@ -173,7 +176,7 @@ def _field(text: str) -> tuple[str, object]:
 
     key, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"--set {text}: want KEY=VALUE.", fix="vnuma lab fault slow --set factor=1.5")
+        raise UsageError(f"--set {text} is not KEY=VALUE.", fix="vnuma lab fault slow --set factor=1.5")
     try:
         return key, float(value) if "." in value else int(value)
     except ValueError:

@@ -87,56 +87,56 @@ def _root(
 # As `vnuma --help` lists them: what is done first stands first, each in a line that fits on 80 columns.
 _VERBS = {
     "Prepare": (
-        ("init", init.init, "Write an inventory; passwords are references"),
+        ("init", init.init, "Write an inventory; passwords stay references"),
         ("doctor", doctor.doctor, "Check driver, vCenter, privileges, SQL Server"),
         ("demo", demo.demo, "Run a whole study on the lab"),
-        ("setup", setup.setup, "Fetch what this machine lacks"),
+        ("setup", setup.setup, "Install what this machine lacks"),
     ),
     "Look ahead": (
         ("check", check.check, "Check VMs and hosts against the design rules"),
-        ("predict", predict.predict, "Predict what a guest will see of a shape"),
-        ("advise", advise.advise, "Advise on topologies, best first, with reasons"),
-        ("plan", plan.plan, "Show what a study changes and what blocks it"),
-        ("power", power.power, "Show how many boots an effect needs"),
+        ("predict", predict.predict, "Predict the NUMA topology that a guest will see"),
+        ("advise", advise.advise, "Suggest topologies, best first, with reasons"),
+        ("plan", plan.plan, "Show what a study would change and what blocks it"),
+        ("power", power.power, "Show how many boots are needed to detect an effect"),
     ),
     "Measure": (
-        ("run", run.run, "Run a study, or go on with one (--resume)"),
-        ("status", status.status, "Show runs, progress, VMs not at their baseline"),
-        ("stop", stop.stop, "Ask a run to stop; its VMs are put back"),
-        ("restore", restore.restore, "Put back every VM that is not at its baseline"),
+        ("run", run.run, "Run a study, or continue one (--resume)"),
+        ("status", status.status, "Show runs, their progress, and VMs not at baseline"),
+        ("stop", stop.stop, "Ask a run to stop; its VMs are restored"),
+        ("restore", restore.restore, "Restore every VM that is not at its baseline"),
     ),
     "Read": (
         ("results", results.results, "Show medians, differences and verdicts"),
-        ("report", report.report, "Write one HTML page that needs no network"),
+        ("report", report.report, "Write one self-contained HTML page"),
         ("serve", serve.serve, "Show runs live in a browser, read-only"),
         ("compare", compare.compare, "Compare two runs, before and after a change"),
         ("pool", pool.pool, "Summarise one study's runs over many hosts"),
-        ("export", archive.export, "Put a run into one file, raw data and all"),
-        ("import", archive.import_, "Check such a file and bring its run back"),
+        ("export", archive.export, "Export a run with its raw data to one file"),
+        ("import", archive.import_, "Check an exported file and import its run"),
         ("reanalyse", reanalyse.reanalyse, "Re-analyse a published table of medians"),
     ),
     "Look behind": (
         ("audit", audit.audit, "Show who changed what on which VM, and when"),
         ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),
-        ("calibrate", calibrate.calibrate, "Measure the statistics on known truths"),
+        ("calibrate", calibrate.calibrate, "Check the statistics against known truths"),
         ("contract", contract.contract, "Check vnuma's assumptions against SQL Server or vCenter"),
         ("schema", schema.schema, "Print the schema of studies or of results"),
-        ("version", version.version, "Show the versions of all that matters"),
+        ("version", version.version, "Show the versions of vnuma and what it uses"),
     ),
 }
 for _panel, _verbs in _VERBS.items():
     for _name, _verb, _line in _verbs:
         app.command(_name, short_help=_line, rich_help_panel=_panel)(verb(_verb))
 for _name, _group, _line, _panel in (
-    ("inventory", inventory.app, "Save what a vCenter shows, for vnuma check", "Look ahead"),
-    ("baseline", baseline.app, "Show a VM's stored configuration, or what differs", "Measure"),
-    ("lab", lab.app, "Start, stop and upset the embedded lab", "Prepare"),
+    ("inventory", inventory.app, "Save a vCenter's VMs and hosts for vnuma check", "Look ahead"),
+    ("baseline", baseline.app, "Show a VM's saved configuration, or what differs", "Measure"),
+    ("lab", lab.app, "Start, stop and disturb the embedded lab", "Prepare"),
 ):
     app.add_typer(_group, name=_name, short_help=_line, rich_help_panel=_panel)
 
 
 def main() -> None:
-    """Run the command line and exit with its code. What it writes is nobody else's to read."""
+    """Run the command line and exit with its code. Only the user can read files that it writes."""
     mask = os.umask(0o077)
     _outlive_readers()
     try:
@@ -167,7 +167,7 @@ def _main() -> None:
 
 
 def _run() -> int:
-    """Run the verb; its exit code. What it says is said before its sessions are ended."""
+    """Run the verb and return its exit code. Its output is complete before its sessions end."""
     try:
         return app(standalone_mode=False, prog_name="vnuma") or 0
     except VnumaError as error:
@@ -187,7 +187,7 @@ def _tell(error: VnumaError) -> None:
 
 
 class _Pipe(io.FileIO):
-    """A pipe whose reader may leave, as `| head` does: the verb goes on, unheard, to its own exit code."""
+    """A pipe whose reader may leave, as `| head` does: the verb continues, unread, to its own exit code."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -200,7 +200,7 @@ class _Pipe(io.FileIO):
 
 
 def _outlive_readers() -> None:
-    """Let nothing that is printed end a verb because nobody reads it any more."""
+    """Never end a verb because nobody reads its output any more."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
@@ -211,7 +211,7 @@ def _outlive_readers() -> None:
 
 
 def _end(code: int) -> None:
-    """Exit with this code, also where what was printed cannot be written: Python would make it another."""
+    """Exit with this code even if output cannot be written: Python would replace it."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -221,7 +221,7 @@ def _end(code: int) -> None:
 
 
 def _report_unexpected(error: Exception) -> int:
-    """A usage error speaks for itself; anything else is a bug, and its traceback goes to a file."""
+    """A usage error explains itself; anything else is a bug, and its traceback goes to a file."""
     show = getattr(error, "show", None)
     if callable(show):  # click's own errors: they print usage and know their code
         usage = io.StringIO()

@@ -1,4 +1,4 @@
-"""Options that several verbs take, and what stands behind them."""
+"""Options shared by several verbs, and what they resolve to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run_names(incomplete: str) -> list[str]:
-    """Names of stored runs, for the shell's completion; none where the store cannot be read."""
+    """Names of stored runs, for the shell's completion; none if the store cannot be read."""
     from vnuma.engine.lease.context import store_url
     from vnuma.store.open import open_store
     from vnuma.store.runs import list_runs
@@ -55,21 +55,23 @@ ProductionOption = Annotated[
 ]
 TicketOption = Annotated[
     str | None,
-    typer.Option("--ticket", metavar="ID", help="Change ticket: in the report and in every audit line."),
+    typer.Option(
+        "--ticket", metavar="ID", help="Change ticket; it appears in the report and in every audit line."
+    ),
 ]
 RequireTagOption = Annotated[
     str | None,
     typer.Option(
         "--require-tag",
         metavar="CATEGORY:NAME",
-        help="Only VMs that have this vSphere tag; it permits them too.",
+        help="Only VMs with this vSphere tag; it also permits them.",
     ),
 ]
 StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
 
 
 def read_study(path: Path) -> tuple[Study, str]:
-    """Read and validate a study file; its text too, since that is what a run stores."""
+    """Read and validate a study file. Returns its text too, because a run stores it."""
     from vnuma.assets import asset
     from vnuma.domain.study.study_file import parse_study
 
@@ -86,12 +88,12 @@ def read_study(path: Path) -> tuple[Study, str]:
 
 
 def study_inventory(given: Path | None, study: Study) -> Path:
-    """The inventory of a study; one that measures this very machine alone needs none."""
+    """The inventory of a study; a study of this machine alone needs none."""
     return inventory_of(given, study.vms) if study.workload.guest == "linux" else find_inventory(given)
 
 
 def inventory_of(given: Path | None, names: Iterable[str]) -> Path:
-    """The inventory to find these names in; for this very machine alone none is needed."""
+    """The inventory that contains these names; this machine alone needs none."""
     from vnuma import assets
     from vnuma.engine.access.inventory import LOCAL
 
@@ -101,7 +103,7 @@ def inventory_of(given: Path | None, names: Iterable[str]) -> Path:
 
 
 def find_inventory(given: Path | None) -> Path:
-    """The inventory to use: as given, VNUMA_INVENTORY, ./inventory, else the running lab's."""
+    """The inventory to use: the given one, VNUMA_INVENTORY, ./inventory, or the running lab's."""
     from vnuma import assets, lab
 
     if given:
@@ -114,13 +116,13 @@ def find_inventory(given: Path | None) -> Path:
         note("inventory: the running lab")
         return assets.asset("inventories/lab/lab.vnuma.yml")
     raise InputError(
-        "There is no inventory: no ./inventory, and no lab runs.",
+        "No inventory found: ./inventory does not exist, and no lab is running.",
         fix="vnuma init writes one for your vCenter; vnuma lab up starts the lab.",
     )
 
 
 def reached_by(inventory: Path, targets: Mapping[str, AnyTarget]) -> str:
-    """Which inventory was read, and the vCenters or ESXi hosts that its targets are reached by."""
+    """The inventory, and the vCenters or ESXi hosts through which its targets are reached."""
     servers = (server for target in targets.values() for server in target.vcenters)
     hosts = dict.fromkeys(
         server.host if server.port == 443 else f"{server.host}:{server.port}" for server in servers

@@ -51,7 +51,7 @@ def plan(
     require_tag: RequireTagOption = None,
     document: Annotated[
         Path | None,
-        typer.Option("--document", metavar="FILE", help="Write the plan as a page for a change board too."),
+        typer.Option("--document", metavar="FILE", help="Also write the plan as a page for a change board."),
     ] = None,
 ) -> None:
     """Show what a study would change, what the guest should see, and how long it takes.
@@ -97,12 +97,12 @@ def plan(
 
 def _order(study: Study) -> str:
     if study.design.neighbours == "take_turns":
-        return "VMs of one host take turns, hosts work side by side."
+        return "VMs on the same host take turns; different hosts work in parallel."
     return "all are measured at the same time."
 
 
 def _command(verb: str, study: Path, inventory: Path | None, permit: Permit) -> str:
-    """The command for what was planned: for the same VMs, under the same permit."""
+    """The command that runs this plan: for the same VMs, under the same permit."""
     where = ["-i", str(inventory)] if inventory else []
     under = [
         *(["--production"] if permit.production else []),

@@ -1,4 +1,4 @@
-"""`vnuma plan --document`: the plan in the words of a change board."""
+"""`vnuma plan --document`: the plan as a change board reads it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from vnuma.engine.preflight.plan import TargetPlan, VmPlan
 
 
-_PLACES = {"interleave": "over all nodes in turn", "depleted": "where there is room: the node is used up"}
+_PLACES = {"interleave": "over all nodes in turn", "depleted": "where there is room: the node is full"}
 
 
 @dataclass(frozen=True)
 class _Page:
-    """What a page about VMs says differently from one about machines."""
+    """What differs between a page about VMs and one about machines."""
 
     words: ChangeWords
     each: str
@@ -69,7 +69,7 @@ def write_document(study: Study, text: str, plans: Sequence[TargetPlan], permit:
 
 
 def change_page(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit) -> ChangePage:
-    """The page of a study that was planned on these VMs, or on these machines."""
+    """The page for a study planned on these VMs or machines."""
     from vnuma.engine.lease.context import holder
 
     own = plans[0].by_kind(vm=lambda _: _VMS, machine=lambda _: _MACHINES)
@@ -146,7 +146,7 @@ def _vm_arm(study: Study, arm: ArmPlan) -> ArmLine:
 
 
 def _database(study: Study) -> Pairs:
-    end = "created and dropped" if study.dataset.drop_after else "created, and left there"
+    end = "created and dropped" if study.dataset.drop_after else "created and kept"
     return (("Database", f"{study.dataset.database} only, {end}; no other database is written to"),)
 
 
@@ -154,11 +154,11 @@ def _vm_steps(study: Study) -> Iterator[str]:
     power, work = study.power, study.workload
     yield f"The guest is shut down through VMware Tools, within {duration(power.shutdown_timeout_s)}."
     if power.on_shutdown_timeout == "power_off":
-        yield "If it does not shut down in time its power is cut: the study allows that."
+        yield "If it does not shut down in time, its power is cut: the study allows that."
     else:
-        yield "If it does not shut down in time it is left running and its VM's part of the study ends."
-    yield "The VM is reconfigured as its arm says; every setting is read back."
-    yield "It is powered on at the same host; Tools, SQL Server and what the guest sees are checked."
+        yield "If it does not shut down in time, it is left running and the study ends for this VM."
+    yield "The VM is reconfigured for its arm; every setting is read back."
+    yield "It is powered on at the same host; Tools, SQL Server and the topology in the guest are checked."
     for setting in sorted(work.changes):
         yield f"SQL Server's own settings: {INSTANCE_CHANGES[setting]}"
     yield (
@@ -202,11 +202,11 @@ def _machine_steps(study: Study) -> Iterator[str]:
     yield "Files of random bytes are made in the study's folder, once."
     if work.kernel_settings():
         yield "The kernel settings above are set, and read back."
-    yield "The whole machine's page cache is dropped: other programs read from disk again for a while."
-    yield "The file is read into memory from one node; each node's FilePages prove where it lies."
+    yield "The whole machine's page cache is dropped: other programs read from disk for a while."
+    yield "The file is read into memory from one node; each node's FilePages prove where it is."
     yield f"It runs {work.summary()}, {design.warmups} to warm up and {design.iterations} timed for each."
     if work.kernel_settings():
-        yield "The kernel settings are put back, and read back."
+        yield "The kernel settings are restored, and read back."
 
 
 _VMS = _Page(
@@ -215,12 +215,21 @@ _VMS = _Page(
     _database,
     _vm_steps,
     (
-        "The configuration is saved before the first change; each setting put back is read back.",
-        "That happens after the last power-cycle, on Ctrl-C, on failures, and when the allowed hours end.",
+        "The configuration is saved before the first change. Each restored setting is read back.",
+        (
+            "The VM is restored after the last power-cycle, on Ctrl-C, on failures, and when the allowed "
+            "hours end."
+        ),
         "If the controlling machine dies: at its next start, or by hand with: vnuma restore VM.",
-        "What somebody else changed meanwhile is never overwritten: the VM is left as it is, and named.",
-        "While it lasts, the VM carries the advanced setting vnuma.run, which names the run; it is removed.",
-        "Every change is a line of the audit log: vnuma audit.",
+        (
+            "Changes that somebody else made meanwhile are never overwritten: the VM is left as it is, and "
+            "named."
+        ),
+        (
+            "During the study the VM carries the advanced setting vnuma.run, which names the run; it is "
+            "removed."
+        ),
+        "Every change is recorded in the audit log: vnuma audit.",
     ),
 )
 _MACHINES = _Page(
@@ -229,10 +238,16 @@ _MACHINES = _Page(
     lambda _: (),
     _machine_steps,
     (
-        "Kernel settings are saved before the first pass; each setting put back is read back.",
-        "After the last pass, on Ctrl-C and on failures the files are removed, the settings checked again.",
+        "Kernel settings are saved before the first pass. Each restored setting is read back.",
+        (
+            "After the last pass, on Ctrl-C and on failures, the files are removed and the settings "
+            "checked again."
+        ),
         "If the controlling machine dies: at its next start, or by hand with: vnuma restore MACHINE.",
-        "A setting that somebody else changed meanwhile is never overwritten: it is left, and named.",
-        "Every change is a line of the audit log: vnuma audit.",
+        (
+            "A setting that somebody else changed meanwhile is never overwritten: it is left as it is, and "
+            "named."
+        ),
+        "Every change is recorded in the audit log: vnuma audit.",
     ),
 )

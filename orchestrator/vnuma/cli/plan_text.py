@@ -52,7 +52,7 @@ def plan_text(study: Study, plan: TargetPlan, start: str, checks: bool) -> str:
 
 
 def summary(study: Study, plans: Sequence[TargetPlan]) -> str:
-    """What a study changes, in a few lines: before it starts."""
+    """What a study will change, in a few lines, shown before it starts."""
     lines = [simulated_banner(plans[0].simulated)] if plans and plans[0].simulated else []
     lines += [f"{study.name}  {', '.join(study.labels)} on {counted(len(plans), 'VM')}"]
     for plan in plans:
@@ -61,7 +61,7 @@ def summary(study: Study, plans: Sequence[TargetPlan]) -> str:
     lines.append(f"Time     about {duration(total)} on real hardware (assumed), to {clock_time(total)}")
     warned = sum(finding.severity == "warn" for plan in plans for finding in plan.findings)
     lines.append(f"Checks   {counted(warned, 'warning')}; in full: vnuma plan STUDY --checks")
-    lines.append("Put back after the last cell, on Ctrl-C, and at the next start if this controller dies.")
+    lines.append("Restored after the last cell, on Ctrl-C, and at the next start if this controller dies.")
     return "\n".join(lines)
 
 
@@ -83,7 +83,7 @@ def labelled(study: Study, label: str) -> str:
 
 
 def value_text(value: object, comma: str = ",", to: str = "..") -> str:
-    """A setting's value; of a long list of CPUs, its ends."""
+    """A setting's value; a long list of CPUs is shortened to its ends."""
     if value is None or value == ():
         return "none"
     if isinstance(value, bool):
@@ -114,7 +114,7 @@ def _machine(study: Study, plan: MachinePlan) -> _Lines:
         changes,
         counted(plan.boots, study.workload.replicate),
         "(assumed)",
-        ["         A cell is a pass with caches dropped before it, not a boot: boots may differ more."],
+        ["         A cell is a pass with caches dropped before it, not a boot: boots may vary more."],
     )
 
 
@@ -130,7 +130,7 @@ def _vm(study: Study, plan: VmPlan) -> _Lines:
         *_inside(study),
         "How: guest shutdown by Tools; " + _hard_off(study),
         *([f"When: {study.allowed_hours.words}"] if study.allowed_hours else []),
-        "Put back after the last cell, on Ctrl-C, and at the next start if this controller dies.",
+        "Restored after the last cell, on Ctrl-C, and at the next start if this controller dies.",
         f"Database: {study.dataset.database} only, created"
         + (" and dropped." if study.dataset.drop_after else "."),
         "",
@@ -166,7 +166,7 @@ def _arms(study: Study, plan: VmPlan) -> list[str]:
 
 
 def _alike(study: Study, plan: VmPlan) -> list[str]:
-    """Arms that nobody could tell apart, or the workload alone, and why a prediction is not sure."""
+    """Arms that cannot be distinguished, or only by the workload, and why a prediction is uncertain."""
     from vnuma.engine.preflight.arm_plan import (
         distinguished_by_workload,
         doubts,
@@ -184,7 +184,7 @@ def _alike(study: Study, plan: VmPlan) -> list[str]:
         lines.append(f"Not distinguishable by NUMA: {', '.join(alike.arms)} ({differs})")
     for alike in distinguished_by_workload(plan.arms):
         differs = f"VMs of one shape; what differs is {', '.join(alike.differing)} of {study.workload.name}"
-        lines.append(f"Told apart inside the guest: {', '.join(alike.arms)} ({differs})")
+        lines.append(f"Distinguishable inside the guest: {', '.join(alike.arms)} ({differs})")
     for because, arms in doubts(plan.arms).items():
         lines.append(f"Low confidence for {', '.join(arms)}: {because}")
     return [*lines, ""] if lines else []
@@ -207,17 +207,19 @@ def _inside(study: Study) -> list[str]:
     lines = []
     if study.sets_soft_numa:
         lines.append(
-            "SQL Server: automatic soft-NUMA by arm; its own setting is read at the start and put back."
+            "SQL Server: each arm sets automatic soft-NUMA; the current setting is read at the start "
+            "and restored."
         )
     if study.control_arm:
         lines.append(
-            "SQL Server: process affinity in the control's cells; read at the start, put back after each."
+            "SQL Server: the control's cells set process affinity; it is read at the start and "
+            "restored after each."
         )
     return lines + [f"SQL Server: {INSTANCE_CHANGES[one]}" for one in sorted(study.workload.changes)]
 
 
 def _detects(study: Study) -> list[str]:
-    """What the design likely finds at an assumed spread; nothing where there will be no verdict."""
+    """What the design likely detects at an assumed spread; nothing if there will be no verdict."""
     from vnuma import analysis
     from vnuma.analysis import planning
     from vnuma.analysis.wording import percent_up
@@ -237,7 +239,7 @@ def _detects(study: Study) -> list[str]:
 
 
 def _cheapest(study: Study) -> list[str]:
-    """Boots or iterations, at the same assumed spread; the study's own iterations beside the cheapest."""
+    """Boots or iterations at the same assumed spread: the study's own next to the cheapest."""
     from vnuma.analysis.wording import plans_sentence
 
     said = plans_sentence(assumed_plans(study), study.workload.replicate, study.design.iterations)

@@ -27,10 +27,10 @@ def pool(
     format_: Annotated[PoolFormat, typer.Option("--format", help="table or json.")] = PoolFormat.TABLE,
     store: StoreOption = None,
 ) -> None:
-    """Summarise many runs: each arm's mean difference, where runs agree, where one more would lie.
+    """Summarise many runs: each arm's mean difference, how well runs agree, and the range for one more run.
 
-    The run is the replicate: a VM counts once, whatever its blocks. Runs without verdicts are left out and
-    named. For two runs there is vnuma compare.
+    The run is the replicate: a VM counts once, however many blocks it has. Runs without verdicts are left out
+    and named. For two runs use vnuma compare.
 
     Examples: vnuma pool quick.1 quick.2 quick.3; vnuma pool a.1 b.1 c.1 --allow sql_server.version;
     vnuma pool a.1 b.1 c.1 --format json

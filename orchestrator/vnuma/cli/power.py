@@ -45,7 +45,7 @@ def power(
 ) -> None:
     """Show how many boots an effect needs, how long that takes, and what the study can tell.
 
-    The comparison rule itself is simulated, at assumed spreads or at a pilot's (its upper bound).
+    It simulates the comparison rule itself, at assumed spreads or at the upper bound of a pilot's.
 
     Examples: vnuma power studies/dakic2019.yml --effect 0.5%; vnuma power STUDY --pilot quick.1
     """
@@ -60,7 +60,7 @@ def power(
         design = analysis.design_of(parsed)
         planning.layout_of(design, design.blocks)
     except ValueError as error:
-        raise InputError(f"{study}: {error}.", fix="As in: vnuma power STUDY --effect 1%") from error
+        raise InputError(f"{study}: {error}.", fix="For example: vnuma power STUDY --effect 1%") from error
     known = _pilot(pilot, parsed, store) if pilot else None
     iterations, sizes = parsed.design.iterations, len(parsed.workload.sizes)
     spreads = [*planning.assumed_spreads(iterations, sizes), *([known.spread] if known else [])]
@@ -84,7 +84,9 @@ def power(
 
 
 def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) -> list[Needed]:
-    """The blocks at each spread. Simulating takes seconds, on a busy machine a minute: that is said."""
+    """The blocks at each spread. Simulating takes seconds, or a minute on a busy machine, so it shows
+    progress.
+    """
     from vnuma.analysis import planning
 
     found = []
@@ -96,7 +98,7 @@ def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) ->
 
 
 def _plans(study: Study, design: AnalysisDesign, pilot: Pilot | None) -> Plans | None:
-    """With a pilot's split and costs, else with what is assumed; None where the pilot has no split."""
+    """Plans from a pilot's split and costs, or from assumptions; None if the pilot has no split."""
     from vnuma.analysis.allocation import allocate, wanted_width
 
     if pilot is None:
@@ -144,7 +146,7 @@ class _Found:
 
     @property
     def _each(self) -> str:
-        """What is repeated, in the plural: what varies from one to the next."""
+        """The unit that is repeated, in the plural."""
         return plural_of(self.study.workload.replicate)
 
     def _heading(self) -> str:
@@ -210,8 +212,8 @@ class _Found:
         return [
             f"precision {wanted} likely ends it after {self.ending.mean_blocks:.1f} blocks on average, "
             f"{self._time(self.ending.mean_blocks)};",
-            f"  9 of 10 studies by block {self.ending.most_blocks}, "
-            f"{self.ending.capped * 100:.0f}% not before the last block",
+            f"  9 of 10 studies end by block {self.ending.most_blocks}, "
+            f"{self.ending.capped * 100:.0f}% run to the last block",
         ]
 
     def _plans(self) -> list[str]:
@@ -225,12 +227,15 @@ class _Found:
         lines = [
             f"Pilot    {pilot.run}, {counted(pilot.blocks, 'block')}: a cell's SD was "
             f"{pilot.measured * 100:.2f}% ({pilot.df} degrees of freedom);",
-            f"         planned with its upper bound (95%), {pilot.upper * 100:.2f}%: likely, not promised.",
-            "         Rare slow boots and far outliers do not show in so few: then plan with more.",
+            f"         planned with its upper bound (95%), {pilot.upper * 100:.2f}%: likely, not certain.",
+            (
+                "         So few cells do not show rare slow boots and far outliers; if you expect any, "
+                "plan more."
+            ),
         ]
         if pilot.differs:
             names = ", ".join(pilot.differs)
-            lines.append(f"         It differs from the study in {names}: its spread may not hold.")
+            lines.append(f"         It differs from the study in {names}: its spread may not apply.")
         return lines
 
     def document(self) -> dict[str, Any]:

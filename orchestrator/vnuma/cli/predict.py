@@ -1,4 +1,4 @@
-"""`vnuma predict`: what guest and SQL Server will see of a shape, before anything is deployed."""
+"""`vnuma predict`: the topology that guest and SQL Server will see, before anything is deployed."""
 
 from __future__ import annotations
 
@@ -56,16 +56,20 @@ def predict(
     esxi: EsxiOption = "8.0",
     cores_per_socket: Annotated[
         int | None,
-        typer.Option("--cores-per-socket", min=1, help="One shape; without it, every shape of these vCPUs."),
+        typer.Option(
+            "--cores-per-socket", min=1, help="One shape; by default, every shape with these vCPUs."
+        ),
     ] = None,
     sweep: Annotated[
         str | None,
         typer.Option(
-            "--sweep", metavar="vcpus=A..B", help="Every size of VM: where nodes jump, which are even."
+            "--sweep",
+            metavar="vcpus=A..B",
+            help="Every VM size in a range: where the number of nodes changes, which sizes are even.",
         ),
     ] = None,
     vm: Annotated[
-        str | None, typer.Option("--vm", metavar="NAME", help="A VM as it is, on every host of its cluster.")
+        str | None, typer.Option("--vm", metavar="NAME", help="An existing VM, on every host of its cluster.")
     ] = None,
     cluster: ClusterOption = None,
     snapshot: SnapshotOption = None,
@@ -77,13 +81,14 @@ def predict(
     sql: SqlYearOption = 2022,
     windows: WindowsOption = "",
     soft_numa: Annotated[
-        bool, typer.Option("--soft-numa/--no-soft-numa", help="Automatic soft-NUMA (SQL Server 2016 on).")
+        bool,
+        typer.Option("--soft-numa/--no-soft-numa", help="Automatic soft-NUMA (SQL Server 2016 or later)."),
     ] = True,
     format_: Annotated[PredictFormat, typer.Option("--format", help="text or json.")] = PredictFormat.TEXT,
 ) -> None:
     """Predict what the guest will see: vNUMA nodes, SQL Server's nodes, the cores that editions use.
 
-    A prediction carries its confidence: where documents disagree, the other readings are named.
+    Each prediction has a confidence; where documents disagree, the other readings are shown.
 
     Examples: vnuma predict --vcpus 16 --memory 64 --host-nodes 2x16/96 --esxi 6.0;
     vnuma predict --vcpus 30 --memory 512 --host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0;
@@ -94,7 +99,7 @@ def predict(
 
     there = site(host_nodes, esxi, threads_per_core, vm, cluster, snapshot, inventory)
     if sweep and vcpus:
-        raise UsageError("--sweep and --vcpus both say how many vCPUs.", fix="Leave one of them out.")
+        raise UsageError("--sweep and --vcpus both set the number of vCPUs.", fix="Leave one of them out.")
     version, guest = hardware_of(hardware, there), guest_of(edition, sql, windows, soft_numa=soft_numa)
     swept = swept_sizes(sweep, cores_per_socket, version) if sweep else []
     count, memory_mb = sized(1 if swept else vcpus, memory, there)
@@ -185,7 +190,7 @@ def _sql_nodes(row: Forecast) -> str:
 
 
 def _cores(row: Forecast) -> str:
-    """The cores that Windows and SQL Server use, of all; the other reading where there is one."""
+    """The cores that Windows and SQL Server use, out of all; with the other reading if there is one."""
     otherwise = f", else {row.by_sql.otherwise}" if row.by_sql.otherwise else ""
     return f"{row.usable_cores} of {row.topology.vcpus}{otherwise}"
 
@@ -201,7 +206,7 @@ def _memory(row: Forecast) -> str:
 
 
 def _why(rows: list[Forecast]) -> list[str]:
-    """Each reason once, with the shapes that it holds for."""
+    """Each reason once, with the shapes that it applies to."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         told = [row.prediction.because]
@@ -219,7 +224,7 @@ def _why(rows: list[Forecast]) -> list[str]:
 
 
 def _document(row: Forecast) -> dict[str, Any]:
-    """One row as JSON: all that is known, unrounded."""
+    """One row as JSON: everything known, unrounded."""
     return {
         "vcpus": sum(row.prediction.node_sizes),
         "topology": str(row.topology),

@@ -1,4 +1,4 @@
-"""`vnuma predict --sweep`: which sizes of VM suit a host, and where the number of vNUMA nodes jumps."""
+"""`vnuma predict --sweep`: which VM sizes suit a host, and where the number of vNUMA nodes changes."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _AUTOMATIC_SINCE = 20
 
 
 def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[dict[str, Value]]:
-    """The shapes of `vcpus=4..128`: one for each size that the cores per socket divide, as settings.
+    """The shapes of `vcpus=4..128` as settings: one for each size that is a multiple of the cores per socket.
 
-    Without cores per socket the host chooses: hardware version 20 and later has a setting for that, and
-    1 core per socket means it in those before. Raises UsageError.
+    Without cores per socket the host chooses: hardware version 20 and later has a setting for that; in older
+    versions 1 core per socket means it. Raises UsageError.
     """
     match = _SWEEP.fullmatch(text.strip())
     first, last = map(int, match.groups()) if match else (1, 0)
     if not first <= last <= _MOST:
         raise UsageError(
-            f"--sweep {text}: not a range of vCPUs, the smaller first, at most {_MOST}.",
+            f"--sweep {text} is not a range of vCPUs (the smaller number first, at most {_MOST}).",
             fix="For example: --sweep vcpus=4..128",
         )
     per_socket = cores_per_socket or 1
@@ -51,7 +51,9 @@ def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[
 
 @dataclass(frozen=True)
 class Span:
-    """Neighbouring sizes of VM (vCPUs) with as many vNUMA nodes; `even`: those whose nodes are all alike."""
+    """Neighbouring VM sizes (vCPUs) with the same number of vNUMA nodes; `even`: those whose nodes are
+    equal.
+    """
 
     nodes: str
     memory: str
@@ -61,7 +63,7 @@ class Span:
 
 
 def sweep_table(rows: Sequence[Forecast]) -> list[str]:
-    """A line for each span; hosts on which all spans are alike share their lines."""
+    """A line for each span; hosts with the same spans share lines."""
     found: dict[tuple[Span, ...], list[str]] = {}
     for host in dict.fromkeys(name for row in rows for name in row.hosts):
         found.setdefault(tuple(_spans(row for row in rows if host in row.hosts)), []).append(host)
@@ -73,7 +75,7 @@ def sweep_table(rows: Sequence[Forecast]) -> list[str]:
         lines += [*aligned([header, *map(_line, spans)], width()), ""]
     return [
         *lines,
-        "Even: each vNUMA node has as many vCPUs as the others. Set that number as cores per socket.",
+        "Even: every vNUMA node has the same number of vCPUs. Set that number as cores per socket.",
     ]
 
 
@@ -85,7 +87,7 @@ def _spans(rows: Iterable[Forecast]) -> Iterator[Span]:
 
 
 def _alike(row: Forecast) -> tuple[str, str]:
-    """What sizes of one span share; those that no host node can hold are one span."""
+    """What the sizes of a span have in common; sizes that no host node can hold form one span."""
     if row.too_wide:
         return "-", "does not fit"
     others = "".join(f", else {count}" for count in row.prediction.alternatives)
@@ -93,7 +95,7 @@ def _alike(row: Forecast) -> tuple[str, str]:
 
 
 def _confidence(sizes: Sequence[Prediction], even: Sequence[Prediction]) -> str:
-    """The confidence of all, or that of the even ones where it is another."""
+    """The confidence of all sizes, and of the even ones if it differs."""
     every = {one.confidence for one in sizes}
     best = {one.confidence for one in even}
     if len(every) == 1:

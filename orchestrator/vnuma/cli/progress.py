@@ -35,9 +35,9 @@ _STEP = 32
 
 @contextmanager
 def watching(follow: Watch | None = None) -> Iterator[Watch]:
-    """A function that shows progress, for as long as the context is open. All on standard error.
+    """A function that shows progress on standard error while the context is open.
 
-    `follow` sees the same first: a log of events.
+    `follow`, a log of events, gets the same first.
     """
     with _shown() as show:
 
@@ -80,7 +80,7 @@ class _LiveBlock:
         self._live.update(Text.from_ansi(text), refresh=True)  # not markup: [####..]
 
     def _take_away_reflowed(self, columns: int) -> None:
-        """Clear what a terminal that became narrower has broken into more rows than were drawn."""
+        """Clear the extra rows that a terminal makes of drawn lines when it becomes narrower."""
         self._live.stop()
         more = sum((max(len(line), 1) - 1) // columns for line in self._drawn)
         sys.stderr.write(f"\x1b[{more}A\x1b[J")
@@ -89,7 +89,7 @@ class _LiveBlock:
 
 
 class LineLog:
-    """One timestamped line per ended cell, and a heartbeat, so that a log shows quiet from dead."""
+    """One timestamped line per ended cell, and a heartbeat that distinguishes a quiet run from a dead one."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, tuple[tuple[str, str], ...]]] = {}
@@ -137,7 +137,7 @@ class LineLog:
 
 
 def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
-    """The live block: one VM in detail, several as a table, or as two lines each where that is too wide."""
+    """The live block: one VM in detail; several as a table, or two lines each if the table is too wide."""
     run = progress.run
     head = [simulated_banner(run.simulated)] if run.simulated else []
     one = len(progress.vms) == 1
@@ -146,7 +146,7 @@ def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
 
 
 def detail_lines(progress: Progress, columns: int = USUAL) -> list[str]:
-    """A run in detail, VM by VM, as it stands: for `vnuma status RUN`."""
+    """The current state of a run, VM by VM, for `vnuma status RUN`."""
     run = progress.run
     lines = [simulated_banner(run.simulated)] if run.simulated else []
     for vm in progress.vms:
@@ -209,10 +209,12 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
 
 
 def _stopping_lines(progress: Progress) -> list[str]:
-    """What a stop does and what another Ctrl-C would; nothing once VMs are put back, which none ends."""
+    """What a stop does and what another Ctrl-C would do; empty while VMs are being restored, which no Ctrl-C
+    ends.
+    """
     if not progress.run.stop_requested or any(map(_is_put_back, progress.vms)):
         return []
-    return [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; VMs are still put back."]
+    return [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; VMs are still restored."]
 
 
 def _is_put_back(vm: VmProgress) -> bool:
@@ -220,9 +222,9 @@ def _is_put_back(vm: VmProgress) -> bool:
 
 
 def stopping_words(progress: Progress) -> str:
-    """What a stop that was asked for does."""
+    """What the requested stop does."""
     after = "cell" if progress.run.stop_requested == "cell" else "iteration"
-    return f"Stopping after this {after}, then putting {', '.join(vm.name for vm in progress.vms)} back."
+    return f"Stopping after this {after}, then restoring {', '.join(vm.name for vm in progress.vms)}."
 
 
 def _left(progress: Progress) -> str:

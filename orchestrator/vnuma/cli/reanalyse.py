@@ -26,7 +26,7 @@ def reanalyse(
         ReanalyseFormat, typer.Option("--format", help="table or markdown.")
     ] = ReanalyseFormat.TABLE,
 ) -> None:
-    """Re-analyse a published table of medians: percentages, what drift alone would do, what it shows.
+    """Re-analyse a published table of medians: percentages, the effect of drift alone, what it can show.
 
     Examples: vnuma reanalyse studies/published/dakic2019.csv
     """

@@ -28,11 +28,11 @@ def report(
     ] = None,
     format_: Annotated[
         ReportFormat,
-        typer.Option("--format", help="The whole page; or one page with answer, verdicts and limits."),
+        typer.Option("--format", help="The whole report; or one page with answer, verdicts and limits."),
     ] = ReportFormat.HTML,
     store: StoreOption = None,
 ) -> None:
-    """Write one HTML page that needs no network. Pages about the lab say so, in their name too.
+    """Write one HTML page that needs no network. Pages about the lab say so, also in their file name.
 
     Examples: vnuma report; vnuma report quick.4 -o quick.html; vnuma report --format pdf
     """

@@ -1,4 +1,4 @@
-"""`vnuma restore`: put VMs back as they were before their run."""
+"""`vnuma restore`: restore VMs to their state before their run."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ def restore(
     ] = None,
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only VMs of this run.")] = None,
     theirs: Annotated[
-        bool, typer.Option("--theirs", help="Keep what somebody else changed; put back the rest.")
+        bool, typer.Option("--theirs", help="Keep somebody else's changes; restore the rest.")
     ] = False,
     baseline: Annotated[
-        bool, typer.Option("--baseline", help="Put back everything, also what others changed.")
+        bool, typer.Option("--baseline", help="Restore everything, including what others changed.")
     ] = False,
     from_audit: Annotated[
         Path | None,
         typer.Option(
-            "--from-audit", metavar="FILE", help="If the store is lost: undo the changes in this audit log."
+            "--from-audit", metavar="FILE", help="Without a store: undo the changes in this audit log."
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be put back.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be restored.")] = False,
     inventory: InventoryOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Put every VM that is not at its baseline back, and prove it by reading back.
+    """Restore every VM that is not at its baseline, and prove it by reading its settings back.
 
-    When somebody else changed a VM no setting is touched: --theirs or --baseline decide (exit code 7). Of a
-    run whose store is lost, the audit log beside the store knows the way back (--from-audit).
+    If somebody else changed a VM, no setting is touched until you choose --theirs or --baseline (exit code
+    7). If a run's store is lost, the audit log beside it contains what to undo (--from-audit).
 
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs;
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
@@ -92,5 +92,5 @@ def _by_audit(
         return
     outcomes = restore_by_audit(store, file, vms, inventory, choice, lambda text: say(text, sys.stderr))
     if not outcomes.done and not outcomes.problems:
-        say("The audit log has nothing to undo.")
+        say("The audit log contains nothing to undo.")
     _tell(outcomes)

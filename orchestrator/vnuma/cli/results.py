@@ -22,7 +22,7 @@ class ResultsFormat(StrEnum):
 
 
 class CsvTableName(StrEnum):
-    """Which table of a run, as the files of its archive are called."""
+    """Which table of a run, named like the files in its archive."""
 
     RESULTS = "results"
     FIGURES = "figures"
@@ -39,19 +39,23 @@ def results(
         CsvTableName,
         typer.Option(
             help="Of --format csv. results: the comparisons; figures: the workload's other figures; waits: "
-            "shares of wait types by arm; samples: every iteration. `vnuma schema results --format markdown` "
-            "says what the columns are."
+            "shares of wait types by arm; samples: every iteration. `vnuma schema results --format "
+            "markdown` explains the columns."
         ),
     ] = CsvTableName.RESULTS,
     everything: Annotated[
         bool,
         typer.Option(
-            "--all", help="Also what does not decide: other forms and figures, published ones, other methods."
+            "--all",
+            help=(
+                "Also what is not used for the verdict: other forms and figures, published ones, other "
+                "methods."
+            ),
         ),
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Show medians per size and topology, differences from the reference, and what counts.
+    """Show medians per size and topology, differences from the reference, and the verdicts.
 
     Examples: vnuma results; vnuma results --all; vnuma results quick.4 --format csv --table samples > all.csv
     """
@@ -63,12 +67,12 @@ def results(
 
     if table is not CsvTableName.RESULTS and format_ is not ResultsFormat.CSV:
         raise UsageError(
-            f"--table {table} is a table of --format csv.",
+            f"--table {table} needs --format csv.",
             fix=f"vnuma results {run} --format csv --table {table}",
         )
     if everything and format_ is not ResultsFormat.TABLE:
         raise UsageError(
-            f"--all adds to the table; --format {format_} holds everything already.",
+            f"--all adds to the table; --format {format_} includes everything already.",
             fix=f"vnuma results {run} --all",
         )
     opened = open_store(store_url(store), create=False)

@@ -1,4 +1,4 @@
-"""`vnuma run`: measure a study and put the VMs back."""
+"""`vnuma run`: measure a study and restore the VMs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(
     study: Annotated[str | None, typer.Argument(metavar="STUDY", help="A study file.")] = None,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", metavar="RUN", help="Continue this run instead.", autocompletion=run_names),
+        typer.Option("--resume", metavar="RUN", help="Continue this run.", autocompletion=run_names),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and plan only; the same as vnuma plan.")
@@ -51,7 +51,8 @@ def run(
     create_only: Annotated[
         bool,
         typer.Option(
-            "--create-only", help="Check, store the run and print its name, for a play by hand or AWX."
+            "--create-only",
+            help="Check, store the run and print its name; then start it by a playbook or AWX.",
         ),
     ] = False,
     events: Annotated[
@@ -65,22 +66,21 @@ def run(
     inventory: InventoryOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Run a study: shape, boot, verify and measure every cell, then put the VMs back.
+    """Run a study: shape, boot, verify and measure every cell, then restore the VMs.
 
-    On a terminal it shows what will change and asks first; elsewhere it starts at once. VMs that a dead
-    controller left changed are put back before that, without a question. Ctrl-C stops after the present
-    iteration and puts the VMs back; again: stop now, still put back.
+    On a terminal it shows what will change and asks first; elsewhere it starts at once. Before that, without
+    asking, it restores VMs that a dead controller left changed. Ctrl-C stops after the current iteration and
+    restores the VMs; a second Ctrl-C stops at once, and still restores them.
 
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234
     """
     if (study is None) == (resume is None):
-        raise UsageError(
-            "Give a study file, or --resume RUN, and not both.", fix="vnuma run studies/quick.yml"
-        )
+        raise UsageError("Give either a study file or --resume RUN.", fix="vnuma run studies/quick.yml")
     if create_only and (resume or dry_run):
         raise UsageError(
-            "--create-only goes with a study file alone.", fix="vnuma run studies/quick.yml --create-only"
+            "--create-only needs a study file, and excludes --dry-run and --resume.",
+            fix="vnuma run studies/quick.yml --create-only",
         )
     from vnuma.engine.preflight.permit import Permit
 
@@ -88,7 +88,7 @@ def run(
     if resume:
         if production or ticket or require_tag:
             raise UsageError(
-                "A resumed run keeps its permit: --production, --ticket, --require-tag go with a study file.",
+                "A resumed run keeps its permit: --production, --ticket and --require-tag need a study file.",
                 fix=f"vnuma run --resume {resume}",
             )
         with following(events) as follow:
@@ -155,7 +155,7 @@ def _start(
 
 
 def _ask(study: Study, plans: Sequence[TargetPlan], reached: str) -> None:
-    """Show what will change, and go on only with a yes. Raises typer.Abort."""
+    """Show what will change and continue only after a yes. Raises typer.Abort."""
     from vnuma.cli.plan_text import summary
 
     say(summary(study, plans), sys.stderr)
@@ -195,7 +195,7 @@ def _supervise(
     follow: list[Listener],
     notifier: Notifier,
 ) -> None:
-    """Run it, show how it ended, and notify people. Raises what decides the exit code."""
+    """Run it, show how it ended, and notify people. Raises the error that decides the exit code."""
     from vnuma.cli.progress import watching
     from vnuma.engine.run.progress import progress_of
     from vnuma.engine.run.run_outcome import end_of
@@ -207,7 +207,7 @@ def _supervise(
     notifier.wait()
     _show_unsent(store, run_row, notifier)
     if sys.stderr.isatty():
-        note("Ctrl-C stops and puts everything back.  Elsewhere: vnuma status")
+        note("Ctrl-C stops and restores everything.  In another shell: vnuma status")
     ended = None
     try:
         try:
@@ -234,7 +234,7 @@ def _supervise(
 
 
 def _show_answer(store: Store, ended: RunOutcome) -> str:
-    """Show what a complete run says, and return it in a line."""
+    """Show the answer of a complete run, and return it in one line."""
     from vnuma.report.model.model import load_run
     from vnuma.report.terminal.run_text import answer_sentences, answer_text
 
@@ -248,7 +248,7 @@ def _show_answer(store: Store, ended: RunOutcome) -> str:
 
 
 def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
-    """Show which notifications failed, and write it into the audit log; neither ends the run."""
+    """Show which notifications failed and record them in the audit log; neither ends the run."""
     from vnuma.engine.lease.audit import note_of_run
 
     for words in notifier.failures():
@@ -275,7 +275,7 @@ def _tell(ended: RunOutcome) -> None:
             why = "".join(f"\n  {line.strip()}" for line in (told or "").splitlines())
             say(f"Note      {vm.name}, {vm.note}{why}", sys.stderr)
     if ended.progress.retries:
-        say(f"Note      vSphere had to be asked again {ended.progress.retries} times.", sys.stderr)
+        say(f"Note      vSphere requests were repeated {ended.progress.retries} times.", sys.stderr)
     nothing_ran = not any(vm.last for vm in ended.progress.vms)
     if nothing_ran and not ended.stopped and ended.play_output:
         say(_last_words(ended.play_output), sys.stderr)
@@ -300,4 +300,4 @@ def _by_hand(name: str, inventory: Path) -> str:
 
 def _last_words(output: str) -> str:
     lines = [line for line in output.splitlines() if line.strip()]
-    return "The play's last words:\n" + "\n".join(f"  {line[:160]}" for line in lines[-6:])
+    return "The play's last lines:\n" + "\n".join(f"  {line[:160]}" for line in lines[-6:])

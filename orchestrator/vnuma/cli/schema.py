@@ -30,12 +30,12 @@ def schema(
         SchemaFormat,
         typer.Option(
             "--format",
-            help="json for editors and programs; markdown for people: a study's fields, the "
-            "columns of a run's tables.",
+            help="json for editors and programs. markdown for people: the fields of a study, the columns of "
+            "a run's tables.",
         ),
     ] = SchemaFormat.JSON,
 ) -> None:
-    """Print the JSON Schema of study files or of results, or what a study's fields and a run's columns are.
+    """Print the JSON Schema of study files or results, or describe a study's fields and a run's columns.
 
     Examples: vnuma schema > study.schema.json; vnuma schema results; vnuma schema results --format markdown
     """

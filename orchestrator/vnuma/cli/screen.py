@@ -1,4 +1,4 @@
-"""What every verb shares on the screen: its width, errors, the word that something is simulated."""
+"""What every verb prints alike: line width, errors, the notice that something is simulated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Colour(StrEnum):
 
 @dataclass
 class Manner:
-    """How this process speaks: set once, by options that every verb has."""
+    """How this process prints; set once, by options that every verb has."""
 
     colour: Colour = Colour.AUTO
     quiet: bool = False
@@ -53,7 +53,7 @@ MANNER = Manner()
 
 
 def coloured(stream: TextIO) -> bool:
-    """Whether what goes into that stream is coloured."""
+    """Whether output to that stream is coloured."""
     if MANNER.colour is not Colour.AUTO:
         return MANNER.colour is Colour.ALWAYS
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
@@ -70,7 +70,7 @@ _CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34}
 
 
 def painted(text: str, stream: TextIO) -> str:
-    """The text with colour on words that mean the same without it; as it is where colour is not wanted."""
+    """The text, coloured if wanted. Colour never carries meaning of its own."""
     if not coloured(stream):
         return text
     return _MEANINGS.sub(lambda word: f"\x1b[{_CODES[str(word.lastgroup)]}m{word[0]}\x1b[0m", text)
@@ -89,7 +89,7 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def error_text(error: VnumaError) -> str:
-    """An expected error for people: what, what next, and the exit code that scripts see."""
+    """An expected error for people: what happened, what to do next, and the exit code."""
     lines = str(error).rstrip().splitlines()
     return "\n".join([*lines, f"exit {error.exit_code}"])
 
@@ -109,8 +109,8 @@ _PLAYBOOK = re.compile(r"(?<![\w./=-])ansible-playbook (?=-i |vnuma\.vnuma\.)")
 
 
 def runnable(text: str) -> str:
-    """A text whose commands this shell finds: `.venv/bin/vnuma plan` where `vnuma plan` is not on PATH, and
-    Ansible beside it.
+    """The text with commands that this shell finds: `.venv/bin/vnuma plan` if vnuma is not on PATH; Ansible's
+    commands likewise.
     """
     here = command()
     if here == "vnuma":
@@ -122,7 +122,7 @@ def runnable(text: str) -> str:
 
 
 def command() -> str:
-    """How this shell starts vnuma: by its name where that is found, else by its path."""
+    """How this shell starts vnuma: by name if that is on PATH, otherwise by path."""
     here = Path(sys.argv[0])
     if here.name != "vnuma" or shutil.which("vnuma"):
         return "vnuma"
@@ -137,16 +137,16 @@ def simulated_banner(scenario: str | None) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """When that many seconds have passed, by this machine's clock: 14:05, or Tue 04:12 on another day."""
+    """The time that many seconds from now: 14:05, or Tue 04:12 on another day."""
     now = datetime.now().astimezone()
     then = now + timedelta(seconds=seconds)
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%a %H:%M}"
 
 
 def width(stream: TextIO | None = None) -> int | None:
-    """Columns of the terminal behind a stream (standard output), at most WIDEST; None where there is none.
+    """Columns of the stream's terminal, at most WIDEST; None without a terminal.
 
-    What goes into a file or a pipe keeps its lines whole, so that `grep` finds what it looks for.
+    Output to a file or a pipe keeps whole lines, so that `grep` finds phrases.
     """
     target = stream or sys.stdout
     if not target.isatty():
@@ -169,13 +169,13 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 
 def note(text: str) -> None:
-    """Say on standard error what goes on, or what to do next: nothing that is lost with `--quiet`."""
+    """Print progress or a hint on standard error; `--quiet` hides it."""
     if not MANNER.quiet:
         say(text, sys.stderr)
 
 
 def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
-    """Print a text that is laid out already, with control characters written out as `say` does."""
+    """Print text as it is laid out, with control characters escaped as in `say`."""
     target = sys.stderr if err else sys.stdout
     target.write(escaped(text) + ("\n" if nl else ""))
     target.flush()
@@ -183,9 +183,9 @@ def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
 
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
-    """A function that says on standard error what is computed now: a line that goes when it is done.
+    """A function that shows on standard error what is being computed; the line disappears when done.
 
-    Without a terminal it is a line of a log.
+    Without a terminal it prints a log line.
     """
     if not sys.stderr.isatty():
         yield lambda words: say(words, sys.stderr)
@@ -195,7 +195,9 @@ def working() -> Iterator[Callable[[str], None]]:
 
 
 def folded(text: str, columns: int | None) -> str:
-    """Lines that are wider go on below, under what follows their label. No word, path or command is cut."""
+    """Wide lines continue below, indented under the text after their label. No word, path or command is
+    cut.
+    """
     if columns is None:
         return text
     return "\n".join(part for line in text.split("\n") for part in _fold(line, columns))
@@ -213,7 +215,7 @@ def _fold(line: str, columns: int) -> list[str]:
 def aligned(rows: Sequence[Sequence[str]], columns: int | None = None) -> list[str]:
     """Rows of cells as lines, each column as wide as its widest cell.
 
-    Where that is wider than `columns`, the widest columns' cells go on below themselves.
+    If that is wider than `columns`, cells of the widest columns wrap.
     """
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     while columns and sum(widths) + 2 * (len(widths) - 1) > columns and max(widths) > _NARROWEST_CELL:

@@ -1,4 +1,4 @@
-"""`vnuma setup`: what a machine may lack, fetched on request."""
+"""`vnuma setup`: installs on request what a machine lacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class Odbc(StrEnum):
 
 def setup(
     odbc: Annotated[
-        Odbc | None, typer.Option("--odbc", help="wheel: Microsoft's driver from PyPI into this environment.")
+        Odbc | None,
+        typer.Option("--odbc", help="wheel: installs Microsoft's driver from PyPI into this environment."),
     ] = None,
 ) -> None:
     """Show what this machine has, or install what it lacks into this Python environment.

@@ -25,21 +25,25 @@ _MEMORY = re.compile(r"(?P<gb>[1-9]\d{0,5}) ?(?:GB?|GiB)?", re.IGNORECASE)
 def _gigabytes(text: str) -> int:
     found = _MEMORY.fullmatch(text.strip())
     if not found:
-        raise typer.BadParameter(f"'{text}' is not a number of GB: write 256 or 256GB.")
+        raise typer.BadParameter(f"'{text}' is not a size in GB. Write 256 or 256GB.")
     return int(found["gb"])
 
 
 VcpusOption = Annotated[
-    int | None, typer.Option("--vcpus", min=1, max=768, help="vCPUs of the VM; as it is, with --vm.")
+    int | None,
+    typer.Option("--vcpus", min=1, max=768, help="vCPUs of the VM; default with --vm: the VM's own."),
 ]
 MemoryOption = Annotated[
     int | None,
     typer.Option(
-        "--memory", parser=_gigabytes, metavar="GB", help="Memory of the VM in GB; as it is, with --vm."
+        "--memory",
+        parser=_gigabytes,
+        metavar="GB",
+        help="Memory of the VM in GB; default with --vm: the VM's own.",
     ),
 ]
 ClusterOption = Annotated[
-    str | None, typer.Option("--cluster", metavar="NAME", help="Every host of this cluster, as it is.")
+    str | None, typer.Option("--cluster", metavar="NAME", help="Every host of this cluster.")
 ]
 SnapshotOption = Annotated[
     Path | None,
@@ -54,11 +58,13 @@ HostsOption = Annotated[
         "Repeat it for a cluster of unlike hosts.",
     ),
 ]
-EsxiOption = Annotated[str, typer.Option("--esxi", help="ESXi release of hosts that name none.")]
+EsxiOption = Annotated[str, typer.Option("--esxi", help="ESXi release of hosts given without one.")]
 ThreadsOption = Annotated[int, typer.Option("--threads-per-core", min=1, max=8, help="2: hyper-threading.")]
 HardwareOption = Annotated[
     int | None,
-    typer.Option("--hardware", min=4, max=99, help="Virtual hardware version; the newest release's own."),
+    typer.Option(
+        "--hardware", min=4, max=99, help="Virtual hardware version; default: the release's newest."
+    ),
 ]
 EditionOption = Annotated[
     str,
@@ -66,7 +72,7 @@ EditionOption = Annotated[
 ]
 SqlYearOption = Annotated[int, typer.Option("--sql", metavar="YEAR", help="SQL Server's release.")]
 WindowsOption = Annotated[
-    str, typer.Option("--windows", metavar="NAME", help="Windows in the guest, as 'Server 2022'.")
+    str, typer.Option("--windows", metavar="NAME", help="Windows in the guest, such as 'Server 2022'.")
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -89,7 +95,7 @@ def site(
     file: Path | None,
     inventory: Path | None,
 ) -> VmLocation:
-    """Where the VM is to run: as described, else a VM's or a cluster's hosts, read. Raises UsageError."""
+    """The hosts for the VM: as described, or read from a VM's or a cluster's hosts. Raises UsageError."""
     from vnuma.domain.topology.vm_location import VmLocation
 
     if host_nodes:
@@ -103,29 +109,29 @@ def site(
         return location_of_cluster(cluster, file, found)
     raise UsageError(
         "No host given.",
-        fix="Describe a host (--host-nodes 2x16/96@8.0), or name a --cluster or a --vm to be read.",
+        fix="Describe a host (--host-nodes 2x16/96@8.0), or name a --cluster or a --vm to read.",
     )
 
 
 def sized(vcpus: int | None, memory_gb: int | None, site: VmLocation) -> tuple[int, int]:
-    """vCPUs and memory in MB: as given, else the VM's own. Raises UsageError."""
+    """vCPUs and memory in MB: as given, or the VM's own. Raises UsageError."""
     own = site.vm.settings if site.vm else {}
     count, memory = vcpus or own.get("numCPUs"), memory_gb * 1024 if memory_gb else own.get("memoryMB")
     if not isinstance(count, int) or not isinstance(memory, int):
         raise UsageError(
-            "The size of the VM is not known.", fix="Give --vcpus and --memory, or a --vm that is there."
+            "The size of the VM is unknown.", fix="Give --vcpus and --memory, or an existing --vm."
         )
     return count, memory
 
 
 def where(site: VmLocation) -> str:
-    """The hosts for people, short, and what could not be read of them."""
+    """A short text about the hosts, and what could not be read from them."""
     unread = f"; not read: {', '.join(site.unread)}" if site.unread else ""
     return some([host.name for host in site.hosts]) + unread
 
 
 def some(names: Sequence[str]) -> str:
-    """A few names, or the first and how many more."""
+    """A few names, or the first ones and the number of others."""
     return ", ".join(names) if len(names) < 4 else f"{names[0]} and {len(names) - 1} more"
 
 
@@ -160,7 +166,7 @@ def guest_of(edition: str, year: int, windows: str, *, soft_numa: bool = True) -
         )
     if year not in SQL_YEARS:
         years = ", ".join(map(str, SQL_YEARS))
-        raise UsageError(f"--sql: there is no SQL Server {year}.", fix=f"Use one of {years}.")
+        raise UsageError(f"--sql: SQL Server {year} does not exist.", fix=f"Use one of {years}.")
     # Named alone, Enterprise means the one licensed by core.
     full = "enterprise: core-based" if word == "enterprise" else word
     named = windows if not windows or "windows" in windows.lower() else f"Windows {windows}"
@@ -168,7 +174,7 @@ def guest_of(edition: str, year: int, windows: str, *, soft_numa: bool = True) -
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, Value]:
-    """KEY=VALUE as settings: truth, whole numbers, else text. Raises UsageError."""
+    """KEY=VALUE as settings: booleans, integers, otherwise text. Raises UsageError."""
     from vnuma.domain.vm.setting import TYPED, is_governed
 
     found: dict[str, Value] = {}
@@ -176,7 +182,7 @@ def settings_of(pairs: list[str] | None) -> dict[str, Value]:
         name, equals, text = pair.partition("=")
         if not equals or not (name in TYPED or is_governed(name)):
             raise UsageError(
-                f"--set {pair}: not a setting that shapes a VM.",
+                f"--set {pair}: not a setting that affects a VM's shape.",
                 fix=f"Use a numa.* key, or one of {', '.join(sorted(TYPED))}.",
             )
         found[name] = _value(text) if name in TYPED else text

@@ -1,4 +1,4 @@
-"""`vnuma status`: every run, where it stands, and which VMs are not at their baseline."""
+"""`vnuma status`: every run, its progress, and the VMs that are not at their baseline."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def status(
 
         say("\n".join([*_table(seen), *detail_lines(seen.progress, width() or WIDEST)]))
     else:
-        say("\n".join(_table(seen)) if seen.runs else "No run yet. Start one: vnuma run studies/quick.yml")
+        say("\n".join(_table(seen)) if seen.runs else "No runs yet. Start one: vnuma run studies/quick.yml")
     if seen.not_at_baseline:
         echo(f"VMs not at baseline: {len(seen.not_at_baseline)}")
         for vm in seen.not_at_baseline:

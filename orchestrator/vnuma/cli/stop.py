@@ -1,4 +1,4 @@
-"""`vnuma stop`: ask a run to end and put its VMs back."""
+"""`vnuma stop`: ask a run to end and restore its VMs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def stop(
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Ask a run to stop after its present iteration; its VMs are put back.
+    """Ask a run to stop after its current iteration; its VMs are restored.
 
     Examples: vnuma stop quick.4; vnuma stop latest --after-cell
     """

@@ -1,4 +1,4 @@
-"""What every verb of the command line has: options for how it speaks, and its place in the list of verbs."""
+"""What every verb of the command line has: options for its output, and its place in the list of verbs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from vnuma.cli.screen import MANNER, Colour
 
 _MANNERS: dict[str, tuple[object, object]] = {
     "quiet": (
-        Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no hints.")],
+        Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no hints.")],
         False,
     ),
     "verbose": (
-        Annotated[bool, typer.Option("--verbose", "-v", help="Each step, and what caused an error.")],
+        Annotated[bool, typer.Option("--verbose", "-v", help="Show each step, and the cause of an error.")],
         False,
     ),
-    "color": (Annotated[Colour, typer.Option("--color", help="When text is coloured.")], Colour.AUTO),
+    "color": (Annotated[Colour, typer.Option("--color", help="When to colour text.")], Colour.AUTO),
 }
 """Options that every verb has: their annotation and default."""
 

@@ -1,4 +1,4 @@
-"""`vnuma version`: versions of all that a figure, a store or a bug report depends on."""
+"""`vnuma version`: versions of everything that results, stores and bug reports depend on."""
 
 from __future__ import annotations
 

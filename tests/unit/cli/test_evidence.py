@@ -41,7 +41,7 @@ def test_a_text_of_no_known_kind_is_said_to_be_one(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_bytes(b"nothing \xff of interest")
 
-    assert vnuma_here("evidence", other).out == "Nothing about a topology was recognised in it.\n"
+    assert vnuma_here("evidence", other).out == "It contains nothing that vnuma recognises as topology.\n"
 
 
 def test_a_file_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:

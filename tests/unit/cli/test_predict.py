@@ -41,7 +41,7 @@ def test_unlike_hosts_are_rows_of_their_own_in_json() -> None:
     [
         (("--cores-per-socket", "5"), "5 cores per socket do not divide 16 vCPUs"),
         (("--edition", "home"), "Use one of developer"),
-        (("--sql", "2018"), "there is no SQL Server 2018"),
+        (("--sql", "2018"), "SQL Server 2018"),
         (("--set", "memorySpeed=3"), "not a setting"),
         (("--host-nodes", "16"), "2x16/96@7.0"),
     ],

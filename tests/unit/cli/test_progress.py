@@ -115,7 +115,7 @@ def test_a_stop_that_was_asked_for_is_shown_with_what_follows() -> None:
     """So that nobody presses Ctrl-C four times in fear."""
     lines = shown(Progress(replace(RUN, stop_requested=StopRequest.NOW), (VM,), 8))
 
-    assert "  Stopping after this iteration, then putting sql16-clone back." in lines
+    assert "  Stopping after this iteration, then restoring sql16-clone." in lines
 
 
 def test_a_log_has_one_line_per_cell_and_none_when_nothing_is_new(capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,7 +245,7 @@ def test_events_that_cannot_be_written_do_not_end_the_run(capsys: pytest.Capture
 
     said = capsys.readouterr().err
     assert said.count(os.strerror(errno.ENOSPC)) == 1
-    assert "the run goes on" in said
+    assert "the run continues" in said
 
 
 def test_a_run_in_detail_says_when_it_began_and_what_it_is_at() -> None:

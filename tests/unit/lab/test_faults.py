@@ -35,7 +35,7 @@ def test_faults_are_added_listed_and_taken_back(running: lab.LabState) -> None:
     lines = runner.invoke(app, ["fault"]).output.splitlines()
     assert lines[0].split()[:5] == ["1", "drop_mid_result", "vm=sql16", "times=0", "rows=50"]
     assert "seconds=0.5" in lines[1]
-    assert runner.invoke(app, ["fault", "--clear"]).output == "2 faults taken back.\n"
+    assert runner.invoke(app, ["fault", "--clear"]).output == "2 faults cleared.\n"
     assert runner.invoke(app, ["fault"]).output == "No fault is set.\n"
 
 
@@ -45,7 +45,7 @@ def test_faults_are_added_listed_and_taken_back(running: lab.LabState) -> None:
         (["gremlins"], "want one of", InputError),
         (["slow"], "needs factor", InputError),
         (["tools_never", "--vm", "nobody"], "no such VM", InputError),
-        (["slow", "--set", "factor"], "want KEY=VALUE", UsageError),
+        (["slow", "--set", "factor"], "not KEY=VALUE", UsageError),
         (["slow", "--clear"], "takes no kind", UsageError),
     ],
 )
