@@ -43,7 +43,7 @@ def test_a_running_vm_and_its_sql_server_are_checked(shared_lab: LabHandle, tmp_
     ran = vnuma_here("check", "--vm", "sql16", "--sql", "-i", site, "--format", "json")
     assert ran.code == 0, ran.text
     found = document(ran.out)
-    assert found["simulated"] == "paper"
+    assert (found["simulated"], found["scenario"]) == (True, "paper")
     assert "S14" in {item["rule"] for item in found["findings"]}
     assert "S04" not in {rule for item in found["not_evaluated"] for rule in item["rules"]}
 

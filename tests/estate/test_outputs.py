@@ -68,7 +68,7 @@ def test_junit_is_valid_and_counts_add_up(result: CheckResult) -> None:
 def test_json_has_what_programs_need(result: CheckResult) -> None:
     """Each finding has its object, its VMs, what was observed and the fix as settings and variables."""
     found = document(as_json(result))
-    assert (found["schema"], found["simulated"]) == ("vnuma/check/1", "paper")
+    assert (found["schema"], found["simulated"], found["scenario"]) == ("vnuma/check/1", True, "paper")
     assert found["summary"]["vms"] == 3
     hot_add = next(item for item in found["findings"] if item["rule"] == "T11" and not item["waived"])
     assert hot_add["object"]["kind"] == "vm"
@@ -83,7 +83,7 @@ def test_csv_has_a_line_for_each_finding_and_no_formula(result: CheckResult) -> 
     """Spreadsheets get text; a VM called =odd does not become a formula."""
     rows = list(csv.DictReader(io.StringIO(as_csv(result))))
     assert len(rows) == sum(len(vm.findings) for vm in result.vms)
-    assert {row["simulated"] for row in rows} == {"paper"}
+    assert {row["simulated"] for row in rows} == {"true"}
     assert {row["vm"] for row in rows} == {"sql-a", "sql-b", f"'=odd {ODD}"}
     assert Counter(row["waived"] for row in rows)["CR-17"] == 1
 

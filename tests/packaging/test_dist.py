@@ -67,6 +67,18 @@ def test_every_file_is_there_with_its_checksum(built: Path) -> None:
         assert hashlib.sha256((built / name).read_bytes()).hexdigest() == checksum
 
 
+def test_wheels_and_sources_carry_the_man_page(built: Path) -> None:
+    """Under share/man, where an installer puts it beside the program; pipx links it to the user's."""
+    for path in built.glob("*.whl"):
+        with zipfile.ZipFile(path) as wheel:
+            (name,) = (
+                name for name in wheel.namelist() if name.endswith(".data/data/share/man/man1/vnuma.1")
+            )
+            assert b".SS vnuma results" in wheel.read(name)
+    with tarfile.open(next(built.glob("vnuma-[0-9]*.tar.gz"))) as sources:
+        assert any(name.endswith("/share/man/man1/vnuma.1") for name in sources.getnames())
+
+
 @pytest.mark.parametrize("processor", MACHINES)
 def test_a_platform_s_wheel_holds_a_static_program_for_it(built: Path, processor: str) -> None:
     """The program is for the wheel's processor, executable, and asks for no loader: any Linux runs it."""

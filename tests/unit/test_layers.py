@@ -52,7 +52,7 @@ ROOMS = {
         {"run", "doctor"},
         {"ansible_api", "contract"},
     ],
-    "domain": [{"vm", "contract"}, {"topology"}, {"arm"}, {"workloads"}, {"study"}],
+    "domain": [{"vm"}, {"topology", "contract"}, {"arm"}, {"workloads"}, {"study"}],
     "sqlserver": [{"client"}, {"database"}, {"instance"}, {"contract"}],
     "report": [
         {"model"},

@@ -9,13 +9,14 @@ from typing import Any
 from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.fixes.tool import fix_in_tools
 from vnuma.checks.result import SCHEMA, CheckResult, Group
+from vnuma.domain.vm.provenance import in_json
 
 
 def document(result: CheckResult) -> dict[str, Any]:
     """The whole document. Keys are added in later versions, never given another meaning."""
     return {
         "schema": SCHEMA,
-        "simulated": result.simulated,
+        **in_json(result.simulated),
         "checked_at": result.checked_at,
         "sources": [asdict(source) for source in result.sources],
         "rules": [rule.id for rule in result.rules],

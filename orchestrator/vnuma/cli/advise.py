@@ -12,6 +12,7 @@ import typer
 
 from vnuma.checks.fixes.tool import Tool, fix_as
 from vnuma.checks.fixes.wording import Target, in_comment
+from vnuma.cli.completion import vm_names
 from vnuma.cli.options import InventoryOption
 from vnuma.cli.screen import WIDEST, echo, say, simulated_banner, width
 from vnuma.cli.shape_options import (
@@ -32,6 +33,7 @@ from vnuma.cli.shape_options import (
     sized,
     where,
 )
+from vnuma.domain.vm.provenance import in_json
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ def advise(
             "--vm",
             metavar="NAME",
             help="The VM; it is read together with its cluster unless hosts are described.",
+            autocompletion=vm_names,
         ),
     ] = None,
     cluster: ClusterOption = None,
@@ -172,7 +175,7 @@ def _as_tool(tool: Tool, best: Candidate, there: VmLocation, name: str) -> str:
 def _document(advice: Advice, there: VmLocation) -> dict[str, Any]:
     return {
         "schema": "vnuma/advise/1",
-        "simulated": there.simulated,
+        **in_json(there.simulated),
         "hosts": [host.name for host in there.hosts],
         "hosts_not_read": list(there.unread),
         "nodes_needed": advice.nodes_needed,

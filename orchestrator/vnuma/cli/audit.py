@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import StoreOption, run_names
+from vnuma.cli.completion import run_names
+from vnuma.cli.options import StoreOption
 from vnuma.cli.screen import echo, say
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ class AuditFormat(StrEnum):
     """What to print."""
 
     TEXT = "text"
+    JSON = "json"
     JSONL = "jsonl"
 
 
@@ -26,10 +28,12 @@ def audit(
     run: Annotated[
         str | None,
         typer.Argument(
-            metavar="RUN", help="Only this run, such as quick.4, or `latest`.", autocompletion=run_names
+            metavar="RUN",
+            help="Only this run, such as quick.4, or `latest`.",
+            autocompletion=run_names,
         ),
     ] = None,
-    format_: Annotated[AuditFormat, typer.Option("--format", help="text or jsonl.")] = AuditFormat.TEXT,
+    format_: Annotated[AuditFormat, typer.Option("--format", help="text, json or jsonl.")] = AuditFormat.TEXT,
     store: StoreOption = None,
 ) -> None:
     """Show who changed what on which VM, when, for which run and change ticket.
@@ -44,6 +48,9 @@ def audit(
 
     opened = open_store(store_url(store))
     lines = audit_lines(opened, run)
+    if format_ is AuditFormat.JSON:
+        echo(json.dumps({"schema": "vnuma/audit/1", "changes": list(map(as_json, lines))}, indent=2))
+        return
     if format_ is AuditFormat.JSONL:
         for line in lines:
             echo(json.dumps(as_json(line)))

@@ -8,15 +8,29 @@ from typing import Annotated
 
 import typer
 
+from vnuma.cli.completion import run_names, vm_names
 from vnuma.cli.options import InventoryOption, StoreOption
 from vnuma.cli.screen import aligned, echo, say, width
 from vnuma.cli.verb import verb
 
 app = typer.Typer(help="Show a VM's configuration before a run, and how the VM differs from it now.")
 
-VmArgument = Annotated[str, typer.Argument(metavar="VM", help="Inventory name.")]
+VmArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="VM",
+        help="Inventory name.",
+        autocompletion=vm_names,
+    ),
+]
 RunOption = Annotated[
-    str | None, typer.Option("--run", metavar="RUN", help="The run; by default the newest.")
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="The run; by default the newest.",
+        autocompletion=run_names,
+    ),
 ]
 
 

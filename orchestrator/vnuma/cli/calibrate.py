@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from vnuma.cli.screen import echo
+
 MOST_STUDIES = 50_000
 """More would need more memory than a small machine has, and no figure here needs it."""
+
+
+class CalibrateFormat(StrEnum):
+    """What to print."""
+
+    TABLE = "table"
+    JSON = "json"
 
 
 def calibrate(
@@ -21,6 +31,9 @@ def calibrate(
         Path | None,
         typer.Option(metavar="FILE", help="Write the tables into this page, between its markers."),
     ] = None,
+    format_: Annotated[
+        CalibrateFormat, typer.Option("--format", help="table or json.")
+    ] = CalibrateFormat.TABLE,
 ) -> None:
     """Run the analysis on thousands of simulated studies whose truth is known, and show how often it errs.
 
@@ -32,7 +45,7 @@ def calibrate(
     from vnuma.analysis.calibration.run import calibrate as run
     from vnuma.analysis.calibration.targets import targets
     from vnuma.errors import InputError, ThresholdMet
-    from vnuma.report.terminal.calibration_tables import BEGIN, END, as_page, as_text
+    from vnuma.report.terminal.calibration_tables import BEGIN, END, as_json, as_page, as_text
     from vnuma.report.terminal.marks import write_between
 
     if write and not write.is_file():
@@ -40,7 +53,8 @@ def calibrate(
             f"The page {write} does not exist.", fix="Name a page that contains this command's markers."
         )
     found = run(studies, seed, progress=lambda name: _say(f"simulating: {name}"))
-    typer.echo(as_text(found), nl=False)
+    render = {CalibrateFormat.TABLE: as_text, CalibrateFormat.JSON: as_json}[format_]
+    echo(render(found), nl=False)
     if write:
         try:
             write_between(write, BEGIN, END, as_page(found, _command(studies, seed)))

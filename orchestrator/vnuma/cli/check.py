@@ -10,6 +10,7 @@ import typer
 from vnuma.checks.fixes.tool import Tool
 from vnuma.cli.check_history import recorded, show
 from vnuma.cli.check_output import CheckFormat, FailOn, judge, write, write_fixes
+from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
 from vnuma.cli.shape_options import EsxiOption, HostsOption, ThreadsOption, site
@@ -35,11 +36,22 @@ def check(
         ),
     ] = None,
     vm: Annotated[
-        str | None, typer.Option("--vm", metavar="NAME", help="One VM, by name or inventory path.")
+        str | None,
+        typer.Option(
+            "--vm",
+            metavar="NAME",
+            help="One VM, by name or inventory path.",
+            autocompletion=vm_names,
+        ),
     ] = None,
     study: Annotated[
         Path | None,
-        typer.Option("--study", metavar="FILE", help="The VMs of a study, as each arm shapes them."),
+        typer.Option(
+            "--study",
+            metavar="FILE",
+            help="The VMs of a study, as each arm shapes them.",
+            autocompletion=study_files,
+        ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every VM of the vCenters in the inventory.")] = False,
     snapshot: Annotated[

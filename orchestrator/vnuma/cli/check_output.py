@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vnuma.cli.screen import console, echo, simulated_banner
+from vnuma.cli.screen import console, echo, signed, simulated_banner
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.errors import InputError
 
@@ -81,14 +81,17 @@ def _show(result: CheckResult) -> None:
     from rich.text import Text
 
     from vnuma.report.check.as_text import lines
+    from vnuma.report.check.words import headline
 
     screen = console()
+    heads = headline(result).splitlines()
     if result.simulated:
         screen.print(Text(escaped(simulated_banner(result.simulated))))
     for line, severity in lines(result):
-        text = Text(escaped(line))
+        shown = line if line in heads else signed(line)
+        text = Text(escaped(shown))
         if severity:
-            text.stylize(_STYLES[severity], 0, len(severity))
+            text.stylize(_STYLES[severity], 0, len(severity) + len(shown) - len(line))
         screen.print(text)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption
 from vnuma.cli.screen import echo
 
@@ -21,8 +22,22 @@ class CompareFormat(StrEnum):
 
 
 def compare(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="Name of a run, such as quick.4.")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="The run to compare it with.")],
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="BEFORE",
+            help="Name of a run, such as quick.4.",
+            autocompletion=run_names,
+        ),
+    ],
+    after: Annotated[
+        str,
+        typer.Argument(
+            metavar="AFTER",
+            help="The run to compare it with.",
+            autocompletion=run_names,
+        ),
+    ],
     allow: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY", help="Accept this difference; may be repeated."),

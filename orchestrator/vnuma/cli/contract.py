@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,12 +18,19 @@ from vnuma.cli.options import (
     inventory_of,
     reached_by,
 )
-from vnuma.cli.screen import echo, say, simulated_banner
+from vnuma.cli.screen import echo, note, say, signed, simulated_banner
 
 if TYPE_CHECKING:
     from vnuma.domain.contract.belief import Answers
     from vnuma.domain.vm.facts import VmFacts
     from vnuma.engine.preflight.permit import Permit
+
+
+class ContractFormat(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 def contract(
@@ -51,6 +59,7 @@ def contract(
         Path | None,
         typer.Option("--output", metavar="FILE", help="Write the answers as JSON, without names."),
     ] = None,
+    format_: Annotated[ContractFormat, typer.Option("--format", help="text or json.")] = ContractFormat.TEXT,
 ) -> None:
     """Check vnuma's assumptions against a real SQL Server or vCenter; or list them. Exit code 4 if one
     differs.
@@ -78,18 +87,19 @@ def contract(
             fix="vnuma contract --vcenter HOST --read-only",
         )
     if sql:
-        tell(_ask_sql(sql, inventory, permit), output)
+        tell(_ask_sql(sql, inventory, permit), output, format_)
     elif vcenter:
-        tell(_ask_vcenter(vcenter, inventory, read_only=read_only, yes=yes), output)
+        tell(_ask_vcenter(vcenter, inventory, read_only=read_only, yes=yes), output, format_)
     elif output:
         raise UsageError(
             "--output needs --sql: it writes what a server answered.",
             fix="vnuma contract --sql HOST --output FILE",
         )
     else:
-        from vnuma.engine.contract.page import markdown
+        from vnuma.engine.contract.page import document, markdown
 
-        typer.echo(markdown(), nl=False)
+        as_json = format_ is ContractFormat.JSON
+        echo(json.dumps(document(), indent=2) if as_json else markdown().rstrip("\n"))
 
 
 def _ask_sql(name: str, inventory: Path | None, permit: Permit) -> Answers:
@@ -142,32 +152,36 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
     typer.confirm("Start?", abort=True, err=True)
 
 
-def tell(answers: Answers, output: Path | None) -> None:
+def tell(answers: Answers, output: Path | None, format_: ContractFormat = ContractFormat.TEXT) -> None:
     """A line for each belief, the file, and the count of each result. Raises the error that ended the
     questions early, and when a belief differs.
     """
     from vnuma.domain.contract.belief import Verdict
     from vnuma.errors import EnvironmentProblem
 
-    if answers.simulated:
+    in_words = format_ is ContractFormat.TEXT
+    if not in_words:
+        echo(json.dumps(answers.document(), indent=2))
+    elif answers.simulated:
         say(simulated_banner(answers.simulated))
-    for one in answers.beliefs:
-        say(f"{one.verdict:13} {one.id}: {one.seen}")
+    for one in answers.beliefs if in_words else ():
+        say(signed(f"{one.verdict:13} {one.id}: {one.seen}"))
     if output:
         _write(output, answers.document())
-        echo(f"Wrote {output}: names, addresses and accounts are left out.")
+        (echo if in_words else note)(f"Wrote {output}: names, addresses and accounts are left out.")
     differing = answers.count(Verdict.DIFFERS)
     closing = (
         f"{answers.count(Verdict.HELD)} held, {differing} differ, "
         f"{answers.count(Verdict.NOT_EVALUABLE)} could not be evaluated. {answers.left}".rstrip()
     )
     if answers.cut_short:
-        echo(closing)
+        (echo if in_words else note)(closing)
         raise answers.cut_short
     if differing:
         fix = f"Send {output} in." if output else "Report it, with the file from --output contract.json"
         raise EnvironmentProblem(closing, fix=fix)
-    echo(closing)
+    if in_words:
+        echo(closing)
 
 
 def _write(path: Path, document: object) -> None:

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from vnuma.cli.completion import vm_names
 from vnuma.cli.options import InventoryOption, find_inventory, inventory_of, reached_by
-from vnuma.cli.screen import echo, say
+from vnuma.cli.screen import echo, say, signed
 from vnuma.domain.vm.plain_text import counted
 
 
@@ -23,7 +24,12 @@ class DoctorFormat(StrEnum):
 
 def doctor(
     vms: Annotated[
-        list[str] | None, typer.Argument(metavar="VM", help="Inventory names; all by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="VM",
+            help="Inventory names; all by default.",
+            autocompletion=vm_names,
+        ),
     ] = None,
     inventory: InventoryOption = None,
     record: Annotated[
@@ -71,9 +77,9 @@ def doctor(
     else:
         say(f"Reads {reached_by(where, targets)}")
         for item in findings:
-            say(f"{item.state:5} {item.subject:11} {item.what}")
+            say(signed(f"{item.state:5} {item.subject:11} {item.what}"))
             for line in item.more:
-                say(f"{'':17} {line}")
+                say(signed(f"{'':17} {line}"))
     closing = f"{failed} failed, {counted(warned, 'warning')}. Nothing was changed."
     if failed:
         raise EnvironmentProblem(closing)

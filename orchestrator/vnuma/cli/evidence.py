@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,22 +14,32 @@ from vnuma.cli.screen import echo
 _MOST_BYTES = 16 * 1024 * 1024
 
 
+class EvidenceFormat(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 def evidence(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A text file; - reads standard input.")],
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    format_: Annotated[EvidenceFormat, typer.Option("--format", help="text or json.")] = EvidenceFormat.TEXT,
 ) -> None:
     """Show what a vmware.log, sched-stats, esxtop, error log, Coreinfo, lscpu or lstopo says about the
     topology.
 
-    It contacts no server. Examples: vnuma evidence vmware.log; vnuma evidence - --json < esxtop.txt
+    It contacts no server.
+
+    Examples: vnuma evidence vmware.log; vnuma evidence - --format json < esxtop.txt
     """
     import json
 
     from vnuma.logs.kinds import read_any
 
     readings = read_any(read_text(file))
-    if json_:
-        document = [{"kind": reading.kind, **reading.figures} for reading in readings]
+    if format_ is EvidenceFormat.JSON:
+        found = [{"kind": reading.kind, **reading.figures} for reading in readings]
+        document = {"schema": "vnuma/evidence/1", "readings": found}
         echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
         return
     for reading in readings:

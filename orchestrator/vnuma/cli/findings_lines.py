@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vnuma.cli.screen import sign
+
 if TYPE_CHECKING:
     from vnuma.engine.preflight.findings import Finding
 
@@ -18,7 +20,7 @@ def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
         lines.append("         in full: vnuma plan STUDY --checks")
     for finding in findings:
         if checks or finding.severity == "block":
-            lines.append(f"  {finding.severity:5} {finding.id}  {finding.what}")
+            lines.append(f"{sign(finding.severity) or '  '}{finding.severity:5} {finding.id}  {finding.what}")
             if finding.fix:
                 lines.append(f"             fix: {finding.fix}")
     return lines

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ import typer
 
 from vnuma.cli.screen import say
 from vnuma.cli.verb import verb
+from vnuma.domain.vm.provenance import in_json
 
 if TYPE_CHECKING:
     from vnuma.lab import LabState
@@ -19,6 +22,13 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+class LabFormat(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 @app.command()
@@ -106,7 +116,9 @@ def _refuse_under_a_run() -> None:
 
 @app.command()
 @verb
-def status() -> None:
+def status(
+    format_: Annotated[LabFormat, typer.Option("--format", help="text or json.")] = LabFormat.TEXT,
+) -> None:
     """Show whether a lab is running, and where."""
     from vnuma import lab as labs
     from vnuma.errors import EnvironmentProblem
@@ -114,6 +126,10 @@ def status() -> None:
     state = labs.status()
     if state is None:
         raise EnvironmentProblem("No lab is running.", fix="vnuma lab up")
+    if format_ is LabFormat.JSON:
+        at = {"host": state.host, "port": state.port, "esxi": state.esxi, "pid": state.pid}
+        typer.echo(json.dumps({"schema": "vnuma/lab/1", **in_json(state.scenario), **at}, indent=2))
+        return
     typer.echo(
         f"Scenario {state.scenario}, ESXi {state.esxi}, {state.host}:{state.port}, process {state.pid}."
     )

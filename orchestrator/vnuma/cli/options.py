@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.cli.completion import run_names, study_files
 from vnuma.cli.screen import note
-from vnuma.errors import InputError, VnumaError
+from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.access.target import AnyTarget
-
-
-def run_names(incomplete: str) -> list[str]:
-    """Names of stored runs, for the shell's completion; none if the store cannot be read."""
-    from vnuma.engine.lease.context import store_url
-    from vnuma.store.open import open_store
-    from vnuma.store.runs import list_runs
-
-    with suppress(VnumaError), open_store(store_url(), create=False).read() as connection:
-        names = [run.name for run in list_runs(connection)]
-        return [name for name in (*names, "latest") if name.startswith(incomplete)]
-    return []  # a prompt is not a place for an error
 
 
 StoreOption = Annotated[
@@ -46,7 +34,9 @@ InventoryOption = Annotated[
 RunArgument = Annotated[
     str,
     typer.Argument(
-        metavar="RUN", help="Name of a run, such as quick.4, or `latest`.", autocompletion=run_names
+        metavar="RUN",
+        help="Name of a run, such as quick.4, or `latest`.",
+        autocompletion=run_names,
     ),
 ]
 ProductionOption = Annotated[
@@ -67,7 +57,14 @@ RequireTagOption = Annotated[
         help="Only VMs with this vSphere tag; it also permits them.",
     ),
 ]
-StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
+StudyArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="STUDY",
+        help="A study file.",
+        autocompletion=study_files,
+    ),
+]
 
 
 def read_study(path: Path) -> tuple[Study, str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption
 from vnuma.cli.screen import echo
 
@@ -19,7 +20,14 @@ class PoolFormat(StrEnum):
 
 
 def pool(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of one study, 3 VMs or more.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Runs of one study, 3 VMs or more.",
+            autocompletion=run_names,
+        ),
+    ],
     allow: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY", help="Accept this difference; may be repeated."),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vnuma.cli.completion import run_names
 from vnuma.cli.design_lines import assumed_plans
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
 from vnuma.cli.screen import echo, say, simulated_banner, working
@@ -38,7 +39,13 @@ def power(
     study: StudyArgument,
     effect: Annotated[str, typer.Option("--effect", help="The effect to detect, such as 1%.")] = "1%",
     pilot: Annotated[
-        str | None, typer.Option("--pilot", metavar="RUN", help="An earlier run to plan with.")
+        str | None,
+        typer.Option(
+            "--pilot",
+            metavar="RUN",
+            help="An earlier run to plan with.",
+            autocompletion=run_names,
+        ),
     ] = None,
     format_: Annotated[PowerFormat, typer.Option("--format", help="text or json.")] = PowerFormat.TEXT,
     store: StoreOption = None,

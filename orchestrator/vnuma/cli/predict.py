@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vnuma.cli.completion import vm_names
 from vnuma.cli.options import InventoryOption
 from vnuma.cli.predict_sweep import sweep_table, swept_sizes
 from vnuma.cli.screen import WIDEST, aligned, echo, say, simulated_banner, width
@@ -34,6 +35,7 @@ from vnuma.cli.shape_options import (
     some,
     where,
 )
+from vnuma.domain.vm.provenance import in_json
 from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,7 +71,13 @@ def predict(
         ),
     ] = None,
     vm: Annotated[
-        str | None, typer.Option("--vm", metavar="NAME", help="An existing VM, on every host of its cluster.")
+        str | None,
+        typer.Option(
+            "--vm",
+            metavar="NAME",
+            help="An existing VM, on every host of its cluster.",
+            autocompletion=vm_names,
+        ),
     ] = None,
     cluster: ClusterOption = None,
     snapshot: SnapshotOption = None,
@@ -117,7 +125,7 @@ def predict(
     if format_ is PredictFormat.JSON:
         document = {
             "schema": "vnuma/predict/1",
-            "simulated": there.simulated,
+            **in_json(there.simulated),
             "vm": there.vm.name if there.vm else None,
             "hosts_not_read": list(there.unread),
             "rows": [_document(row) for row in rows],

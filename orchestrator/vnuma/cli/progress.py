@@ -16,6 +16,7 @@ from vnuma.cli.screen import (
     console,
     folded,
     painted,
+    sign,
     simulated_banner,
     width,
 )
@@ -202,10 +203,15 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
     if vm.label or vm.step or vm.waits_for:
         lines.append(f"  now   {vm.label or '':12} {vm.step_words}")
     if vm.last:
-        lines.append("  last  " + "   ".join(f"{label} {outcome}" for label, outcome in vm.last))
+        lines.append("  last  " + "   ".join(f"{label} {_signed(outcome)}" for label, outcome in vm.last))
     if vm.note:
         lines.append(f"  note  {vm.note}")
     return lines
+
+
+def _signed(outcome: str) -> str:
+    """An outcome with its shape; the first word of one that goes on is its state."""
+    return sign(outcome.partition(",")[0], sys.stderr) + outcome
 
 
 def _stopping_lines(progress: Progress) -> list[str]:

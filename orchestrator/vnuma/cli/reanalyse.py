@@ -15,6 +15,7 @@ class ReanalyseFormat(StrEnum):
     """What to print."""
 
     TABLE = "table"
+    JSON = "json"
     MARKDOWN = "markdown"
 
 
@@ -23,14 +24,19 @@ def reanalyse(
         Path, typer.Argument(metavar="TABLE", help="CSV: rows_per_side, then one column an arm, in ms.")
     ],
     format_: Annotated[
-        ReanalyseFormat, typer.Option("--format", help="table or markdown.")
+        ReanalyseFormat, typer.Option("--format", help="table, json or markdown.")
     ] = ReanalyseFormat.TABLE,
 ) -> None:
     """Re-analyse a published table of medians: percentages, the effect of drift alone, what it can show.
 
     Examples: vnuma reanalyse studies/published/dakic2019.csv
     """
-    from vnuma.report.published.published import as_page, as_text, read_publication
+    from vnuma.report.published.published import as_json, as_page, as_text, read_publication
 
     found = read_publication(table)
-    echo(as_text(found) if format_ is ReanalyseFormat.TABLE else as_page(found), nl=False)
+    render = {
+        ReanalyseFormat.TABLE: as_text,
+        ReanalyseFormat.JSON: as_json,
+        ReanalyseFormat.MARKDOWN: as_page,
+    }
+    echo(render[format_](found), nl=False)

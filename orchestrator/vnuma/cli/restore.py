@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.cli.completion import run_names, vm_names
 from vnuma.cli.options import InventoryOption, StoreOption, find_inventory
 from vnuma.cli.screen import say
 
@@ -18,9 +19,22 @@ if TYPE_CHECKING:
 
 def restore(
     vms: Annotated[
-        list[str] | None, typer.Argument(metavar="VM", help="Inventory names; all by default.")
+        list[str] | None,
+        typer.Argument(
+            metavar="VM",
+            help="Inventory names; all by default.",
+            autocompletion=vm_names,
+        ),
     ] = None,
-    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only VMs of this run.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="Only VMs of this run.",
+            autocompletion=run_names,
+        ),
+    ] = None,
     theirs: Annotated[
         bool, typer.Option("--theirs", help="Keep somebody else's changes; restore the rest.")
     ] = False,

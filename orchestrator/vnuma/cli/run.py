@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.cli.completion import run_names, study_files
 from vnuma.cli.events import EventLog, following
 from vnuma.cli.options import (
     InventoryOption,
@@ -18,7 +19,6 @@ from vnuma.cli.options import (
     TicketOption,
     reached_by,
     read_study,
-    run_names,
     study_inventory,
 )
 from vnuma.cli.screen import echo, note, say
@@ -40,10 +40,22 @@ if TYPE_CHECKING:
 
 
 def run(
-    study: Annotated[str | None, typer.Argument(metavar="STUDY", help="A study file.")] = None,
+    study: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STUDY",
+            help="A study file.",
+            autocompletion=study_files,
+        ),
+    ] = None,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", metavar="RUN", help="Continue this run.", autocompletion=run_names),
+        typer.Option(
+            "--resume",
+            metavar="RUN",
+            help="Continue this run.",
+            autocompletion=run_names,
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and plan only; the same as vnuma plan.")

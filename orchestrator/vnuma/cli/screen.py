@@ -19,6 +19,7 @@ from rich.console import Console
 
 from vnuma.domain.vm import provenance
 from vnuma.domain.vm.plain_text import escaped
+from vnuma.domain.vm.signs import IN_ASCII, SIGNS
 from vnuma.errors import VnumaError
 
 # Nothing is wider than this, however wide the terminal.
@@ -60,13 +61,39 @@ def coloured(stream: TextIO) -> bool:
 
 
 _MEANINGS = re.compile(
-    r"(?P<red>^ *(?:FAIL|block)(?= )|\bslower by [\d.,]+%|\bfailed\b|\binvalid\b)"
-    r"|(?P<yellow>^SIMULATED[^\n]*|^ *warn(?= )|\bundecided\b|\btoo few boots\b|^Words withheld\b)"
-    r"|(?P<green>^ok(?= )|\bfaster by [\d.,]+%)"
+    r"(?P<red>^[ ✗x]*(?:FAIL|block)(?= )|\bslower by [\d.,]+%|\bfailed\b|\binvalid\b)"
+    r"|(?P<yellow>^SIMULATED[^\n]*|^[ !]*warn(?= )|\bundecided\b|\btoo few boots\b|^Words withheld\b)"
+    r"|(?P<green>^[ ✓+]*ok(?= )|\bfaster by [\d.,]+%)"
     r"|(?P<blue>\bequivalent within [\d.,]+%)",
     re.MULTILINE,
 )
 _CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34}
+
+
+def sign(state: str, stream: TextIO | None = None) -> str:
+    """The shape of a state and a space, for a terminal; nothing for a file, a pipe or another word."""
+    target = stream or sys.stdout
+    shape = SIGNS.get(state)
+    if not shape or not target.isatty():
+        return ""
+    try:
+        shape.encode(target.encoding or "ascii")
+        plain = os.environ.get("TERM") in ("linux", "dumb")
+    except UnicodeEncodeError:
+        plain = True
+    return f"{IN_ASCII.get(shape, shape) if plain else shape} "
+
+
+def signed(line: str, stream: TextIO | None = None) -> str:
+    """On a terminal, the line with the shape of the state that it begins with, in two columns before it.
+
+    Other lines go in by as much. Two columns that are there already are used.
+    """
+    if not (stream or sys.stdout).isatty():
+        return line
+    state = next((state for state in SIGNS if line.lstrip().startswith(f"{state} ")), "")
+    shape = sign(state, stream) or "  "
+    return shape + (line[2:] if state and line.startswith("  ") else line)
 
 
 def painted(text: str, stream: TextIO) -> str:

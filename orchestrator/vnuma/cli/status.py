@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import StoreOption, run_names
-from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, say, width
+from vnuma.cli.completion import run_names
+from vnuma.cli.options import StoreOption
+from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, say, sign, width
 from vnuma.domain.vm.plain_text import duration
-from vnuma.domain.vm.provenance import kind
+from vnuma.domain.vm.provenance import in_json, kind
 
 if TYPE_CHECKING:
     from vnuma.engine.run.overview import Overview, RunLine
@@ -27,7 +28,11 @@ class StatusFormat(StrEnum):
 def status(
     run: Annotated[
         str | None,
-        typer.Argument(metavar="RUN", help="Only this run, in detail.", autocompletion=run_names),
+        typer.Argument(
+            metavar="RUN",
+            help="Only this run, in detail.",
+            autocompletion=run_names,
+        ),
     ] = None,
     format_: Annotated[StatusFormat, typer.Option("--format", help="text or json.")] = StatusFormat.TEXT,
     store: StoreOption = None,
@@ -70,7 +75,7 @@ def _row(line: RunLine) -> tuple[str, str, str, str, str, str]:
         left = f"{duration(line.left_s)}, to {clock_time(line.left_s)}"
     state = line.state if line.alive or line.state != "running" else "died"
     mark = f" ({kind(line.simulated)})" if line.simulated else ""
-    return line.run, state + mark, f"{line.valid}/{line.total}", line.vms, left, line.event
+    return line.run, sign(state) + state + mark, f"{line.valid}/{line.total}", line.vms, left, line.event
 
 
 def _document(seen: Overview) -> dict[str, object]:
@@ -78,4 +83,5 @@ def _document(seen: Overview) -> dict[str, object]:
 
     document = asdict(replace(seen, progress=None))
     del document["progress"]  # what it holds is told in words alone
-    return {"schema": "vnuma/status/1", **document}
+    lines = [asdict(line) | in_json(line.simulated) for line in seen.runs]
+    return {"schema": "vnuma/status/1", **document, "runs": lines}

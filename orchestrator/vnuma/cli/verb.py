@@ -25,6 +25,8 @@ _MANNERS: dict[str, tuple[object, object]] = {
 }
 """Options that every verb has: their annotation and default."""
 
+COMMON = frozenset(_MANNERS)
+
 
 def verb(function: Callable[..., None]) -> Callable[..., None]:
     """The function of a verb as the command line calls it: with the options that all verbs have."""

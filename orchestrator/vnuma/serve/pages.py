@@ -12,6 +12,7 @@ from urllib.parse import quote
 from vnuma.checks.drift import History
 from vnuma.domain.vm.plain_text import counted, duration
 from vnuma.domain.vm.provenance import banner, kind
+from vnuma.domain.vm.signs import SIGNS
 from vnuma.engine.run.overview import Away, line_of
 from vnuma.engine.run.progress import CellProgress, Progress, VmProgress
 from vnuma.errors import InputError, VnumaError
@@ -28,7 +29,6 @@ from vnuma.store.types import utc_now
 MOST = 300
 """Lines of the audit log, and findings of an estate, on one page."""
 
-SIGNS = {"valid": "✓", "now": "▶", "pending": "·", "tried again": "↻", "given up": "✗", "left out": "-"}
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 

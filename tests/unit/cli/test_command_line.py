@@ -18,6 +18,7 @@ from tests.report.build import Story, build
 from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
 from vnuma.cli.main import app
+from vnuma.cli.manual import entries, man_page
 from vnuma.cli.screen import VERBS, runnable
 from vnuma.store.schema import HEAD
 
@@ -64,14 +65,26 @@ def test_no_lab_is_the_environment_and_no_bug(monkeypatch: pytest.MonkeyPatch) -
     assert "vnuma lab up" in told.err
 
 
-def test_names_of_runs_are_completed(tmp_path: Path) -> None:
-    """By the store that the shell's environment names."""
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("vnuma results q", "quick.1"),
+        ("vnuma check --vm sq", "sql16"),
+        ("vnuma plan mine/f", "mine/first.yml"),
+    ],
+)
+def test_names_of_runs_vms_and_studies_are_completed(typed: str, offered: str, tmp_path: Path) -> None:
+    """By the store and the inventory that the shell's environment names, and the folder that is typed."""
     build(new_store(tmp_path / "vnuma.db"), Story())
-    asked = {"_VNUMA_COMPLETE": "complete_bash", "COMP_WORDS": "vnuma results q", "COMP_CWORD": "2"}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "first.yml").touch()
+    asked = {"_VNUMA_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    places = {"VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}"}
+    places["VNUMA_INVENTORY"] = str(ROOT / "inventories" / "example")
 
-    shown = vnuma(env=asked | {"VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}"})
+    shown = vnuma(env=asked | places, cwd=tmp_path)
 
-    assert shown.out.split() == ["quick.1"]
+    assert (shown.out.split(), shown.err) == ([offered], "")
 
 
 def test_completion_without_a_store_is_silent(tmp_path: Path) -> None:
@@ -125,6 +138,44 @@ def test_every_verb_is_known_as_a_command() -> None:
     verbs = {command.name for command in app.registered_commands}
 
     assert verbs | {group.name for group in app.registered_groups} == set(VERBS)
+
+
+def test_every_command_that_prints_data_prints_json_too() -> None:
+    """The others do something, or write a file of a format of its own."""
+    acts = {"init", "demo", "setup", "run", "stop", "restore", "report", "serve", "export", "import"}
+    acts |= {"inventory save", "lab up", "lab down", "lab build", "lab fault"}
+    lacking = {
+        entry.words.removeprefix("vnuma ")
+        for entry in entries()
+        if not any(name.startswith("--format") and "json" in name for name, _ in entry.options)
+    }
+
+    assert lacking == acts
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("contract",),
+        ("reanalyse", str(ROOT / "studies/published/dakic2019.csv")),
+        ("evidence", str(ROOT / "README.md")),
+        ("audit",),
+    ],
+)
+def test_json_is_one_document_with_its_schema(words: tuple[str, ...], tmp_path: Path) -> None:
+    """Also of verbs that say most in words."""
+    store = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}") if words == ("audit",) else ()
+
+    assert json.loads(vnuma_here(*words, "--format", "json", *store).out)["schema"].startswith("vnuma/")
+
+
+def test_the_man_page_has_no_line_that_troff_cannot_read() -> None:
+    """Every command is a section of it; no text begins a line as a macro would."""
+    page = man_page("2026-11-25").splitlines()
+    macros = {line.split()[0] for line in page if line.startswith((".", "'"))}
+
+    assert macros == {".TH", ".SH", ".B", ".SS", ".TP", ".PP", ".nf", ".fi"}
+    assert len([line for line in page if line.startswith(".SS")]) == len(list(entries()))
 
 
 def test_versions_are_told_for_a_bug_report() -> None:

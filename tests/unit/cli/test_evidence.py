@@ -31,7 +31,7 @@ def test_scripts_get_json_whatever_the_encoding(tmp_path: Path) -> None:
     log = tmp_path / "ERRORLOG"
     log.write_text(text_of("el-express-2x4", "sql_errorlog.yml"), encoding="utf-16")
 
-    (reading,) = json.loads(vnuma_here("evidence", log, "--json").out)
+    (reading,) = json.loads(vnuma_here("evidence", log, "--format", "json").out)["readings"]
 
     assert (reading["sockets"], reading["cores_per_socket"], reading["using"]) == (2, 4, 4)
 

@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.cli.screen import aligned, folded, say, width
+from vnuma.cli.screen import aligned, folded, painted, say, sign, signed, width
+
+
+class Terminal(io.TextIOWrapper):
+    """Somebody looks at it."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__(io.BytesIO(), encoding=encoding)
+
+    def isatty(self) -> bool:
+        """Always."""
+        return True
+
 
 LINES = st.lists(st.text(alphabet="ab/-. :", max_size=160), max_size=6).map("\n".join)
 CELLS = st.lists(st.tuples(*[st.text(alphabet="ab -", max_size=60)] * 3), min_size=1, max_size=6)
@@ -73,3 +85,27 @@ def test_no_terminal_obeys_a_name() -> None:
     say("sql\x1b[2J\r16\u202e\n\tnext", stream)
 
     assert stream.getvalue() == "sql\\x1b[2J\\r16\\u202e\n\tnext\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("utf-8", ["✗ FAIL  privilege", "✓ ok    driver", "  block P29  it", "        fix: this"]),
+        ("latin-1", ["x FAIL  privilege", "+ ok    driver", "  block P29  it", "        fix: this"]),
+    ],
+)
+def test_a_state_has_a_shape_on_a_terminal(
+    encoding: str, shown: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In columns of its own, in letters that the terminal has; who sees no colour sees the shape."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    terminal = Terminal(encoding)
+    lines = [signed(line, terminal) for line in ("FAIL  privilege", "ok    driver", "      fix: this")]
+    indented = signed("  block P29  it", terminal)
+
+    assert [*lines[:2], indented.replace(indented[0], " ", 1), lines[2]] == shown
+    assert indented[0] == shown[0][0]
+    assert painted(lines[0], terminal).startswith("\x1b[31m" + shown[0][:6])
+    assert signed("ok    driver", io.StringIO()) == "ok    driver"
+    assert sign("no state", terminal) == ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from vnuma.domain.vm.provenance import in_json
 from vnuma.errors import VnumaError
 
 SCHEMA = "vnuma/contract/1"
@@ -126,4 +127,4 @@ class Answers:
     def document(self) -> dict[str, object]:
         """For a file to send in."""
         beliefs = {one.id: {"verdict": str(one.verdict), "seen": one.seen} for one in self.beliefs}
-        return {"schema": SCHEMA, "simulated": self.simulated, "of": dict(self.of), "beliefs": beliefs}
+        return {"schema": SCHEMA, **in_json(self.simulated), "of": dict(self.of), "beliefs": beliefs}

@@ -50,6 +50,11 @@ def measured_on(word: str | None) -> str:
     return f"the lab, scenario {word}"
 
 
+def in_json(word: str | None) -> dict[str, bool | str | None]:
+    """What every JSON document says of it: whether no hardware was measured, and the lab's scenario."""
+    return {"simulated": word is not None, "scenario": word}
+
+
 def says_nothing(word: str) -> str:
     """Why figures of the lab or of an emulator say nothing about any machine."""
     if word.startswith(_EMULATED):

@@ -73,5 +73,16 @@ def markdown() -> str:
     return f"{_HEAD.format(count=count)}{sql}{_READING}{_table(READING)}{changing}"
 
 
+def document() -> dict[str, object]:
+    """The beliefs as plain values."""
+    asked = (("sql", BELIEFS), ("read", READING), ("off", WHILE_OFF), ("on", WHILE_ON))
+    beliefs = [
+        {"id": one.id, "says": one.says, "source": one.source, "asked": where}
+        for where, some in asked
+        for one in some
+    ]
+    return {"schema": "vnuma/beliefs/1", "beliefs": beliefs}
+
+
 def _table(beliefs: Iterable[Belief[Any]]) -> str:
     return _TABLE + "".join(f"| `{one.id}`: {one.says} | [source]({one.source}) |\n" for one in beliefs)

@@ -28,7 +28,7 @@ def as_csv(result: CheckResult) -> str:
 
 def _cells(result: CheckResult, vm: CheckedVm, item: Judged) -> Iterator[object]:
     it = item.finding
-    yield result.simulated or ""
+    yield "true" if result.simulated else "false"
     yield from (vm.name, vm.path, vm.cluster, vm.host, vm.release, vm.shape, vm.memory_mb, vm.guest)
     yield from (it.rule, it.severity.value, it.kind, it.name, it.arm, it.title)
     yield "; ".join(f"{name}: {value}" for name, value in it.observed.items())

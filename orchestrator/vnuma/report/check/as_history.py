@@ -10,6 +10,7 @@ from typing import Any
 from vnuma import __version__
 from vnuma.checks.drift import History, StandingFinding
 from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.provenance import in_json
 
 SCHEMA = "vnuma/check-history/1"
 MOST = 40
@@ -60,7 +61,7 @@ def as_json(histories: Sequence[History]) -> str:
     document = {
         "schema": SCHEMA,
         "vnuma": __version__,
-        "simulated": next((one.simulated for one in histories if one.simulated), None),
+        **in_json(next((one.simulated for one in histories if one.simulated), None)),
         "sources": [_source(one) for one in histories],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -12,6 +12,7 @@ from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.checks.rule import Rule
 from vnuma.domain.vm.estate import Declared
+from vnuma.domain.vm.provenance import in_json
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.BLOCK: "error", Severity.WARN: "warning", Severity.INFO: "note"}
@@ -35,7 +36,7 @@ def as_sarif(result: CheckResult) -> str:
             *_fixed(result, index),
         ],
         "properties": {
-            "simulated": result.simulated or "",
+            **in_json(result.simulated),
             "checkedAt": result.checked_at,
             "checks": result.checks,
             "notEvaluated": result.not_evaluated,

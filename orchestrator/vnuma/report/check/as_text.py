@@ -11,7 +11,8 @@ from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.plain_text import counted
 from vnuma.report.check.words import headline, since_words, unseen_words
 
-WIDTH = 80
+WIDTH = 78
+"""Two columns less than a usual terminal's: there a shape stands before each finding."""
 MOST = 40
 """Findings in full; where there are more, each rule shows its first few and their number."""
 

@@ -11,6 +11,7 @@ from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import LEFT_OUT, too_few
+from vnuma.domain.vm.provenance import in_json
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.report.export.json_checks import a_a, control, drift, evidence, limits, or_null
 from vnuma.report.model.boot_views import boots_of
@@ -38,8 +39,7 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
     primary = loaded.result.primary
     return {
         "schema": SCHEMA,
-        "simulated": run.simulated is not None,
-        "scenario": run.simulated,
+        **in_json(run.simulated),
         "run": run.name,
         "state": str(run.state),
         "partial": loaded.partial,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import fill
 
@@ -110,6 +111,18 @@ def as_page(found: Publication) -> str:
     return f"# {found.title}\n\n{_page(found, as_markdown, str)}"
 
 
+def as_json(found: Publication) -> str:
+    """Figures as published, what they come to, and what drift alone would do."""
+    described = describe(found.table)
+    document = {
+        "schema": "vnuma/reanalysis/1",
+        **asdict(found),
+        "described": asdict(described),
+        "drift_alone": [asdict(item) for item in drift_alone(found.table, _drifts(described))],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
 def _page(found: Publication, render: Callable[[GridTable], str], flow: Callable[[str], str]) -> str:
     table, described = found.table, describe(found.table)
     parts = [
@@ -159,9 +172,13 @@ def _can(table: Table, described: Description) -> Iterator[str]:
     )
 
 
-def _drift(table: Table, described: Description) -> GridTable:
+def _drifts(described: Description) -> list[float]:
+    """None, a small one, and one as large as the last arm's difference."""
     observed = max(described.mean_ratios[-1] - 1, 0.0)
-    drifts = list(dict.fromkeys([0.0, SMALL_DRIFT, round(observed, 4)]))
+    return list(dict.fromkeys([0.0, SMALL_DRIFT, round(observed, 4)]))
+
+
+def _drift(table: Table, described: Description) -> GridTable:
     rows = tuple(
         (
             f"{item.drift * 100:.1f}%",
@@ -169,7 +186,7 @@ def _drift(table: Table, described: Description) -> GridTable:
             f"{item.fixed * 100:.1f}",
             f"{item.random * 100:.1f}",
         )
-        for item in drift_alone(table, drifts)
+        for item in drift_alone(table, _drifts(described))
     )
     caption = (
         f"What drift alone would do: % of {STUDIES:,} simulated tables without any effect in which every "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from itertools import groupby
 
 from vnuma.analysis.calibration.measure import EFFECTS, Rate, Rates
@@ -22,6 +24,12 @@ def as_text(found: Calibration) -> str:
     """For the terminal."""
     origin = textwrap.fill(_origin(found), WIDEST)
     return "\n".join([f"{origin}\n", *(as_screen(table) for table in tables(found))])
+
+
+def as_json(found: Calibration) -> str:
+    """Every rate with its studies, and the targets."""
+    met = [asdict(target) for target in targets(found)]
+    return json.dumps({"schema": "vnuma/calibration/1", **asdict(found), "targets": met}, indent=2) + "\n"
 
 
 def as_page(found: Calibration, command: str) -> str:
