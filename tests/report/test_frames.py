@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import vnuma
 from tests.report.build import build
 from tests.report.conftest import ARCHIVED
 from tests.support.stores import new_store
+from tools import notebook
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.frames import RunTables
 
@@ -91,3 +93,10 @@ def test_without_pyarrow_the_error_says_what_helps(
         run.arrow(table)
 
     assert "pip install pyarrow" in (told.value.fix or "")
+
+
+def test_the_notebook_shows_what_its_code_gives(tmp_path: Path) -> None:
+    """python -m tools.notebook"""
+    page = json.loads(notebook.PAGE.read_text(encoding="utf-8"))
+
+    assert notebook.executed(json.loads(json.dumps(page)), notebook.store_url(tmp_path)) == page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +20,8 @@ class ResultsFormat(StrEnum):
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
+    MARKDOWN = "markdown"
+    XLSX = "xlsx"
 
 
 class CsvTableName(StrEnum):
@@ -33,7 +36,8 @@ class CsvTableName(StrEnum):
 def results(
     run: RunArgument = "latest",
     format_: Annotated[
-        ResultsFormat, typer.Option("--format", help="table, csv or json.")
+        ResultsFormat,
+        typer.Option("--format", help="On the screen; xlsx writes a workbook with every table."),
     ] = ResultsFormat.TABLE,
     table: Annotated[
         CsvTableName,
@@ -53,6 +57,10 @@ def results(
             ),
         ),
     ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Of --format xlsx: RUN.xlsx by default."),
+    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Show medians per size and topology, differences from the reference, and the verdicts.
@@ -75,6 +83,8 @@ def results(
             f"--all adds to the table; --format {format_} includes everything already.",
             fix=f"vnuma results {run} --all",
         )
+    if output and format_ is not ResultsFormat.XLSX:
+        raise UsageError("--output goes with --format xlsx.", fix=f"vnuma results {run} --format xlsx")
     opened = open_store(store_url(store), create=False)
     loaded = load_run(opened, run)
     if table is CsvTableName.SAMPLES:
@@ -82,8 +92,19 @@ def results(
 
         print_samples(opened, loaded, sys.stdout)
         return
+    if format_ is ResultsFormat.XLSX:
+        from vnuma.report.archive.workbook import write_workbook
+
+        path = output or Path(f"{loaded.file_stem}.xlsx")
+        write_workbook(opened, loaded, path)
+        echo(f"Workbook   {path}")
+        return
     if format_ is not ResultsFormat.TABLE:
-        render = {ResultsFormat.CSV: TABLES[table].of, ResultsFormat.JSON: run_text.as_json}
+        render = {
+            ResultsFormat.CSV: TABLES[table].of,
+            ResultsFormat.JSON: run_text.as_json,
+            ResultsFormat.MARKDOWN: run_text.as_markdown,
+        }
         echo(render[format_](loaded), nl=False)
         return
     text = run_text.all_as_text if everything else run_text.brief_as_text

@@ -87,10 +87,15 @@ def sample_table(store: Store, loaded: LoadedRun) -> pa.Table:
         return table_of(COLUMNS, _batches(_rows(loaded, iter_samples(connection, loaded.run.id))))
 
 
+def sample_rows(store: Store, loaded: LoadedRun) -> Iterator[Values]:
+    """Every sample, one by one, with its values as they are stored."""
+    with store.read() as connection:
+        yield from _rows(loaded, iter_samples(connection, loaded.run.id))
+
+
 def print_samples(store: Store, loaded: LoadedRun, out: TextIO) -> None:
     """The same lines as samples.csv, one by one, without holding them all."""
-    with store.read() as connection:
-        _csv_writer(out).writerows(_csv_rows(_rows(loaded, iter_samples(connection, loaded.run.id))))
+    _csv_writer(out).writerows(_csv_rows(sample_rows(store, loaded)))
 
 
 def dictionary() -> str:
@@ -110,7 +115,8 @@ def dictionary() -> str:
         "`run.verdicts()`, `run.figures()` and `run.waits()` are pandas frames, "
         '`run.arrow("samples")` and so on Arrow tables, `run.document()` is the JSON document. Nothing is '
         "escaped there, and a missing number is NaN. Pandas and Arrow are extras, and so is "
-        "samples.parquet in the archive: `pip install pandas pyarrow`.\n"
+        "samples.parquet in the archive: `pip install pandas pyarrow`. "
+        "[A notebook](notebook.ipynb) shows how. `vnuma results --format xlsx` writes them as a workbook.\n"
     )
     return "\n".join([intro, *(table.dictionary for table in TABLES.values()), samples])
 

@@ -11,6 +11,7 @@ from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.report.export.json_export import as_json
+from vnuma.report.model import grid
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.declared import plan_check
 from vnuma.report.model.limits import limiting
@@ -43,7 +44,7 @@ from vnuma.report.published.published_comparison import no_test
 from vnuma.report.published.published_comparison_text import published_text
 from vnuma.report.tables.csv_export import as_csv
 from vnuma.report.tables.figures import figures_text
-from vnuma.report.tables.paper_table import paper_rows
+from vnuma.report.tables.paper_table import paper_rows, paper_table
 from vnuma.report.tables.sensitivity import sensitivity_text
 
 __all__ = ["as_csv", "as_json", "as_text"]
@@ -61,6 +62,28 @@ def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
         parts += [part for part in _vm_parts(loaded, vm, width) if part]
     parts.append("\n".join(_wrap(text, "  ", width) for text in _notes(loaded)))
     return "\n\n".join(parts) + "\n"
+
+
+def as_markdown(loaded: LoadedRun) -> str:
+    """What decides, to paste: for each VM its answer, Table 1 and the verdicts."""
+    parts = [
+        f"# {loaded.run.name}: {loaded.study.title or loaded.study.name}",
+        _emphasised(banner(loaded.simulated)),
+    ]
+    for analysis in loaded.result.primary:
+        verdicts = "\n".join(f"- **{one.arm}**: {verdict_words(one.verdict)}" for one in analysis.arms)
+        sentence = "".join(text for text, _ in answer(loaded, analysis))
+        parts += [
+            f"## {analysis.vm}",
+            sentence,
+            grid.as_markdown(paper_table(loaded, analysis)).strip(),
+            verdicts,
+        ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _emphasised(text: str) -> str:
+    return f"**{text}**" if text else ""
 
 
 def brief_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
