@@ -199,7 +199,7 @@ def lab_step(*, toolchain: bool) -> None:
     if built:
         step.done(f"built already from these sources; {go} for its tests")
         return
-    step.say(f"building with {go}; the first time takes a minute or two")
+    step.say(f"building with {go}; the first build takes a minute or two")
     ask(BUILD)
     step.done(f"built with {go}")
 

@@ -27,7 +27,7 @@ class VnumaError(Exception):
 
     def also(self, later: VnumaError) -> None:
         """Tell, after this failure, of one that followed when its consequences were to be undone."""
-        self.what = f"{self.what} Then, undoing it: {later.what}"
+        self.what = f"{self.what} Then, while undoing it: {later.what}"
         self.fix = "\n  ".join(fix for fix in (self.fix, later.fix) if fix) or None
         self.args = (self.what,)
 
@@ -277,7 +277,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 def of_system(error: OSError) -> VnumaError:
     """StoreError where room is lacking, else EnvironmentProblem: what the operating system refused."""
     where = f": {error.filename}" if error.filename else ""
-    what = f"The operating system refused it ({error.strerror or error}{where})."
+    what = f"The operating system refused a request ({error.strerror or error}{where})."
     if error.errno in _NO_ROOM:
         return StoreError(what, fix="Make room in vnuma's home and beside its store: df -h")
     return EnvironmentProblem(what, fix="Look at this machine's limits and memory: ulimit -a; free -m")

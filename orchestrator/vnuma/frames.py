@@ -86,8 +86,8 @@ class RunTables:
     def _frame(self, table: str) -> pd.DataFrame:
         if find_spec("pandas") is None:
             raise EnvironmentProblem(
-                "Frames need pandas, which this Python environment does not have.",
-                fix="pip install pandas pyarrow; or read run.arrow(name), which needs pyarrow alone.",
+                "Frames need pandas, which is not installed in this Python environment.",
+                fix="pip install pandas pyarrow; or read run.arrow(name), which needs only pyarrow.",
             )
         return self.arrow(table).to_pandas()
 

@@ -50,7 +50,7 @@ class Logins:
         count = int(self._read(account).get("refused", 0)) + 1
         closed = isinstance(error, AccountRefused) or count >= most
         final = AccountRefused(
-            f"{error.what} It was refused {_times(count)}; this run does not try it again, so that the "
+            f"{error.what} It was refused {_times(count)}; this run does not try again, so that the "
             "account is not locked.",
             fix=error.fix,
         )

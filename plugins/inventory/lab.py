@@ -49,7 +49,7 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-cor
         self._read_config_data(path)
         hosts = lab_hosts()
         if not hosts:
-            raise AnsibleParserError("No lab runs. Start one: vnuma lab up")
+            raise AnsibleParserError("No lab is running. Start one: vnuma lab up")
         for name, variables in hosts.items():
             group = self.inventory.add_group(
                 "vnuma_vms" if "vnuma_vcenter" in variables else "vnuma_machines"

@@ -40,7 +40,7 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
     def _process_pending_results(self, *args: Any, **kwargs: Any) -> Any:
         """Results so far. Raises AnsibleError when one can never come."""
         if self._tqm.has_dead_workers():
-            raise AnsibleError("A worker process has died: the play ends here, its cells are begun again.")
+            raise AnsibleError("A worker process has died. The play ends here; its cells will start again.")
         if self._pending_results and not self._results:
             time.sleep(LOOK_S)
         return super()._process_pending_results(*args, **kwargs)

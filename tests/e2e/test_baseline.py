@@ -45,4 +45,4 @@ def test_a_vm_without_a_baseline_is_an_input_error(tmp_path: Path) -> None:
     ran = vnuma_here("baseline", "show", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
     assert (ran.code, "no baseline of sql16" in ran.err) == (3, True)
     ran = vnuma("restore", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
-    assert (ran.code, "Nothing to put back of sql16" in ran.err) == (3, True)
+    assert (ran.code, "Nothing to restore on sql16" in ran.err) == (3, True)

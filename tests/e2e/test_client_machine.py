@@ -161,7 +161,7 @@ def test_a_client_that_is_not_in_the_inventory_is_named(tmp_path: Path, lab: Lab
     ran = vnuma_here("plan", study(tmp_path), "-i", inventory)
 
     assert ran.code == 3, ran.text
-    assert f"has no host {NAME}, which workload.client names" in ran.text
+    assert f"has no host {NAME}; workload.client names it" in ran.text
 
 
 def test_a_client_may_be_reached_by_ansibles_local_connection(tmp_path: Path, lab: LabFactory) -> None:

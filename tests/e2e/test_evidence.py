@@ -100,7 +100,7 @@ def test_a_study_may_leave_the_log_out(tmp_path: Path, lab: LabFactory) -> None:
 
     assert ran.code == 0, ran.text
     assert {boot["log"]["not_evaluated"] for boot in boots("small.1")} == {
-        "the study leaves it out (evidence.vmware_log)"
+        "the study excludes it (evidence.vmware_log)"
     }
 
 

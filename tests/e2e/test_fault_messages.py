@@ -105,7 +105,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         (
             r"sql16, arm 1x16: the guest shows 4x4, the arm needs 1x16; the guest has 4 vNUMA nodes, the arm "
             r"needs 1 \(.*vmware\.log of this boot says the same as the guest\)\. Not counted\.",
-            r"See what the arm needs on this release: vnuma plan STUDY",
+            r"Check what the arm needs on this release: vnuma plan STUDY",
         ),
     ),
     "sql_never": (
@@ -148,7 +148,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         "ready",
         (
             r"sql16 moved from esx01 to esx02 during the cell\.",
-            r"Keep DRS and people from moving it \(rule A01\)\.",
+            r"Prevent DRS and people from moving it \(rule A01\)\.",
         ),
     ),
     "session_expired": (
@@ -201,7 +201,7 @@ NOT_EVALUATED = {
 
 ELSEWHERE = {
     "account_refused": ("tests/e2e/test_accounts.py", "refused"),
-    "keys_written": ("tests/e2e/test_not_left_off.py", "powered on in the shape that it has"),
+    "keys_written": ("tests/e2e/test_not_left_off.py", "powered on in its present shape"),
     "host_maintenance": ("tests/e2e/test_not_left_off.py", "entering maintenance mode"),
     "host_disconnected": ("tests/e2e/test_not_left_off.py", "disconnected"),
     "database_recovering": ("tests/sqlserver/test_power_cycle.py", "database vnuma_study is RECOVERING"),

@@ -39,7 +39,7 @@ def test_writes_that_never_end_are_no_conflict_and_the_vm_is_on(tmp_path: Path, 
     steps.shape(steps.take())
     running.fault("keys_written", times=0)
 
-    with pytest.raises(NotAtBaseline, match=r"powered on in the shape that it has") as told:
+    with pytest.raises(NotAtBaseline, match=r"powered on in its present shape") as told:
         steps.put_back()
 
     assert not isinstance(told.value, RestoreConflict)

@@ -146,5 +146,5 @@ def test_what_keeps_it_from_running_is_said_before_the_first_change(tmp_path: Pa
     with pytest.raises(PreflightBlocked) as blocked:
         Steps.prepared(tmp_path / "a", running, **large)
 
-    assert f"Port {endpoint.port} of {endpoint.host} is in use already" in str(blocked.value)
+    assert f"Port {endpoint.port} of {endpoint.host} is already in use" in str(blocked.value)
     assert "does not fit one memory node" in str(blocked.value)

@@ -53,10 +53,9 @@ def refused(home: Path, running: LabHandle, **changes: Any) -> str:
         ({"platform": "linux"}, "SQL Server runs on Linux, where ports cannot be mapped to NUMA nodes."),
         (
             {"listen_all": False},
-            "SQL Server listens on single addresses (Listen All is No), so its ports for all addresses do "
-            "nothing.",
+            "(Listen All is No)",
         ),
-        ({"dynamic_port": True}, "SQL Server has no fixed TCP port alone (TcpPort '', TcpDynamicPorts '"),
+        ({"dynamic_port": True}, "exactly one fixed TCP port (TcpPort '', TcpDynamicPorts '"),
     ],
     ids=["Linux", "Listen All off", "dynamic ports"],
 )
@@ -108,7 +107,7 @@ def test_a_registry_that_may_not_be_written_ends_the_vms_cells_at_the_first_boot
 
     assert isinstance(ended, NoCell)
     assert ended.final
-    assert "another attempt would only repeat what ended the last one" in ended.why
+    assert "another attempt would end like the last one" in ended.why
     steps.put_back()
     assert settings_now(running) == before
     again = claim(steps.take())
@@ -143,5 +142,5 @@ def test_two_nodes_on_one_physical_node_are_refused(tmp_path: Path, lab: LabFact
 
     assert (
         "C03 workload reporting_streams needs vNUMA nodes on two physical nodes, but the 6 vCPUs of arm "
-        "local fit one of esx01: remote memory would be the same memory." in said
+        "local fit on one node of esx01: all memory would be local." in said
     )

@@ -152,7 +152,7 @@ def test_what_a_dead_run_left_is_put_back(
     shown = vnuma("restore", "--dry-run").out.splitlines()
     edits = [line for line in shown[1:] if not line.strip().startswith(("power:", "vnuma.run:"))]
     assert 0 < len(edits) < len(shown) - 1, "the run's mark is shown too"
-    assert f" {len(edits)} settings would be put back" in shown[0]
+    assert f" {len(edits)} settings would be restored" in shown[0]
 
     ran = vnuma("restore") if way == "restore" else vnuma("run", write_study(tmp_path), "-i", inventory)
 

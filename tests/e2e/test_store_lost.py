@@ -75,7 +75,7 @@ def test_the_audit_log_restores_what_the_store_no_longer_knows(tmp_path: Path, l
 
     assert (shown.code, done.code, again.code) == (0, 0, 0), done.text + again.text
     assert "numCoresPerSocket" in shown.out
-    assert "Put back  sql16" in done.out
+    assert "Restored  sql16" in done.out
     assert settings_now(running) == before
     assert "nothing to undo" in again.out
     assert _restore(home).code == 0
@@ -162,7 +162,7 @@ def test_a_damaged_audit_log_keeps_no_vm_from_its_restore(tmp_path: Path, lab: L
     ran = _restore(steps.home)
 
     assert settings_now(running) == before
-    assert "Put back  sql16" in ran.out
+    assert "Restored  sql16" in ran.out
     assert "line 1" in ran.err
 
 

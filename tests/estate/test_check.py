@@ -120,7 +120,7 @@ def test_a_waiver_holds_to_the_end_of_its_last_day() -> None:
 def test_a_waiver_for_nothing_is_told() -> None:
     """A waiver that covers no finding is named: the fault is gone, or the pattern is wrong."""
     result = checked(estate_of("sql-a"), waivers=[waiver(object_="other")], today=TODAY)
-    assert result.waivers == ("waiver T11 other (CR-17) applies to nothing that was found",)
+    assert result.waivers == ("waiver T11 other (CR-17) matches no finding",)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_facts_are_recorded_in_their_order(store: Store) -> None:
     """An older snapshot, or the same one again, is refused: it would turn the history round."""
     record(store, checked(on(1, estate_of("sql-a"))))
     for day in (0, 1):
-        with pytest.raises(InputError, match="is recorded already"):
+        with pytest.raises(InputError, match="is already recorded"):
             record(store, checked(on(day, estate_of("sql-a"))))
     assert len(history(store)[0].checks) == 1
 
@@ -160,7 +160,7 @@ def test_a_history_needs_a_record(tmp_path: Path) -> None:
     assert "There is no store" in vnuma_here("check", "--history", "--store", url).err
     open_store(url)
     none = vnuma_here("check", "--history", "--store", url)
-    assert (none.code, "No check is recorded" in none.err) == (3, True)
+    assert (none.code, "No recorded checks" in none.err) == (3, True)
     assert vnuma_here("check", "--history", "--since", "soon", "--store", url).code == 2
     file = saved(tmp_path, estate_of("sql-a"))
     assert vnuma_here("check", "--snapshot", file, "--record", "--baseline", file, "--store", url).code == 2

@@ -65,7 +65,7 @@ def test_a_block_of_the_shipped_study_has_the_published_figures(tmp_path: Path, 
     shown = vnuma("results", "--all").out
 
     assert "2 of 2 cells valid" in ran.text, ran.text
-    assert "Put back  xeon5500: no setting was the study's to change, files removed" in ran.text
+    assert "xeon5500: the study changes no setting here, files removed" in ran.text
     assert "SIMULATED (lab, scenario closson2009)" in shown
     beside = {
         row["arm"]: (row["published"], round(row["measured"], 1)) for row in results()["published"]["rows"]

@@ -53,7 +53,7 @@ def test_a_plan_says_what_is_left_out_and_a_page_tells_a_change_board(tmp_path: 
     )
 
     assert any(line.startswith("Runs ") for line in lines)
-    assert any("Verdict  none: 1 pass an arm, 6 are needed" in line for line in lines)
+    assert any("Verdict  none: 1 pass per arm; 6 are needed" in line for line in lines)
     assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
     text = page.read_text(encoding="utf-8")
     assert all(word in text for word in ("CHG7", f"{tmp_path}/vnuma-page-cache", "Passes", "node 0"))
@@ -75,7 +75,7 @@ def test_a_vm_of_a_vcenter_is_refused_to_a_workload_of_linux_machines(tmp_path: 
     planned = vnuma_here("plan", study, "-i", inventory)
 
     assert planned.code == 3
-    assert "guest1 is a VM of a vCenter; page_cache measures a Linux machine as it is" in planned.text
+    assert "guest1 is a VM in a vCenter. page_cache measures a Linux machine as it is" in planned.text
     assert "reached by SSH" in planned.text
 
 

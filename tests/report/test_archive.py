@@ -88,7 +88,7 @@ def test_an_imported_run_cannot_go_on(exported: tuple[Store, LoadedRun, Path], s
     """Its VMs are not ours to change, and none counts as away from its baseline."""
     found = import_run(store, exported[2])
 
-    with pytest.raises(InputError, match="came out of an archive"):
+    with pytest.raises(InputError, match="was imported"):
         reopen(store, found.run)
     assert all(vm.at_baseline for vm in load_run(store, found.run).vms)
 

@@ -55,7 +55,7 @@ def test_without_a_lab_the_command_that_starts_one_is_named(tmp_path: Path) -> N
     """An empty inventory says why it is empty."""
     ended = play(tmp_path, asset("inventories/lab/lab.vnuma.yml"), "vnuma.vnuma.dataset")
 
-    assert "No lab runs. Start one: vnuma lab up" in " ".join(ended.text.split())
+    assert "No lab is running. Start one: vnuma lab up" in " ".join(ended.text.split())
     assert ended.tasks == ()
 
 

@@ -82,10 +82,10 @@ def test_on_esxi_8_check_and_apply_agree_on_the_numa_keys(tmp_path: Path, lab: L
 
 
 WRONG_ARMS: list[tuple[dict[str, Any], str]] = [
-    ({}, "option arm is wrong: topology: field required."),
-    ({"topology": "2x8", "speed": 1}, "option arm is wrong: speed: "),
-    ({"topology": "2 by 8"}, "option arm is wrong: topology: "),
-    ({"topology": "2x8", "memory_mb": "much"}, "option arm is wrong: memory_mb"),
+    ({}, "option arm is invalid: topology: field required."),
+    ({"topology": "2x8", "speed": 1}, "option arm is invalid: speed: "),
+    ({"topology": "2 by 8"}, "option arm is invalid: topology: "),
+    ({"topology": "2x8", "memory_mb": "much"}, "option arm is invalid: memory_mb"),
 ]
 
 
@@ -168,7 +168,7 @@ PRODUCTION = {"name": "sql16", "test_clone": False} | {
 NOT_PERMITTED: list[tuple[dict[str, Any], int, str]] = [
     ({}, 5, "P07 sql16 is not marked as a test clone."),
     ({"vm_topology_ticket": "CHG0031234"}, 5, "options production: true and ticket: CHG..."),
-    ({"vm_topology_production": True}, 3, "needs the change ticket under which the VM may be changed."),
+    ({"vm_topology_production": True}, 3, "needs the change ticket"),
     ({"vm_topology_production": True, "vm_topology_ticket": "a b"}, 3, "'a b' is not a valid change ticket."),
 ]
 

@@ -189,7 +189,7 @@ def test_a_cell_has_one_valid_attempt(store: Store) -> None:
     got = claim(store, leased)
     with store.write() as conn:
         attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
-    with pytest.raises(StoreError, match="would break its rules"), store.write() as conn:
+    with pytest.raises(StoreError, match="violates its rules"), store.write() as conn:
         conn.execute(
             insert(tables.attempt),
             {
@@ -276,7 +276,7 @@ def test_the_database_refuses_impossible_samples(store: Store, wrong: dict[str, 
     }
     with store.write() as conn:
         conn.execute(insert(tables.sample), row)
-    with pytest.raises(StoreError, match="would break its rules"), store.write() as conn:
+    with pytest.raises(StoreError, match="violates its rules"), store.write() as conn:
         conn.execute(insert(tables.sample), {**row, "iteration": 2, **wrong})
 
 
@@ -290,7 +290,7 @@ def test_a_sample_is_written_once(store: Store) -> None:
 
     with store.write() as conn:
         again(conn)
-    with pytest.raises(StoreError, match="would break its rules"), store.write() as conn:
+    with pytest.raises(StoreError, match="violates its rules"), store.write() as conn:
         again(conn)
     with pytest.raises(StoreError, match="a sample is written once"), store.write() as conn:
         conn.execute(text("UPDATE sample SET elapsed_ms = 1"))
@@ -325,7 +325,7 @@ def test_a_time_without_a_zone_is_refused(store: Store) -> None:
     leased = new_vm(store, arms=1)
     got = claim(store, leased)
     naive = Sample("cross_join", 1, "rows", 1, False, START.replace(tzinfo=None), elapsed_ms=1.0)
-    with pytest.raises(Exception, match="without a zone"), store.write() as conn:
+    with pytest.raises(Exception, match="without a time zone"), store.write() as conn:
         sample_rows.add_samples(conn, got.attempt_id, leased.token, [naive])
 
 

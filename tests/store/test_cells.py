@@ -188,7 +188,7 @@ def test_all_cells_of_a_vm_can_be_skipped(store: Store) -> None:
 def test_the_database_refuses_impossible_cells(store: Store, statement: str) -> None:
     """Two claimed cells of a VM, an unknown state, a skip without a reason, an unknown VM."""
     new_vm(store, arms=2)
-    with pytest.raises(StoreError, match="would break its rules"), store.write() as conn:
+    with pytest.raises(StoreError, match="violates its rules"), store.write() as conn:
         conn.execute(text(statement))
 
 

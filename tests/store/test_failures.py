@@ -112,7 +112,7 @@ def test_a_damaged_file_is_named(sqlite_url: str, tmp_path: Path) -> None:
     path.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
     with pytest.raises(StoreError, match="is damaged") as caught:
         open_store(sqlite_url)
-    assert "do not delete it" in str(caught.value)
+    assert "Do not delete it" in str(caught.value)
 
 
 @pytest.fixture
@@ -162,10 +162,10 @@ def test_a_reader_of_a_closed_folder_is_not_told_of_writing(closed_folder: Path)
         ("40P01", "to end a deadlock"),
         ("40001", "another changed the same rows"),
         ("28P01", "refuses the login"),
-        ("42501", "does not let this user do that"),
+        ("42501", "does not allow this user to do that"),
         ("25006", "is read-only"),
         ("57P01", "is shutting down or starting"),
-        ("08006", "broke the connection"),
+        ("08006", "closed the connection"),
         ("XX001", "is damaged"),
         ("58030", "I/O error"),
         ("22012", "refused a statement"),

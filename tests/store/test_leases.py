@@ -44,7 +44,7 @@ def test_an_ended_run_that_left_its_vm_changed_keeps_the_lease(store: Store) -> 
     with store.write() as conn:
         runs.set_run_state(conn, leased.run.id, RunState.FAILED)
     rival = new_run(store)
-    with store.write() as conn, pytest.raises(VmHeld, match=r"was not put back after run quick\.1") as caught:
+    with store.write() as conn, pytest.raises(VmHeld, match=r"was not restored after run quick\.1") as caught:
         leases.take_lease(conn, "vc/1", rival.id, "eve@ctl2")
     assert "vnuma restore sql16" in str(caught.value)
 

@@ -191,7 +191,7 @@ def test_a_refused_token_does_not_keep_another_one_out(shared_lab: LabHandle, tm
         assert session.content.sessionManager.currentSession.userName == shared_lab.vcenter.user
 
     log_out(logins)
-    with pytest.raises(AccountRefused, match="does not try it again"):
+    with pytest.raises(AccountRefused, match="does not try again"):
         connect(expired)
     kept = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("*.json"))
     assert [text for text in texts if text in kept + expired.account + good.account] == []

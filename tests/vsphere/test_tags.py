@@ -59,8 +59,8 @@ def test_vms_are_chosen_by_tag(lab: LabFactory, tmp_path: Path, pattern: str, ch
     ran = vnuma_here("check", "--all", "--tag", pattern, "-i", site, "--format", "json")
     if not chosen:
         assert ran.code == 3
-        assert "No VM has the tag gold*" in ran.err
-        assert "There are: App:SAP / R3, Tier:Gold." in ran.err
+        assert "has the tag gold*" in ran.err
+        assert "Existing tags: App:SAP / R3, Tier:Gold." in ran.err
         return
     found = document(ran.out)
     assert {item["name"] for entry in found["findings"] for item in entry["vms"]} == chosen
@@ -86,7 +86,7 @@ def test_vms_whose_tags_cannot_be_read_are_not_chosen_silently(lab: LabFactory, 
     for source in (("--all", "-i", site), ("--snapshot", file)):
         ran = vnuma_here("check", *source, "--tag", "Gold")
         assert ran.code == 3
-        assert "No VM can be chosen by tag: " in ran.err
+        assert "VMs cannot be chosen by tag: " in ran.err
         assert "has no API for tags (HTTP 404)" in ran.err
 
 

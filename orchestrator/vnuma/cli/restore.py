@@ -83,7 +83,7 @@ def _tell(outcomes: RestoreReport) -> None:
     from vnuma.cli.crash import report_bug_within
 
     for words in outcomes.done:
-        say(f"Put back  {words}")
+        say(f"Restored  {words}")
     for words in outcomes.kept:
         say(f"Kept      {words}")
     for words in outcomes.in_use:

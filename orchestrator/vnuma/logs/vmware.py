@@ -212,10 +212,10 @@ def _with_layout(log: VmwareLog, account: _Account) -> VmwareLog:
         vpds, sockets, ppds = account.summary
     doubts = []
     if placed and vcpus != len(placed):
-        doubts.append(f"{vcpus} vCPUs by the total, {len(placed)} by the lines")
+        doubts.append(f"the total line says {vcpus} vCPUs, the detail lines {len(placed)}")
     whole = not doubts
     if placed and vpds != len(vpd_sizes):
-        doubts.append(f"{vpds} vNUMA nodes by the total, {len(vpd_sizes)} by the lines")
+        doubts.append(f"the total line says {vpds} vNUMA nodes, the detail lines {len(vpd_sizes)}")
     return replace(
         log,
         vcpus=vcpus,

@@ -70,7 +70,9 @@ def finish(
 ) -> None:
     """End the attempt; its cell follows. Every outcome but `valid` needs a `reason`, a stable word."""
     if (outcome is Outcome.VALID) != (reason is None):
-        raise ValueError(f"an attempt ends as valid, or with a reason; not as {outcome} with {reason!r}")
+        raise ValueError(
+            f"an attempt ends as valid, or as another outcome with a reason; not as {outcome} with {reason!r}"
+        )
     owner, now = check_attempt(conn, attempt_id, token), utc_now()
     ended = {"outcome": outcome, "reason": reason, "detail": detail, "ended_at": now}
     _update(conn, attempt_id, **ended, timings_json=_timings(owner, now))

@@ -71,7 +71,7 @@ def _moved(row: dict[str, Any], table: Table, ids: dict[str, dict[int, int]]) ->
                 raise StoreError(
                     f"The store is damaged: a row of {table.name} names {parent.name} {row[column.name]}, "
                     "which is missing or belongs to another run.",
-                    fix="Restore a copy of it; do not delete it: it holds VM baselines.",
+                    fix="Restore the store from a copy. Do not delete it: it holds VM baselines.",
                 )
             row[column.name] = ids[parent.name][row[column.name]]
     row.pop("id", None)

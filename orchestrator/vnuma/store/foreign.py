@@ -85,7 +85,7 @@ def _refuse_other_schema(connection: sqlite3.Connection, name: str, revision: st
         raise _refused(name, f"{kind} {called[:60]!r} {words} schema {revision}")
     for key, shape in _shapes(connection).items():
         if shape != expected[key]:
-            raise _refused(name, f"{key[0]} {key[1]!r} is not as in schema {revision}")
+            raise _refused(name, f"{key[0]} {key[1]!r} differs from schema {revision}")
     (version,) = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone() or ("none",)
     if version != revision:
         raise _refused(name, f"its schema is {str(version)[:20]!r}, its manifest says {revision}")
@@ -186,6 +186,6 @@ def _python_type(column: Column[Any]) -> type | tuple[type, ...]:
 
 def _refused(name: str, why: str) -> InputError:
     return InputError(
-        f"The store in {name} is not one that vnuma wrote: {why}.",
+        f"The store in {name} was not written by vnuma: {why}.",
         fix="Export it again where it was measured: vnuma export RUN. Nothing was imported.",
     )

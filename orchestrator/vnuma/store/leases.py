@@ -64,7 +64,7 @@ def raise_token(conn: Connection, vm_key: str, run_id: int, holder: str | None =
     if row is None or row.run_id is None:
         raise LeaseLost(
             f"{_vm_name(conn, vm_key)} is not leased to any run.",
-            fix="vnuma status shows which VMs still have to be put back.",
+            fix="vnuma status shows which VMs still have to be restored.",
         )
     if row.run_id != run_id:
         raise _held(conn, _lease_of(row))
@@ -96,7 +96,8 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
         raise _lost(row.name)
     if row.ended_at is not None:
         raise StoreError(
-            f"Attempt {attempt_id} on {row.name} has already ended ({row.outcome}): nothing is added to it.",
+            f"Attempt {attempt_id} on {row.name} has already ended ({row.outcome}); nothing can be "
+            "added to it.",
             fix="Claim the cell again: vnuma run --resume RUN",
         )
     return AttemptOwner(row.run_id, row.vm_id, row.cell_id, row.step, row.step_at, row.timings_json or {})
@@ -165,7 +166,7 @@ def _refuse_unless_over(conn: Connection, lease: Lease) -> None:
         raise _held(conn, lease)
     if row.baseline_at is not None and row.restored_at is None:
         raise VmHeld(
-            f"{row.vm} was not put back after run {row.name}, which {lease.holder} began.",
+            f"{row.vm} was not restored after run {row.name}, which {lease.holder} started.",
             fix=f"vnuma restore {row.vm}. Nothing was changed.",
         )
 
@@ -181,8 +182,8 @@ def _held(conn: Connection, lease: Lease) -> VmHeld:
 
 def _lost(vm_name: str) -> LeaseLost:
     return LeaseLost(
-        f"Another process has taken over {vm_name}: this one must not write any more.",
-        fix="Nothing to do: the other process goes on. vnuma status shows it.",
+        f"Another process has taken over {vm_name}; this process must not write any more.",
+        fix="Nothing to do: the other process continues. vnuma status shows it.",
     )
 
 

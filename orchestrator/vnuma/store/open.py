@@ -162,7 +162,7 @@ def open_for_reading(url: str) -> Store:
     with translated(place), _log_explained(place):
         if needs_upgrade(engine, place, create=False):
             raise StoreError(
-                f"The store {place} has an earlier version's schema, and is only read here.",
+                f"The store {place} has an older schema and can only be read.",
                 fix="vnuma status upgrades it.",
             )
     return Store(place, engine)
@@ -177,16 +177,16 @@ def _log_explained(place: Place) -> Iterator[None]:
         if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_READONLY:
             raise
         raise StoreError(
-            f"The store {place} cannot be read: SQLite makes files for its write-ahead log beside it, "
-            f"and this user may not write in {place.path.parent}.",
-            fix="Run this as the store's owner: files of another user there can stop a run.",
+            f"The store {place} cannot be read: SQLite creates files for its write-ahead log beside "
+            f"it, and this user may not write in {place.path.parent}.",
+            fix="Run this as the store's owner: another user's files there can stop a run.",
         ) from error
 
 
 def _prepare_file(place: Place, *, create: bool) -> None:
     try:
         if not create and not place.path.exists():
-            raise StoreError(f"There is no store at {place}.", fix="vnuma run STUDY makes one.")
+            raise StoreError(f"There is no store at {place}.", fix="vnuma run STUDY creates one.")
         if place.path.is_dir():
             raise StoreError(f"The store {place} is a folder.", fix=f"Name a file: {place}/vnuma.db")
         if create and not place.path.exists():
@@ -194,8 +194,8 @@ def _prepare_file(place: Place, *, create: bool) -> None:
             os.close(os.open(place.path, os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise StoreError(
-            f"The store {place} cannot be made ({error.strerror}).",
-            fix="Check the owner and mode of its folder, or name another.",
+            f"The store {place} cannot be created ({error.strerror}).",
+            fix="Check the owner and mode of its folder, or name another folder.",
         ) from error
 
 

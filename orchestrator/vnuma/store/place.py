@@ -78,7 +78,7 @@ def parse_place(text: str) -> Place:
         )
     place = Place(url.set(drivername=driver))
     if place.is_sqlite and (url.database or ":memory:") == ":memory:":
-        raise StoreError("A store in memory would be lost with the process.", fix="Use sqlite:///PATH.")
+        raise StoreError("A store in memory would be lost when the process ends.", fix="Use sqlite:///PATH.")
     return place
 
 
@@ -102,7 +102,8 @@ def refuse_unsafe_sqlite(path: Path, environment: Mapping[str, str] = os.environ
     """
     if under_awx(environment):
         raise StoreError(
-            f"Under AWX a SQLite store ({path}) would go with the job, and the VMs' baselines with it.",
+            f"Under AWX a SQLite store ({path}) would be deleted with the job, and the VMs' baselines "
+            "with it.",
             fix=f"Give a PostgreSQL store: {POSTGRESQL_FORM}",
         )
     kind = network_filesystem(path)

@@ -217,16 +217,16 @@ class Sample(Figures):
     def __post_init__(self) -> None:
         """Refuse what cannot be: no time without a reason, a time with one, NaN, less than zero."""
         if (self.elapsed_ms is None) != (self.reason is not None):
-            raise ValueError("a sample has either elapsed_ms or the reason why there is none")
+            raise ValueError("a sample has either elapsed_ms or a reason")
         times = (self.cpu_ms, self.elapsed_ms, self.parse_cpu_ms, self.parse_elapsed_ms, self.client_ms)
         for value in times:
             if value is not None and not 0 <= value < math.inf:
-                raise ValueError(f"{value} is not a time in milliseconds")
+                raise ValueError(f"{value} is not a valid time in milliseconds")
         for figure in (self.value, *(self.figures or {}).values()):
             if figure is not None and not math.isfinite(figure):
-                raise ValueError(f"{figure} is not a figure")
+                raise ValueError(f"{figure} is not a valid figure")
         if self.value is not None and self.reason is not None:
-            raise ValueError("a sample has either a value or the reason why there is none")
+            raise ValueError("a sample has either a value or a reason")
 
     @property
     def outcome(self) -> str:

@@ -93,7 +93,7 @@ def get_run(conn: Connection, ref: str | int) -> Run:
     row = conn.execute(query).one_or_none()
     if row is None:
         if ref == "latest":
-            raise InputError("The store has no run yet.", fix="vnuma run STUDY starts one.")
+            raise InputError("The store has no runs yet.", fix="vnuma run STUDY starts one.")
         close = get_close_matches(str(ref), conn.scalars(select(_run.name)), n=1)
         fix = f"Did you mean {close[0]}? " if close else ""
         raise InputError(f"The store has no run '{ref}'.", fix=f"{fix}vnuma status lists the runs.")
@@ -156,8 +156,8 @@ def refuse_imported(conn: Connection, run_id: int) -> None:
     name = conn.scalar(select(_run.name).where(_run.id == run_id, _run.id.in_(imported_ids())))
     if name is not None:
         raise InputError(
-            f"{name} came out of an archive: it was measured elsewhere, so it cannot go on here, and its "
-            "VMs cannot be changed.",
+            f"{name} was imported: it was measured elsewhere, so it cannot be resumed and its VMs "
+            "cannot be changed.",
             fix=f"vnuma report {name}",
         )
 
@@ -166,8 +166,10 @@ def refuse_contract(conn: Connection, run: Run) -> None:
     """InputError for a run of `vnuma contract`: there is nothing to go on with."""
     if conn.scalar(_with_fact(CONTRACT).where(tables.fact.c.run_id == run.id)) is not None:
         raise InputError(
-            f"{run.name} is a run of vnuma contract: it measures nothing and cannot go on.",
-            fix=f"Ask again with vnuma contract --vcenter; a VM that is left: vnuma restore --run {run.name}",
+            f"{run.name} is a run of vnuma contract: it measures nothing and cannot be resumed.",
+            fix=(
+                f"Run vnuma contract --vcenter again. If a VM is not restored: vnuma restore --run {run.name}"
+            ),
         )
 
 

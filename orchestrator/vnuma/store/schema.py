@@ -31,8 +31,8 @@ def refuse_newer(conn: Connection, revision: str | None, place: Place) -> None:
         select(schema_history.c.product_version).order_by(schema_history.c.revision.desc()).limit(1)
     )
     raise StoreError(
-        f"This store was written by vnuma {writer}: {place} has schema {revision}, "
-        f"vnuma {__version__} knows up to {HEAD}.",
+        f"This store was written by vnuma {writer}: {place} has schema {revision}, and vnuma "
+        f"{__version__} supports schemas up to {HEAD}.",
         fix=f"Install vnuma {writer} or newer. Nothing was changed.",
     )
 
@@ -42,7 +42,7 @@ def refuse_foreign(conn: Connection, place: Place) -> None:
     tables = inspect(conn).get_table_names()
     if tables:
         raise StoreError(
-            f"{place} is a SQLite database of another program (it has a table '{tables[0]}').",
+            f"{place} is a SQLite database of another program (it contains the table '{tables[0]}').",
             fix="Name another file for the store. Nothing was changed.",
         )
 
@@ -57,5 +57,5 @@ def needs_upgrade(engine: Engine, place: Place, *, create: bool) -> bool:
         if place.is_sqlite:
             refuse_foreign(conn, place)
     if not create:
-        raise StoreError(f"There is no store at {place}.", fix="vnuma run STUDY makes one.")
+        raise StoreError(f"There is no store at {place}.", fix="vnuma run STUDY creates one.")
     return True

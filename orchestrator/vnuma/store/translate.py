@@ -15,13 +15,16 @@ from vnuma.store.place import Place
 
 _RESUME = "then: vnuma run --resume RUN"
 _LOCKED = "stayed locked by another"
-_REPORT = "This is a fault in vnuma: please report it with this message."
+_REPORT = "This is a bug in vnuma: please report it with this message."
 
 _SQLITE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("disk is full", f"Free some space there, {_RESUME}"),
     sqlite3.SQLITE_BUSY: (f"{_LOCKED} process", f"End what holds it, {_RESUME}"),
     sqlite3.SQLITE_LOCKED: (f"{_LOCKED} process", f"End what holds it, {_RESUME}"),
-    sqlite3.SQLITE_CORRUPT: ("is damaged", "Restore a copy of it; do not delete it: it holds VM baselines."),
+    sqlite3.SQLITE_CORRUPT: (
+        "is damaged",
+        "Restore it from a copy. Do not delete it: it holds VM baselines.",
+    ),
     sqlite3.SQLITE_NOTADB: ("is not a SQLite database", "Name another file, or move that one away."),
     sqlite3.SQLITE_READONLY: ("cannot be written", "Check the owner and mode of the file and its folder."),
     sqlite3.SQLITE_PERM: ("may not be accessed", "Check the owner and mode of the file and its folder."),
@@ -31,17 +34,17 @@ _SQLITE: dict[int, tuple[str, str]] = {
 
 _POSTGRESQL: dict[str, tuple[str, str]] = {
     "53100": ("disk is full", f"Free some space on the server, {_RESUME}"),
-    "53300": ("takes no more connections", f"Raise max_connections or end some, {_RESUME}"),
+    "53300": ("takes no more connections", f"Raise max_connections or close some, {_RESUME}"),
     "55P03": (f"{_LOCKED} session", f"End what holds it, {_RESUME}"),
     "40P01": ("stopped this transaction to end a deadlock", "Run the command again."),
     "40001": ("stopped this transaction: another changed the same rows", "Run the command again."),
-    "28": ("refuses the login", "Check user and password (PGPASSWORD or ~/.pgpass)."),
+    "28": ("refuses the login", "Check the user and password (PGPASSWORD or ~/.pgpass)."),
     "3D000": ("does not have that database", "Create it: createdb DATABASE"),
-    "42501": ("does not let this user do that", "Grant CREATE and USAGE on its schema to the user."),
+    "42501": ("does not allow this user to do that", "Grant CREATE and USAGE on its schema to the user."),
     "25006": ("is read-only", "Name the primary server, not a replica."),
-    "57P": ("is shutting down or starting", f"Wait until it is up, {_RESUME}"),
-    "08": ("broke the connection", f"Check the network and the server, {_RESUME}"),
-    "XX001": ("is damaged", "Restore it from a backup; do not delete it: it holds VM baselines."),
+    "57P": ("is shutting down or starting", f"Wait until it is available, {_RESUME}"),
+    "08": ("closed the connection", f"Check the network and the server, {_RESUME}"),
+    "XX001": ("is damaged", "Restore it from a backup. Do not delete it: it holds VM baselines."),
     "58": ("could not be read or written: I/O error", f"Check the server's disk, {_RESUME}"),
 }
 
@@ -69,7 +72,7 @@ def _explained(place: Place, cause: BaseException) -> StoreError:
 def _sqlite(place: Place, cause: sqlite3.Error) -> tuple[str, str]:
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_CONSTRAINT:
-        return f"The store {place} refused a row that would break its rules", _REPORT
+        return f"The store {place} refused a row that violates its rules", _REPORT
     if code not in _SQLITE:
         return f"The store {place} refused a statement", _REPORT
     what, fix = _SQLITE[code]
@@ -81,9 +84,9 @@ def _sqlite(place: Place, cause: sqlite3.Error) -> tuple[str, str]:
 def _postgresql(place: Place, cause: BaseException) -> tuple[str, str]:
     state = getattr(cause, "sqlstate", None) or _state_of_refusal(str(cause))
     if state is None:
-        return f"The store {place} does not answer", "Check host and port, and that the server is up."
+        return f"The store {place} does not answer", "Check host and port, and that the server is running."
     if state.startswith("23"):
-        return f"The store {place} refused a row that would break its rules", _REPORT
+        return f"The store {place} refused a row that violates its rules", _REPORT
     for prefix in (state, state[:3], state[:2]):
         if prefix in _POSTGRESQL:
             what, fix = _POSTGRESQL[prefix]

@@ -19,7 +19,7 @@ def utc_now() -> datetime:
 def iso(moment: datetime) -> str:
     """Fixed-width ISO 8601 in UTC, so that text order is time order."""
     if moment.tzinfo is None:
-        raise ValueError(f"a time without a zone cannot be stored: {moment!r}")
+        raise ValueError(f"a time without a time zone cannot be stored: {moment!r}")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -63,7 +63,7 @@ def save_baseline(conn: Connection, vm_id: int, token: int, baseline: object) ->
     vm = get_vm(conn, vm_id)
     check_token(conn, vm.vm_key, token)
     if baseline is None:
-        raise ValueError("a baseline is the VM's configuration, never None")
+        raise ValueError("a baseline must be the VM's configuration, not None")
     saved = conn.execute(
         update(tables.vm)
         .where(_vm.id == vm_id, _vm.baseline_json.is_(None))
@@ -71,8 +71,9 @@ def save_baseline(conn: Connection, vm_id: int, token: int, baseline: object) ->
     )
     if saved.rowcount == 0:
         raise StoreError(
-            f"{vm.name} already has a baseline in this run, of {vm.baseline_at}; it is never replaced.",
-            fix="To study the VM as it is now, put it back first (vnuma restore), then start a new run.",
+            f"{vm.name} already has a baseline in this run, from {vm.baseline_at}; a baseline is never "
+            "replaced.",
+            fix="To study the VM as it is now, restore it first (vnuma restore), then start a new run.",
         )
 
 

@@ -60,7 +60,10 @@ def test_the_log_that_the_boot_before_had_already_is_not_this_boots() -> None:
     ("log", "words"),
     [
         (VmwareLog(), "no lines on vNUMA in a form that is known"),
-        (VmwareLog(vpds=2, doubts=("16 vCPUs by the total, 5 by the lines",)), "it contradicts itself: 16"),
+        (
+            VmwareLog(vpds=2, doubts=("the total line says 16 vCPUs, the detail lines 5",)),
+            "it contradicts itself: the total line says 16",
+        ),
         (VmwareLog(vpds=2), "its lines carry no time"),
         (VmwareLog(numa_at=AT, vpds=2, vcpus=8), "it is of 8 vCPUs, and the guest has 16"),
         (VmwareLog(numa_at=AT, vpds=4, vcpus=16), "nodes is 4, and the guest shows 2"),

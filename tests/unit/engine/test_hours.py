@@ -44,8 +44,7 @@ def test_the_last_cell_leaves_time_to_restore() -> None:
     assert why_closed(study(), past, CLOSES - timedelta(minutes=30)) is None
     why = why_closed(study(), past, CLOSES - timedelta(minutes=29))
     assert why == (
-        "The allowed hours end at Thu 2026-11-19 06:00 UTC; a cell takes about 20 min "
-        "and putting back 10 min."
+        "The allowed hours end at Thu 2026-11-19 06:00 UTC; a cell takes about 20 min and restoring 10 min."
     )
 
 
@@ -67,7 +66,7 @@ HOUR = {"time_zone": "UTC", "windows": ["Wed 20:00-20:20", "Sat 20:00-20:19"], "
 
 def test_hours_too_short_for_any_cell_are_refused_with_the_numbers() -> None:
     """In the plan, at the start (whenever that is), and once cells turn out to take longer than a window."""
-    numbers = r"the longest window has 20 min, a cell takes about \d+ min and putting back 15 min"
+    numbers = r"the longest window has 20 min, a cell takes about \d+ min and restoring 15 min"
     short = study(allowed_hours=HOUR)
 
     assert [found.severity for found in measurement_findings(short) if found.id == "D04"] == ["block"]

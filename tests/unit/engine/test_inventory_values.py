@@ -144,7 +144,7 @@ def test_an_empty_password_is_said_before_anybody_logs_in(tmp_path: Path) -> Non
     """A variable of the environment that is not set gives nothing, and each login counts."""
     target = one(tmp_path, {"password": "{{ lookup('env', 'NOT_SET_ANYWHERE') }}"})
 
-    with pytest.raises(EnvironmentProblem, match=r"vnuma_vcenter\.password of sql16 gives is empty"):
+    with pytest.raises(EnvironmentProblem, match=r"vnuma_vcenter\.password of sql16 is empty"):
         resolve(target.vcenter.secret)
 
 

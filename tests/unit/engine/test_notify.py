@@ -245,7 +245,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.Monkey
         notifier.wait()
         (failure,) = notifier.failures()
 
-    assert "under way" in failure
+    assert "waits no longer" in failure
     assert notifier.failures() == []
 
 

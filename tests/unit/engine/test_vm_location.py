@@ -66,7 +66,7 @@ def test_an_unknown_vm_and_a_vm_without_a_host_are_refused(tmp_path: Path) -> No
     """The second with the way to describe the host."""
     file = snapshot(tmp_path, replace(vm_of(), host_moid="host-9", host_name="esx09"))
 
-    with pytest.raises(VmNotFound, match="No VM is named web1"):
+    with pytest.raises(VmNotFound, match="contains no VM named web1"):
         location_of_vm("web1", file, None)
     with pytest.raises(InputError, match="--host-nodes"):
         location_of_vm("sql16", file, None)

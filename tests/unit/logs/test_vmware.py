@@ -57,8 +57,8 @@ def test_a_log_cut_in_the_middle_gives_totals_and_no_sizes() -> None:
 
     assert (log.vcpus, log.vpds, log.vpd_sizes, log.ppd_sizes) == (16, 2, (), ())
     assert log.doubts == (
-        "16 vCPUs by the total, 5 by the lines",
-        "2 vNUMA nodes by the total, 1 by the lines",
+        "the total line says 16 vCPUs, the detail lines 5",
+        "the total line says 2 vNUMA nodes, the detail lines 1",
     )
 
 

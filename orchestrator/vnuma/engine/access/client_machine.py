@@ -28,7 +28,7 @@ def client_named(inventory: Path, name: str | None) -> Client:
         if name == LOCAL:
             return HERE
         raise InputError(
-            f"{inventory} has no host {name}, which workload.client names.",
+            f"{inventory} has no host {name}; workload.client names it.",
             fix="Add it there, with ansible_host; it needs no vnuma_vcenter.",
         )
     return client_from(name, variables)
@@ -48,8 +48,8 @@ def client_from(name: str, variables: Mapping[str, object]) -> Client:
     connection = str(variables.get("ansible_connection", "ssh"))
     if connection not in ("ssh", "smart", "ansible.builtin.ssh"):
         raise InputError(
-            f"{name} is reached by {connection}; callers are started by SSH, or on this machine.",
-            fix="Name a Linux machine with SSH as workload.client.",
+            f"{name} is reached by {connection}. Callers can be started only by SSH or on this machine.",
+            fix="As workload.client, name a Linux machine reached by SSH.",
         )
     remote = f"exec {shlex.quote(python)} -c {shlex.quote(START)}"
     return Client(name, (*_ssh(variables), str(variables.get("ansible_host", name)), remote))

@@ -175,7 +175,7 @@ def _not_templated(where: str, error: AnsibleError) -> VnumaError:
     """Why a variable has no value: the environment's fault where a lookup or the vault failed."""
     what = f"{where} cannot be resolved: {_reason(error)}."
     if "lookup plugin" in what:
-        return EnvironmentProblem(what, fix="Try it: ansible localhost -m debug -a 'msg={{ lookup(...) }}'")
+        return EnvironmentProblem(what, fix="Test it: ansible localhost -m debug -a 'msg={{ lookup(...) }}'")
     if _of_vault(error):
         return EnvironmentProblem(what, fix=VAULT_FIX)
     return InputError(what, fix="Correct the template, or define the variable that it names.")

@@ -110,7 +110,8 @@ def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:
 
     if not inventory.exists():
         raise InputError(
-            f"There is no inventory at {inventory}.", fix="vnuma init writes one, or use --inventory PATH."
+            f"There is no inventory at {inventory}.",
+            fix="Create one with vnuma init, or use --inventory PATH.",
         )
     with _told_by_plugins() as told:
         try:

@@ -42,7 +42,7 @@ def refused(name: str, why: object) -> MachineUnreachable:
     words = " ".join(str(why).split()).rstrip(". ")[:300]
     return MachineUnreachable(
         f"{name} cannot be reached by Ansible: {words}.",
-        fix=f"Try it: ansible {name} -i INVENTORY -m raw -a id",
+        fix=f"Test it: ansible {name} -i INVENTORY -m raw -a id",
     )
 
 

@@ -47,7 +47,7 @@ def vcenter_address(text: str) -> dict[str, Any]:
     """
     where = _read(_VCENTER_ADDRESS, text)
     if not where:
-        raise InputError(f"'{text}' is not a valid address of vCenter.", fix="Give HOST or HOST:PORT.")
+        raise InputError(f"'{text}' is not a valid address of a vCenter.", fix="Give HOST or HOST:PORT.")
     _validated(VCenterTarget, where | {"user": "u", "password": {"env": "P"}}, "vCenter")
     return where
 
@@ -60,7 +60,7 @@ def sql_address(text: str) -> dict[str, Any]:
     where = _read(_SQL_ADDRESS, text)
     if not where:
         raise InputError(
-            f"'{text}' is not a valid address of SQL Server.", fix="Give HOST, HOST:PORT or HOST\\INSTANCE."
+            f"'{text}' is not a valid address of a SQL Server.", fix="Give HOST, HOST:PORT or HOST\\INSTANCE."
         )
     _validated(SqlTarget, where | {"kerberos": True}, "SQL Server")
     return where
@@ -98,7 +98,7 @@ def free_place(folder: Path) -> Path:
     """FOLDER/hosts.yml. Raises InputError when it is there already: it is never overwritten."""
     path = folder / "hosts.yml"
     if path.exists():
-        raise InputError(f"{path} is there already.", fix="Edit it, or choose another place: --folder PATH")
+        raise InputError(f"{path} already exists.", fix="Edit it, or choose another folder: --folder PATH")
     return path
 
 

@@ -63,10 +63,10 @@ class Secret(Strict):
         if sum(source is not None for source in sources) != 1:
             raise ValueError(
                 "a password is a reference: {env: NAME}, {file: PATH}, {vault: FILE, key: NAME} or "
-                "{command: [PROGRAM, ARGUMENT]}; or a lookup or a vault value, never plain text"
+                "{command: [PROGRAM, ARGUMENT]}; or a lookup or a vault value; never plain text"
             )
         if (self.vault is None) != (self.key is None):
-            raise ValueError("a vault reference has both parts: {vault: FILE, key: NAME}")
+            raise ValueError("a vault reference needs both parts: {vault: FILE, key: NAME}")
         return self
 
     @property
@@ -170,7 +170,7 @@ def _from_source(secret: Secret) -> str:
         value = os.environ.get(secret.env)
         if not value:
             raise EnvironmentProblem(
-                f"The environment variable {secret.env} is not set; a password is read from it.",
+                f"The environment variable {secret.env} is not set; the password is read from it.",
                 fix=f"read -rs {secret.env} && export {secret.env}",
             )
         return value
@@ -192,13 +192,13 @@ def _given(secret: Secret) -> str:
     value = secret.given_value
     if value is None:
         raise EnvironmentProblem(
-            f"The password that {secret.given} gives is known only to the process that read the inventory.",
-            fix="Name it in the inventory by a template, a vault value or a reference.",
+            f"Only the process that read the inventory knows the password given by {secret.given}.",
+            fix="In the inventory, give it as a template, a vault value or a reference.",
         )
     if not value:
         raise EnvironmentProblem(
-            f"The password that {secret.given} gives is empty.",
-            fix="Look at what its template reads, such as an environment variable that is not set.",
+            f"The password given by {secret.given} is empty.",
+            fix="Check what its template reads: an environment variable may not be set.",
         )
     return value
 
@@ -244,7 +244,7 @@ def _first_line(path: Path) -> str:
     except OSError as error:
         raise EnvironmentProblem(
             f"The password file {path} cannot be read ({error.strerror}).",
-            fix="Create it with mode 0600, the password alone in it.",
+            fix="Create it with mode 0600, containing only the password.",
         ) from error
     except UnicodeDecodeError:  # not the error's own words: they quote the password
         raise InputError(
@@ -257,8 +257,8 @@ def _first_line(path: Path) -> str:
         )
     if "\0" in password:
         raise InputError(
-            f"The password file {path} holds a NUL character, which no password may.",
-            fix="Is it a binary file, or UTF-16? Write the password alone, in UTF-8.",
+            f"The password file {path} contains a NUL character, which is not allowed in a password.",
+            fix="It may be a binary or a UTF-16 file. Write only the password, in UTF-8.",
         )
     return password
 

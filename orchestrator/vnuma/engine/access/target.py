@@ -44,14 +44,14 @@ class VCenterTarget(Strict):
     def _is_a_host(cls, host: str) -> str:
         """What is left of a template, or a URL, would only fail once it is connected to."""
         if not re.fullmatch(r"[^\s/{}@?#\\]+", host):
-            raise ValueError(f"'{host}' is not a valid host: give a name or an address alone")
+            raise ValueError(f"'{host}' is not a valid host: give only a name or an address")
         return host
 
     @field_validator("proxy")
     @classmethod
     def _is_a_proxy(cls, proxy: str | None) -> str | None:
         if proxy is not None and not _PROXY.fullmatch(proxy):
-            raise ValueError(f"'{proxy}' is not a valid proxy: give HOST:PORT, of one that asks for no login")
+            raise ValueError(f"'{proxy}' is not a valid proxy: give HOST:PORT of a proxy without a login")
         return proxy
 
     @model_validator(mode="after")
@@ -108,8 +108,8 @@ class SqlTarget(Strict):
         """Drivers have it by the keyword Authentication, which somebody may carry over."""
         if isinstance(data, dict) and "authentication" in {str(name).casefold() for name in data}:
             raise ValueError(
-                "a login by Entra ID (Azure Active Directory) is not supported: give a SQL login (user and "
-                "password), or kerberos: true"
+                "logins by Entra ID (Azure Active Directory) are not supported: give a SQL login (user "
+                "and password), or kerberos: true"
             )
         return data
 
@@ -117,7 +117,7 @@ class SqlTarget(Strict):
     def _one_way_to_its_port(self) -> SqlTarget:
         if "\\" in self.host or "," in self.host:
             raise ValueError(
-                "host is a name or address alone: a named instance goes into instance, a port into port"
+                "host must be only a name or an address: put a named instance into instance, a port into port"
             )
         if self.instance and self.port != SqlTarget.model_fields["port"].default:
             raise ValueError("give port or instance: SQL Server Browser is asked for an instance's port")
@@ -130,8 +130,9 @@ class SqlTarget(Strict):
         word = value.casefold() if isinstance(value, str) else value
         if word == "optional":
             raise ValueError(
-                "optional is no longer taken: it sends the password in the clear to whoever says that it "
-                "cannot encrypt. write mandatory, with ca_file for a CA of your own; or no, if that is meant"
+                "optional is no longer accepted: it sends the password in the clear to any server that "
+                "claims it cannot encrypt. Write mandatory, with ca_file for your own CA; or no, if "
+                "you want no encryption"
             )
         return {True: "mandatory", "yes": "mandatory", "true": "mandatory", False: "no", "false": "no"}.get(
             word, word
@@ -256,10 +257,10 @@ class Target(AnyTarget):
     def as_it_is(self, workload: str) -> Machine:
         """See `AnyTarget`."""
         raise InputError(
-            f"{self.name} is a VM of a vCenter; {workload} measures a Linux machine as it is: "
-            "shaping a VM whose guest is Linux is not offered.",
-            fix="Measure its guest in the shape that it has: an inventory host without vnuma_vcenter "
-            "and vnuma_sql, reached by SSH.",
+            f"{self.name} is a VM in a vCenter. {workload} measures a Linux machine as it is; vnuma "
+            "does not shape VMs with a Linux guest.",
+            fix="Measure its guest in its present shape: add an inventory host without vnuma_vcenter and "
+            "vnuma_sql, reached by SSH.",
         )
 
 
@@ -280,7 +281,8 @@ class Machine(AnyTarget):
     def in_vcenter(self) -> Target:
         """See `AnyTarget`."""
         raise InputError(
-            f"{self.name} is a machine without a vCenter: it can be neither shaped nor asked for SQL Server.",
+            f"{self.name} is a machine without a vCenter: it cannot be shaped, and has no SQL Server "
+            "to measure.",
             fix="Give it vnuma_vcenter and vnuma_sql in the inventory.",
         )
 

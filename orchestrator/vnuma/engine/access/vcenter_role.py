@@ -57,7 +57,7 @@ def _give(session: Session, target: Target, name: str, principal: str, *, sees: 
     missing = roles.not_held(session, ref, principal, PRIVILEGES)
     if missing:
         raise EnvironmentProblem(
-            f"{principal} has the role {name} on {target.name}, but vCenter says that it lacks "
-            f"{', '.join(missing)}.",
-            fix="Look at the VM's Permissions in vCenter: another rule there may take it away.",
+            f"{principal} has the role {name} on {target.name}, but vCenter reports these privileges "
+            f"as missing: {', '.join(missing)}.",
+            fix="Look at the VM's Permissions in vCenter: another rule there may override the role.",
         )

@@ -244,11 +244,11 @@ def _why_not_restored(store: Store, run: Run, study: Study, vm: Vm, when: When) 
     if when == "always" or why_no_more(store, run, study, vm):
         return None
     left = next_cell(store, run, study, vm)
-    return f"cells are left: next is block {left.block}, {left.label}" if left else None
+    return f"cells remain: next is block {left.block}, {left.label}" if left else None
 
 
 def _not_held(run: Run, vm: Vm) -> str:
-    return f"{run.name} does not hold {vm.name}: it was put back, or never taken over"
+    return f"{run.name} does not hold {vm.name}: the VM was restored, or never taken over"
 
 
 @contextmanager

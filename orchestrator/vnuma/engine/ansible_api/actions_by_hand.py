@@ -127,8 +127,8 @@ def _arm(options: Document) -> Arm:
     for name in ("soft_numa", "maxdop", "workload"):
         if getattr(arm, name) != Arm.model_fields[name].default:
             raise InputError(
-                f"option arm is wrong: {name} is not a setting of the VM; only a run sets and restores it.",
-                fix=f"Leave {name} out here, or write a study and use vnuma run.",
+                f"option arm is invalid: {name} is not a setting of the VM; only a run sets and restores it.",
+                fix=f"Remove {name} here, or write a study and use vnuma run.",
             )
     return arm
 
@@ -137,5 +137,5 @@ def _parsed(model: type[Model], data: Document, option: str) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        what = f"option {option} is wrong: {messages(error, option)}."
+        what = f"option {option} is invalid: {messages(error, option)}."
         raise InputError(what, fix="docs/study.md describes every field.") from None

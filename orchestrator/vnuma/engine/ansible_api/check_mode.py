@@ -56,7 +56,7 @@ def claim(run: str, target: AnyTarget) -> Document:
     found = {
         "changed": True,
         "claimed": False,
-        "why": f"check mode: next would be block {cell.block}, {cell.label}",
+        "why": f"check mode: the next cell would be block {cell.block}, {cell.label}",
     }
     return found | _CLAIMED[target.kind](run, target, cell)
 

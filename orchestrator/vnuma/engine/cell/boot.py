@@ -126,8 +126,9 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
         _record(context, attempt, looked, inside, log, judgement, came_up)
         if not judgement.counts:
             raise TopologyMismatch(
-                f"{context.vm.name}, arm {attempt.label}: {'; '.join(judgement.mismatches)}. Not counted.",
-                fix="See what the arm needs on this release: vnuma plan STUDY",
+                f"{context.vm.name}, arm {attempt.label}: {'; '.join(judgement.mismatches)}. This "
+                "attempt does not count.",
+                fix="Check what the arm needs on this release: vnuma plan STUDY",
             )
         return Seen(inside.guest, inside.server, judgement)
 

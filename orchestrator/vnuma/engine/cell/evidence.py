@@ -37,7 +37,7 @@ class Fetched:
 def fetch(session: Session, vm: VmFacts, wanted: Evidence) -> Fetched:
     """The log of the VM's boot: a ticket and one request to its host."""
     if wanted.vmware_log == "off":
-        return Fetched(why_not="the study leaves it out (evidence.vmware_log)")
+        return Fetched(why_not="the study excludes it (evidence.vmware_log)")
     try:
         return Fetched(fetch_log(session, vm))
     except LogUnavailable as error:

@@ -61,7 +61,7 @@ def require_way_back(session: Session, ref: VmRef) -> None:
     if why:
         name = session.transport.name_of(ref)
         raise HostNotReady(
-            f"{name} was not shut down, since it could not be powered on again: {why}",
+            f"{name} was not shut down, because it could not be powered on again: {why}",
             fix="End the host's maintenance or reconnect it; or move the VM, and start a new run there.",
         )
 

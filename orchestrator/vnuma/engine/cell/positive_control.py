@@ -68,8 +68,8 @@ def _place(context: VmContext, attempt: Attempt) -> Placement:
         nodes = affinity.cpus_by_memory_node(connection)
         if len(nodes) < 2:
             raise PlacementNotProven(
-                f"{context.vm.name}: the guest has one vNUMA node, so nothing in it is remote.",
-                fix="The control needs a reference arm with two or more; or design.control: none.",
+                f"{context.vm.name}: the guest has one vNUMA node, so no memory in it is remote.",
+                fix="The control needs a reference arm with two or more nodes; or set design.control: none.",
             )
         data_node, worker_node = min(nodes), max(nodes)  # neighbours may share a host node
         dataset.drop(connection, study.dataset.database)
@@ -83,9 +83,10 @@ def _place(context: VmContext, attempt: Attempt) -> Placement:
     share = grown.get(data_node, 0) / sum(grown.values()) if grown else 0.0
     if share < PROVEN_SHARE:
         raise PlacementNotProven(
-            f"{context.vm.name}: of the tables' pages {share * 100:.0f}% lie on vNUMA node {data_node}, "
-            f"where they were made; {PROVEN_SHARE * 100:.0f}% would prove it ({grown} KB by node).",
-            fix="Look at the guest's free memory by node (sys.dm_os_memory_nodes).",
+            f"{context.vm.name}: {share * 100:.0f}% of the tables' pages are on vNUMA node "
+            f"{data_node}, where they were made; proof needs {PROVEN_SHARE * 100:.0f}% ({grown} KB by "
+            "node).",
+            fix="Check the guest's free memory by node (sys.dm_os_memory_nodes).",
         )
     return Placement(data_node, worker_node, grown, share, nodes[worker_node])
 

@@ -72,7 +72,7 @@ def _refuse_another_count(arm: Arm, prediction: Prediction) -> None:
             "T04",
             f"arm {arm.label} needs {arm.vnuma_nodes} vNUMA nodes, but its settings give "
             f"{prediction.vnuma_nodes}: {prediction.because}.",
-            fix="Leave the settings out that size nodes: vnuma_nodes then chooses them.",
+            fix="Remove the settings that size nodes: vnuma_nodes then chooses them.",
         )
 
 
@@ -177,8 +177,8 @@ def look_and_plan(
     vm, host = read.read_vm_on_host(session, ref)
     if vm.host_name != context.vm.esxi_host:
         raise HostChanged(
-            f"{vm.name} is on {vm.host_name}, but the run began on {context.vm.esxi_host}.",
-            fix="Move it back, and keep DRS from moving it (rule A01).",
+            f"{vm.name} is on {vm.host_name}, but the run started on {context.vm.esxi_host}.",
+            fix="Move it back, and prevent DRS from moving it (rule A01).",
         )
     planned = plan_shape(arm, vm, host, own_settings(context, vm, host))
     refuse_foreign_changes(context, vm)

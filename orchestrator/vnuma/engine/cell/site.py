@@ -74,7 +74,8 @@ class CellSite:
         """The machine's shell. Raises InputError where there is none."""
         if self.machine is None:
             raise InputError(
-                f"{self.vm} is a SQL Server's VM: it has no shell.", fix="Choose another workload."
+                f"{self.vm} is the VM of a SQL Server: vnuma has no shell there.",
+                fix="Choose another workload.",
             )
         return self.machine
 

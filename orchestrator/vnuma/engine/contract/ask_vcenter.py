@@ -67,7 +67,7 @@ def judge_vcenter(
         }
         simulated = scenario_of(session.about.name)
         found = list(ask_all(READING, asked))
-        why_not = "only what reads was asked" if read_only else _why_not(target, vm.moid)
+        why_not = "only questions that need no change were asked" if read_only else _why_not(target, vm.moid)
     if why_not:
         return Answers(of, NOTHING, (*found, *_unasked(0, why_not)), simulated)
     consent(vm, simulated)
@@ -81,7 +81,7 @@ def judge_vcenter(
         ended = on_the_clone(target, _still(target, vm), inventory, simulated, ask, say)
     except VnumaError as error:
         ended = Ended(NOTHING, error)
-    rest = _unasked(len(changed), "not asked: it ended before")
+    rest = _unasked(len(changed), "not asked: it ended earlier")
     return Answers(of, ended.left, (*found, *changed, *rest), simulated, ended.error)
 
 
@@ -95,10 +95,10 @@ def _still(target: Target, vm: VmFacts) -> VmFacts:
         now = read_vm(session, find_vm(session, target.vm))
     if now.key != vm.key:
         raise InputError(
-            f"{target.vm} is another VM now than the one that was to be changed: its instance UUID is "
+            f"{target.vm} is no longer the VM that was to be changed: its instance UUID is "
             f"{now.instance_uuid}, not {vm.instance_uuid}.",
-            fix="Correct vnuma_vm in the inventory if need be, then ask again: "
-            f"vnuma contract --vcenter {target.name}",
+            fix="Correct vnuma_vm in the inventory if necessary, then run: vnuma contract --vcenter "
+            f"{target.name}",
         )
     permit = Permit()
     permit.require(target.name, permit.tagged(target, now.moid), test_clone=target.test_clone)
@@ -132,7 +132,7 @@ def _look(one: Belief[Any], asked: AskedVm) -> str:
         raise asked.session.translate(fault) or unexpected(fault, "vSphere") from fault
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # A property that is not there, or is of another kind, wherever the belief looked for it.
-        raise DiffersError(f"an answer of another shape ({type(error).__name__})") from error
+        raise DiffersError(f"an answer of an unexpected form ({type(error).__name__})") from error
 
 
 def _nameless(error: VnumaError) -> str:

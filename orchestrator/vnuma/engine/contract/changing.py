@@ -108,8 +108,8 @@ class LeasedWriter:
             raise
         except VnumaError as error:
             raise KeyStays(
-                f"The extraConfig key {key}, which was written for this, could not be taken back before "
-                f"{self.context.vm.name} was put back: {error.what}",
+                f"The extraConfig key {key}, written for this check, could not be removed before "
+                f"{self.context.vm.name} was restored: {error.what}",
                 fix=error.fix,
             ) from error
 
@@ -160,12 +160,12 @@ def on_the_clone(
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VM is back
             problems.append(error)
         finally:
-            say(f"Putting {target.name} back as it was, if anything was changed.")
+            say(f"Restoring {target.name}, if anything was changed.")
             restored, away = restore_vms(store, run, study, {target.name: target})
             problems += away
             _close(store, run, problems, stopping)
     words = "; ".join(one.words for one in restored)
-    left = f"Put back: {words}." if restored else "" if away else NOTHING
+    left = f"Restored: {words}." if restored else "" if away else NOTHING
     return Ended(left, worst_of(problems) if problems else None)
 
 
@@ -195,7 +195,7 @@ def _study_text(target: Target, vm: VmFacts) -> str:
     return json.dumps(
         {
             "name": "contract",
-            "title": "What vnuma believes of vSphere, asked of one VM",
+            "title": "vnuma's assumptions about vSphere, checked on one VM",
             "vm": target.name,
             "vcpus": vcpus,
             "reference": shape,
@@ -233,7 +233,7 @@ def _claimed(context: VmContext) -> Attempt:
     """The run's one cell. Raises VmHeld while another VM of the host is being measured."""
     claimed = claim(context)
     if isinstance(claimed, NoCell):
-        raise VmHeld(f"{context.vm.name} was not touched: {claimed.why}.", fix="vnuma status")
+        raise VmHeld(f"{context.vm.name} was not changed: {claimed.why}.", fix="vnuma status")
     return Attempt.of(claimed)
 
 
@@ -247,7 +247,7 @@ def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say
         writer = LeasedWriter(context, attempt, session, ref, stopping, predicted)
         require_way_back(session, ref)
         if vm.power is not Power.OFF:
-            say(f"Shutting {name} down; Ctrl-C stops and puts it back.")
+            say(f"Shutting {name} down; Ctrl-C stops and restores it.")
             shut_down(session, ref, rules, writer.fence, journal)
         return writer
 
@@ -271,15 +271,21 @@ def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say
 
     with step(context, attempt, "shutdown"):
         writer = on_vsphere(context, attempt, "shutdown", off)
-        say(f"Asking {len(WHILE_OFF)} beliefs while it is off.")
+        say(f"Checking {len(WHILE_OFF)} assumptions while it is off.")
         _ask(writer, ask, WHILE_OFF)
     with step(context, attempt, "power_on"):
         on_vsphere(context, attempt, "power_on", on)
     with step(context, attempt, "verify"):
-        say(f"Asking {len(WHILE_ON)} beliefs while it runs.")
+        say(f"Checking {len(WHILE_ON)} assumptions while it runs.")
         _ask(writer, ask, WHILE_ON)
         writer.fence()
-    finish(context, attempt, Outcome.INVALID, "not_measured", "vnuma contract asked, and measured nothing.")
+    finish(
+        context,
+        attempt,
+        Outcome.INVALID,
+        "not_measured",
+        "vnuma contract checked its assumptions and measured nothing.",
+    )
 
 
 def _ask(writer: LeasedWriter, ask: Ask, beliefs: Beliefs[ChangedVm]) -> None:

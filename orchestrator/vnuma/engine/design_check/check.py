@@ -201,7 +201,7 @@ def _waiver_notes(asked: Asked, used: set[Waiver]) -> Iterator[str]:
         if waiver.until < asked.today:
             yield f"{words} expired on {waiver.until.isoformat()}: its findings count again"
         elif waiver not in used:
-            yield f"{words} applies to nothing that was found"
+            yield f"{words} matches no finding"
 
 
 def _shape(settings: Mapping[str, object]) -> str:

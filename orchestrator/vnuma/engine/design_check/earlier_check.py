@@ -39,7 +39,7 @@ def require_same_estate(result: CheckResult, then: Earlier, path: Path) -> None:
     if any(Seen(result).knows(identity, name) for (_, _, identity), name in then.found.items()):
         return
     raise InputError(
-        f"{path} is a check of another estate: {', '.join(sorted(then.sources))}, not "
-        f"{', '.join(sorted(now))}, and they have no object in common.",
+        f"{path} is a check of a different estate: {', '.join(sorted(then.sources))}, not "
+        f"{', '.join(sorted(now))}; they share no objects.",
         fix="Name an earlier check of this estate: --baseline FILE",
     )

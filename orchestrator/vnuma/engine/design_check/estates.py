@@ -104,10 +104,10 @@ def _seen(estates: list[Estate], name: str = "") -> list[Estate]:
     if not any(estate.vms for estate in estates):
         why = next((item.why for estate in estates for item in estate.unseen if item.kind == "vm"), "")
         where = ", ".join(estate.source for estate in estates)
-        reason = why or ("it is a template" if name else "the account may see none but templates")
+        reason = why or ("it is a template" if name else "the account may see only templates")
         raise EnvironmentProblem(
-            f"There is no VM to check in {where}{f' by the name {name}' if name else ''}: {reason}.",
-            fix="vnuma doctor looks at the account's rights; docs/vcenter-role.md lists those needed.",
+            f"No VM to check in {where}{f' named {name}' if name else ''}: {reason}.",
+            fix="vnuma doctor checks the account's rights; docs/vcenter-role.md lists those required.",
         )
     return estates
 
@@ -128,4 +128,4 @@ def _one_for_each(targets: dict[str, Target]) -> Iterable[Target]:
 
 
 def _no_vcenter(inventory: Path) -> InputError:
-    return InputError(f"{inventory} names no vCenter.", fix="vnuma init writes an inventory with one.")
+    return InputError(f"{inventory} has no vCenter.", fix="vnuma init writes an inventory with one.")

@@ -47,8 +47,8 @@ class Filters:
                 raise alone._nothing(name, estates)
         words = " ".join(f"--{name} '{getattr(self, name)}'" for name in given)
         raise InputError(
-            f"No VM passes all of {words}, of those that the account may see.",
-            fix="Each of them alone has VMs: leave one out.",
+            f"No VM that the account may see matches all of {words}.",
+            fix="Each filter alone matches VMs: remove one.",
         )
 
     def _nothing(self, name: str, estates: Sequence[Estate]) -> InputError:
@@ -59,18 +59,18 @@ class Filters:
         wanted = getattr(self, name)
         if name == "name":
             return InputError(
-                f"No VM is named {wanted}, of those that the account may see.",
-                fix="Patterns take * and ?, as in --name 'sql-*'; upper and lower case differ.",
+                f"No VM that the account may see is named {wanted}.",
+                fix="Patterns may use * and ?, as in --name 'sql-*'; case matters.",
             )
         if name == "folder":
             folders = {vm.facts.path.rpartition("/")[0] for vm in vms}
             return InputError(
-                f"No VM is in the folder {wanted}, of those that the account may see.",
+                f"No VM that the account may see is in the folder {wanted}.",
                 fix=f"There are: {_some(folders)}.",
             )
         clusters = {cluster.name for estate in estates for cluster in estate.cluster_of.values()}
         return InputError(
-            f"No VM is in the cluster {wanted}, of those that the account may see.",
+            f"No VM that the account may see is in the cluster {wanted}.",
             fix=f"There are: {_some(clusters)}.",
         )
 
@@ -78,12 +78,12 @@ class Filters:
         if all(vm.tags is None for vm in vms):
             reasons = [item.why for estate in estates for item in estate.unseen if item.kind == "tags"]
             return InputError(
-                f"No VM can be chosen by tag: {reasons[0] if reasons else 'no tags were read.'}",
-                fix="Tags are read with --all, and kept by vnuma inventory save; an RVTools export has none.",
+                f"VMs cannot be chosen by tag: {reasons[0] if reasons else 'no tags were read.'}",
+                fix="Tags are read with --all and saved by vnuma inventory save; RVTools exports have none.",
             )
         return InputError(
-            f"No VM has the tag {self.tag}, of those that the account may see.",
-            fix=f"There are: {_some({tag for vm in vms for tag in vm.tags or ()})}.",
+            f"No VM that the account may see has the tag {self.tag}.",
+            fix=f"Existing tags: {_some({tag for vm in vms for tag in vm.tags or ()})}.",
         )
 
     def _tagged(self, vm: EstateVm) -> bool:

@@ -73,9 +73,7 @@ def history(store: Store, since: datetime | None = None) -> list[History]:
         checks = estate_checks.checks_of(connection)
         findings = estate_checks.findings_of(connection)
     if not checks:
-        raise InputError(
-            f"No check is recorded in {store.place}.", fix="vnuma check ... --record writes one down."
-        )
+        raise InputError(f"No recorded checks in {store.place}.", fix="Record one: vnuma check ... --record")
     names = dict.fromkeys(check.source for check in checks)
     return [
         history_of(
@@ -101,9 +99,9 @@ def _check(source: Source, result: CheckResult) -> RecordedCheck:
 def _require_newer(check: RecordedCheck, earlier: Sequence[RecordedCheck]) -> None:
     if earlier and check.read_at <= earlier[-1].read_at:
         raise InputError(
-            f"The facts of {check.source} are of {check.read_at:%Y-%m-%d %H:%M:%S}, and a check of those of "
-            f"{earlier[-1].read_at:%Y-%m-%d %H:%M:%S} is recorded already.",
-            fix="Record checks in the order in which facts were read, or leave --record out.",
+            f"The facts of {check.source} are from {check.read_at:%Y-%m-%d %H:%M:%S}; a check of newer "
+            f"facts ({earlier[-1].read_at:%Y-%m-%d %H:%M:%S}) is already recorded.",
+            fix="Record checks in the order in which their facts were read, or omit --record.",
         )
 
 

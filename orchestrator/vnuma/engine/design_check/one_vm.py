@@ -27,9 +27,7 @@ def design_check(target: Target, options: dict[str, Any]) -> dict[str, Any]:
     result = run_check([read_target(target)], asked)
     if not result.vms:
         why = next((item.why for item in result.unseen if item.kind == "vm"), "it is a template")
-        raise InputError(
-            f"{target.vm} could not be checked: {why}.", fix="vnuma doctor looks at its vCenter."
-        )
+        raise InputError(f"{target.vm} could not be checked: {why}.", fix="vnuma doctor checks its vCenter.")
     return {"changed": False, "check": document(result)} | _verdict(result, options["fail_on"])
 
 

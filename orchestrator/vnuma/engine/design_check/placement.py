@@ -19,7 +19,7 @@ def placements(text: str, source: Path) -> dict[str, PlacementFacts]:
         shown.setdefault(line.name, []).append(line)
     if not shown:
         raise InputError(
-            f"{source} shows no VM on esxtop's memory screen with its NUMA columns.",
+            f"{source} shows no VM with NUMA columns of esxtop's memory screen.",
             fix="On the host: esxtop, m for memory, f for fields, add the NUMA statistics; save the text.",
         )
     return {name: _placement(lines) for name, lines in shown.items()}

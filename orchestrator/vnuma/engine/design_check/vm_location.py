@@ -34,7 +34,7 @@ def _read(name: str, inventory: Path) -> tuple[Estate, EstateVm]:
     (estate,) = estates.read_some(inventory, [name])
     if not estate.vms:
         why = next((f" ({item.why})" for item in estate.unseen if item.kind == "vm"), "")
-        raise VmNotFound(f"{name} could not be read{why}.", fix="vnuma doctor names what is missing.")
+        raise VmNotFound(f"{name} could not be read{why}.", fix="vnuma doctor shows what is missing.")
     return estate, estate.vms[0]
 
 
@@ -46,7 +46,7 @@ def _in_snapshot(name: str, file: Path) -> tuple[Estate, EstateVm]:
         if name in {one.facts.name, one.facts.path}
     ]
     if not matches:
-        raise VmNotFound(f"No VM is named {name} in {file}.", fix="Check its name.")
+        raise VmNotFound(f"{file} contains no VM named {name}.", fix="Check its name.")
     if len(matches) > 1:
         paths = ", ".join(vm.facts.path for _, vm in matches)
         raise VmNotFound(f"{len(matches)} VMs are named {name}: {paths}.", fix="Give the inventory path.")
@@ -60,9 +60,7 @@ def location_of_cluster(name: str, file: Path | None, inventory: Path | None) ->
     matches = [(estate, cluster) for estate, cluster in known if cluster.name == name]
     if len(matches) != 1 or not matches[0][1].hosts:
         names = ", ".join(sorted({cluster.name for _, cluster in known if cluster.hosts}))
-        what = (
-            "names several clusters" if len(matches) > 1 else "is not a cluster with hosts that could be read"
-        )
+        what = "matches several clusters" if len(matches) > 1 else "is not a cluster with readable hosts"
         raise InputError(f"'{name}' {what}.", fix=f"There are: {names}.")
     estate, cluster = matches[0]
     return VmLocation(cluster.hosts, None, cluster.unread, estate.simulated)
@@ -70,5 +68,7 @@ def location_of_cluster(name: str, file: Path | None, inventory: Path | None) ->
 
 def _needed(inventory: Path | None) -> Path:
     if inventory is None:
-        raise InputError("No vCenter and no snapshot was given.", fix="Use -i PATH, or --snapshot FILE.")
+        raise InputError(
+            "Neither a vCenter nor a snapshot was given.", fix="Use -i PATH, or --snapshot FILE."
+        )
     return inventory

@@ -114,6 +114,6 @@ def _sql(target: Target, power: list[Power]) -> Diagnosis:
     may = facts.permissions
     what = f"{facts.version} {facts.edition}, login, server state readable"
     if may.create_any_database or may.sysadmin:
-        return Diagnosis("ok", "SQL Server", f"{what}, may create its database")
+        return Diagnosis("ok", "SQL Server", f"{what}, can create its database")
     more = ("fix: GRANT CREATE ANY DATABASE TO the login; a study makes a database of its own",)
-    return Diagnosis("FAIL", "SQL Server", f"{what}, but may not create a database", more)
+    return Diagnosis("FAIL", "SQL Server", f"{what}, but cannot create a database", more)

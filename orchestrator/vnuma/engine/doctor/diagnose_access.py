@@ -26,7 +26,7 @@ def server(target: Target, session: Session) -> Iterator[Diagnosis]:
         "ok" if verified else "warn",
         "vCenter" if session.about.is_vcenter else "ESXi",
         f"{target.vcenter.host} {session.about.name}, certificate "
-        + (f"valid{ends}" if verified else "NOT verified, as asked"),
+        + (f"valid{ends}" if verified else "NOT verified, as configured"),
     )
     if shown:
         yield from _expiry(target.vcenter.host, shown, datetime.now(UTC))
@@ -41,7 +41,7 @@ def _expiry(host: str, shown: tls.Shown, now: datetime) -> Iterator[Diagnosis]:
         yield Diagnosis("FAIL", "certificate", words, ("fix: renew it, then turn verify_tls on again",))
     elif left < _RENEW_WITHIN:
         words = f"{name} expires on {shown.expires:%Y-%m-%d}, in {left.days} days"
-        more = ("from then on no run gets in, nor is a VM put back", "fix: renew it before a study")
+        more = ("after that no run can connect, and no VM can be restored", "fix: renew it before a study")
         yield Diagnosis("warn", "certificate", words, more)
 
 
@@ -68,4 +68,4 @@ def optional(session: Session, ref: VmRef) -> Iterator[Diagnosis]:
                 words = f"{need.privilege} missing on {place.name}; without it {need.without}"
                 yield Diagnosis("warn", "optional", words, (f"it is for: {need.purpose}",))
     if not missing:
-        yield Diagnosis("ok", "optional", f"all {len(asked)} privileges that a study can do without")
+        yield Diagnosis("ok", "optional", f"all {len(asked)} optional privileges")

@@ -22,7 +22,7 @@ def diagnose_notify(inventory: Path, names: Iterable[str], *, send: bool) -> Ite
         yield Diagnosis("FAIL", _SUBJECT, f"the inventory has no {VARIABLE}", ("fix: see docs/notify.md",))
     for ready in ways:
         if not send:
-            yield Diagnosis("ok", _SUBJECT, f"{ready.name}, not tried (--notify sends a test)")
+            yield Diagnosis("ok", _SUBJECT, f"{ready.name}, not tested (--notify sends a test message)")
             continue
         notifier = Notifier([ready])
         words = "This is a test. No run started or ended, and no VM was changed."

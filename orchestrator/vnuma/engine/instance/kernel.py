@@ -57,5 +57,5 @@ def switch(shell: Shell, wanted: Mapping[str, str], before: Mapping[str, str], j
         if chosen(text) != value:
             raise MeasurementFailed(
                 f"{journal.vm}: {name} reads back {chosen(text)}, not {value}.",
-                fix=f"Look at {WHERE[name]} there.",
+                fix=f"Check {WHERE[name]} there.",
             )

@@ -49,7 +49,8 @@ def read_baseline(study: Study, target: Target) -> dict[str, object]:
     except (SqlUnreachable, LoginRefused) as error:
         words = ", ".join(setting.words for setting in changed)
         raise PreflightBlocked(
-            f"The study changes settings of SQL Server, which must be known first ({words}): {error.what}",
+            f"The study changes settings of SQL Server, so their values must be known first ({words}): "
+            f"{error.what}",
             fix="Start the VM and SQL Server before the run.",
         ) from error
 

@@ -32,7 +32,7 @@ class SoftNumaSetting(InstanceSetting[bool]):
         if now is None:
             raise PreflightBlocked(
                 f"An arm sets soft_numa, but SQL Server of {vm} has no automatic soft-NUMA.",
-                fix="It came with SQL Server 2016; leave soft_numa out.",
+                fix="SQL Server 2016 introduced it; remove soft_numa.",
             )
         return now.configured
 

@@ -30,7 +30,7 @@ from vnuma.vsphere.connect import connect as connect_vcenter
 from vnuma.vsphere.refs import VmRef
 
 STATED = (
-    "In a container, or behind a proxy, listener or cluster name: vnuma_sql.identity: power_cycle, "
+    "In a container, or behind a proxy, listener or cluster name, set vnuma_sql.identity: power_cycle, "
     "or {address: ITS OWN}."
 )
 """What to write in the inventory where the right server looks like a wrong one."""
@@ -61,7 +61,7 @@ def require_silence(server: SqlServer, name: str) -> None:
         raise WrongServer(
             f"{server.where} is not the SQL Server of {name}: the VM is off, and {answer.what}. "
             "Nothing was written to it.",
-            fix="Correct vnuma_sql in the inventory, then: vnuma doctor",
+            fix="Correct vnuma_sql in the inventory, then run: vnuma doctor",
         )
 
 
@@ -89,8 +89,8 @@ def prove(context: VmContext, attempt: Attempt, vm: VmSide, boot_time: datetime)
     server = context.sql()
     if noted_power_on(context, attempt) is None:
         raise WrongServer(
-            f"{context.vm.name}: nobody saw {server.where} fall silent before this boot.",
-            fix="Power the VM on by the same attempt (role vm_power), which looks.",
+            f"{context.vm.name}: {server.where} was not seen to stop answering before this boot.",
+            fix="Power the VM on in the same attempt with the role vm_power, which checks this.",
         )
     found = _compared(context, vm)
     if found.address == "contradicts":
@@ -110,8 +110,8 @@ def require_proven(context: VmContext, attempt: Attempt) -> None:
     """Refuse to write to a SQL Server before this attempt has proven whose it is. Raises WrongServer."""
     if _latest(context.store, context.run, context.vm, PROOF, of=attempt) is None:
         raise WrongServer(
-            f"{context.vm.name}: it is not proven that {context.sql().where} is its SQL Server.",
-            fix="The role guest_ready proves it, in the same attempt and before this step.",
+            f"{context.vm.name}: {context.sql().where} is not proven to be its SQL Server.",
+            fix="The role guest_ready proves it; run it in the same attempt, before this step.",
         )
 
 
@@ -155,8 +155,8 @@ class Endpoint:
         if not self.is_ours(session, ref):
             server = sql_server(self.target)
             raise WrongServer(
-                f"It is not proven that {server.where} is the SQL Server of {self.vm.name}.",
-                fix="vnuma doctor shows what speaks against it.",
+                f"{server.where} is not proven to be the SQL Server of {self.vm.name}.",
+                fix="vnuma doctor shows why.",
             )
 
     def _look(self, session: Session, ref: VmRef) -> Likeness | None:
@@ -179,10 +179,10 @@ def require_by_hand(target: Target, connection: pyodbc.Connection) -> None:
     if not found.agrees:
         why = "; ".join(found.contradictions) or found.missing
         raise PreflightBlocked(
-            f"P33 It is not proven that {target.sql.host}:{target.sql.port} is the SQL Server of "
+            f"P33 {target.sql.host}:{target.sql.port} is not proven to be the SQL Server of "
             f"{target.name}: {why}. Nothing was changed.",
-            fix="Correct vnuma_sql, or state the server's own address: vnuma_sql.identity: {address: IP}. "
-            "A run proves it by a power-cycle.",
+            fix="Correct vnuma_sql, or give the server's own address: vnuma_sql.identity: {address: IP}. A "
+            "run proves it by a power-cycle.",
         )
 
 

@@ -53,7 +53,7 @@ def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) ->
     for port in node_ports(study, server):
         if port in taken or _answers(server.host, port):
             yield Obstacle(
-                f"Port {port} of {server.host} is in use already: SQL Server would not start with it.",
+                f"Port {port} of {server.host} is already in use: SQL Server would not start with it.",
                 "Name free ports in workload.ports, or in the inventory's vnuma_sql.node_ports.",
             )
 
@@ -62,14 +62,14 @@ def _setting_obstacles(now: tcp_ports.TcpSettings) -> Iterator[Obstacle]:
     """A setting that takes no further port. Preflight writes nothing, so whether it may is not tried."""
     if not now.all_addresses:
         yield Obstacle(
-            "SQL Server listens on single addresses (Listen All is No), so its ports for all addresses do "
-            "nothing.",
+            "SQL Server listens on individual addresses (Listen All is No), so ports set for all "
+            "addresses have no effect.",
             "Set Listen All to Yes in SQL Server Configuration Manager, TCP/IP, and restart SQL Server.",
         )
     if not now.ports or now.dynamic:
         yield Obstacle(
-            f"SQL Server has no fixed TCP port alone (TcpPort '{now.ports or ''}', TcpDynamicPorts "
-            f"'{now.dynamic or ''}'), so a port cannot be added to it.",
+            f"SQL Server does not have exactly one fixed TCP port (TcpPort '{now.ports or ''}', "
+            f"TcpDynamicPorts '{now.dynamic or ''}'), so no port can be added.",
             f"Set TCP Port to 1433 and leave TCP Dynamic Ports blank: {tcp_ports.BY_HAND}.",
         )
 
@@ -97,7 +97,7 @@ class TcpPortsSetting(InstanceSetting[str]):
         setting = tcp_ports.read_settings(connection).ports
         if not setting:
             raise PreflightBlocked(
-                f"SQL Server of {vm} has no fixed TCP port, so none can be added to it.",
+                f"SQL Server of {vm} has no fixed TCP port, so no port can be added.",
                 fix=f"Set it: {tcp_ports.BY_HAND}.",
             )
         return setting
@@ -133,10 +133,10 @@ class TcpPortsSetting(InstanceSetting[str]):
         with connect(server) as connection:
             nodes = buffer_pool.sqlos_nodes(connection)
             if len(nodes) < 2:
-                return "SQL Server sees one memory node, so there is none to map a second port to"
+                return "SQL Server sees one memory node, so a second port has no node to map to"
             wanted = self._mapped(boot, server, nodes)
             if self.set(connection, wanted, journal).needs_restart:
-                return f"its TCP ports are not mapped as {wanted}; they are mapped for the next boot"
+                return f"its TCP ports are not mapped as {wanted}; they will be mapped for the next boot"
         return None
 
     def _mapped(self, boot: Boot, server: SqlServer, nodes: Mapping[int, tuple[int, ...]]) -> str:

@@ -51,7 +51,8 @@ def attempt_of(document: Mapping[str, Any]) -> Attempt:
         return Attempt(**document)
     except TypeError:
         raise InputError(
-            "option attempt is not an attempt.", fix="Hand on what vnuma.vnuma.cell_claim returned."
+            "option attempt is not a valid attempt.",
+            fix="Pass the value that vnuma.vnuma.cell_claim returned.",
         ) from None
 
 

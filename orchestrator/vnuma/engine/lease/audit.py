@@ -188,7 +188,7 @@ def read_audit_file(path: Path) -> Iterator[AuditLine]:
         try:
             yield _line_of(json.loads(text[begin:]))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"{path}: line {number} does not belong to an audit log.") from error
+            raise InputError(f"{path}: line {number} is not a line of an audit log.") from error
 
 
 def _line_of(document: Mapping[str, Any]) -> AuditLine:
@@ -224,5 +224,5 @@ def _append(path: Path, document: dict[str, Any]) -> None:
     except OSError as error:
         raise StoreError(
             f"The audit log {path} cannot be written ({error.strerror}).",
-            fix="Make room, or check its owner and mode.",
+            fix="Free some space, or check its owner and mode.",
         ) from error

@@ -137,9 +137,9 @@ def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
     changed = conflicts(baseline_settings(vm), {}, facts.settings)
     if changed:
         raise PreflightBlocked(
-            f"{vm.name} was changed since {run.name} put it back: "
+            f"{vm.name} was changed after {run.name} restored it: "
             f"{', '.join(item.setting for item in changed)}. Nothing was changed now.",
-            fix=f"Start a new run of {run.study_name}: it puts the VM back as it is now.",
+            fix=f"Start a new run of {run.study_name}: it will restore the VM to its present state.",
         )
 
 

@@ -133,8 +133,8 @@ def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
     known = Kind.of(vm.vm_key)
     if known is not target.kind:
         raise InputError(
-            f"{vm.name} is {known.value} in {run.name}, and {target.kind.value} in this inventory.",
-            fix="A VM has vnuma_vcenter and vnuma_sql there, a machine has no vnuma_vcenter.",
+            f"{vm.name} is {known.value} in {run.name}, but {target.kind.value} in this inventory.",
+            fix="In the inventory a VM has vnuma_vcenter and vnuma_sql; a machine has no vnuma_vcenter.",
         )
 
 

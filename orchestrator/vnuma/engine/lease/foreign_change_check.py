@@ -33,5 +33,5 @@ def refuse_settings(name: str, foreign: list[ThreeWay]) -> None:
     if foreign:
         raise SomebodysChange(
             conflict_words(name, foreign),
-            fix=f"Its cells end here. Decide: vnuma restore {name} --theirs | --baseline",
+            fix=f"Its cells end here. Choose: vnuma restore {name} --theirs | --baseline",
         )

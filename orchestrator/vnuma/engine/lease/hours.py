@@ -63,14 +63,14 @@ def why_never(study: Study, cell_s: float) -> str | None:
     if study.allowed_hours is None or longest is None or cell_s + study.allowed_hours.restore_s <= longest:
         return None
     return (
-        f"The allowed hours, {study.allowed_hours.words}, never let a cell in: "
-        f"the longest window has {_minutes(longest)}, {_needed(study, cell_s)}."
+        f"No cell fits into the allowed hours, {study.allowed_hours.words}: the longest window has "
+        f"{_minutes(longest)}, {_needed(study, cell_s)}."
     )
 
 
 def _needed(study: Study, cell_s: float) -> str:
     restore_s = study.allowed_hours.restore_s if study.allowed_hours else 0.0
-    return f"a cell takes about {_minutes(cell_s)} and putting back {_minutes(restore_s)}"
+    return f"a cell takes about {_minutes(cell_s)} and restoring {_minutes(restore_s)}"
 
 
 def _cell_seconds(study: Study, past: Sequence[AttemptLine]) -> float:

@@ -23,8 +23,8 @@ def find_by_key(session: Session, vm_key: str, name: str) -> VmRef:
     vcenter, _, instance_uuid = vm_key.partition("/")
     if session.about.uuid != vcenter:
         raise VmNotFound(
-            f"{name} belongs to another vCenter than {session.transport.vcenter.host}.",
-            fix="Use the inventory that the run was started with: --inventory PATH",
+            f"{name} belongs to a different vCenter than {session.transport.vcenter.host}.",
+            fix="Use the inventory with which the run was started: --inventory PATH",
         )
     return read.find_vm_by_uuid(session, instance_uuid)
 
@@ -34,7 +34,7 @@ def require_own_host(vm: Vm, here: str) -> None:
     if here != vm.esxi_host:
         raise HostChanged(
             f"{vm.name} moved from {vm.esxi_host} to {here} during the cell.",
-            fix="Keep DRS and people from moving it (rule A01).",
+            fix="Prevent DRS and people from moving it (rule A01).",
         )
 
 
@@ -42,6 +42,7 @@ def refuse_other(vm: Vm, facts: VmFacts) -> None:
     """Refuse an inventory in which the VM's name stands for another VM by now. Raises InputError."""
     if facts.key != vm.vm_key:
         raise InputError(
-            f"{vm.name} is {facts.path} in this inventory: not the VM that the run began with ({vm.path}).",
-            fix="Use the inventory that the run was started with, or start a new run.",
+            f"{vm.name} is {facts.path} in this inventory, not the VM with which the run started "
+            f"({vm.path}).",
+            fix="Use the inventory with which the run was started, or start a new run.",
         )

@@ -99,7 +99,7 @@ def _home(home: Path) -> int:
             raise
         raise StoreError(
             f"No VM can be locked in {home} ({error.strerror}).",
-            fix="Make room, or check its owner and mode.",
+            fix="Free some space, or check its owner and mode.",
         ) from error
 
 
@@ -127,7 +127,7 @@ class _Turn:
                 )
                 raise StillLocked(
                     f"{_holder(descriptor)} {how}: waited {waited:.0f} s for it.",
-                    fix="Look at: vnuma status. End that process if it hangs; the VM is put back afterwards.",
+                    fix="Check: vnuma status. End that process if it hangs; the VM is restored afterwards.",
                 )
             time.sleep(min(_LOOK_S, self.wait_s))
 

@@ -70,8 +70,8 @@ def require_supervision(store: Store, run: Run) -> None:
     """
     if not _heard(store, run, Supervisor()):
         raise LeaseLost(
-            f"{run.name} was put back or taken over by another process while this one did not work.",
-            fix=f"vnuma status shows how it stands; to go on: vnuma run --resume {run.name}",
+            f"Another process restored or took over {run.name} while this one was not running.",
+            fix=f"vnuma status shows its state; to continue: vnuma run --resume {run.name}",
         )
 
 
@@ -130,7 +130,7 @@ def refuse_if_alive(run: Run, supervisor: Supervisor | None = None) -> None:
         supervisor or Supervisor()
     ):
         raise VmHeld(
-            f"{run.name} is running: process {run.supervisor_pid} on {run.supervisor_host} looks after it.",
+            f"{run.name} is running, supervised by process {run.supervisor_pid} on {run.supervisor_host}.",
             fix=f"vnuma status, or vnuma stop {run.name}",
         )
 

@@ -120,7 +120,7 @@ def _retry_words(told: Mapping[str, object]) -> str:
     again, until = (
         f"{datetime.fromisoformat(str(told[key])).astimezone():%H:%M:%S}" for key in ("again", "until")
     )
-    return f"{told['what']} Try {int(str(told['try'])) + 1} at {again}, given up at {until}."
+    return f"{told['what']} Try {int(str(told['try'])) + 1} at {again}, giving up at {until}."
 
 
 def on_vsphere(
@@ -147,7 +147,7 @@ def on_vsphere(
             return work(session, ref, tries)
 
     def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
-        _say_step(context, attempt, f"{name}: {error.what} Again in {pause:.0f} s, try {tries + 1}")
+        _say_step(context, attempt, f"{name}: {error.what} Trying again in {pause:.0f} s, try {tries + 1}")
         with context.store.write() as connection:
             if runs.get_run(connection, context.run.name).stop_requested is StopRequest.NOW:
                 raise Interrupted(

@@ -34,7 +34,7 @@ def refuse_if_over(study: Study, run: str, now: datetime) -> None:
     """
     if study.allowed_hours and is_over(study, now):
         raise Interrupted(
-            f"{run} stops here: its allowed hours, {study.allowed_hours.words}, "
-            "leave only the time to put its VMs back.",
-            fix=f"Within them: vnuma run --resume {run}",
+            f"{run} stops here: its allowed hours, {study.allowed_hours.words}, leave only the time to "
+            "restore its VMs.",
+            fix=f"Within the allowed hours: vnuma run --resume {run}",
         )

@@ -25,7 +25,7 @@ _TITLES = {
     "trouble": "{run}: {vm} needs a person",
     "ended": "{run} ended",
     "paused": "{run} paused",
-    "hours_missed": "{run} ended early by its allowed hours",
+    "hours_missed": "{run} ended early: its allowed hours are over",
     "not_at_baseline": "{run}: a VM is not at its baseline",
     TEST: "a test of vnuma_notify",
 }

@@ -29,7 +29,7 @@ class _Delivery:
         try:
             self.thread.start()
         except RuntimeError:
-            self.problem = "no thread can be started"
+            self.problem = "no thread could be started"
 
     def _send(self) -> None:
         try:
@@ -39,7 +39,7 @@ class _Delivery:
 
     def failure(self) -> str | None:
         """Why it was not told, as a sentence; None when it was."""
-        problem = "still under way, and not waited for any longer" if self.thread.is_alive() else self.problem
+        problem = "still being sent; vnuma waits no longer" if self.thread.is_alive() else self.problem
         return f"{self.event['event']} by {self.ready.name}: {problem}." if problem else None
 
 

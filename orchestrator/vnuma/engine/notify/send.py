@@ -112,7 +112,7 @@ def _why(error: BaseException) -> str:
         case smtplib.SMTPRecipientsRefused():
             return "the server refuses every recipient"
         case smtplib.SMTPNotSupportedError():
-            return "the server offers neither STARTTLS nor a login, or not the one that is needed"
+            return "the server does not offer STARTTLS, or not the required login"
         case smtplib.SMTPResponseException():
             return f"the server answers {error.smtp_code}"
         case HTTPError():

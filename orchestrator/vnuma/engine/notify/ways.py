@@ -43,7 +43,7 @@ class Mail(Strict):
     def _are_addresses(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
         for address in (given,) if isinstance(given, str) else given:
             if not _ADDRESS.fullmatch(address):
-                raise ValueError(f"{address!r} is not a valid mail address: NAME@DOMAIN alone")
+                raise ValueError(f"{address!r} is not a valid mail address: give only NAME@DOMAIN")
         return given
 
     @model_validator(mode="after")
@@ -51,7 +51,7 @@ class Mail(Strict):
         if bool(self.user) != bool(self.password):
             raise ValueError("give user and password, or neither")
         if self.password and self.tls == "none":
-            raise ValueError("a password is sent over TLS only: tls is starttls or implicit")
+            raise ValueError("a password is only sent over TLS: set tls to starttls or implicit")
         return self
 
     @property

@@ -12,7 +12,7 @@ from vnuma.engine.cell.shape import plan_shape
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import ArmImpossible
 
-_INSTEAD = "Choose arms with vNUMA nodes on two host nodes, by affinity or more vCPUs; or leave it out."
+_INSTEAD = "Choose arms with vNUMA nodes on two host nodes, by affinity or more vCPUs; or disable it."
 
 
 def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
@@ -34,7 +34,7 @@ def _one_host_node(who: str, host: HostFacts) -> Finding:
         "C03",
         "block",
         f"{who} needs vNUMA nodes on two physical nodes, but {host.name} has one NUMA node.",
-        "Use a host with two, and without node interleaving in its BIOS; or leave it out.",
+        "Use a host with two NUMA nodes and no node interleaving in its BIOS; or disable it.",
     )
 
 
@@ -68,8 +68,8 @@ def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts)
         yield Finding(
             "C03",
             "block",
-            f"{who} needs vNUMA nodes on two physical nodes, but the {vcpus} vCPUs of arm "
-            f"{arm.label} fit one of {host.name}: remote memory would be the same memory.",
+            f"{who} needs vNUMA nodes on two physical nodes, but the {vcpus} vCPUs of arm {arm.label} "
+            f"fit on one node of {host.name}: all memory would be local.",
             _INSTEAD,
         )
 

@@ -98,12 +98,12 @@ def facts_of(name: str, answer: Output | MachineUnreachable) -> MachineFacts:
         if "@@ uid" not in answer.stdout:
             raise PreflightBlocked(
                 f"{name}: Ansible cannot become root there: {answer.last_words.rstrip('.')}.",
-                fix="Be root there, or let the user do sudo: without a password, or with "
+                fix="Log in as root, or let the user run sudo without a password or with "
                 "ansible_become_password (in a vault).",
             ) from None
         raise PreflightBlocked(
-            f"{name} did not tell its NUMA nodes: {answer.last_words}.",
-            fix="It has to be Linux with /sys/devices/system/node (a kernel with CONFIG_NUMA).",
+            f"{name} did not report its NUMA nodes: {answer.last_words}.",
+            fix="It must run Linux with /sys/devices/system/node (a kernel with CONFIG_NUMA).",
         ) from None
 
 
@@ -143,5 +143,5 @@ def _left_out(label: str, reason: str) -> Finding:
         NODES,
         "warn",
         f"Arm {label} is left out: {reason}",
-        "What is measured is a matrix of 1 x 1: nothing in it is remote.",
+        "The matrix is 1 x 1: no memory in it is remote.",
     )

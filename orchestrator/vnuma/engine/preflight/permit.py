@@ -66,9 +66,9 @@ class Permit:
             )
         if production and ticket is None:
             raise InputError(
-                "--production needs the change ticket under which the VM may be changed.",
-                fix="vnuma run STUDY --production --ticket CHG0031234; a role outside a run has options "
-                "production and ticket.",
+                "--production needs the change ticket that allows changing the VM.",
+                fix="vnuma run STUDY --production --ticket CHG0031234; a role outside a run has the "
+                "options production and ticket.",
             )
         if tag is not None and not is_tag(tag):
             raise InputError(f"'{tag}' is not a valid vSphere tag.", fix="--require-tag CATEGORY:NAME")
@@ -92,7 +92,7 @@ class Permit:
                 TAG_RULE,
                 "block",
                 f"{name} {tagged.refusal}.",
-                "Its owner sets it in vSphere, if the VM may be power-cycled again and again.",
+                "Its owner sets the tag in vSphere, if the VM may be power-cycled repeatedly.",
             )
         if test_clone or tagged.permits:
             return
@@ -107,16 +107,16 @@ class Permit:
         yield Finding(
             "P07",
             "block",
-            f"{name} is not marked as a test clone; a study power-cycles it again and again.",
-            "Study a clone, marked in the inventory by vnuma_test_clone: true, or by its owner with a tag: "
-            "--require-tag CATEGORY:NAME. A production VM needs --production --ticket CHG...",
+            f"{name} is not marked as a test clone; a study power-cycles it many times.",
+            "Study a clone. Mark it with vnuma_test_clone: true in the inventory, or let its owner tag "
+            "it: --require-tag CATEGORY:NAME. A production VM needs --production --ticket CHG...",
         )
 
     def require(self, name: str, tagged: Tagged, *, test_clone: bool) -> None:
         """For a change outside a run. Raises PreflightBlocked unless the VM is a test clone or permitted."""
         if tagged.refusal:
             raise PreflightBlocked(
-                f"{TAG_RULE} {name} {tagged.refusal}.", fix="Its owner sets it in vSphere."
+                f"{TAG_RULE} {name} {tagged.refusal}.", fix="Its owner sets the tag in vSphere."
             )
         if not (test_clone or tagged.permits or self.production):
             raise PreflightBlocked(

@@ -68,8 +68,8 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
     usable = [item for item in result.primary if item.noise.cell_sd and item.blocks >= FEWEST_BLOCKS]
     if not usable:
         raise InputError(
-            f"{run.name} has no VM with {FEWEST_BLOCKS} blocks or more: its spread is not known.",
-            fix="Run more blocks, or plan with assumed variances: leave --pilot out.",
+            f"{run.name} has no VM with at least {FEWEST_BLOCKS} blocks, so its spread is unknown.",
+            fix="Run more blocks, or omit --pilot to plan with assumed variances.",
         )
     worst = max(usable, key=lambda item: item.noise.cell_sd_upper or 0.0)
     durations = [

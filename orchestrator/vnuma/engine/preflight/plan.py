@@ -249,5 +249,8 @@ def _missing(privilege: str, vm: str) -> Finding:
         "P00",
         "block",
         f"privilege {privilege} is missing on {vm}.",
-        f"It is needed for {purpose_of(privilege)}. docs/vcenter-role.md has the role, and a playbook.",
+        (
+            f"It is needed for {purpose_of(privilege)}. docs/vcenter-role.md lists the role, and has a "
+            "playbook."
+        ),
     )

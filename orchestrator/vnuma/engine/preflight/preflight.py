@@ -65,7 +65,10 @@ def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
             yield Finding(
                 "A03",
                 "warn",
-                "Memory affinity is deprecated since vSphere 6.0; nothing here shows that ESXi honours it.",
+                (
+                    "Memory affinity is deprecated since vSphere 6.0; vnuma cannot tell whether ESXi "
+                    "honours it."
+                ),
                 "Read its arms as experimental, or use numa_node_affinity.",
             )
 
@@ -77,14 +80,14 @@ def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:
         yield Finding(
             "P02",
             "block",
-            f"{vm.name} waits for an answer: {vm.question}",
+            f"{vm.name} waits for an answer to a question: {vm.question}",
             "Answer it in the vSphere Client.",
         )
     if "ReconfigVM_Task" in vm.disabled_methods:
         yield Finding(
             "P03",
             "block",
-            f"{vm.name} may not be reconfigured now: a backup or replication holds it.",
+            f"{vm.name} cannot be reconfigured now: a backup or replication holds it.",
             "Wait until it has ended.",
         )
     if vm.power is Power.SUSPENDED:
@@ -96,14 +99,14 @@ def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:
             "S05",
             "block",
             f"an arm sets soft_numa, but {vm.name} is not on: SQL Server's own setting cannot be read.",
-            "Start the VM, or leave soft_numa out.",
+            "Start the VM, or remove soft_numa.",
         )
     if vm.power is Power.ON and not vm.tools_running:
         yield Finding(
             "P05",
             "warn",
             f"VMware Tools do not run in {vm.name}; its first shutdown waits for them.",
-            "Look whether the guest is still booting, or start Tools in it.",
+            "Check whether the guest is still booting, or start Tools in it.",
         )
     if vm.has_snapshot:
         yield Finding(
@@ -119,8 +122,8 @@ def _power(study: Study, host: HostFacts) -> Iterator[Finding]:
         yield Finding(
             "T18",
             "block",
-            f"A reboot that ends powered off needs ESXi 8.0; {host.name} is {host.release.version}.",
-            "Leave guest_is_asked_to out of the study's power section.",
+            f"A reboot that ends in power-off needs ESXi 8.0; {host.name} is {host.release.version}.",
+            "Remove guest_is_asked_to from the study's power section.",
         )
 
 
@@ -130,7 +133,7 @@ def measurement_findings(study: Study) -> Iterator[Finding]:
         yield Finding(
             "D01",
             "warn",
-            "Fixed order: drift looks like an effect, so no verdict will be given.",
+            "Fixed order: drift looks like an effect, so there will be no verdict.",
             "Set order: randomised.",
         )
     if study.design.most_blocks < 6:

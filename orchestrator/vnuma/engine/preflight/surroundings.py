@@ -26,8 +26,8 @@ _NAMED = 5
 _BY_ADDRESS = Identity()
 _RECENT_MINUTES = 10.0
 _UNLIMITED = {
-    "memory": "Set the limit to Unlimited: ESXi takes memory above it back from the guest, and refuses a "
-    "full reservation.",
+    "memory": "Set the limit to Unlimited: ESXi reclaims memory above it from the guest, and refuses a full "
+    "reservation.",
     "CPU": "Set the limit to Unlimited: ESXi makes vCPUs wait once the VM has used it up.",
 }
 
@@ -58,14 +58,14 @@ def around_vm(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
             "P10",
             "warn",
             f"{len(seen.neighbours)} other VMs run on {host}: {_some(seen.neighbours)}.",
-            "Move them away while the study runs, or read the noise as theirs.",
+            "Move them away during the study, or expect noise from them.",
         )
     if seen.moved_minutes_ago is not None and seen.moved_minutes_ago < _RECENT_MINUTES:
         yield Finding(
             "P19",
             "warn",
             f"{name} was moved to {host} {seen.moved_minutes_ago:.0f} minutes ago.",
-            "Find out who moves it, and keep it there while the study runs.",
+            "Find out who moves it, and keep it there during the study.",
         )
     if seen.free_licence:
         yield Finding(
@@ -89,22 +89,22 @@ def _guardians(name: str, seen: Surroundings) -> Iterator[Finding]:
         yield Finding(
             "P09",
             "block",
-            f"vSphere works on {name} at this moment: {_some(seen.running_tasks)}.",
+            f"vSphere is running tasks on {name}: {_some(seen.running_tasks)}.",
             "Wait until these tasks have ended.",
         )
     if seen.high_availability:
         yield Finding(
             "P11",
             "warn",
-            f"vSphere HA guards {name}: after a failure of {name}'s host it starts on another one.",
-            "Set its HA restart priority to Disabled for the time of the study.",
+            f"vSphere HA protects {name}: if its host fails, it starts on another host.",
+            "Set its HA restart priority to Disabled during the study.",
         )
     if seen.change_tracking:
         yield Finding(
             "P12",
             "warn",
-            f"Changed block tracking is on: a backup of {name} may begin in the middle of the study.",
-            "Suspend its backup job, or keep the study outside its hours: allowed_hours.",
+            f"Changed block tracking is on: a backup of {name} may start during the study.",
+            "Suspend its backup job, or run the study outside the backup hours: allowed_hours.",
         )
     if seen.managed_by:
         yield Finding(
@@ -121,13 +121,16 @@ def _devices(name: str, seen: Surroundings) -> Iterator[Finding]:
             "P13",
             "block",
             f"{name} shares disks with other VMs: {_some(seen.shared_disks)}.",
-            "Study a clone with disks of its own.",
+            "Study a clone with its own disks.",
         )
     if seen.raw_disks:
         yield Finding(
             "P14",
             "block",
-            f"{name} has raw disks (RDM): {_some(seen.raw_disks)}. A clone may still point at production's.",
+            (
+                f"{name} has raw disks (RDM): {_some(seen.raw_disks)}. A clone may still use production's "
+                "disks."
+            ),
             "Study a clone on virtual disks.",
         )
     if seen.passthrough:
@@ -143,7 +146,7 @@ def _devices(name: str, seen: Surroundings) -> Iterator[Finding]:
             "warn",
             f"{name} has {'a virtual TPM' if seen.virtual_tpm else 'encrypted disks'}: "
             "each power-on needs vCenter's key provider.",
-            "Make sure that the key provider answers for as long as the study runs.",
+            "Make sure that the key provider is available during the whole study.",
         )
 
 
@@ -155,8 +158,11 @@ def around_server(
         yield Finding(
             "P27",
             "warn" if identity.is_stated else "block",
-            f"The SQL Server of {name} runs on {found.machine_name}, but its guest is called {guest_name}.",
-            f"Correct vnuma_sql.host: another machine would be measured. {STATED}",
+            (
+                f"The SQL Server of {name} runs on {found.machine_name}, but the VM's guest is called "
+                f"{guest_name}."
+            ),
+            f"Correct vnuma_sql.host: vnuma would measure another machine. {STATED}",
         )
     if found.replica_databases:
         yield _hangs_on("P21", name, "an availability group", found.replica_databases)
@@ -171,7 +177,7 @@ def around_server(
         yield Finding(
             "P22",
             "block",
-            f"SQL Server on {name} is a failover cluster instance: its shutdown fails it over.",
+            f"SQL Server on {name} is a failover cluster instance: shutting it down causes a failover.",
             "Study a stand-alone instance.",
         )
     if found.replicated:
@@ -189,15 +195,15 @@ def around_server(
         yield Finding(
             "P26",
             "warn" if test_clone else "block",
-            f"{len(found.sessions)} sessions of others are open on {name}: "
+            f"{len(found.sessions)} other sessions are open on {name}: "
             f"{_some(tuple(dict.fromkeys(found.sessions)))}.",
-            "Close them; each power-cycle ends them, and their work is noise.",
+            "Close them: each power-cycle ends them, and their work adds noise.",
         )
     if found.not_seen:
         yield Finding(
             "P20",
             "warn",
-            f"This login cannot look at {', '.join(found.not_seen)} of {name}: not evaluated.",
+            f"This login cannot read {', '.join(found.not_seen)} on {name}: not evaluated.",
             "Grant it VIEW SERVER STATE, and for log shipping SELECT on msdb.dbo.log_shipping_%.",
         )
 
@@ -216,14 +222,17 @@ def same_machine(name: str, where: str, found: Likeness) -> Iterator[Finding]:
             "P32",
             "block",
             f"{where} is not the SQL Server of {name}: {found.contradictions[-1]}.",
-            "Correct vnuma_sql.host: no server that started before the VM's power-on runs in it.",
+            (
+                "Correct vnuma_sql.host: this server started before the VM was powered on, so it does not "
+                "run in it."
+            ),
         )
     if found.missing and not found.contradictions:
         yield Finding(
             "P33",
             "warn",
             f"Not proven yet that {where} is the SQL Server of {name}: {found.missing}.",
-            "None needed for a run: its first power-cycle proves it, and nothing is written before.",
+            "A run needs no fix: its first power-cycle proves it, and nothing is written before that.",
         )
 
 
@@ -270,27 +279,28 @@ def unencrypted_connection(target: Target) -> Iterator[Finding]:
         yield Finding(
             "P35",
             "warn",
-            f"The session with SQL Server on {target.name} is not encrypted (encrypt: no): whoever is on the "
-            "way reads and changes it, and gets the password by denying encryption.",
+            f"The session with SQL Server on {target.name} is not encrypted (encrypt: no): anyone on "
+            "the network path can read and change it, and can get the password by refusing encryption.",
             "Write encrypt: mandatory, and name the CA of its certificate in vnuma_sql.ca_file.",
         )
     elif sql.trust_server_certificate:
         yield Finding(
             "P35",
             "warn",
-            f"The certificate of SQL Server on {target.name} is not verified (trust_server_certificate: "
-            "true): whoever is on the way can pose as it, and gets the password.",
-            "Name the CA of its certificate in vnuma_sql.ca_file, and leave trust_server_certificate out.",
+            f"The certificate of SQL Server on {target.name} is not verified "
+            "(trust_server_certificate: true): anyone on the network path can impersonate the server "
+            "and get the password.",
+            "Name the CA of its certificate in vnuma_sql.ca_file, and remove trust_server_certificate.",
         )
 
 
 def _not_looked_at(name: str, why: str, fix: str | None) -> Finding:
     """SQL Server could not be asked who else uses it; `fix` is what would let it be asked."""
-    remedy = (fix or "Put that right").rstrip(".")
+    remedy = (fix or "Fix this").rstrip(".")
     return Finding(
         "P20",
         "warn",
-        f"Who else uses SQL Server on {name} is not evaluated: {why}",
+        f"Other users of SQL Server on {name} were not evaluated: {why}",
         f"{remedy}, then run the command again, unless you know that nobody depends on it.",
     )
 
@@ -307,7 +317,7 @@ def _hangs_on(id_: str, name: str, what: str, databases: tuple[str, ...]) -> Fin
         id_,
         "block",
         f"Databases on {name} are part of {what}: {_some(databases)}.",
-        "Study a clone on a network of its own, taken out of it.",
+        "Study a clone on an isolated network, removed from it.",
     )
 
 

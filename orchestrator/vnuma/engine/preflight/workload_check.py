@@ -41,10 +41,10 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
 
 
 def _not_asked(study: Study, why: str, fix: str | None) -> Finding:
-    remedy = (fix or "Put that right").rstrip(".")
+    remedy = (fix or "Fix this").rstrip(".")
     return Finding(
         WORKLOAD,
         "warn",
-        f"Whether the workload {study.workload.name} can run is not evaluated: {why}",
-        f"{remedy}. Then start again: otherwise the first cell shows it.",
+        f"Whether the workload {study.workload.name} can run was not evaluated: {why}",
+        f"{remedy}, then start again; otherwise the first cell will show it.",
     )

@@ -61,10 +61,10 @@ class Restored:
     def words(self) -> str:
         """For people: what was proven, not what was hoped."""
         if not self.begun:
-            return f"{self.vm}: nothing was begun there"
+            return f"{self.vm}: no change was started there"
         state = {Power.ON: "powered on", None: "files removed"}.get(self.power, "powered off")
         if not self.settings:
-            return f"{self.vm}: no setting was the study's to change, {state}"
+            return f"{self.vm}: the study changes no setting here, {state}"
         return f"{self.vm}: {self.equal} of {self.settings} settings read back equal, {state}"
 
 
@@ -206,8 +206,8 @@ class Restoration(ABC):
                 leases.release_lease(connection, self.vm.vm_key, token)
         except StoreError as error:
             raise StoreError(
-                f"{(broken or error).what} {words}; only the store does not know it yet.",
-                fix=f"Make room, then: vnuma restore {self.vm.name}",
+                f"{(broken or error).what} {words}; only the store is not up to date.",
+                fix=f"Free some space, then: vnuma restore {self.vm.name}",
             ) from error
 
     def _record(self, token: int, outcome: RestoreOutcome, words: str) -> None:
@@ -227,7 +227,7 @@ def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
     known = of_system(error) if isinstance(error, OSError) else error
     why = known.what if isinstance(known, VnumaError) else f"{type(error).__name__}: {error}"
     away = NotAtBaseline(
-        f"{name} may not be at its baseline: {why}", fix=f"Put it right, then: vnuma restore {name}"
+        f"{name} may not be at its baseline: {why}", fix=f"Fix the cause, then: vnuma restore {name}"
     )
     away.bug = None if isinstance(known, VnumaError) else error
     return away

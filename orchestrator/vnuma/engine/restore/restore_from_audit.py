@@ -84,8 +84,9 @@ def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]
 def undone_by_hand(one: Unanswered, store: Store) -> NotAtBaseline:
     """The error for a VM that `vnuma restore` cannot restore by its store."""
     return NotAtBaseline(
-        f"{one.vm} may not be at its baseline: {one.run}, which this store does not know, changed "
-        f"{', '.join(edit.setting for edit in one.edits)} and did not undo it, by the audit log.",
+        f"{one.vm} may not be at its baseline: according to the audit log, {one.run}, which this store "
+        f"does not contain, changed {', '.join(edit.setting for edit in one.edits)} and did not undo "
+        "it.",
         fix=f"vnuma restore --from-audit {audit_files(store.place)[-1]} -i INVENTORY",
     )
 
@@ -107,8 +108,9 @@ class MachineByHand:
     def _error(self) -> NotAtBaseline:
         back = ", ".join(f"{edit.setting} {edit.before}" for edit in self.one.edits)
         return NotAtBaseline(
-            f"{self.one.vm}, a Linux machine, may be as {self.one.run} left it; before it had: {back}.",
-            fix="Set that by hand, as root there.",
+            f"{self.one.vm}, a Linux machine, may still have the settings of {self.one.run}; before "
+            f"the run they were: {back}.",
+            fix="Set them by hand, as root there.",
         )
 
 
@@ -154,9 +156,9 @@ class AuditRestoration:
         if one.inside:
             raise NotAtBaseline(
                 f"{one.vm}: {', '.join(one.inside)} inside the guest may still be as {one.run} set them.",
-                fix=f"Set them by hand; vnuma audit, or the log, has the values before {one.run}.",
+                fix=f"Set them by hand; vnuma audit, or the log, shows the values from before {one.run}.",
             )
-        return f"{one.vm}: {len(change.edits)} settings restored by the audit log, {wanted}"
+        return f"{one.vm}: {len(change.edits)} settings restored from the audit log, {wanted}"
 
     def _look(self, session: Session) -> tuple[VmRef, VmFacts]:
         ref = find_by_key(session, self.one.vm_key, self.one.vm)
@@ -218,7 +220,7 @@ def chosen(found: Iterable[Unanswered], names: Sequence[str]) -> tuple[Unanswere
     missing = ", ".join(sorted(set(names) - {one.vm for one in kept}))
     if missing:
         raise InputError(
-            f"The audit log has nothing to undo on {missing}.",
-            fix="Leave the name out: vnuma restore --from-audit FILE --dry-run lists them.",
+            f"The audit log contains nothing to undo on {missing}.",
+            fix="Remove the name: vnuma restore --from-audit FILE --dry-run lists all.",
         )
     return kept

@@ -75,7 +75,7 @@ class InstanceRestore:
             require_way_back(self.session, self.ref)
             shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
         require_silence(self.server(), facts.name)
-        self.say(f"powering {facts.name} on to put SQL Server back")
+        self.say(f"powering {facts.name} on to restore SQL Server")
         with self.journal.change("power", POWER_ON):
             try:
                 at = power.power_on(

@@ -113,9 +113,9 @@ def _marked(store: Store, inventory: Path) -> Iterator[VnumaError]:
             continue
         if mark and (mark["run"], mark.get("created")) not in known:
             yield VmHeld(
-                f"{target.name} carries the mark of {mark['run']} by {mark['holder']}, since "
-                f"{mark['since']}, a run that this store does not know.",
-                fix="Leave it to that run. If its store is lost: vnuma restore --from-audit FILE",
+                f"{target.name} carries the mark of {mark['run']}, started by {mark['holder']} on "
+                f"{mark['since']}; this store does not contain that run.",
+                fix="Let that run restore it. If its store is lost: vnuma restore --from-audit FILE",
             )
 
 
@@ -142,7 +142,7 @@ def show_by_audit(
 ) -> list[str]:
     """What `restore_by_audit` would change, line by line."""
     works = _by_audit(open_store(store_url(url)), file, names, inventory, choice, lambda _: None)
-    return [line for work in works for line in work.plan()] or ["The audit log has nothing to undo."]
+    return [line for work in works for line in work.plan()] or ["The audit log contains nothing to undo."]
 
 
 def _by_audit(
@@ -171,8 +171,8 @@ def _kept(study: Study, row: Vm, owner: Run, inventory: Path) -> str:
     drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", str(inventory), "--limit", row.name)
     values = ("-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}")
     return (
-        f"{row.name}: database {database}, for vnuma run --resume {owner.name}; "
-        f"to drop it: {shlex.join((*drop, *values))}"
+        f"{row.name}: database {database} is kept for vnuma run --resume {owner.name}; to drop it: "
+        f"{shlex.join((*drop, *values))}"
     )
 
 
@@ -195,7 +195,7 @@ def show_leftovers(
             continue
         files = "; its files would be removed" if planned.removes_files else ""
         count = sum(edit.setting not in _NO_SETTINGS for edit in planned.changes)
-        lines.append(f"{row.name}, left by {owner.name}: {count} settings would be put back{files}")
+        lines.append(f"{row.name}, left by {owner.name}: {count} settings would be restored{files}")
         lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in planned.changes]
     return lines or ["Every VM is at its baseline."]
 
@@ -216,7 +216,7 @@ def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm,
     unknown = ", ".join(sorted(missing - _by_log(store))) if missing else ""
     if unknown:
         raise InputError(
-            f"Nothing to put back of {unknown}: at its baseline, or in no run of this store.",
+            f"Nothing to restore on {unknown}: at its baseline, or in no run of this store.",
             fix="vnuma status lists the VMs that are not at their baseline.",
         )
     for row, owner in rows:

@@ -54,7 +54,7 @@ def held_by_another_run(asked: Restoration, facts: VmFacts) -> bool:
     raise RestoreConflict(
         f"{vm.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}. "
         "Nothing was changed now.",
-        fix=f"Let that run put it back, then: vnuma restore {vm.name}",
+        fix=f"Let that run restore it, then: vnuma restore {vm.name}",
     )
 
 

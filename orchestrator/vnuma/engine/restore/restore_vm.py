@@ -240,7 +240,7 @@ class _Work:
             return facts
         if power.is_shutting_down(self.session, self.ref):
             self.restoration.say(
-                f"waiting for {facts.name}, whose guest was asked to shut down {since_s:.0f} s ago"
+                f"waiting for {facts.name}; its guest was asked to shut down {since_s:.0f} s ago"
             )
             power.await_shutdown(self.session, self.ref, self.rules.shutdown_s)
         return self._read()
@@ -264,7 +264,7 @@ class _Work:
             change = change_to_restore(self.restoration, facts, baseline)
             if not change:
                 break
-            self.restoration.say(f"putting back {len(change.edits)} settings of {facts.name}")
+            self.restoration.say(f"restoring {len(change.edits)} settings of {facts.name}")
             try:
                 with self.held.journal.change("put back", change):
                     facts = apply.reconfigure(
@@ -308,7 +308,7 @@ class _Work:
         except (AttemptFailed, EnvironmentProblem) as refused:
             became = f"It is off: {refused.what}"
         else:
-            became = "It was powered on in the shape that it has."
+            became = "It was powered on in its present shape."
         return type(error)(f"{error.what}\n{became}", fix=error.fix)
 
     def _run_powered_it_off(self) -> bool:

@@ -78,8 +78,8 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
         other = runs.get_run(connection, busy.run_name)
     if not is_alive(other):
         raise VmHeld(
-            f"{busy.reason}, but no process looks after {busy.run_name} any more.",
-            fix=f"vnuma restore {busy.vm_name}, then go on.",
+            f"{busy.reason}, but no process supervises {busy.run_name} any more.",
+            fix=f"vnuma restore {busy.vm_name}, then continue.",
         )
 
 
@@ -101,7 +101,7 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
         return f"{vm.name} {NEEDS_A_PERSON[ended[-1].reason]}; it was left as it is"
     lasting = permanent_failure(past)
     if lasting and lease and lasting.token == lease.token:
-        return f"another attempt would only repeat what ended the last one: {lasting.detail}"
+        return f"another attempt would end like the last one: {lasting.detail}"
     if failed > study.limits.max_failed_cells:
         return f"{failed} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"
     return why_closed(study, past, clock())

@@ -98,5 +98,5 @@ class _Heard:
 
 def _unreadable(error: ValueError) -> StoreError:
     return StoreError(
-        f"What the play said could not be read ({error}).", fix="Make room in vnuma's home: df -h"
+        f"The play's output could not be read ({error}).", fix="Free some space in vnuma's home: df -h"
     )

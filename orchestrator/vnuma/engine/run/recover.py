@@ -87,7 +87,7 @@ def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[
         with store.write() as connection:
             if not runs.get_run(connection, run.name).state.ended:
                 runs.set_run_state(connection, run.id, RunState.STOPPED)
-        said.append(f"Put back  {done.words} (left by {run.name}, whose controller died)")
+        said.append(f"Restored  {done.words} (left by {run.name}, whose controller died)")
     if away:
         raise naming_all(away)
     return said

@@ -47,7 +47,7 @@ class RunOutcome:
         run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
         if self.closed:
             later = f"vnuma run --resume {run}, within the allowed hours."
-            anew = f"{LONGER} That takes a new run."
+            anew = f"{LONGER} This needs a new run."
             raise CellsMissing(
                 f"{run}: {valid} of {total} cells, all kept. {self.closed.why}",
                 fix=anew if self.closed.for_good else later,
@@ -97,10 +97,10 @@ def _missing(progress: Progress) -> CellsMissing:
     whys = {vm.name: (vm.lasting.detail or "").partition("\n") for vm in progress.vms if vm.lasting}
     if not whys:
         return CellsMissing(
-            what, fix=f"vnuma results {run} says why; vnuma run --resume {run} uses the attempts left."
+            what, fix=f"vnuma results {run} shows why; vnuma run --resume {run} uses the remaining attempts."
         )
     ends = [
-        f"{name} got no further cell, since each would end like this one: {why}"
+        f"{name} got no further cell, because each would end in the same way: {why}"
         for name, (why, _, _) in whys.items()
     ]
     fixes = dict.fromkeys(" ".join(fix.split()) for _, _, fix in whys.values() if fix)

@@ -25,7 +25,8 @@ def spare_descriptors(count: int = SPARE) -> Iterator[None]:
                 held.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         except OSError as error:
             raise EnvironmentProblem(
-                f"This process may open too few files ({error.strerror}): {count} are kept to put VMs back.",
+                f"This process may open too few files ({error.strerror}): {count} must be kept free to "
+                "restore VMs.",
                 fix="ulimit -n 1024",
             ) from error
         yield

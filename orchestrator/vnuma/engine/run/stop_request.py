@@ -21,5 +21,5 @@ def ask_to_stop(name: str, *, after_cell: bool, url: str | None = None) -> str:
         runs.request_stop(connection, run.id, StopRequest.NOW if sooner else asked)
     when = "after this cell" if after_cell and not sooner else "after this iteration"
     if is_alive(run):
-        return f"{run.name} stops {when}, then puts its VMs back. Look: vnuma status"
-    return f"{run.name} has no living process. Put its VMs back: vnuma restore --run {run.name}"
+        return f"{run.name} stops {when}, then restores its VMs. Check: vnuma status"
+    return f"{run.name} has no running process. Restore its VMs: vnuma restore --run {run.name}"

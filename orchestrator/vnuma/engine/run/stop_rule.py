@@ -41,8 +41,8 @@ class Look:
         limit = study.design.max_hours
         if limit is not None and self.hours_with_next is not None and self.hours_with_next > limit:
             return (
-                f"max_hours: {self.hours:.1f} h of work so far, "
-                f"and one more block would likely pass {limit:g} h"
+                f"max_hours: {self.hours:.1f} h of work so far; one more block would probably exceed "
+                f"{limit:g} h"
             )
         return None
 

@@ -110,7 +110,7 @@ def restore_vms(
     except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
         lost = possibly_changed(", ".join(targets), error)
         first = error.fix if isinstance(error, VnumaError) else None
-        lost.fix = f"{first or 'Put the store right.'} Else: vnuma restore --run {run.name}"
+        lost.fix = f"{first or 'Fix the store.'} Otherwise: vnuma restore --run {run.name}"
         return [], [lost]
     for row in rows:
         say = partial(_show_put_back, store, run, row.name, watch)
