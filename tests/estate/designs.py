@@ -1,17 +1,23 @@
-"""One VM written in each form of a design, for tests."""
+"""One VM written in each form that vnuma reads, for tests."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import yaml
+
+from tests.estate import workbooks
+from tests.estate.build import estate_of
 from tests.estate.plans import plan, resource
+from vnuma.domain.vm.estate import Estate
+from vnuma.domain.vm.setting import TYPED, Value
 
 
 @dataclass(frozen=True)
 class Design:
-    """A VM of hardware version 19: sizes in vCPUs and MB, `keys` of extraConfig."""
+    """A new VM: sizes in vCPUs and MB, `keys` of extraConfig."""
 
     vcpus: int = 16
     cores_per_socket: int = 16
@@ -19,6 +25,7 @@ class Design:
     reservation: int = 0
     cpu_hot_add: bool = False
     memory_hot_add: bool = False
+    hardware: int = 19
     keys: dict[str, str] = field(default_factory=dict)
 
     def terraform(self, folder: Path) -> Path:
@@ -30,7 +37,7 @@ class Design:
             memory_reservation=self.reservation,
             cpu_hot_add_enabled=self.cpu_hot_add,
             memory_hot_add_enabled=self.memory_hot_add,
-            hardware_version=19,
+            hardware_version=self.hardware,
             extra_config=self.keys,
         )
         return _written(folder / "plan.json", json.dumps(plan(one)))
@@ -39,7 +46,7 @@ class Design:
         """As ESXi stores it."""
         lines = {
             ".encoding": "UTF-8",
-            "virtualHW.version": "19",
+            "virtualHW.version": str(self.hardware),
             "displayName": "sql16",
             "numvcpus": self.vcpus,
             "cpuid.coresPerSocket": self.cores_per_socket,
@@ -58,6 +65,77 @@ class Design:
         )
         return _written(folder / "sql16.ovf", _OVF.format(design=self, keys=keys, **self._words()))
 
+    def ansible(self, folder: Path) -> Path:
+        """As a playbook."""
+        options = {
+            "name": "sql16",
+            "hardware": {
+                "num_cpus": "{{ sockets * 1 * per_socket }}" if self._whole else self.vcpus,
+                "num_cpu_cores_per_socket": "{{ per_socket }}",
+                "memory_mb": self.memory,
+                "mem_reservation": self.reservation,
+                "hotadd_cpu": self.cpu_hot_add,
+                "hotadd_memory": self.memory_hot_add,
+                "version": str(self.hardware),
+            },
+            "advanced_settings": [{"key": key, "value": value} for key, value in self.keys.items()],
+        }
+        play = {
+            "hosts": "localhost",
+            "vars": {
+                "per_socket": self.cores_per_socket,
+                "sockets": max(1, self.vcpus // self.cores_per_socket),
+            },
+            "tasks": [{"name": "Make it", "community.vmware.vmware_guest": options}],
+        }
+        return _written(folder / "play.yml", yaml.safe_dump([play], sort_keys=False))
+
+    @property
+    def _whole(self) -> bool:
+        return self.vcpus % self.cores_per_socket == 0
+
+    def table(self, folder: Path) -> Path:
+        """As a German design table."""
+        row = {
+            "Servername": "sql16",
+            "vCPU": self.vcpus,
+            "Kerne pro Sockel": self.cores_per_socket,
+            "Arbeitsspeicher (GB)": f"{self.memory // 1024},0",
+            "Reservierung": f"{self.reservation} MB",
+            "CPU Hot-Add": "ja" if self.cpu_hot_add else "nein",
+            "Memory hot add": "wahr" if self.memory_hot_add else "falsch",
+            "HW-Version": f"vmx-{self.hardware}",
+            **self.keys,
+        }
+        lines = [";".join(map(str, cells)) for cells in (row.keys(), row.values())]
+        return _written(folder / "design.csv", "\n".join(lines))
+
+    def rvtools(self, folder: Path) -> Path:
+        """As an export of the VM once it exists; one shows no keys."""
+        sheets = workbooks.export(vms=1, hosts=1)
+        sheets["vInfo"][0] |= {"VM": "sql16", "CPUs": self.vcpus, "Memory": self.memory}
+        sheets["vInfo"][0] |= {"HW version": str(self.hardware)}
+        sheets["vCPU"][0] |= {"VM": "sql16", "CPUs": self.vcpus, "Cores p/s": self.cores_per_socket}
+        sheets["vCPU"][0] |= {"Hot Add": self.cpu_hot_add, "Numa Hotadd Exposed": False}
+        sheets["vMemory"][0] |= {"VM": "sql16", "Size MiB": self.memory, "Reservation": self.reservation}
+        sheets["vMemory"][0] |= {"Memory Reservation Locked To Max": False}
+        return workbooks.write(folder / "export.xlsx", sheets)
+
+    def live(self) -> Estate:
+        """As vCenter would show it once it exists."""
+        estate = estate_of("sql16")
+        (vm,) = estate.vms
+        settings: dict[str, Value] = {
+            **dict.fromkeys(TYPED),
+            **{"numCPUs": self.vcpus, "numCoresPerSocket": self.cores_per_socket, "memoryMB": self.memory},
+            **{"memoryReservation": self.reservation, "memoryReservationLockedToMax": False},
+            **{"cpuHotAddEnabled": self.cpu_hot_add, "memoryHotAddEnabled": self.memory_hot_add},
+            **{"cpuAffinity": (), "memoryAffinity": (), "cpuReservation": 0, "cpuLimit": -1},
+            **{"memoryLimit": -1, "latencySensitivity": "normal", **self.keys},
+        }
+        facts = replace(vm.facts, settings=settings, hardware_version=self.hardware, instance_uuid="sql16")
+        return replace(estate, vms=(replace(vm, facts=facts, absent={}),))
+
     def _words(self) -> dict[str, str]:
         return {"cpu": str(self.cpu_hot_add).lower(), "memory": str(self.memory_hot_add).lower()}
 
@@ -74,7 +152,7 @@ _OVF = """<?xml version="1.0" encoding="UTF-8"?>
   xmlns:vmw="http://www.vmware.com/schema/ovf">
   <VirtualSystem ovf:id="sql16"><Info>A VM</Info><Name>sql16</Name>
     <VirtualHardwareSection><Info>Hardware</Info>
-      <System><vssd:VirtualSystemType>vmx-19</vssd:VirtualSystemType></System>
+      <System><vssd:VirtualSystemType>vmx-{design.hardware}</vssd:VirtualSystemType></System>
       <Item><rasd:ElementName>CPUs</rasd:ElementName><rasd:InstanceID>1</rasd:InstanceID>
         <rasd:ResourceType>3</rasd:ResourceType><rasd:VirtualQuantity>{design.vcpus}</rasd:VirtualQuantity>
         <vmw:CoresPerSocket ovf:required="false">{design.cores_per_socket}</vmw:CoresPerSocket></Item>

@@ -185,6 +185,27 @@ def test_a_finding_has_the_line_of_its_resource(tmp_path: Path) -> None:
     assert {"artifactLocation": {"uri": "db/vms.tf"}, "region": {"startLine": 1}} in places
 
 
+def test_a_waiver_stands_beside_the_resource(tmp_path: Path) -> None:
+    """A comment in the block or just above it, or a key of extra_config; of no other resource."""
+    mark = "# vnuma:ignore=T01 until 2999-01-31: CR-17"
+    (tmp_path / "main.tf").write_text(
+        f'resource "{KIND}" "sql" {{\n  num_cpus = 7 {mark}\n}}\n\nresource "{KIND}" "next" {{\n}}\n'
+        f'{mark}\nresource "{KIND}" "last" {{\n}}\n',
+        encoding="utf-8",
+    )
+    odd = {"num_cpus": 7, "num_cores_per_socket": 2}
+    keyed = resource(f"{KIND}.keyed", **odd, extra_config={"vnuma.ignore": "T01 until 2999-01-31: CR-18"})
+    some = [resource(f"{KIND}.{name}", **odd) for name in ("sql", "next", "last")]
+    result = checked(read_terraform(written(tmp_path, plan(*some, keyed))))
+    waived = {
+        vm.path.rpartition(".")[2]: item.waived
+        for vm in result.vms
+        for item in vm.findings
+        if item.finding.rule == "T01"
+    }
+    assert waived == {"sql": "CR-17", "next": "", "last": "CR-17", "keyed": "CR-18"}
+
+
 def test_lines_are_told_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Code reviews look for the files of a finding from the repository's root, where the check runs."""
     (tmp_path / "infra").mkdir()

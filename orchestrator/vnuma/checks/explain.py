@@ -124,6 +124,7 @@ _PARTS = {
     "cluster": "the cluster",
     "guest": "Windows in the guest",
     "sql": "SQL Server (--sql)",
+    "edition": "SQL Server's edition (--sql, or a design's)",
     "study": "the study",
     "placement": "placement on the host (esxtop, --evidence)",
 }

@@ -20,12 +20,12 @@ from vnuma.domain.topology.release import (
     VIRTUAL_NUMA_SINCE,
 )
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.vm.server import SqlFacts, WindowsFacts
+from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import TYPED, Value
 
 Known = TypeVar("Known")
 
-PARTS = ("vm", "host", "cluster", "guest", "sql", "study", "placement")
+PARTS = ("vm", "host", "cluster", "guest", "sql", "edition", "study", "placement")
 
 WHY_ABSENT = {
     "vm": "no VM was read",
@@ -33,6 +33,7 @@ WHY_ABSENT = {
     "cluster": "the host's cluster was not read",
     "guest": "neither VMware Tools nor SQL Server (--sql) tells which Windows runs",
     "sql": "no login to SQL Server was given (--sql)",
+    "edition": "no login to SQL Server was given (--sql)",
     "study": "no study was given (--study)",
     "placement": "vSphere's API shows no placement; esxtop does, on the host (--evidence)",
 }
@@ -82,6 +83,11 @@ class Facts:
     def sql(self) -> SqlFacts:
         """SQL Server in the guest."""
         return self.subject.sql or self._refuse("sql")
+
+    @property
+    def edition(self) -> SqlEdition:
+        """Edition and version of SQL Server, running or planned."""
+        return self.subject.edition or self._refuse("edition")
 
     def sql_known(self, name: str, what: str) -> Any:
         """A field of `sql`. Raises Unknown where it was not read, with the error of a query that failed."""
@@ -219,4 +225,5 @@ class Facts:
 
     def why_absent(self, part: str) -> str:
         """The reason that a part of the subject is not there."""
-        return self.subject.absent.get(part) or WHY_ABSENT[part]
+        absent = self.subject.absent
+        return absent.get(part) or (absent.get("sql") if part == "edition" else "") or WHY_ABSENT[part]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology import prediction_confidence
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.vm.server import SqlFacts, WindowsFacts
+from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import Settings
 
 
@@ -53,6 +53,13 @@ class Subject:
     study: StudyFacts | None = None
     placement: PlacementFacts | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
+    planned_sql: SqlEdition | None = None
+    """The SQL Server that a design plans, where none runs yet."""
+
+    @property
+    def edition(self) -> SqlEdition | None:
+        """The edition that runs, else the one that is planned."""
+        return self.sql.edition if self.sql else self.planned_sql
 
 
 EXTRA_CONFIG = prediction_confidence.EXTRA_CONFIG

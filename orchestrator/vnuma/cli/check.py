@@ -66,7 +66,11 @@ def check(
     ] = None,
     design: Annotated[
         Path | None,
-        typer.Option("--design", metavar="FILE", help="Planned VMs: terraform show -json, .vmx, .ovf, .ova."),
+        typer.Option(
+            "--design",
+            metavar="FILE",
+            help="Planned VMs: terraform show -json, Ansible, a table, .vmx, .ovf, .ova.",
+        ),
     ] = None,
     inventory: InventoryOption = None,
     host_nodes: HostsOption = None,
@@ -177,6 +181,11 @@ def check(
 
             there = site(host_nodes, esxi, threads_per_core, None, cluster, snapshot, inventory)
             estates = [on_hosts(estate, there, cluster) for estate in estates]
+        elif design and snapshot:
+            from vnuma.engine.design_check.planned_host import on_named_hosts
+            from vnuma.estate.snapshot import load
+
+            estates = [on_named_hosts(estate, load(snapshot)) for estate in estates]
     else:
         estates, asked = _live(find_inventory(inventory), asked, vm, sql=sql)
     asked.filters.require_any(estates)

@@ -2,16 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from vnuma.domain.vm.estate import Estate
+from vnuma.estate.ansible import is_ansible, read_ansible, yaml_of
 from vnuma.estate.ovf import read_ovf
+from vnuma.estate.table import estate_of_table, is_table, read_table, sheet_of_mappings
 from vnuma.estate.terraform import read_terraform
 from vnuma.estate.vmx import read_vmx
 
-_READERS = {".vmx": read_vmx, ".ovf": read_ovf, ".ova": read_ovf}
+_READERS = {
+    ".vmx": read_vmx,
+    **dict.fromkeys((".ovf", ".ova"), read_ovf),
+    **dict.fromkeys((".csv", ".tsv", ".xlsx", ".xlsm", ".xls", ".ods"), read_table),
+}
 
 
 def read_design(path: Path) -> Estate:
-    """The VMs of a .vmx, .ovf or .ova; any other file is a Terraform plan or state. Raises InputError."""
-    return _READERS.get(path.suffix.lower(), read_terraform)(path)
+    """The VMs of a design: .vmx, .ovf, .ova, a table (CSV, workbook, YAML), Ansible's YAML or a folder of it.
+
+    Any other file is a Terraform plan or state. Raises InputError.
+    """
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        return read_ansible(path)
+    if suffix in {".yml", ".yaml"}:
+        return _of_yaml(path)
+    return _READERS.get(suffix, read_terraform)(path)
+
+
+def _of_yaml(path: Path) -> Estate:
+    """A table as a list of mappings, alone or under a name; else Ansible's."""
+    document = yaml_of(path)
+    lists = document.values() if isinstance(document, Mapping) else [document]
+    for rows in lists:
+        if not is_ansible(rows) and (found := _mappings(rows)):
+            sheet = sheet_of_mappings(found)
+            if is_table(sheet):
+                return estate_of_table(path, sheet, [_line(row) for row in found])
+    return read_ansible(path)
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _line(row: Mapping[str, Any]) -> int:
+    position = getattr(row, "lc", None)
+    return int(position.line) + 1 if position else 1

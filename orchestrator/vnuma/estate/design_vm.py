@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 from vnuma.checks.subject import HARDWARE
-from vnuma.domain.vm.estate import Declared, Estate, EstateVm, Unseen
-from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Power, Value
+from vnuma.domain.vm.estate import Declared, Estate, EstateVm, SourceKind, Unseen
+from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.vm.server import SqlEdition, WindowsFacts
+from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.errors import InputError
 from vnuma.estate.plausible import implausible_vm
+
+NEW_VM: Settings = {
+    **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),
+    **{"coresPerNumaNode": 0, "autoCoresPerNumaNode": True, "exposeVnumaOnCpuHotadd": False},
+}
+"""vSphere's defaults of what a source of new VMs has no field for, or does not set. Only a new VM without a
+template is sure to have them."""
+
+ACCEPTED_KEY = "vnuma.ignore"
+"""The key of extraConfig that says which findings are accepted, where a source has no comments."""
 
 NO_HOST = "a design names no host: give one with --host-nodes"
 
@@ -30,6 +41,13 @@ class DesignedVm:
     absent: Mapping[str, str] = field(default_factory=dict)
     guest_id: str = ""
     declared: Declared | None = None
+    host: HostFacts | None = None
+    """The host that the design describes; None: it describes none."""
+    runs_on: str = ""
+    """What else the design says of its host: a name, model or cluster."""
+    windows: WindowsFacts | None = None
+    sql: SqlEdition | None = None
+    accepted: tuple[str, ...] = ()
 
     def facts(self, source: str) -> EstateVm:
         """As the rules read it: off, and on no host."""
@@ -43,24 +61,32 @@ class DesignedVm:
             guest_id=self.guest_id,
             guest_full_name="",
             power=Power.OFF,
-            host_moid="",
-            host_name="",
+            host_moid=self.host.moid if self.host else "",
+            host_name=self.host.name if self.host else self.runs_on,
             tools_running=False,
             change_version="",
             settings=dict(self.settings),
         )
-        return EstateVm(facts, {"host": NO_HOST, **self.absent}, declared=self.declared)
+        no_host = {} if self.host else {"host": NO_HOST}
+        return EstateVm(
+            facts,
+            {**no_host, **self.absent},
+            guest=self.windows,
+            declared=self.declared,
+            sql=self.sql,
+            accepted=self.accepted,
+        )
 
 
 def estate_of_designs(
     path: Path,
-    kind: Literal["terraform", "vmx", "ovf"],
+    kind: SourceKind,
     product: str,
     designed: Iterable[DesignedVm],
     unseen: Iterable[Unseen] = (),
 ) -> Estate:
     """The VMs of one file; one that no machine can be is named instead of checked."""
-    vms, left = [], list(unseen)
+    vms, left, hosts = [], list(unseen), dict[str, HostFacts]()
     for one in designed:
         vm = one.facts(f"{kind}:{path.name}")
         why = next(implausible_vm(vm.facts), "")
@@ -68,6 +94,7 @@ def estate_of_designs(
             left.append(Unseen("vm", one.address, why))
         else:
             vms.append(vm)
+            hosts |= {one.host.moid: one.host} if one.host else {}
     return Estate(
         source=path.name,
         kind=kind,
@@ -75,7 +102,7 @@ def estate_of_designs(
         product=product,
         version="",
         vms=tuple(vms),
-        clusters=(),
+        clusters=tuple(ClusterFacts(host.moid, host.name, None, (host,)) for host in hosts.values()),
         unseen=tuple(left),
     )
 
@@ -97,3 +124,20 @@ def bounded_bytes(path: Path, most: int, what: str) -> bytes:
             f"{path} is larger than {most // 1_000_000} MB: it is not {what}.", fix="Name another file."
         )
     return data
+
+
+def decoded(data: bytes) -> str:
+    """Text that some editor or spreadsheet saved: Unicode, else Windows' Latin letters."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace")
+
+
+def relative_to_here(file: Path, folder: Path) -> str:
+    """A file's name from the working directory, as a repository's annotations want it; else from `folder`."""
+    here = Path.cwd()
+    base = here if file.resolve().is_relative_to(here) else folder.resolve()
+    return file.resolve().relative_to(base).as_posix()

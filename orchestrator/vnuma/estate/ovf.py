@@ -9,15 +9,22 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Estate
+from vnuma.domain.vm.estate import Declared, Estate
 from vnuma.domain.vm.setting import Value, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.design_vm import DesignedVm, bounded_bytes, estate_of_designs, open_hardware
+from vnuma.estate.design_vm import (
+    DesignedVm,
+    bounded_bytes,
+    estate_of_designs,
+    open_hardware,
+    relative_to_here,
+)
 
 _MOST_BYTES = 16_000_000
 _MOST_MEMBERS = 50
@@ -54,7 +61,9 @@ def read_ovf(path: Path) -> Estate:
     if not systems:
         raise InputError(f"{path} describes no VM.", fix="Name the .ovf of a VM or vApp.")
     chosen = _default_configuration(root)
-    return estate_of_designs(path, "ovf", "OVF", [_designed(one, chosen) for one in systems])
+    declared = Declared(relative_to_here(path, path.parent), 1)
+    designs = [replace(_designed(one, chosen), declared=declared) for one in systems]
+    return estate_of_designs(path, "ovf", "OVF", designs)
 
 
 def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 _NOT_WORD = re.compile(r"[^a-z0-9#%]")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' \u00a0\u202f\u2019]\d{3})+")
 
+_QUANTITY = re.compile(r"([-+]?\d[\d.,' \u00a0\u202f\u2019]*)\s*([a-zA-Z%]{0,6})")
+
 _LONGEST_NUMBER = 18
 """In characters: nothing that an export counts has more."""
 _LARGEST = 10**12
@@ -56,6 +58,13 @@ def _from_text(text: str) -> float | None:
         return float(text.replace(",", "."))
     except ValueError:
         return None
+
+
+def quantity(text: str) -> tuple[float, str] | None:
+    """A number with its unit in small letters: `1,5 TB` is (1.5, "tb"). None where it is something else."""
+    match = _QUANTITY.fullmatch(text.strip())
+    found = _from_text(match[1].strip()) if match else None
+    return (found, match[2].lower()) if match and found is not None and 0 <= found <= _LARGEST else None
 
 
 def truth(value: object) -> bool | None:

@@ -16,9 +16,9 @@ from vnuma.checks.fixes.terraform import ATTRIBUTES, NO_ATTRIBUTE
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm import bounded_json
 from vnuma.domain.vm.estate import HOST_DECIDES, Estate, Unseen
-from vnuma.domain.vm.setting import Settings, Value, is_evidence, is_governed
+from vnuma.domain.vm.setting import Value, is_evidence, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.design_vm import DesignedVm, estate_of_designs
+from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs
 from vnuma.estate.terraform_code import Code
 
 RESOURCE = "vsphere_virtual_machine"
@@ -28,12 +28,6 @@ _MOST_BYTES = 128_000_000
 
 _UNKNOWN = "Terraform knows it only after apply"
 _SENSITIVE = "Terraform marks it as sensitive, so it is not looked at"
-_NEW_VM: Settings = {
-    **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),
-    **{"coresPerNumaNode": 0, "autoCoresPerNumaNode": True, "exposeVnumaOnCpuHotadd": False},
-}
-"""vSphere's defaults of what the provider has no attribute for, or the code does not set. Only a new VM
-without a template is sure to have them."""
 _OTHER_KEYS = "Terraform shows only the keys that it sets itself"
 _TEMPLATE = "the template's own keys are not in the plan"
 _SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
@@ -177,8 +171,8 @@ def _instance(resource: Mapping[str, Any], change: Mapping[str, Any]) -> _Instan
 
 
 def _vm(instance: _Instance, code: Code) -> DesignedVm:
-    settings: dict[str, Value] = dict(_NEW_VM) if instance.from_scratch else {}
-    absent = {} if instance.from_scratch else dict.fromkeys(_NEW_VM, NO_ATTRIBUTE)
+    settings: dict[str, Value] = dict(NEW_VM) if instance.from_scratch else {}
+    absent = {} if instance.from_scratch else dict.fromkeys(NEW_VM, NO_ATTRIBUTE)
     for attribute in _ATTRIBUTES:
         value = instance.values.get(attribute.name)
         why = instance.why_not(attribute.name)
@@ -195,6 +189,7 @@ def _vm(instance: _Instance, code: Code) -> DesignedVm:
     if type(hardware) is not int:
         why = instance.why_not("hardware_version") or "the design does not set hardware_version"
         absent[HARDWARE] = HOST_DECIDES if instance.from_scratch else why
+    declared = code.declared(instance.address)
     known_name = not instance.why_not("name") and instance.values.get("name")
     return DesignedVm(
         address=instance.address,
@@ -203,8 +198,15 @@ def _vm(instance: _Instance, code: Code) -> DesignedVm:
         settings=settings,
         absent=absent,
         guest_id=str(instance.values.get("guest_id") or ""),
-        declared=code.declared(instance.address),
+        declared=declared,
+        accepted=(*code.accepted(declared, instance.address), *_accepted(instance)),
     )
+
+
+def _accepted(instance: _Instance) -> tuple[str, ...]:
+    """The same as a key of extra_config, which a plan shows where its code is elsewhere."""
+    value = _mapping(instance.values.get("extra_config")).get(ACCEPTED_KEY)
+    return (value,) if isinstance(value, str) and value else ()
 
 
 def _read_lock(settings: dict[str, Value]) -> None:

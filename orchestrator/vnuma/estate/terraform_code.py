@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from vnuma.domain.vm.estate import Declared
+from vnuma.estate.code_comments import MARK, accepted_in, block_end
+from vnuma.estate.design_vm import relative_to_here
 
 _MOST_FILES = 500
 _MOST_BYTES = 1_000_000
 _RESOURCE = re.compile(r'^[ \t]*resource[ \t]+"([\w-]{1,200})"[ \t]+"([\w-]{1,200})"', re.M)
+_BLOCK = re.compile(r"^(resource|data|module|variable|output|locals|provider|terraform|moved|import|check)\b")
 _INDEX = re.compile(r'\[(?:\d+|"(?:[^"\\]|\\.)*")\]')
 
 
@@ -29,9 +32,23 @@ class Code:
         try:
             folder = self._module(parts[1:-2:2])
             found = self._lines(folder).get((parts[-2], parts[-1])) if folder else None
-            return Declared(_from_here(found[0], self._folder), found[1]) if found else None
+            return Declared(relative_to_here(found[0], self._folder), found[1]) if found else None
         except (IndexError, OSError, RuntimeError, ValueError):  # no address, or no path (pathlib's three)
             return None
+
+    def accepted(self, declared: Declared | None, address: str) -> tuple[str, ...]:
+        """The marks of accepted findings in the resource's block, and in the comments just above it."""
+        if declared is None:
+            return ()
+        parts = _INDEX.sub("", address).split(".")
+        folder = self._module(parts[1:-2:2])
+        found = self._lines(folder).get((parts[-2], parts[-1])) if folder else None
+        lines = _text(found[0]).splitlines() if found else []
+        if not found or not any(MARK in line for line in lines):
+            return ()
+        later = range(found[1] + 1, len(lines) + 1)
+        following = next((number for number in later if _BLOCK.match(lines[number - 1])), 0)
+        return accepted_in(lines, found[1], block_end(lines, following))
 
     def _module(self, calls: list[str]) -> Path | None:
         """The folder of a module; None for one that does not lie below the plan."""
@@ -46,15 +63,13 @@ class Code:
         return self._folder / folder.resolve().relative_to(self._folder.resolve()) if inside else None
 
 
-def _from_here(file: Path, design: Path) -> str:
-    """Relative to the working directory, as annotations of a repository want it; else to the design."""
-    here = Path.cwd()
-    base = here if file.resolve().is_relative_to(here) else design.resolve()
-    return file.resolve().relative_to(base).as_posix()
-
-
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+@lru_cache(maxsize=8)
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def _resources_in(folder: Path) -> dict[tuple[str, str], tuple[Path, int]]:
@@ -64,7 +79,7 @@ def _resources_in(folder: Path) -> dict[tuple[str, str], tuple[Path, int]]:
         try:
             if not file.is_file() or file.stat().st_size > _MOST_BYTES:
                 continue
-            text = file.read_text(encoding="utf-8", errors="replace")
+            text = _text(file)
         except OSError:
             continue  # the findings stand without a line, as those of a module elsewhere do
         for match in _RESOURCE.finditer(text):

@@ -10,13 +10,22 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Estate
+from vnuma.domain.vm.estate import Declared, Estate
 from vnuma.domain.vm.setting import Value, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.design_vm import DesignedVm, bounded_bytes, estate_of_designs, open_hardware
+from vnuma.estate.code_comments import accepted_in
+from vnuma.estate.design_vm import (
+    ACCEPTED_KEY,
+    DesignedVm,
+    bounded_bytes,
+    estate_of_designs,
+    open_hardware,
+    relative_to_here,
+)
 
 _MOST_BYTES = 1_000_000
 _LINE = re.compile(r'^\s*([\w.:\-]{1,200})\s*=\s*(?:"([^"\n]*)"|([^"#\s][^#\n]*?))\s*(?:#.*)?$')
@@ -84,13 +93,18 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
 
 def read_vmx(path: Path) -> Estate:
     """The VM of a .vmx file. Raises InputError for any other file."""
-    keys = _dictionary(_text(bounded_bytes(path, _MOST_BYTES, "a .vmx file")))
+    text = _text(bounded_bytes(path, _MOST_BYTES, "a .vmx file"))
+    keys = _dictionary(text)
     if not _NAMES & keys.keys():
         raise InputError(
             f"{path} is not a .vmx file: it has neither numvcpus, memSize nor virtualHW.version.",
             fix="Copy the .vmx of a VM from its datastore.",
         )
-    return estate_of_designs(path, "vmx", "vmx file", [designed(path.stem, keys)])
+    lines = text.splitlines()
+    accepted = (*accepted_in(lines, 1, len(lines)), *filter(None, [keys.get(ACCEPTED_KEY)]))
+    declared = Declared(relative_to_here(path, path.parent), 1)
+    vm = replace(designed(path.stem, keys), declared=declared, accepted=accepted)
+    return estate_of_designs(path, "vmx", "vmx file", [vm])
 
 
 def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:

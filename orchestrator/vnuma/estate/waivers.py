@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,6 +29,31 @@ class Waiver(Strict):
         """Whether it is this finding's rule, and its object or the VM that it was seen from."""
         names = (finding.name, finding.vm, path)
         return finding.rule == self.rule and any(fnmatchcase(name, self.object) for name in names)
+
+
+def in_design(text: str, vm: str) -> tuple[Waiver, ...]:
+    """The waivers of a mark beside a VM, one for each rule: `vnuma:ignore=T05,T11 until 2027-01-31: reason`.
+
+    Raises InputError for anything else: a finding that somebody believes to be waived is not waived.
+    """
+    found = _IN_DESIGN.search(text)
+    if not found:
+        raise InputError(
+            f"{vm}: {text[:80]!r} is not a waiver with a rule, a last day and a reason.", fix=_BESIDE
+        )
+    try:
+        until = date.fromisoformat(found["until"])
+    except ValueError as error:
+        raise InputError(f"{vm}: {found['until']} is not a day.", fix=_BESIDE) from error
+    rules = [find_rule(rule).id for rule in found["rules"].split(",")]
+    return tuple(Waiver(rule=rule, object=vm, reason=found["reason"], until=until) for rule in rules)
+
+
+_IN_DESIGN = re.compile(
+    r"(?P<rules>[A-Za-z][0-9]{2}(?:,[A-Za-z][0-9]{2}){0,9})\s+until\s+(?P<until>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"\s*:\s*(?P<reason>\S.{0,300})"
+)
+_BESIDE = "Write: # vnuma:ignore=T05 until 2027-01-31: reason"
 
 
 class _File(Strict):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -39,28 +40,46 @@ class Workbook:
 
 def read_workbook(path: Path, aliases: Aliases) -> Workbook:
     """The sheets, with the columns that are used. Raises InputError."""
+    document = _called(
+        path, "_read", aliases, fix="Export all tabs to xlsx in RVTools (File, Export all to xlsx)."
+    )
+    sheets = {name: Sheet(name, columns, rows) for name, (columns, rows) in document["sheets"].items()}
+    return Workbook(tuple(document["names"]), sheets)
+
+
+def read_first_sheet(
+    path: Path, aliases: Mapping[str, Sequence[str]], needs: Sequence[Sequence[str]], title_rows: int
+) -> Sheet | None:
+    """The first sheet whose headers have one column of each group in `needs`; None: no sheet has.
+
+    The headers stand in one of the first `title_rows`. Raises InputError.
+    """
+    found = _called(path, "_read_first", aliases, needs, title_rows, fix="Save it as .xlsx or .csv.")
+    return Sheet(path.name, *found) if found else None
+
+
+def _called(path: Path, function: str, *arguments: object, fix: str) -> Any:
     try:
         with path.open("rb"):
             pass
-        document = _READER.call("_read", str(path), aliases)
+        return _READER.call(function, str(path), *arguments)
     except OSError as error:
         raise InputError(
             f"{path} cannot be read ({error.strerror or error}).", fix="Check the name."
         ) from error
     except ApartError as error:
-        raise InputError(
-            f"{path} is not an Excel workbook that can be read ({error}).",
-            fix="Export all tabs to xlsx in RVTools (File, Export all to xlsx).",
-        ) from error
-    sheets = {name: Sheet(name, columns, rows) for name, (columns, rows) in document["sheets"].items()}
-    return Workbook(tuple(document["names"]), sheets)
+        raise InputError(f"{path} is not an Excel workbook that can be read ({error}).", fix=fix) from error
 
 
-def _read(path: str, aliases: Aliases) -> dict[str, Any]:
+def _bounded(path: str) -> CalamineWorkbook:
     megabytes = Path(path).stat().st_size / 1_000_000
     memory, seconds = (always + each * megabytes for always, each in (_MEMORY_MB, _CPU_SECONDS))
     bound(memory_mb=memory, cpu_seconds=seconds)
-    book = CalamineWorkbook.from_path(path)
+    return CalamineWorkbook.from_path(path)
+
+
+def _read(path: str, aliases: Aliases) -> dict[str, Any]:
+    book = _bounded(path)
     present = {plain(name).removeprefix("rvtools").removeprefix("tab"): name for name in book.sheet_names}
     left, sheets = _MOST_CELLS, {}
     for name, wanted in aliases.items():
@@ -68,16 +87,36 @@ def _read(path: str, aliases: Aliases) -> dict[str, Any]:
         if found is None:
             continue
         rows = iter(book.get_sheet_by_name(found).iter_rows())
-        columns = Sheet.of(name, [next(rows, [])], wanted).columns
-        used = sorted(set(columns.values()))
-        kept: list[list[object]] = []
-        for cells in _cells(rows, used):
-            left -= len(used) or 1
-            if left < 0:
-                raise ValueError(f"its sheets have more than {_MOST_CELLS:,} cells to read")
-            kept.append(cells)
-        sheets[name] = ({column: used.index(at) for column, at in columns.items()}, kept)
+        kept = _kept(rows, Sheet.of(name, [next(rows, [])], wanted).columns, left)
+        left -= len(kept[1]) * (len(kept[0]) or 1)
+        sheets[name] = kept
     return {"names": list(book.sheet_names), "sheets": sheets}
+
+
+def _read_first(
+    path: str, aliases: Mapping[str, Sequence[str]], needs: Sequence[Sequence[str]], title_rows: int
+) -> Any:
+    book = _bounded(path)
+    for name in book.sheet_names:
+        rows = iter(book.get_sheet_by_name(name).iter_rows())
+        for first in islice(rows, title_rows):
+            columns = Sheet.of("", [first], aliases).columns
+            if all(any(column in columns for column in group) for group in needs):
+                return _kept(rows, columns, _MOST_CELLS)
+    return None
+
+
+def _kept(
+    rows: Iterator[Sequence[object]], columns: Mapping[str, int], most: int
+) -> tuple[dict[str, int], list[list[object]]]:
+    """The columns that are used, by their new positions, and the rows with these alone."""
+    used = sorted(set(columns.values()))
+    kept: list[list[object]] = []
+    for cells in _cells(rows, used):
+        kept.append(cells)
+        if len(kept) * (len(used) or 1) > most:
+            raise ValueError(f"its sheets have more than {_MOST_CELLS:,} cells to read")
+    return {column: used.index(at) for column, at in columns.items()}, kept
 
 
 def _cells(rows: Iterator[Sequence[object]], used: Sequence[int]) -> Iterator[list[object]]:

@@ -13,7 +13,7 @@ from vnuma.checks.study import study_subjects
 from vnuma.checks.subject import PlacementFacts, Subject
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.vm.server import Permissions, ServerFacts, SqlFacts, WindowsFacts, XtpDatabase
+from vnuma.domain.vm.server import Permissions, ServerFacts, SqlEdition, SqlFacts, WindowsFacts, XtpDatabase
 from vnuma.domain.vm.setting import TYPED, Power
 
 FOLDER = Path(__file__).parents[2] / "data" / "rules"
@@ -59,6 +59,7 @@ def subject_of(data: dict[str, Any]) -> Subject:
         sql=_sql(data["sql"]) if "sql" in data else None,
         placement=_part(PlacementFacts, data, "placement"),
         absent=without,
+        planned_sql=_part(SqlEdition, data, "planned"),
     )
     return _in_study(subject, data["study"]) if "study" in data else subject
 

@@ -229,17 +229,19 @@ def s17(facts: Facts) -> Fail | None:
     consequence="SQL Server does not start, as published for CU11: an arm of this shape never gets a value.",
     fix="More nodes of at most 64 vCPUs: more sockets, or cores per NUMA node.",
     sources=(NODE_OF_64, EDITIONS),
-    needs="vm host sql",
+    needs="vm host edition",
     related=("S05", "S06"),
 )
 def s22(facts: Facts) -> Fail | None:
     """SQL Server starts on nodes of this size."""
-    if _build(facts.sql.server.version) < SQL_2022_CU11:
+    planned = facts.edition
+    if (_build(planned.version) if planned.version else (planned.major, 99)) < SQL_2022_CU11:
         return None
     largest = max(facts.prediction.node_sizes, default=facts.vcpus)
     if largest <= MOST_IN_A_NODE:
         return None
-    return Fail({"vCPUs in a node": str(largest), "SQL Server": facts.sql.server.version})
+    release = planned.version or f"{planned.major}.0 with its updates"
+    return Fail({"vCPUs in a node": str(largest), "SQL Server": release})
 
 
 def _build(version: str) -> tuple[int, ...]:

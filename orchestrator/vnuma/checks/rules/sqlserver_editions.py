@@ -17,7 +17,7 @@ _SEEN = {"S04": "Offline schedulers were seen, so this is no longer a prediction
 
 
 def _limit(facts: Facts) -> SqlLimit:
-    return sql_limit(facts.sql.server.edition, facts.sql.server.major)
+    return sql_limit(facts.edition.edition, facts.edition.major)
 
 
 def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
@@ -26,13 +26,14 @@ def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
     usable = usable_by_sql(limit, shape)
     if usable.cores >= shape.vcpus:
         return None
-    licensed = None if facts.studied else facts.sql.licensed_cpus  # of the shape that runs, not of an arm
+    sql = None if facts.studied else facts.subject.sql  # it licenses the shape that runs, not an arm
+    licensed = sql.licensed_cpus if sql else None
     if licensed is not None and licensed >= facts.vcpus:
         return None
     otherwise = f", or {usable.otherwise}" if usable.otherwise else ""
     return Fail(
         {
-            "edition": facts.sql.server.edition,
+            "edition": facts.edition.edition,
             "shape": str(shape),
             "cores used": f"predicted {usable.cores}{otherwise} of {shape.vcpus} ({usable.confidence})",
         },
@@ -56,7 +57,7 @@ def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
         EDITIONS_2025,
         "https://www.adscon.com/blogs/news/are-cpus-assigned-to-your-sql-server-going-to-waste",
     ),
-    needs="vm sql",
+    needs="vm edition",
     editions="SQL Server Standard",
     yields_to=_SEEN,
     related=("S04", "W04"),
@@ -78,7 +79,7 @@ def s01(facts: Facts) -> Fail | None:
     "count in a VM: 4 cores each.",
     fix="Use another edition (Developer on a test clone), or one socket of up to 4 cores.",
     sources=(EDITIONS,),
-    needs="vm sql",
+    needs="vm edition",
     editions="SQL Server Express, Web",
     yields_to=_SEEN,
     related=("S04",),
@@ -102,7 +103,7 @@ def s02(facts: Facts) -> Fail | None:
     consequence="SQL Server uses 20 cores at most.",
     fix="License by core, or use at most 20 vCPUs.",
     sources=(EDITIONS,),
-    needs="vm sql",
+    needs="vm edition",
     editions="SQL Server Enterprise (Server+CAL)",
     yields_to=_SEEN,
     related=("S04",),

@@ -217,30 +217,33 @@ def s19(facts: Facts) -> Fail | None:
     "S20",
     Severity.WARN,
     "The edition uses only part of the memory",
-    condition="max server memory above the edition's buffer pool limit (Standard 64 GB in 2012, 128 GB from "
-    "2014 on, 256 GB in 2025; Web 64 GB; Express 1410 MB, before 2016 1 GB)",
+    condition="max server memory (of a design: the VM's memory) above the edition's buffer pool limit "
+    "(Standard 64 GB in 2012, 128 GB from 2014 on, 256 GB in 2025; Web 64 GB; Express 1410 MB, before 2016 "
+    "1 GB)",
     consequence="The buffer pool stops at the limit; memory-optimised data, from 2016 SP1 on, at 32 GB a "
     "database in Standard, 16 GB in Web and 352 MB in Express.",
     fix="Size the VM and the data to the limit, or use Enterprise (Developer on a test clone).",
     sources=(EDITIONS_2025, EDITIONS, MEMORY_LIMITS),
-    needs="sql",
+    needs="vm edition",
     editions="SQL Server Standard, Web, Express",
     unconfirmed=True,
     related=("S14",),
 )
 def s20(facts: Facts) -> Fail | None:
     """All memory can be used."""
-    server = facts.sql.server
-    limit = sql_limit(server.edition, server.major)
+    edition, sql = facts.edition, facts.subject.sql
+    limit = sql_limit(edition.edition, edition.major)
     if limit.buffer_pool_mb is None:
         return None
-    most = known(server.max_server_memory_mb, "max server memory")
-    used = min(most, server.physical_memory_kb // 1024)
+    used = facts.memory_mb
+    if sql:
+        most = known(sql.server.max_server_memory_mb, "max server memory")
+        used = min(most, sql.server.physical_memory_kb // 1024)
     if used <= limit.buffer_pool_mb:
         return None
     return Fail(
         {
-            "edition": server.edition,
+            "edition": edition.edition,
             "memory for SQL Server": gigabytes(used),
             "buffer pool limit": gigabytes(limit.buffer_pool_mb),
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
@@ -14,6 +16,7 @@ from vnuma.checks.rules.sources import (
     VM_OPERATOR,
     VNUMA_6,
 )
+from vnuma.checks.subject import EXTRA_CONFIG
 from vnuma.domain.arm.recipe import DECOUPLED_SINCE
 from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS, host_shape, predict
 
@@ -80,8 +83,16 @@ def _hot_add(facts: Facts) -> Fail:
         },
         fix,
         severity=None if nodes > 1 else Severity.INFO,
-        matters="" if nodes > 1 else "The VM would have one node anyway: it matters only once it grows.",
+        matters=" ".join(_of_hot_add(facts, nodes)),
     )
+
+
+def _of_hot_add(facts: Facts, nodes: int) -> Iterator[str]:
+    """How sure and how bad it is."""
+    if nodes == 1:
+        yield "The VM would have one node anyway: it matters only once it grows."
+    if EXTRA_CONFIG in facts.subject.absent:
+        yield "Its numa.* keys were not seen: without hot-add they may give another number of nodes."
 
 
 @rule(

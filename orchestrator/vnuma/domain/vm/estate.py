@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.vm.server import WindowsFacts
+from vnuma.domain.vm.server import SqlEdition, WindowsFacts
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,13 @@ class EstateVm:
     """Windows as VMware Tools tell it; None: they do not, or it is another system."""
     declared: Declared | None = None
     """Where a design's code declares it; None: no code, or not found."""
+    sql: SqlEdition | None = None
+    """The SQL Server that a design plans; None: it names none, or the VM exists."""
+    accepted: tuple[str, ...] = ()
+    """What a design says of accepted findings, as it is written there; see `vnuma.estate.waivers`."""
+
+
+SourceKind = Literal["vcenter", "rvtools", "terraform", "ansible", "table", "vmx", "ovf"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ class Estate:
     """
 
     source: str
-    kind: Literal["vcenter", "rvtools", "terraform", "vmx", "ovf"]
+    kind: SourceKind
     read_at: str
     product: str
     version: str

@@ -75,6 +75,18 @@ class ServerFacts:
 
 
 @dataclass(frozen=True)
+class SqlEdition:
+    """Edition and version of a SQL Server, as it runs or as a design plans it.
+
+    `major` is 16 for 2022; an empty `version` is planned: any update of that release.
+    """
+
+    edition: str
+    major: int
+    version: str = ""
+
+
+@dataclass(frozen=True)
 class XtpDatabase:
     """A database with memory-optimised tables, and the resource pool that it is bound to (None: none)."""
 
@@ -106,6 +118,11 @@ class SqlFacts:
     """Whether DOP feedback may change degrees of parallelism (2022 and later)."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Why a query for one of these failed, by the field's name."""
+
+    @cached_property
+    def edition(self) -> SqlEdition:
+        """What runs."""
+        return SqlEdition(self.server.edition, self.server.major, self.server.version)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -22,8 +23,9 @@ from vnuma.domain.vm.guest_os import windows_of_banner
 from vnuma.domain.vm.server import SqlFacts, WindowsFacts
 from vnuma.engine.design_check.filters import Filters
 from vnuma.engine.design_check.sql_facts import SqlServers
+from vnuma.errors import InputError
 from vnuma.estate.earlier import Earlier
-from vnuma.estate.waivers import Waiver
+from vnuma.estate.waivers import Waiver, in_design
 from vnuma.gc_paused import gc_paused
 
 # What concerns a measurement alone is asked only of a study.
@@ -52,6 +54,7 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
     rules = _rules(asked)
     used: set[Waiver] = set()
     vms: list[CheckedVm] = []
+    notes, beside = list[str](), list[Waiver]()
     others: list[tuple[Estate, EstateVm]] = []
     for estate in estates:
         chosen: list[EstateVm] = []
@@ -63,7 +66,11 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
         subjects = [_subject(estate, vm, asked) for vm in chosen]
         evaluated = _evaluated(subjects, rules, asked.study)
         for vm, (subject, evaluations) in zip(chosen, evaluated, strict=True):
-            found = _checked(subject, estate.source, evaluations, asked, used)
+            own, wrong = _own_waivers(vm)
+            notes += wrong
+            waivers = replace(asked, waivers=(*asked.waivers, *own)) if own else asked
+            beside += own
+            found = _checked(subject, estate.source, evaluations, waivers, used)
             vms.append(replace(found, declared=vm.declared) if vm.declared else found)
     vms.sort(key=_worst_first)
     return CheckResult(
@@ -72,7 +79,7 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
         rules=rules,
         vms=tuple(vms),
         unseen=tuple(item for estate in estates for item in estate.unseen),
-        waivers=tuple(_waiver_notes(asked, used)),
+        waivers=(*notes, *_waiver_notes((*asked.waivers, *beside), asked.today, used)),
         simulated=next((estate.simulated for estate in estates if estate.simulated), None),
         left_out=len(others),
         not_asked=frozenset(name for estate, vm in others for name in _names(estate, vm)),
@@ -135,6 +142,7 @@ def _subject(estate: Estate, vm: EstateVm, asked: Asked) -> Subject:
         sql=answer.facts if answer else None,
         placement=asked.placements.get(vm.facts.name),
         absent=absent,
+        planned_sql=vm.sql,
     )
 
 
@@ -195,10 +203,21 @@ def _judged(finding: Finding, path: str, asked: Asked, used: set[Waiver]) -> Jud
     return Judged(finding)
 
 
-def _waiver_notes(asked: Asked, used: set[Waiver]) -> Iterator[str]:
-    for waiver in asked.waivers:
+def _own_waivers(vm: EstateVm) -> tuple[list[Waiver], list[str]]:
+    """The waivers that a design states beside a VM, and what is wrong with those that are none."""
+    found, wrong = list[Waiver](), list[str]()
+    for text in vm.accepted:
+        try:
+            found += in_design(text, glob.escape(vm.facts.path))
+        except InputError as error:
+            wrong.append(f"{error.what} It counts for nothing. {error.fix}")
+    return found, wrong
+
+
+def _waiver_notes(waivers: Iterable[Waiver], today: date, used: set[Waiver]) -> Iterator[str]:
+    for waiver in waivers:
         words = f"waiver {waiver.rule} {waiver.object} ({waiver.reason})"
-        if waiver.until < asked.today:
+        if waiver.until < today:
             yield f"{words} expired on {waiver.until.isoformat()}: its findings count again"
         elif waiver not in used:
             yield f"{words} matches no finding"

@@ -1,0 +1,295 @@
+"""Ansible as a design: playbooks, task files, variables and host_vars that say what VMs are to be.
+
+It reads tasks of community.vmware.vmware_guest, vmware.vmware.vm and vmware.vmware.vm_advanced_settings, and
+the variables of this collection's role vm_topology. Nothing is executed: what only a run knows is not
+evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from vnuma.domain.vm.bounded_yaml import NotYaml, read_yaml
+from vnuma.domain.vm.estate import Declared, Estate, Unseen
+from vnuma.errors import InputError
+from vnuma.estate.ansible_modules import TaskVm, Variables, vm_of_arm, vm_of_module
+from vnuma.estate.ansible_values import Unresolved, resolved
+from vnuma.estate.code_comments import accepted_in, block_end
+from vnuma.estate.design_vm import bounded_bytes, decoded, estate_of_designs, relative_to_here
+
+_MOST_BYTES = 1_000_000
+_MOST_FILES = 2_000
+_MOST_VMS = 20_000
+_DEEPEST = 8
+
+_MODULES = {
+    **dict.fromkeys(("community.vmware.vmware_guest", "vmware_guest"), "guest"),
+    "vmware.vmware.vm": "vm",
+    "vmware.vmware.vm_advanced_settings": "keys",
+}
+_ROLES = {"vnuma.vnuma.vm_topology", "vm_topology"}
+_INCLUDES = {
+    prefix + name
+    for name in ("include_role", "import_role")
+    for prefix in ("", "ansible.builtin.", "ansible.legacy.")
+}
+_ARM = "vm_topology_arm"
+_LOOPS = ("loop", "with_items", "with_list", "ansible.builtin.loop")
+_BLOCKS = ("block", "rescue", "always")
+_TASKS = ("pre_tasks", "tasks", "post_tasks", "handlers")
+_HINT = "Name a playbook, a file of tasks or variables, or a host_vars folder."
+
+
+def read_ansible(path: Path) -> Estate:
+    """The VMs of a playbook, a file of tasks or variables, or a folder of host_vars. Raises InputError."""
+    found = _Found(path)
+    if path.is_dir():
+        for host, variables, at in _host_vars(path):
+            found.add_variables(host, variables, at)
+    else:
+        found.add_document(yaml_of(path), path)
+    if not found.vms and not found.unseen:
+        raise InputError(
+            f"{path} has nothing of vSphere to check: no task or variable makes a VM.", fix=_HINT
+        )
+    return estate_of_designs(
+        path, "ansible", "Ansible", [vm.designed() for vm in found.vms.values()], found.unseen
+    )
+
+
+def is_ansible(document: object) -> bool:
+    """Whether this is a list of plays or tasks."""
+    first = document[0] if isinstance(document, list) and document else None
+    words = {"hosts", "import_playbook", "tasks", "roles", *_BLOCKS, *_MODULES, *_INCLUDES}
+    return isinstance(first, Mapping) and bool(words & first.keys() or _LOOPS[0] in first)
+
+
+def yaml_of(path: Path) -> Any:
+    """The document of a YAML file. Raises InputError."""
+    text = decoded(bounded_bytes(path, _MOST_BYTES, "a file of Ansible's"))
+    if text.startswith("$ANSIBLE_VAULT"):
+        raise InputError(f"{path} is encrypted with Ansible Vault, so it is not read.", fix=_HINT)
+    try:
+        return read_yaml(text)
+    except NotYaml as error:
+        raise InputError(f"{path} is not YAML: {error} (line {error.line}).", fix=_HINT) from error
+
+
+def _host_vars(folder: Path) -> Iterator[tuple[str, Mapping[str, Any], tuple[Path, int]]]:
+    """Each host's variables, and file and line where they describe its VM."""
+    files: dict[str, list[Path]] = {}
+    for file in sorted(folder.rglob("*"))[:_MOST_FILES]:
+        inside = file.relative_to(folder)
+        if file.suffix in {".yml", ".yaml"} and file.is_file() and len(inside.parts) <= 2:
+            files.setdefault(inside.parts[0] if len(inside.parts) == 2 else file.stem, []).append(file)
+    for host, some in files.items():
+        read = [(file, document) for file in some if isinstance(document := yaml_of(file), Mapping)]
+        merged = {name: value for _, document in read for name, value in document.items()}
+        at = [(file, _line(document, _ARM)) for file, document in read if _ARM in document]
+        yield host, merged, (at or [(some[0], 1)])[0]
+
+
+@dataclass
+class _Found:
+    """What was found so far: VMs by name, and what could not be read."""
+
+    path: Path
+    vms: dict[str, TaskVm] = field(default_factory=dict)
+    unseen: list[Unseen] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        """Where the design lies: nothing outside is read."""
+        return self.path if self.path.is_dir() else self.path.parent
+
+    def add_document(self, document: object, file: Path) -> None:
+        """Plays, tasks or variables."""
+        if isinstance(document, Mapping):
+            host = str(document.get("vnuma_vm") or file.stem)
+            self.add_variables(host, document, (file, _line(document, _ARM)))
+            return
+        for play in _mappings(document):
+            if "hosts" in play:
+                for variables in self._of_play(play):
+                    self._play(play, _Place(file, variables))
+            elif "import_playbook" in play:
+                self._unread("playbook", play["import_playbook"])
+        tasks = [one for one in _mappings(document) if "hosts" not in one and "import_playbook" not in one]
+        self._tasks(tasks, _Place(file, {}))
+
+    def add_variables(self, host: str, variables: Variables, at: tuple[Path, int]) -> None:
+        """A VM by the variables of its host."""
+        if _ARM in variables:
+            file, line = at
+            vm = self._vm(_name(variables, host), _Place(file, {}), line, 0)
+            self._arm(variables[_ARM], {**variables, "inventory_hostname": host}, vm)
+
+    def _of_play(self, play: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The variables of each host that host_vars beside the playbook has; once without, else."""
+        common = self._group_vars() | dict(_mapping(play.get("vars"))) | self._vars_files(play)
+        pattern, beside = str(play["hosts"]), self.folder / "host_vars"
+        hosts = (
+            list(_host_vars(beside)) if beside.is_dir() and pattern not in {"localhost", "127.0.0.1"} else []
+        )
+        named = [one for one in hosts if one[0] == pattern] or hosts
+        for host, variables, _ in named:
+            yield {**self._group_vars(), **variables, **common, "inventory_hostname": host}
+        if not named:
+            yield common
+
+    def _group_vars(self) -> dict[str, Any]:
+        for name in ("all.yml", "all.yaml"):
+            file = self.folder / "group_vars" / name
+            if file.is_file():
+                return dict(_mapping(yaml_of(file)))
+        return {}
+
+    def _vars_files(self, play: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name in play.get("vars_files") or []:
+            file = self._below(name)
+            if file is None:
+                self._unread("file of variables", name)
+            else:
+                found |= _mapping(yaml_of(file))
+        return found
+
+    def _below(self, name: object) -> Path | None:
+        """A file that lies below the design; None for any other."""
+        file = self.folder / str(name)
+        inside = file.resolve().is_relative_to(self.folder.resolve())
+        return file if inside and file.is_file() else None
+
+    def _unread(self, what: str, name: object) -> None:
+        why = f"the {what} is not read: its VMs and values may be missing"
+        if (one := Unseen("plan", str(name)[:80], why)) not in self.unseen:
+            self.unseen.append(one)
+
+    def _play(self, play: Mapping[str, Any], place: _Place) -> None:
+        for role in play.get("roles") or []:
+            named = role if isinstance(role, Mapping) else {"role": role}
+            if str(named.get("role") or named.get("name")) in _ROLES:
+                variables = {**place.variables, **named, **_mapping(named.get("vars"))}
+                self._role(variables, play, place)
+        for key in _TASKS:
+            self._tasks(_mappings(play.get(key)), place)
+
+    def _tasks(self, tasks: Sequence[Mapping[str, Any]], place: _Place, depth: int = 0) -> None:
+        if depth > _DEEPEST:
+            return
+        for number, task in enumerate(tasks):
+            after = _line(tasks[number + 1]) if number + 1 < len(tasks) else place.end
+            here = replace(place, variables={**place.variables, **_mapping(task.get("vars"))}, end=after)
+            for key in _BLOCKS:
+                self._tasks(_mappings(task.get(key)), here, depth + 1)
+            for variables in self._turns(task, here):
+                self._task(task, replace(here, variables=variables))
+
+    def _turns(self, task: Mapping[str, Any], place: _Place) -> Iterator[dict[str, Any]]:
+        """The variables of each turn of a task's loop."""
+        loop = next((task[key] for key in _LOOPS if key in task), None)
+        if loop is None or not {*_MODULES, *_INCLUDES} & task.keys():
+            yield dict(place.variables)
+            return
+        name = str(_mapping(task.get("loop_control")).get("loop_var") or "item")
+        try:
+            items = resolved(loop, place.variables)
+            for item in items if isinstance(items, list) else []:
+                yield {**place.variables, name: item}
+        except Unresolved as error:
+            self.unseen.append(Unseen("vm", str(task.get("name") or f"line {_line(task)}")[:80], str(error)))
+
+    def _task(self, task: Mapping[str, Any], place: _Place) -> None:
+        for key in _INCLUDES & task.keys():
+            if str(_mapping(task[key]).get("name")) in _ROLES:
+                self._role(place.variables, task, place)
+        for key in _MODULES.keys() & task.keys():
+            options = {**_mapping(task.get("args")), **_mapping(task[key])}
+            if not isinstance(task[key], Mapping) and not options:
+                self._unread("task, since its options are not a mapping,", task.get("name") or key)
+            elif str(options.get("state", "present")) != "absent":
+                self._module(_MODULES[key], options, task, place)
+
+    def _module(
+        self, module: str, options: Mapping[str, Any], task: Mapping[str, Any], place: _Place
+    ) -> None:
+        name = _name_of(options, place.variables)
+        if module == "keys":
+            if name in self.vms:
+                try:
+                    self.vms[name].set_keys(resolved(options.get("settings") or {}, place.variables))
+                except (Unresolved, AttributeError) as error:
+                    self.unseen.append(Unseen("vm", name, f"settings: {error}"))
+            return
+        vm = self._vm(name, place, _line(task), place.end)
+        vm_of_module(module, options, place.variables, vm)
+
+    def _role(self, variables: Variables, at: Mapping[str, Any], place: _Place) -> None:
+        if _ARM in variables:
+            host = str(variables.get("inventory_hostname") or "vm_topology")
+            vm = self._vm(_name(variables, host), place, _line(at), place.end)
+            self._arm(variables[_ARM], variables, vm)
+
+    def _arm(self, arm: object, variables: Variables, vm: TaskVm) -> None:
+        try:
+            vm_of_arm(arm, variables, vm)
+        except Unresolved as error:
+            del self.vms[vm.name]
+            self.unseen.append(Unseen("vm", vm.name, f"vm_topology_arm: {error}"))
+
+    def _vm(self, name: str, place: _Place, line: int, end: int) -> TaskVm:
+        """The VM of that name, which several tasks may shape one after another."""
+        if len(self.vms) >= _MOST_VMS:
+            raise InputError(f"{self.path} makes more than {_MOST_VMS:,} VMs.", fix="Split it.")
+        lines = decoded(place.file.read_bytes()).splitlines()
+        known = self.vms.setdefault(
+            name, TaskVm(name, Declared(relative_to_here(place.file, self.folder), line))
+        )
+        known.accepted += accepted_in(lines, line, block_end(lines, end))
+        return known
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a task stands: its file, the variables there, and the next task's line (0: none)."""
+
+    file: Path
+    variables: Variables
+    end: int = 0
+
+
+def _name(variables: Variables, host: str) -> str:
+    name = variables.get("vnuma_vm")
+    return str(name) if isinstance(name, str) and "{" not in name else host
+
+
+def _name_of(options: Mapping[str, Any], variables: Variables) -> str:
+    """The VM's name; where only a run knows it, the template itself."""
+    given = next(
+        (options[key] for key in ("name", "uuid", "moid") if options.get(key)), "a VM without a name"
+    )
+    try:
+        return str(resolved(given, variables))
+    except Unresolved:
+        return str(given)[:80]
+
+
+def _line(item: object, key: str | None = None) -> int:
+    """The line at which a mapping, or one of its keys, begins."""
+    position = getattr(item, "lc", None)
+    if position is None:
+        return 1
+    if key is not None and position.data and key in position.data:
+        return int(position.data[key][0]) + 1
+    return int(position.line) + 1
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,207 @@
+"""What tasks of Ansible set on a VM: the options of the modules that make VMs, as settings.
+
+Options, their units and what a new VM gets without them: community.vmware.vmware_guest,
+https://docs.ansible.com/ansible/latest/collections/community/vmware/vmware_guest_module.html, and
+vmware.vmware.vm, https://docs.ansible.com/ansible/latest/collections/vmware/vmware/vm_module.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
+from vnuma.domain.topology.topology import Topology
+from vnuma.domain.vm.estate import HOST_DECIDES, Declared
+from vnuma.domain.vm.setting import Value, is_evidence, is_governed
+from vnuma.estate.ansible_values import Unresolved, resolved
+from vnuma.estate.design_vm import NEW_VM, DesignedVm
+
+_TEMPLATE = "the template's own: the task does not set it"
+_OPEN = "the task does not set it, and vSphere's default differs by release"
+_EXISTS = "the role changes a VM that exists: its variables do not say it"
+
+Variables = Mapping[str, Any]
+
+
+@dataclass
+class TaskVm:
+    """A VM as tasks make it, one after another."""
+
+    name: str
+    declared: Declared
+    settings: dict[str, Value] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+    hardware: int | None = None
+    guest_id: str = ""
+    accepted: tuple[str, ...] = ()
+
+    def designed(self) -> DesignedVm:
+        """As every design gives it."""
+        return DesignedVm(
+            address=self.name,
+            name=self.name,
+            hardware=self.hardware,
+            settings=self.settings,
+            absent=self.absent,
+            guest_id=self.guest_id,
+            declared=self.declared,
+            accepted=self.accepted,
+        )
+
+    def set_keys(self, keys: Mapping[str, Any]) -> None:
+        """Keys of extraConfig; those that no rule reads are left out."""
+        for name, value in keys.items():
+            if is_governed(str(name)) or is_evidence(str(name)):
+                self.settings[str(name)] = str(value).upper() if isinstance(value, bool) else str(value)
+
+
+def _count(value: object) -> Value:
+    """A whole number, also where a template made text of it."""
+    if isinstance(value, float) and value == int(value):
+        return int(value)
+    text = str(value).strip()
+    if isinstance(value, bool) or not text.lstrip("-").isdecimal() or len(text) > 12:
+        raise Unresolved(f"{text[:20]!r} is not a whole number")
+    return int(text)
+
+
+def _switch(value: object) -> Value:
+    text = str(value).strip().lower()
+    if text not in {"true", "yes", "on", "1", "false", "no", "off", "0"}:
+        raise Unresolved(f"{text[:20]!r} is neither yes nor no")
+    return text in {"true", "yes", "on", "1"}
+
+
+@dataclass(frozen=True)
+class _Option:
+    """Where an option stands, the setting that it is, and what a new VM has without it (None: not known)."""
+
+    path: tuple[str, ...]
+    setting: str
+    read: Callable[[object], Value]
+    default: Value
+
+
+def _options(*rows: tuple[str, str, Callable[[object], Value], Value]) -> tuple[_Option, ...]:
+    return tuple(_Option(tuple(path.split(".")), *rest) for path, *rest in rows)  # type: ignore[arg-type]
+
+
+_GUEST = _options(
+    ("hardware.num_cpus", "numCPUs", _count, None),
+    ("hardware.num_cpu_cores_per_socket", "numCoresPerSocket", _count, None),
+    ("hardware.memory_mb", "memoryMB", _count, None),
+    ("hardware.hotadd_cpu", "cpuHotAddEnabled", _switch, False),
+    ("hardware.hotadd_memory", "memoryHotAddEnabled", _switch, False),
+    ("hardware.memory_reservation_lock", "memoryReservationLockedToMax", _switch, False),
+    ("hardware.mem_reservation", "memoryReservation", _count, 0),
+    ("hardware.mem_limit", "memoryLimit", _count, -1),
+    ("hardware.cpu_reservation", "cpuReservation", _count, 0),
+    ("hardware.cpu_limit", "cpuLimit", _count, -1),
+)
+_VM = _options(
+    ("cpu.cores", "numCPUs", _count, None),
+    ("cpu.cores_per_socket", "numCoresPerSocket", _count, None),
+    ("memory.size_mb", "memoryMB", _count, None),
+    ("cpu.enable_hot_add", "cpuHotAddEnabled", _switch, False),
+    ("memory.enable_hot_add", "memoryHotAddEnabled", _switch, False),
+    ("memory.reserve_all_memory", "memoryReservationLockedToMax", _switch, False),
+    ("memory.reservation", "memoryReservation", _count, 0),
+    ("memory.limit", "memoryLimit", _count, -1),
+    ("cpu.reservation", "cpuReservation", _count, 0),
+    ("cpu.limit", "cpuLimit", _count, -1),
+)
+
+
+def vm_of_module(module: str, options: Variables, variables: Variables, vm: TaskVm) -> None:
+    """Put what a task of a module says into the VM."""
+    hardware = options.get("hardware") or {}
+    if module == "guest" and isinstance(hardware, Mapping) and "memory_reservation" in hardware:
+        options = {**options, "hardware": {"mem_reservation": hardware["memory_reservation"], **hardware}}
+    copied = module == "guest" and bool(options.get("template") or options.get("template_src"))
+    if not copied:
+        vm.settings |= NEW_VM
+    else:
+        vm.absent |= dict.fromkeys((*NEW_VM, EXTRA_CONFIG), _TEMPLATE)
+    for option in _GUEST if module == "guest" else _VM:
+        _read(option, options, variables, vm, copied=copied)
+    _read_hardware(options, variables, vm, copied=copied)
+    try:
+        keys = resolved(options.get("advanced_settings") or [], variables)
+        vm.set_keys({one["key"]: one["value"] for one in keys if isinstance(one, Mapping) and len(one) > 1})
+        vm.guest_id = str(resolved(options.get("guest_id") or "", variables))
+    except (Unresolved, KeyError, TypeError) as error:
+        vm.absent[EXTRA_CONFIG] = f"advanced_settings: {error}"
+
+
+def _read(option: _Option, options: Variables, variables: Variables, vm: TaskVm, *, copied: bool) -> None:
+    value: Any = options
+    try:
+        for step in option.path:
+            value = resolved(value, variables) if isinstance(value, str) else value
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if value is not None:
+            vm.settings[option.setting] = option.read(resolved(value, variables))
+            if option.setting == "numCoresPerSocket":
+                vm.settings["autoCoresPerSocket"] = False
+            return
+    except Unresolved as error:
+        vm.absent[option.setting] = f"{'.'.join(option.path)}: {error}"
+        return
+    if option.default is None or copied:
+        vm.absent[option.setting] = _TEMPLATE if copied else _OPEN
+    else:
+        vm.settings[option.setting] = option.default
+
+
+def _read_hardware(options: Variables, variables: Variables, vm: TaskVm, *, copied: bool) -> None:
+    """`latest`, or none at all, is what the host has."""
+    hardware = options.get("hardware")
+    given = options.get("hardware_version") or (
+        hardware.get("version") if isinstance(hardware, Mapping) else None
+    )
+    try:
+        text = str(resolved(given, variables)).lower().removeprefix("vmx-") if given else "latest"
+        if text == "latest":
+            vm.absent[HARDWARE] = _TEMPLATE if copied and not given else HOST_DECIDES
+        else:
+            number = _count(text)
+            vm.hardware = number if isinstance(number, int) else None
+    except Unresolved as error:
+        vm.absent[HARDWARE] = str(error)
+
+
+def vm_of_arm(arm: object, variables: Variables, vm: TaskVm) -> None:
+    """The variables of the role vm_topology. Raises Unresolved for a topology that is none."""
+    given = resolved(arm, variables)
+    if not isinstance(given, Mapping):
+        raise Unresolved("vm_topology_arm is not a mapping")
+    vm.absent |= dict.fromkeys(
+        (*NEW_VM, "memoryMB", "cpuHotAddEnabled", "memoryHotAddEnabled", "memoryReservation", "cpuLimit"),
+        _EXISTS,
+    )
+    vm.absent |= dict.fromkeys(("memoryLimit", "memoryReservationLockedToMax", "cpuReservation"), _EXISTS)
+    vm.absent |= {HARDWARE: _EXISTS, EXTRA_CONFIG: _EXISTS, "autoCoresPerSocket": _EXISTS}
+    shape = given.get("topology")
+    try:
+        topology = Topology.parse(str(shape))
+    except ValueError as error:
+        raise Unresolved(str(error)) from error
+    vm.settings |= {
+        "numCPUs": topology.vcpus,
+        "numCoresPerSocket": topology.cores_per_socket,
+        "autoCoresPerSocket": False,
+    }
+    for field_name, setting, read in (
+        ("memory_mb", "memoryMB", _count),
+        ("cores_per_numa_node", "coresPerNumaNode", _count),
+        ("cpu_hot_add", "cpuHotAddEnabled", _switch),
+    ):
+        if given.get(field_name) not in (None, "keep", "auto"):
+            vm.settings[setting] = read(given[field_name])
+    reservation = given.get("memory_reservation")
+    if reservation == "locked":
+        vm.settings["memoryReservationLockedToMax"] = True
+    for name in vm.settings:
+        vm.absent.pop(name, None)

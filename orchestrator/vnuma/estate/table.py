@@ -1,0 +1,172 @@
+"""A design table, as people keep them: one planned VM a row, in CSV, a workbook or YAML.
+
+Columns are found by their headers, in English or German, and read with their units; docs/check.md lists them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from vnuma.domain.vm.estate import Declared, Estate, Unseen
+from vnuma.errors import InputError
+from vnuma.estate.design_vm import (
+    DesignedVm,
+    bounded_bytes,
+    decoded,
+    estate_of_designs,
+    relative_to_here,
+)
+from vnuma.estate.sheet import Sheet
+from vnuma.estate.table_row import KEYS, ContradictoryRow, vm_of_row
+from vnuma.estate.workbook import read_first_sheet
+
+_MOST_BYTES = 20_000_000
+_MOST_VMS = 20_000
+_TITLE_ROWS = 10
+"""How many rows may stand above the headers."""
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "name": (
+        *("Name", "VM", "VM name", "Virtual machine", "Server", "Server name", "Hostname"),
+        *("Virtuelle Maschine", "Servername", "Rechnername", "Computername", "Maschine"),
+    ),
+    "cpus": (
+        *("vCPU", "vCPUs", "CPUs", "CPU", "num_cpus", "numCPUs", "Cores", "Number of vCPUs"),
+        *("Anzahl vCPU", "Anzahl vCPUs", "Anzahl CPUs", "Prozessoren", "Kerne", "Anzahl Kerne"),
+    ),
+    "per_socket": (
+        *("Cores per socket", "cores_per_socket", "num_cores_per_socket", "Cores/socket", "Cores p/s"),
+        *("Kerne pro Sockel", "Kerne je Sockel", "Kerne/Sockel"),
+    ),
+    "sockets": ("Sockets", "Virtual sockets", "Sockel", "Anzahl Sockel", "Virtuelle Sockel"),
+    "topology": ("Topology", "Topologie", "Sockets x cores", "Sockel x Kerne"),
+    "memory": (
+        *("Memory", "Memory GB", "Memory GiB", "memory_gb", "RAM", "RAM GB", "RAM GiB"),
+        *("Arbeitsspeicher", "Arbeitsspeicher GB", "Hauptspeicher", "Hauptspeicher GB", "Speicher GB"),
+    ),
+    "memory_mb": ("Memory MB", "Memory MiB", "memoryMB", "RAM MB", "RAM MiB", "Arbeitsspeicher MB"),
+    "reservation": (
+        *("Memory reservation", "memory_reservation", "Memory reserved", "RAM reservation", "Reservation"),
+        *("Speicherreservierung", "RAM-Reservierung", "Reservierung", "Arbeitsspeicherreservierung"),
+    ),
+    "hot_add": ("CPU hot add", "cpu_hot_add", "CPU hot plug", "Hot add", "CPU-Hot-Add"),
+    "memory_hot_add": ("Memory hot add", "memory_hot_add", "RAM hot add", "Memory hot plug", "RAM-Hot-Add"),
+    "cpu_limit": ("CPU limit", "CPU limit MHz", "cpu_limit", "CPU-Limit"),
+    "cpu_reservation": ("CPU reservation", "CPU reservation MHz", "cpu_reservation", "CPU-Reservierung"),
+    "memory_limit": ("Memory limit", "memory_limit", "RAM limit", "Speicherlimit", "RAM-Limit"),
+    "latency": ("Latency sensitivity", "latency_sensitivity", "Latenzempfindlichkeit"),
+    "hardware": (
+        *("Hardware version", "hardware_version", "HW version", "Virtual hardware", "VM version"),
+        *("Compatibility", "Hardwareversion", "HW-Version", "Kompatibilität"),
+    ),
+    "host": (
+        *("Host nodes", "host_nodes", "Host", "Host model", "Host type", "ESXi host", "Server model"),
+        *("Hostmodell", "Hosttyp", "Servermodell", "NUMA-Knoten"),
+    ),
+    "cluster": ("Cluster", "Cluster name", "Clustername"),
+    "esxi": ("ESXi", "ESXi release", "ESXi version", "vSphere", "vSphere version", "ESXi-Version"),
+    "sql": (
+        *("SQL edition", "sql_edition", "SQL Server edition", "SQL Server", "SQL", "Edition"),
+        *("SQL-Edition", "SQL-Server-Edition"),
+    ),
+    "sql_version": (
+        *("SQL version", "sql_version", "SQL Server version", "SQL release"),
+        *("SQL-Version", "SQL-Server-Version"),
+    ),
+    "windows": (
+        *("OS", "Operating system", "Guest OS", "Windows", "guest_os"),
+        *("Betriebssystem", "Gastbetriebssystem"),
+    ),
+    "accepted": ("vnuma:ignore", "Accepted", "Waiver", "Akzeptiert", "Ausnahme"),
+    **{key: (key,) for key in KEYS},
+}
+"""What is read, with the headers that each may have. Case, spaces and signs do not count."""
+
+_NEEDED = (("name",), ("cpus", "topology", "sockets"))
+_EXAMPLE = (
+    "It needs a column for the name and one for vCPUs or topology: name;vCPU;memory GB;host;SQL edition"
+)
+
+
+def read_table(path: Path) -> Estate:
+    """The VMs of a CSV file or a workbook. Raises InputError where it has no columns of VMs."""
+    lines: tuple[int, ...]
+    if path.suffix.lower() in {".csv", ".tsv"}:
+        sheet, lines = _csv(decoded(bounded_bytes(path, _MOST_BYTES, "a design table")))
+    else:
+        sheet, lines = read_first_sheet(path, COLUMNS, _NEEDED, _TITLE_ROWS) or Sheet("", {}), ()
+    if not is_table(sheet):
+        raise InputError(f"{path} has no columns that describe VMs.", fix=_EXAMPLE)
+    return estate_of_table(path, sheet, lines)
+
+
+def is_table(sheet: Sheet) -> bool:
+    """Whether the headers are those of a design table."""
+    return _is_header(sheet.columns)
+
+
+def _is_header(columns: Mapping[str, int]) -> bool:
+    return all(any(column in columns for column in group) for group in _NEEDED)
+
+
+def sheet_of_mappings(rows: Sequence[Mapping[str, Any]]) -> Sheet:
+    """The same of YAML: each key of a mapping is a header."""
+    headers = list(dict.fromkeys(str(key) for row in rows for key in row))
+    cells = [[row.get(header) for header in headers] for row in rows]
+    return Sheet.of("", [headers, *cells], COLUMNS)
+
+
+def estate_of_table(path: Path, sheet: Sheet, lines: Sequence[int] = ()) -> Estate:
+    """The VMs of the rows; `lines` of the file, one for each row, where it has lines."""
+    designs: list[DesignedVm] = []
+    unseen: list[Unseen] = []
+    seen: dict[str, int] = {}
+    file = relative_to_here(path, path.parent)
+    for number, row in enumerate(islice(sheet, _MOST_VMS + 1), start=1):
+        if number > _MOST_VMS:
+            raise InputError(f"{path} has more than {_MOST_VMS:,} rows.", fix="Split it.")
+        name = row.text("name")
+        if not name:
+            continue  # a total, a remark, or a heading between
+        place = Declared(file, lines[number - 1]) if lines else None
+        where = f"row {place.line if place else number + 1}"
+        first = seen.setdefault(name, number)
+        address = name if first == number else f"{name} ({where})"
+        if first != number:
+            unseen.append(
+                Unseen("vm", name, f"stands twice in the table, again in {where}: both are checked")
+            )
+        try:
+            designs.append(vm_of_row(row, address, place))
+        except ContradictoryRow as wrong:
+            unseen.append(Unseen("vm", name, f"{where}: {wrong}"))
+    return estate_of_designs(path, "table", "design table", designs, unseen)
+
+
+def _csv(text: str) -> tuple[Sheet, tuple[int, ...]]:
+    """The rows below the headers, by the separator that gives the most columns, and their lines."""
+    best, lines = Sheet("", {}), tuple[int, ...]()
+    for separator in (";", ",", "\t", "|"):
+        try:
+            rows = list(_rows(text, separator))
+        except csv.Error:
+            continue
+        for at, (_, header) in enumerate(rows[:_TITLE_ROWS]):
+            sheet = Sheet.of("", [header, *[cells for _, cells in rows[at + 1 :]]], COLUMNS)
+            if _is_header(sheet.columns) and len(sheet.columns) > len(best.columns):
+                best, lines = sheet, tuple(line for line, _ in rows[at + 1 :])
+    return best, lines
+
+
+def _rows(text: str, separator: str) -> Iterator[tuple[int, list[object]]]:
+    """Rows that are not empty, with the line that each begins at."""
+    reader, line = csv.reader(io.StringIO(text), delimiter=separator), 1
+    for cells in reader:
+        if any(cell.strip() for cell in cells):
+            yield line, list(cells)
+        line = reader.line_num + 1

@@ -1,0 +1,186 @@
+"""Ansible as a design: what tasks and variables say of VMs, without running anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.estate.build import checked
+from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
+from vnuma.domain.vm.estate import Estate, EstateVm
+from vnuma.errors import InputError
+from vnuma.estate.design import read_design
+
+PLAY = """
+- hosts: localhost
+  vars_files: [sizes.yml]
+  vars: {memory_gb: 64, twice: "{{ memory_gb * 2 }}"}
+  tasks:
+    - name: Two alike
+      community.vmware.vmware_guest:
+        name: "{{ item.name }}"
+        hardware:
+          num_cpus: "{{ item.cpus | int }}"
+          num_cpu_cores_per_socket: "{{ cores | default(4) }}"
+          memory_mb: "{{ twice * 1024 }}"
+          memory_reservation: 1024
+          hotadd_cpu: "{{ hot }}"
+          version: 19
+        advanced_settings:
+          - {key: numa.vcpu.preferHT, value: true}
+      loop: "{{ vms }}"
+    - block:
+        - vmware.vmware.vm:
+            name: sql-c
+            cpu: {cores: 24, cores_per_socket: 12, enable_hot_add: true}
+            memory: {size_mb: 65536, reserve_all_memory: true}
+        - vmware.vmware.vm_advanced_settings:
+            name: sql-c
+            settings: {numa.autosize.once: FALSE, foo.bar: 1}
+    - community.vmware.vmware_guest: {name: gone, state: absent}
+"""
+SIZES = "vms: [{name: sql-a, cpus: 16}, {name: sql-b, cpus: '8'}]\nhot: 'yes'\n"
+
+
+def _read(folder: Path, text: str, name: str = "play.yml", **files: str) -> Estate:
+    for other, content in files.items():
+        path = folder / other.replace("__", "/")
+        path = path.with_suffix(".yml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    (folder / name).write_text(text, encoding="utf-8")
+    return read_design(folder / name)
+
+
+def _vms(estate: Estate) -> dict[str, EstateVm]:
+    return {vm.facts.name: vm for vm in estate.vms}
+
+
+def test_tasks_loops_and_variables_make_vms(tmp_path: Path) -> None:
+    """Variables, arithmetic, filters and a second task on the same VM; one that goes away is none."""
+    vms = _vms(_read(tmp_path, PLAY, sizes=SIZES))
+    assert set(vms) == {"sql-a", "sql-b", "sql-c"}
+    one, three = vms["sql-a"].facts, vms["sql-c"].facts
+    assert [one.settings[name] for name in ("numCPUs", "numCoresPerSocket", "memoryMB")] == [16, 4, 131072]
+    assert (one.settings["memoryReservation"], one.settings["cpuHotAddEnabled"]) == (1024, True)
+    assert (one.settings["numa.vcpu.preferHT"], one.hardware_version) == ("TRUE", 19)
+    assert (three.settings["numCPUs"], three.settings["memoryReservationLockedToMax"]) == (24, True)
+    assert three.settings["numa.autosize.once"] == "FALSE"
+    assert "foo.bar" not in three.settings
+    assert "host" in vms["sql-c"].absent[HARDWARE]
+    at = vms["sql-c"].declared
+    assert at is not None
+    assert "vmware.vmware.vm:" in PLAY.splitlines()[at.line - 1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{{ lookup('pipe', 'touch ' ~ stamp) }}",
+        "{{ unknown }}",
+        "{{ '7'.__class__.__mro__ }}",
+        "{% for i in range(9) %}1{% endfor %}",
+        "{{ me }}",
+        "{{ 1 / 0 }}",
+        "{{ 10 ** 10 }}",
+        "{{",
+        "many",
+    ],
+)
+def test_what_only_a_run_knows_is_not_evaluated(tmp_path: Path, value: str) -> None:
+    """Nothing is executed; the rest of the VM is checked."""
+    stamp = tmp_path / "stamp"
+    text = (
+        f"- hosts: localhost\n  vars: {{stamp: '{stamp}', me: '{{{{ me }}}}'}}\n  tasks:\n"
+        "    - vmware.vmware.vm:\n        name: sql\n        memory: {size_mb: 4096}\n"
+        f'        cpu:\n          cores_per_socket: 2\n          cores: "{value}"\n'
+    )
+    (vm,) = _read(tmp_path, text).vms
+    assert "numCPUs" not in vm.facts.settings
+    assert vm.absent["numCPUs"]
+    assert vm.facts.settings["memoryMB"] == 4096
+    assert not stamp.exists()
+
+
+def test_what_a_template_brings_is_not_guessed(tmp_path: Path) -> None:
+    """A clone has what its template has; a new VM vSphere's defaults."""
+    text = "- hosts: all\n  tasks:\n    - vmware_guest: {name: a, hardware: {num_cpus: 4}%s}\n"
+    (new,) = _read(tmp_path, text % "").vms
+    (copied,) = _read(tmp_path, text % ", template: win2022").vms
+    assert (new.facts.settings["cpuHotAddEnabled"], new.facts.settings["cpuAffinity"]) == (False, ())
+    assert "template" in copied.absent["cpuHotAddEnabled"]
+    assert "template" in copied.absent[EXTRA_CONFIG]
+    assert "numCoresPerSocket" in new.absent
+
+
+def test_host_vars_are_the_vms_of_a_play_and_of_the_role(tmp_path: Path) -> None:
+    """Each host of host_vars is a VM; the role's variables are read from the folder alone, too."""
+    play = (
+        "- hosts: sql\n  tasks:\n    - community.vmware.vmware_guest:\n"
+        "        name: '{{ inventory_hostname }}'\n        hardware: {num_cpus: '{{ cpus }}'}\n"
+    )
+    arm = "vm_topology_arm: {topology: 2x8, memory_mb: 65536, cpu_hot_add: off}\n"
+    beside = {"host_vars__sql1": "cpus: 8\n", "host_vars__sql2": f"cpus: 16\n{arm}"}
+    made = _vms(_read(tmp_path, play, **beside))
+    assert {name: vm.facts.settings["numCPUs"] for name, vm in made.items()} == {"sql1": 8, "sql2": 16}
+    (role,) = read_design(tmp_path / "host_vars").vms
+    assert (role.facts.name, role.facts.settings["numCoresPerSocket"]) == ("sql2", 8)
+    assert role.facts.settings["memoryMB"] == 65536
+    assert role.absent["cpuAffinity"]
+    assert role.declared is not None
+    assert role.declared.line == 2
+
+
+def test_a_file_outside_the_design_is_not_read(tmp_path: Path) -> None:
+    """A pull request names files; only those below the playbook are opened."""
+    (tmp_path / "secret.yml").write_text("n: 4711\n", encoding="utf-8")
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    task = "    - vmware_guest: {name: 'v{{ n }}', hardware: {}}\n"
+    text = f"- hosts: x\n  vars_files: [../secret.yml]\n  tasks:\n{task}"
+    estate = _read(folder, text)
+    assert "4711" not in str(estate)
+    assert any(item.name == "../secret.yml" for item in estate.unseen)
+
+
+@pytest.mark.parametrize(
+    ("mark", "waived", "note"),
+    [
+        ("# vnuma:ignore=T01 until 2999-01-31: CR-17", True, ""),
+        ("# vnuma:ignore=T01 until 2001-01-31: CR-17", False, "expired"),
+        ("# vnuma:ignore=T01 until 2999-01-31:", False, "reason"),
+        ("# vnuma:ignore=T01: no end", False, "last day"),
+        ("# vnuma:ignore=T01 until 2999-02-31: x", False, "2999-02-31"),
+        ("# vnuma:ignore=Z99 until 2999-01-31: x", False, "Z99"),
+        ("# vnuma:ignore=T09 until 2999-01-31: x", False, "applies to nothing"),
+    ],
+)
+def test_a_comment_beside_the_task_waives_its_findings_alone(
+    tmp_path: Path, mark: str, waived: bool, note: str
+) -> None:
+    """Of the task below it, with a reason and an end; a mark that is none is named, and waives nothing."""
+    task = "    - vmware_guest: {name: NAME, hardware: {num_cpus: 7, num_cpu_cores_per_socket: 2}}\n"
+    first, second = (task.replace("NAME", name) for name in ("a", "b"))
+    result = checked(_read(tmp_path, f"- hosts: x\n  tasks:\n{first}    {mark}\n{second}"))
+    uneven = {vm.name: [item for item in vm.findings if item.finding.rule == "T01"] for vm in result.vms}
+    found = {name: [bool(item.waived) for item in items] for name, items in uneven.items()}
+    assert found == {"a": [False], "b": [waived]}
+    assert note in " ".join(result.waivers)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("- hosts: x\n  tasks: [{debug: {msg: hi}}]\n", "nothing of vSphere"),
+        ("a: b\n", "nothing of vSphere"),
+        ("$ANSIBLE_VAULT;1.1;AES256\n6134\n", "Vault"),
+        ("a: [\n", "not YAML"),
+        ("[" * 5_000, "nested"),
+        ("", "nothing of vSphere"),
+    ],
+)
+def test_another_file_is_refused_in_a_sentence(tmp_path: Path, text: str, words: str) -> None:
+    """What it is instead, and what to name."""
+    with pytest.raises(InputError, match=words):
+        _read(tmp_path, text)

@@ -1,0 +1,173 @@
+"""Design tables: one planned VM a row, in CSV, a workbook or YAML, with German headers too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.estate import workbooks
+from tests.estate.build import SMALL, checked
+from tests.support.cli import vnuma_here
+from vnuma.domain.vm.estate import Estate
+from vnuma.errors import InputError
+from vnuma.estate import snapshot
+from vnuma.estate.design import read_design
+
+GERMAN = (
+    "Planung SQL 2027;;\n\n"
+    "Servername;vCPU;Kerne pro Sockel;Arbeitsspeicher (GB);CPU Hot-Add;Hostmodell;ESXi-Version;SQL-Edition;"
+    "Betriebssystem;Reservierung\n"
+    "sql01;16;2;64,0;ja;2x16/256;7.0;Standard 2022;Windows Server 2022;100 %\n"
+    "sql02;viele;2;64;nein;;;;;\n"
+    "müller;2x12;;1,5 TB;nein;;;Oracle;Linux;50 %\n"
+    "Summe;;;;;;;;;\n"
+)
+
+
+def _csv(folder: Path, text: str, encoding: str = "utf-8") -> Path:
+    file = folder / "design.csv"
+    file.write_bytes(text.encode(encoding))
+    return file
+
+
+def _row(folder: Path, **cells: str) -> Any:
+    """The VM of one row, whose other columns are these."""
+    columns = {"name": "sql01", "vCPU": "16", "Cores per socket": "8", "Memory GB": "64", **cells}
+    text = "\n".join(";".join(values) for values in (columns.keys(), columns.values()))
+    (vm,) = read_design(_csv(folder, text)).vms
+    return vm
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+def test_a_german_table_is_read_and_what_is_wrong_is_named(tmp_path: Path, encoding: str) -> None:
+    """Titles above, semicolons, decimal commas, units; each row that is no VM has a sentence."""
+    estate = read_design(_csv(tmp_path, GERMAN, encoding))
+    one, two = estate.vms
+    assert (one.facts.name, one.facts.settings["numCPUs"]) == ("sql01", 16)
+    assert one.facts.settings["memoryMB"] == 65536
+    assert one.facts.settings["memoryReservationLockedToMax"] is True
+    assert one.facts.settings["cpuHotAddEnabled"] is True
+    assert (one.facts.host_name, one.facts.hardware_version) == ("2x16/256@7.0", 17)
+    assert one.sql is not None
+    assert (one.sql.edition, one.sql.major) == ("Standard Edition", 16)
+    assert one.guest is not None
+    assert one.guest.build == 20348
+    assert one.declared is not None
+    assert one.declared.line == 4
+    assert (two.facts.name, two.facts.settings["numCPUs"]) == ("müller", 24)
+    assert two.facts.settings["numCoresPerSocket"] == 12
+    assert two.facts.settings["memoryReservation"] == 1536 * 1024 // 2
+    assert "Oracle" in two.absent["edition"]
+    assert "Linux" in two.absent["guest"]
+    said = {item.name: item.why for item in estate.unseen}
+    assert "viele" in said["sql02"]
+    assert "how many vCPUs" in said["Summe"]
+
+
+def test_an_edition_is_judged_before_the_server_exists(tmp_path: Path) -> None:
+    """Standard with eight sockets, as the table plans it."""
+    vm = next(one for one in checked(read_design(_csv(tmp_path, GERMAN))).vms if one.name == "sql01")
+    assert {"S01", "T11"} <= {item.finding.rule for item in vm.findings}
+
+
+@pytest.mark.parametrize(
+    ("cells", "setting", "value"),
+    [
+        ({"Memory GB": "65536 MB"}, "memoryMB", 65536),
+        ({"Memory GB": "1.024"}, "memoryMB", 1024 * 1024),
+        ({"Memory GB": "0,5 TiB"}, "memoryMB", 512 * 1024),
+        ({"vCPU": "16 vCPU", "Cores per socket": "", "Sockets": "2"}, "numCoresPerSocket", 8),
+        ({"Memory reservation": "32"}, "memoryReservation", 32768),
+        ({"CPU limit": "unlimited"}, "cpuLimit", -1),
+        ({"Latency sensitivity": "Hoch"}, "latencySensitivity", "high"),
+        ({"numa.vcpu.preferHT": "TRUE"}, "numa.vcpu.preferHT", "TRUE"),
+    ],
+)
+def test_a_cell_becomes_a_setting(tmp_path: Path, cells: dict[str, str], setting: str, value: object) -> None:
+    """With the unit that the cell or its column has."""
+    assert _row(tmp_path, **cells).facts.settings[setting] == value
+
+
+@pytest.mark.parametrize(
+    ("cells", "setting"),
+    [
+        ({"Memory GB": "65536"}, "memoryMB"),
+        ({"Memory GB": "64 KB"}, "memoryMB"),
+        ({"CPU hot add": "maybe"}, "cpuHotAddEnabled"),
+        ({"CPU hot add": ""}, "cpuHotAddEnabled"),
+        ({"Memory reservation": "plenty"}, "memoryReservation"),
+        ({"Host": "Dell R750"}, "host"),
+        ({"SQL edition": "Standard"}, "edition"),
+    ],
+)
+def test_what_a_cell_does_not_say_is_not_guessed(tmp_path: Path, cells: dict[str, str], setting: str) -> None:
+    """There is a reason instead; the rest of the row is checked."""
+    vm = _row(tmp_path, **cells)
+    assert vm.absent[setting]
+    assert setting not in vm.facts.settings
+    assert vm.facts.settings["numCPUs"] == 16
+
+
+@pytest.mark.parametrize(
+    "cells", [{"Sockets": "4", "Cores per socket": "8"}, {"Topology": "2x4"}, {"vCPU": "12,5"}]
+)
+def test_a_row_that_contradicts_itself_is_named(tmp_path: Path, cells: dict[str, str]) -> None:
+    """Which of its numbers is meant, nobody can tell."""
+    columns = {"name": "sql01", "vCPU": "16", **cells}
+    text = "\n".join(";".join(values) for values in (columns.keys(), columns.values()))
+    estate = read_design(_csv(tmp_path, text))
+    assert (estate.vms, [item.name for item in estate.unseen]) == ((), ["sql01"])
+
+
+def test_a_workbook_and_yaml_say_the_same(tmp_path: Path) -> None:
+    """The first sheet with the columns counts, below its titles; in YAML a list, alone or under a name."""
+    rows = [{"Name": "sql01", "vCPUs": 16, "Cores per socket": 8, "RAM GB": 64.0, "CPU hot add": True}]
+    book = workbooks.write(tmp_path / "d.xlsx", {"Notes": [{"a": 1}], "VMs": rows})
+    listed, named = tmp_path / "d.yml", tmp_path / "e.yaml"
+    listed.write_text("- {name: sql01, vcpus: 16, cores_per_socket: 8, memory_gb: 64, cpu_hot_add: true}\n")
+    named.write_text(
+        "team: dba\nvms:\n  - name: sql01\n    vcpus: 16\n    topology: 2x8\n    memory: 64 GB\n"
+        "    cpu_hot_add: yes\n"
+    )
+    estates = [read_design(file) for file in (book, listed, named)]
+    found = [_settings(estate) for estate in estates]
+    assert found[0] == found[1] == found[2]
+    assert [estate.kind for estate in estates] == ["table"] * 3
+    assert [vm.declared.line for estate in estates[1:] for vm in estate.vms if vm.declared] == [1, 3]
+
+
+def _settings(estate: Estate) -> dict[str, object]:
+    (vm,) = estate.vms
+    return dict(vm.facts.settings)
+
+
+def test_a_name_that_stands_twice_is_checked_twice_and_said(tmp_path: Path) -> None:
+    """Two rows that differ are two facts; the reader decides which is meant."""
+    estate = read_design(_csv(tmp_path, "name;vCPU\nsql01;8\nsql01;16\n"))
+    assert [vm.facts.settings["numCPUs"] for vm in estate.vms] == [8, 16]
+    assert len({vm.facts.key for vm in estate.vms}) == 2
+    assert "twice" in estate.unseen[0].why
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a;b\n1;2\n", "name;memory\nsql01;64\n", '"', "name;vCPU\n" + '"x' * 90_000]
+)
+def test_another_file_is_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+    """With the columns that it needs."""
+    with pytest.raises(InputError) as refused:
+        read_design(_csv(tmp_path, text))
+    assert "vCPU" in str(refused.value.fix)
+
+
+def test_a_host_model_is_found_in_a_snapshot(tmp_path: Path) -> None:
+    """The catalogue of the site says how many nodes it has."""
+    (estate,) = snapshot.load(SMALL)
+    (host,) = estate.hosts.values()
+    file = _csv(
+        tmp_path, f"name;vCPU;memory GB;host model\nsql01;16;64;{host.model or host.name}\nsql02;8;8;X1\n"
+    )
+    ran = vnuma_here("check", "--design", file, "--snapshot", SMALL, "--format", "json")
+    assert ran.code == 0, ran.text
+    assert "is called X1" in ran.out
