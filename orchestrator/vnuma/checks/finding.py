@@ -64,7 +64,7 @@ class Fix:
         """The settings that the fix changes, before and after; empty where it changes no VM."""
         return change_to(self.current, self.settings) if self.current else Change()
 
-    @property
+    @cached_property
     def ansible(self) -> dict[str, object]:
         """Variables of the role vm_topology that make this change and no other; empty where an arm cannot
         say it."""

@@ -60,4 +60,5 @@ def fix_in_tools(finding: Finding, target: Target | None = None) -> dict[Tool, s
     """The fix of a finding on a VM by tool; empty where it changes no setting of one."""
     if finding.kind != "vm" or not finding.fix or not finding.fix.change:
         return {}
-    return {tool: fix_as(tool, finding.fix, target or Target.of(finding)) for tool in Tool}
+    target = target or Target.of(finding)
+    return {tool: fix_as(tool, finding.fix, target) for tool in Tool}

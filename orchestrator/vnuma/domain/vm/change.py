@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from vnuma.domain.vm.setting import (
     AUTOMATIC,
@@ -41,7 +42,7 @@ class Change:
     def __iter__(self) -> Iterator[Edit]:
         return iter(self.edits)
 
-    @property
+    @cached_property
     def needs_power_off(self) -> bool:
         """Whether any edit takes effect only with the VM off."""
         return any(needs_power_off(edit.setting) for edit in self.edits)
