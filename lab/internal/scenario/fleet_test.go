@@ -23,6 +23,18 @@ func TestAFleetFollowsFromItsCounts(t *testing.T) {
 	}
 }
 
+func TestAFurnishedFleetHasTheKeysOfVMsThatHaveRun(t *testing.T) {
+	fleet := Fleet{Hosts: 1, VMs: 1, HostsPerCluster: 15, Furnished: true}
+	keys := fleet.VMAt(0).ExtraConfig
+	if len(keys) < 45 || keys["numa.autosize.cookie"] == "" || len(keys["guestinfo.appInfo"]) < 5000 {
+		t.Errorf("%d keys, %d characters of applications", len(keys), len(keys["guestinfo.appInfo"]))
+	}
+	fleet.Furnished = false
+	if got := len(fleet.VMAt(0).ExtraConfig); got != 7 {
+		t.Errorf("%d keys of a bare one", got)
+	}
+}
+
 func TestAFleetNeedsHosts(t *testing.T) {
 	for _, text := range []string{"fleet: {vms: 5}", "fleet: {hosts: -1}", "fleet: {hosts: 2, hosts_per_cluster: -3}"} {
 		if _, err := Parse([]byte(text)); err == nil {

@@ -87,6 +87,10 @@ class Source:
     clusters: int
     whole: bool = True
     """Whether everything there was read, not some VMs by name."""
+    full_at: str = ""
+    """When every VM was last read in full, as `read_at`."""
+    taken_over: int = 0
+    """VMs whose configuration is that of an earlier reading: vCenter says that it has not changed."""
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,9 @@ def check(
     record: Annotated[
         bool, typer.Option("--record", help="Write the findings into the store, to see how they change.")
     ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="With --all --record: read every VM, not only what changed.")
+    ] = False,
     history: Annotated[
         bool,
         typer.Option("--history", help="Check nothing; show what recorded checks found, and since when."),
@@ -164,6 +167,8 @@ def check(
         )
     if fix_as and (study or format_ is not CheckFormat.TABLE):
         raise typer.BadParameter("--fix-as cannot be combined with --study or --format.")
+    if full and not (all_ and record):
+        raise typer.BadParameter("--full needs --all --record.")
     if record and (study or baseline):
         raise typer.BadParameter("--record cannot be combined with --study or --baseline.")
     asked = Asked(
@@ -187,7 +192,7 @@ def check(
 
             estates = [on_named_hosts(estate, load(snapshot)) for estate in estates]
     else:
-        estates, asked = _live(find_inventory(inventory), asked, vm, sql=sql)
+        estates, asked = _live(find_inventory(inventory), asked, vm, sql=sql, recorded=record, full=full)
     asked.filters.require_any(estates)
     result = run_check(estates, asked)
     if record:
@@ -226,7 +231,9 @@ def _one_source(*given: object) -> None:
         )
 
 
-def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Sequence[Estate], Asked]:
+def _live(
+    site: Path, asked: Asked, vm: str | None, *, sql: bool, recorded: bool, full: bool
+) -> tuple[Sequence[Estate], Asked]:
     """The estates of running vCenters, and the SQL Servers to log in to if requested."""
     from dataclasses import replace
 
@@ -239,6 +246,8 @@ def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Seque
     wanted = [vm] if vm else asked.study.vms if asked.study else None
     if wanted is not None:
         return live.read_some(site, wanted), asked
+    if recorded:
+        return live.read_changes(site, full=full, tags=bool(asked.filters.tag)), asked
     return (live.read_all_tagged(site) if asked.filters.tag else live.read_all(site)), asked
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,8 +18,19 @@ from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
 from vnuma.domain.vm.server import WindowsFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.errors import VCenterUnreachable
+from vnuma.gc_paused import gc_paused
 from vnuma.vsphere import settings
-from vnuma.vsphere.facts import HOST_PATHS, VM_PATHS, Place, drs_of, drs_overrides, host_facts, vm_facts
+from vnuma.vsphere.estate_changes import TOOLS_PATH, Changes, find_changes
+from vnuma.vsphere.facts import (
+    HOST_PATHS,
+    VM_PATHS,
+    Place,
+    drs_of,
+    drs_overrides,
+    host_facts,
+    moved_facts,
+    vm_facts,
+)
 from vnuma.vsphere.faults import describe
 from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import container_properties, path_of, upwards
@@ -39,28 +51,40 @@ _HOST_NEEDED = (
 )
 
 
-def read_estate(session: Session, only: vim.VirtualMachine | None = None) -> Estate:
+def read_estate(
+    session: Session, only: vim.VirtualMachine | None = None, earlier: Estate | None = None
+) -> Estate:
     """Every VM, host and cluster that the account sees; with `only`, that VM beside those of its host.
 
-    What cannot be read is named in `unseen` and does not end the reading. Raises VCenterUnreachable.
+    With `earlier`, a reading of the same vCenter, VMs whose configuration has not changed since are not read
+    in full again. What cannot be read is named in `unseen` and does not end the reading. Raises
+    VCenterUnreachable.
     """
-    refs = _all(session) if only is None else _around(session, only)
-    objects = {found.ref: found for found in _read(session, refs)}
+    with gc_paused():
+        return _estate(session, only, earlier)
+
+
+def _estate(session: Session, only: vim.VirtualMachine | None, earlier: Estate | None) -> Estate:
+    found = _found(session, only, earlier)
+    objects = found.objects
     with session.understanding():
         hosts, unseen = _hosts(session, objects)
-    vms = list(_vms(session, objects, hosts, unseen, _connected_hosts(objects)))
+    vms = list(_vms(session, found, hosts, unseen, _connected_hosts(objects)))
     hidden = {item.host for item in unseen if item.host} | _with_others(objects)
     hosts = _with_memory(hosts, vms, hidden)
+    read_at = datetime.now(UTC).isoformat(timespec="seconds")
     return Estate(
         source=session.transport.vcenter.host,
         kind="vcenter",
-        read_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        read_at=read_at,
         product=session.about.name,
         version=session.about.release.version,
         vms=tuple(vm for vm in vms if only is None or vm.facts.moid == only._GetMoId()),
         clusters=tuple(_clusters(objects, hosts)),
         unseen=tuple(item.unseen for item in unseen),
         whole=only is None,
+        full_at=earlier.full_at if earlier and found.taken else read_at,
+        taken_over=len(found.taken),
     )
 
 
@@ -72,14 +96,15 @@ class _Miss:
     host: str = ""
 
 
-def _all(session: Session) -> list[vim.ManagedEntity]:
-    """References of everything that matters, from one container view."""
+@contextmanager
+def _everything(session: Session) -> Iterator[vim.view.ContainerView]:
+    """A view of everything that matters."""
     kinds = [vim.VirtualMachine, vim.HostSystem, vim.ClusterComputeResource]
     kinds += [vim.Folder, vim.Datacenter, vim.VirtualApp]
     content = session.content
     view = content.viewManager.CreateContainerView(content.rootFolder, kinds, True)
     try:
-        return list(view.view)
+        yield view
     finally:
         view.DestroyView()
 
@@ -101,19 +126,31 @@ def _around(session: Session, only: vim.VirtualMachine) -> list[vim.ManagedEntit
     return list(dict.fromkeys(refs))
 
 
-def _read(session: Session, refs: Sequence[vim.ManagedEntity]) -> Iterator[Found]:
-    kinds = [
-        _kind(session, vim.VirtualMachine, (*VM_PATHS, *settings.paths(settings.FOR_RULES))),
-        _kind(session, vim.HostSystem, (*HOST_PATHS, OPTIONS, "vm")),
-        cluster_properties(),
-        *container_properties(),
-    ]
+def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | None) -> Changes:
+    """The objects; with an earlier reading, unchanged VMs are found and not read in full."""
+    vm = _kind(session, vim.VirtualMachine, (*VM_PATHS, *settings.paths(settings.FOR_RULES)))
+    others = [_kind(session, vim.HostSystem, (*HOST_PATHS, OPTIONS, "vm")), cluster_properties()]
+    if earlier is None:
+        with _everything(session) as view:
+            seen: Any = view.view
+            refs = list(seen) if only is None else _around(session, only)
+        read = _read(session, refs, [vm, *others, *container_properties()])
+        return Changes({found.ref: found for found in read})
+    with _everything(session) as view:
+        changes = find_changes(session, view, {one.facts.moid: one for one in earlier.vms}, others)
+    changes.objects.update((found.ref, found) for found in _read(session, changes.changed, [vm]))
+    return changes
+
+
+def _read(
+    session: Session, refs: Sequence[vim.ManagedEntity], kinds: Sequence[Query.PropertySpec]
+) -> Iterator[Found]:
     for start in range(0, len(refs), _AT_ONCE):
         some = refs[start : start + _AT_ONCE]
         filters = [
             Query.FilterSpec(
                 objectSet=[Query.ObjectSpec(obj=ref) for ref in some],
-                propSet=kinds,
+                propSet=list(kinds),
                 reportMissingObjectsInResults=True,  # deleted since the view was made
             )
         ]
@@ -154,12 +191,12 @@ def _connected_hosts(objects: Mapping[Any, Found]) -> dict[Any, str]:
 
 def _vms(
     session: Session,
-    objects: Mapping[Any, Found],
+    changes: Changes,
     hosts: Mapping[str, HostFacts],
     unseen: list[_Miss],
     states: Mapping[Any, str],
 ) -> Iterator[EstateVm]:
-    overrides: dict[Any, str | None] = {}
+    objects, overrides = changes.objects, dict[Any, str | None]()
     for ref, found in objects.items():
         if isinstance(ref, vim.ClusterComputeResource):
             overrides |= drs_overrides(found.values.get("configurationEx"))
@@ -168,7 +205,8 @@ def _vms(
             continue
         host = found.values.get("runtime.host")
         moid = host._GetMoId() if host else ""
-        if any(path not in found.values for path in _VM_NEEDED):
+        taken = changes.taken.get(ref)
+        if taken is None and any(path not in found.values for path in _VM_NEEDED):
             name = found.values.get("name", ref._GetMoId())
             unseen.append(_Miss(Unseen("vm", name, _why(found, _VM_NEEDED)), moid))
             continue
@@ -180,7 +218,11 @@ def _vms(
                     host_found.values.get("name", "") if host_found else "",
                     overrides.get(ref),
                 )
-                facts = vm_facts(session.about.uuid, found, place, settings.FOR_RULES)
+                facts = (
+                    vm_facts(session.about.uuid, found, place, settings.FOR_RULES)
+                    if taken is None
+                    else moved_facts(taken.facts, found, place)
+                )
         except VCenterUnreachable as error:
             unseen.append(_Miss(Unseen("vm", found.values["name"], error.what), moid))
             continue
@@ -197,8 +239,10 @@ def _vms(
 
 def _windows(found: Found) -> WindowsFacts | None:
     """Windows as Tools tell it."""
-    options = found.values.get(settings.EXTRA_CONFIG) or ()
-    detail = next((str(option.value) for option in options if option.key == TOOLS_KEY), "")
+    one = found.values.get(TOOLS_PATH)
+    options = found.values.get(settings.EXTRA_CONFIG) or ((one,) if one else ())
+    written = next((str(option.value) for option in options if option.key == TOOLS_KEY), "")
+    detail = found.values.get("guest.guestDetailedData") or written
     return windows_of_tools(detail, found.values.get("guest.guestFullName", ""))
 
 

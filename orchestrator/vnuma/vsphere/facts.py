@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyVmomi import vim
@@ -16,14 +16,19 @@ from vnuma.vsphere.settings import EXTRA_CONFIG, LEASE_KEY, extra_config, settin
 
 _MIB = 1024 * 1024
 
+GUEST_PATHS = ("guest.guestFullName", "guest.guestDetailedData")
+"""What VMware Tools tell of the guest; the second since vSphere 8.0 U2, before it in extraConfig."""
+
 VM_PATHS = (
     *("name", "parent", "parentVApp", "runtime.powerState", "runtime.host", "runtime.connectionState"),
-    *("guest.toolsRunningStatus", "guest.guestFullName", "config.instanceUuid", "config.version"),
-    *("config.guestId", "config.template", "config.changeVersion"),
+    *("config.instanceUuid", "config.version", "config.guestId", "config.template", "config.changeVersion"),
+    *GUEST_PATHS,
 )
 """What facts of a VM need, besides its settings (`settings.paths`)."""
 
-VM_STATE_PATHS = ("disabledMethod", "snapshot", "runtime.question", "config.files")
+VM_STATE_PATHS = (
+    *("disabledMethod", "snapshot", "runtime.question", "config.files", "guest.toolsRunningStatus"),
+)
 """What a study asks of its one VM besides."""
 
 HOST_PATHS = (
@@ -68,6 +73,21 @@ def vm_facts(vcenter_uuid: str, vm: Found, place: Place, settings: Iterable[str]
         has_snapshot="snapshot" in values,
         drs_override=place.drs_override,
         is_template=bool(values.get("config.template")),
+    )
+
+
+def moved_facts(earlier: VmFacts, vm: Found, place: Place) -> VmFacts:
+    """Earlier facts of a VM whose configuration is the same; name, power, guest and place are as now."""
+    host = vm.values.get("runtime.host")
+    return replace(
+        earlier,
+        name=vm.values["name"],
+        path=place.path,
+        host_moid=host._GetMoId() if host else "",
+        host_name=place.host_name,
+        drs_override=place.drs_override,
+        power=Power(str(vm.values["runtime.powerState"])),
+        guest_full_name=vm.values.get("guest.guestFullName", ""),
     )
 
 

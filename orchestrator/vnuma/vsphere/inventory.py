@@ -10,10 +10,11 @@ from vnuma.vsphere.session import Found, Query, Session
 
 # The traversals' names: they refer to themselves, which is how a property collector recurses.
 _UP, _OUT_OF_VAPP = "up", "out of a vApp"
-_CONTAINERS = (vim.Folder, vim.Datacenter)
 # A vApp is a resource pool with a place among VMs, `parentFolder`; one within another has but `parent`.
 # https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.VirtualApp.html
 _VAPP_PLACES = ("parentFolder", "parent")
+VAPP_VMS = "vm"
+"""The VMs of a vApp."""
 
 
 def upwards() -> list[Query.SelectionSpec]:
@@ -28,11 +29,13 @@ def upwards() -> list[Query.SelectionSpec]:
     ]
 
 
-def container_properties() -> list[Query.PropertySpec]:
-    """What must be read of the containers so that `path_of` can name them."""
+def container_properties(*, contents: bool = False) -> list[Query.PropertySpec]:
+    """What must be read of the containers for `path_of`; with `contents`, also what lies in them."""
+    children, vms = (["childEntity"], [VAPP_VMS]) if contents else ([], [])
     return [
-        *(Query.PropertySpec(type=kind, pathSet=["name", "parent"]) for kind in _CONTAINERS),
-        Query.PropertySpec(type=vim.VirtualApp, pathSet=["name", *_VAPP_PLACES]),
+        Query.PropertySpec(type=vim.Folder, pathSet=["name", "parent", *children]),
+        Query.PropertySpec(type=vim.Datacenter, pathSet=["name", "parent"]),
+        Query.PropertySpec(type=vim.VirtualApp, pathSet=["name", *_VAPP_PLACES, *vms]),
     ]
 
 

@@ -73,6 +73,10 @@ class Estate:
     simulated: str | None = None
     whole: bool = True
     """Whether everything there was read, not some VMs by name."""
+    full_at: str = ""
+    """When every VM was last read in full, as `read_at`; empty: not told."""
+    taken_over: int = 0
+    """VMs whose configuration is that of an earlier reading: vCenter says that it has not changed."""
 
     @cached_property
     def hosts(self) -> Mapping[str, HostFacts]:

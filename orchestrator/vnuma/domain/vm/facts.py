@@ -136,6 +136,7 @@ class VmFacts:
     host_moid: str
     host_name: str
     tools_running: bool
+    """Asked of a study's VM only: no design rule needs it."""
     change_version: str
     settings: Settings
     lease: str | None = None

@@ -263,4 +263,6 @@ def _source(estate: Estate) -> Source:
         hosts=len(estate.hosts),
         clusters=len(estate.clusters),
         whole=estate.whole,
+        full_at=estate.full_at or estate.read_at,
+        taken_over=estate.taken_over,
     )

@@ -11,6 +11,7 @@ from vnuma.domain.vm.provenance import scenario_of
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.target import Target
+from vnuma.engine.design_check.last_reading import keep, last_reading
 from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
 from vnuma.estate import snapshot
 from vnuma.vsphere import estate, read
@@ -32,6 +33,15 @@ def read_all(inventory: Path) -> list[Estate]:
 def read_all_tagged(inventory: Path) -> list[Estate]:
     """The same with the VMs' tags. Where those cannot be read, `unseen` says why."""
     return _seen([_tagged(_read(target, lambda _session: None), target) for target in _vcenters(inventory)])
+
+
+def read_changes(inventory: Path, *, full: bool, tags: bool) -> list[Estate]:
+    """Everything as `read_all`; unless `full`, only what changed since the newest reading is read.
+
+    The reading is kept for the next one. Raises InputError where it cannot be.
+    """
+    found = [(_since_last(target, full=full), target) for target in _vcenters(inventory)]
+    return _seen([_tagged(one, target) if tags else one for one, target in found])
 
 
 def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
@@ -68,10 +78,18 @@ def save(inventory: Path, file: Path) -> list[Estate]:
     return found
 
 
-def _read(target: Target, find: Callable[[Session], VmRef | None]) -> Estate:
+def _since_last(target: Target, *, full: bool) -> Estate:
+    server = vcenter(target)
+    earlier = None if full else last_reading(server)
+    found = _read(target, lambda _session: None, earlier)
+    keep(server, found)
+    return found
+
+
+def _read(target: Target, find: Callable[[Session], VmRef | None], earlier: Estate | None = None) -> Estate:
     with connect(vcenter(target)) as session:
         ref = find(session)
-        found = estate.read_estate(session, ref)
+        found = estate.read_estate(session, ref, earlier)
         if ref is not None:
             found = _with_limits(session, found)
         return replace(found, simulated=scenario_of(session.about.name))

@@ -9,7 +9,7 @@ from textwrap import wrap
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.plain_text import counted
-from vnuma.report.check.words import headline, since_words, unseen_words
+from vnuma.report.check.words import headline, since_words, taken_over_words, unseen_words
 
 WIDTH = 78
 """Two columns less than a usual terminal's: there a shape stands before each finding."""
@@ -25,6 +25,8 @@ _INDENT = " " * 11
 def lines(result: CheckResult) -> Iterator[tuple[str, str]]:
     """Lines, each with the severity that colours its first word; empty for none."""
     for line in headline(result).splitlines():
+        yield line, ""
+    for line in taken_over_words(result):
         yield line, ""
     if result.since:
         yield since_words(result.since), ""

@@ -49,6 +49,16 @@ def headline(result: CheckResult) -> str:
     )
 
 
+def taken_over_words(result: CheckResult) -> list[str]:
+    """For each source where it was so: how many VMs were read, and how many had not changed."""
+    return [
+        f"{source.name}: read {source.vms - source.taken_over:,} of {counted(source.vms, 'VM')}; "
+        f"{source.taken_over:,} unchanged (all were read {source.full_at[:16].replace('T', ' ')} UTC)"
+        for source in result.sources
+        if source.taken_over
+    ]
+
+
 def mixed_words(result: CheckResult, rule: str) -> str:
     """`42 warn, 6,619 info` where a rule weighs differently from object to object; else empty."""
     counts = result.severities.get(rule, {})
