@@ -13,7 +13,7 @@ from vnuma.engine.lease.context import store_url
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.report.archive.arrow import table_of
 from vnuma.report.archive.raw import SAMPLES, sample_table
-from vnuma.report.export.json_export import document
+from vnuma.report.export.results import document
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.tables.csv_export import ALL, TABLES
 from vnuma.store.open import Store, open_store

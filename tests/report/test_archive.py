@@ -17,7 +17,7 @@ from vnuma.errors import InputError
 from vnuma.report.archive.manifest import NAME
 from vnuma.report.archive.read import differences, import_run
 from vnuma.report.archive.write import export_run
-from vnuma.report.export.json_export import document
+from vnuma.report.export.results import document
 from vnuma.report.model.declared import plan_check
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.store import facts, runs

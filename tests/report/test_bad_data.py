@@ -8,7 +8,7 @@ import pytest
 
 from tests.report.build import LABELS, Lost, Story, noisy, study_text
 from vnuma.report.charts.pictures import pictures
-from vnuma.report.export.json_export import document
+from vnuma.report.export.results import document
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.page.render import page_text
 from vnuma.report.tables.paper_table import paper_table

@@ -20,7 +20,7 @@ from tests.report.build import ARMS, GOLDEN_STORY, LABELS, Lost, Story, build, s
 from tests.support.stores import new_store
 from vnuma.errors import EnvironmentProblem
 from vnuma.report.archive.workbook import write_workbook
-from vnuma.report.export.results_schema import results_schema
+from vnuma.report.export.results import results_schema
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.tables.csv_export import TABLES
 from vnuma.report.terminal.run_text import as_csv, as_json, as_markdown

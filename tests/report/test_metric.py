@@ -18,7 +18,7 @@ from vnuma.domain.workloads.replicate import Replicate
 from vnuma.errors import InputError
 from vnuma.report.charts.pictures import pictures
 from vnuma.report.comparison.condition import parse_condition
-from vnuma.report.export.results_schema import Results
+from vnuma.report.export.results import Results
 from vnuma.report.model.grid import as_latex
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
@@ -341,7 +341,7 @@ def test_a_throughput_that_falls_with_its_load_is_marked(
     assert "negative scaling at 1,000 connections: up to 50% less" in text
     assert "negative scaling at 1,000 connections" in text_of(page_text(run))
     assert {curve.over for curve in document.scaling} == {"connections"}
-    assert all(curve.negative == [1000] and curve.peak == 500 for curve in document.scaling)
+    assert all(curve.negative == (1000,) and curve.peak == 500 for curve in document.scaling)
     assert "each boot runs its loads in the order of the study" in text_of(page_text(run))
 
 
@@ -357,7 +357,7 @@ def test_a_loss_that_boots_do_not_show_is_told_and_not_marked(
     assert "2x8: peaks at 500 connections" in text
     assert "lower at 1,000 connections: up to 50% less, not shown: 4 of 6 boots" in text
     (curve,) = (curve for curve in document.scaling if curve.at == "2x8")
-    assert (curve.lower, curve.negative, curve.reason) == ([1000], [], "4 of 6 boots")
+    assert (curve.lower, curve.negative, curve.reason) == ((1000,), (), "4 of 6 boots")
 
 
 def test_too_few_boots_is_the_reason_whatever_the_unit(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from vnuma.domain.study.study_schema import json_schema, markdown
 from vnuma.domain.vm.role import markdown as role_page
 from vnuma.engine.contract.page import markdown as beliefs_page
 from vnuma.report.archive.raw import dictionary
-from vnuma.report.export.results_schema import results_schema
+from vnuma.report.export.results import results_schema
 
 ROOT = Path(__file__).parents[2]
 

@@ -45,7 +45,7 @@ def schema(
 
             typer.echo(dictionary(), nl=False)
             return
-        from vnuma.report.export.results_schema import results_schema
+        from vnuma.report.export.results import results_schema
 
         typer.echo(results_schema(), nl=False)
         return

@@ -23,7 +23,7 @@ from vnuma.report.archive.manifest import (
     document_in,
     read_manifest,
 )
-from vnuma.report.export.json_export import document
+from vnuma.report.export.results import document
 from vnuma.report.model.model import load_run
 from vnuma.report.page.render import page_text
 from vnuma.store import attempts, cells, facts, runs, vms

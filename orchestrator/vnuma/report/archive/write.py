@@ -14,8 +14,7 @@ from vnuma.report.archive.raw import dictionary, write_samples
 from vnuma.report.archive.readme import readme
 from vnuma.report.archive.rerun_guide import inventory, inventory_name, versions
 from vnuma.report.charts.pictures import pictures, plain
-from vnuma.report.export.json_export import as_json
-from vnuma.report.export.results_schema import results_schema
+from vnuma.report.export.results import as_json, results_schema
 from vnuma.report.model import grid
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.methods import methods, scope

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import asdict
-from typing import Any
 
 from vnuma.analysis.allocation import Costs, Plans, allocate, upper_spread, wanted_width
 from vnuma.analysis.result import Analysis
@@ -32,14 +30,3 @@ def boots_or_iterations(loaded: LoadedRun, analysis: Analysis) -> str:
     if plans is None:
         return split
     return f"{split} {plans_sentence(plans, analysis.replicate, loaded.study.design.iterations)}"
-
-
-def allocation_document(loaded: LoadedRun, analysis: Analysis) -> dict[str, Any]:
-    """The same for the JSON document."""
-    plans = cheapest(loaded, analysis)
-    return {
-        "vm": analysis.vm,
-        "half_width": plans.width if plans else None,
-        "choices": [asdict(one) for one in plans.choices] if plans else [],
-        "reason": None if plans else "the spread could not be split, or no cell's time is known",
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from vnuma.analysis.wording import listed
 from vnuma.domain.study.declaration import SCOPE, Declared, declaration, deviations
@@ -59,15 +58,3 @@ def _short(loaded: LoadedRun) -> Iterator[str]:
             yield f"{counted(analysis.blocks_not_begun, 'declared block')} not begun on {analysis.vm}"
         elif not analysis.at_declared_end:
             yield f"the last declared block is not complete on {analysis.vm}"
-
-
-def plan_document(loaded: LoadedRun) -> dict[str, Any]:
-    """The same for the JSON document."""
-    found = plan_check(loaded)
-    return {
-        "sha256": found.sha256,
-        "as_declared": None if found.sha256 is None else not found.differs,
-        "differs": list(found.differs),
-        "earlier_runs": list(found.earlier_runs),
-        "reason": None if found.sha256 else found.words,
-    }

@@ -7,7 +7,6 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from vnuma.analysis.checks import BOOTS_FOR_WORDS
 from vnuma.analysis.losses import Loss, Unit, losses
@@ -102,27 +101,6 @@ def scaling_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
             for curve in found
         )
         yield "\n".join(["Scaling, by medians; losses are tested", *lines])
-
-
-def scaling_document(loaded: LoadedRun) -> list[dict[str, Any]]:
-    """The same for programs, unrounded."""
-    return [
-        {
-            "vm": vm,
-            "form": curve.form,
-            "over": curve.over,
-            "at": curve.at,
-            "unit": curve.unit,
-            "points": [list(point) for point in curve.found.points],
-            "peak": curve.found.peak,
-            "lower": list(curve.found.lower),
-            "negative": list(curve.negative),
-            "worst_loss": curve.found.worst_loss(tuple(load for load, _ in curve.found.points)),
-            "reason": curve.unshown or None,
-        }
-        for vm in loaded.study.vms
-        for curve in curves(loaded, vm)
-    ]
 
 
 def _over_vcpus(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:

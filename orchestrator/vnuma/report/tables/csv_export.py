@@ -11,9 +11,9 @@ from vnuma.analysis.verdict import Verdict
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.csv_columns import FIGURES, RESULTS, WAITS
-from vnuma.report.tables.figures import figures_document
+from vnuma.report.tables.figures import NO_FIGURE
 from vnuma.report.tables.tidy import Column, Row, described, tidy_csv
-from vnuma.report.tables.waits import waits_document
+from vnuma.report.tables.waits import NO_WAITS
 
 ALL = "all"
 """In a column of sizes or of arms: all of them together."""
@@ -44,30 +44,27 @@ def _results(loaded: LoadedRun) -> Iterator[Row]:
 
 
 def _figures(loaded: LoadedRun) -> Iterator[Row]:
-    for row in figures_document(loaded):
-        common = _run(loaded, row["vm"], row["form"]) | {"size": row["size"], "figure": row["name"]}
-        for arm in row["arms"]:
+    for row in loaded.result.figures:
+        common = _run(loaded, row.vm, row.form) | {"size": row.size, "figure": row.metric.name}
+        for cell in row.cells:
             yield {
                 **common,
-                "arm": arm["arm"],
-                "unit": row["unit"],
-                "better": row["better"],
-                "n_boots": arm["boots"],
-                "median": arm["median"],
-                "reason": arm["reason"],
+                "arm": cell.arm,
+                "unit": row.metric.unit,
+                "better": row.metric.better,
+                "n_boots": cell.boots,
+                "median": cell.median,
+                "reason": None if cell.boots else NO_FIGURE,
             }
 
 
 def _waits(loaded: LoadedRun) -> Iterator[Row]:
-    for item in waits_document(loaded):
-        common = _run(loaded, item["vm"], item["form"]) | {
-            "arm": item["arm"] or ALL,
-            "reason": item["reason"],
-        }
-        for wait in item["shares"] or [None]:
-            yield common | (
-                {} if wait is None else {"wait_type": wait["type"], "share_percent": wait["share"] * 100}
-            )
+    for item in (*loaded.waits, *loaded.waits_by_arm):
+        common = _run(loaded, item.vm, item.form) | {"arm": item.arm or ALL}
+        if not item.shares:
+            yield common | {"reason": NO_WAITS if item.shares is None else None}
+        for name, share in item.shares or ():
+            yield common | {"wait_type": name, "share_percent": share * 100, "reason": None}
 
 
 TABLES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from vnuma.analysis.figures import FigureCell, FigureRow
 from vnuma.analysis.wording import amount
@@ -42,32 +41,6 @@ def figures_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
             yield "\n".join([textwrap.fill(table.caption, width), *_lines(table)])
 
 
-def figures_document(loaded: LoadedRun) -> list[dict[str, Any]]:
-    """The same for programs, unrounded."""
-    return [
-        {
-            "vm": row.vm,
-            "form": row.form,
-            "size": row.size,
-            "name": row.metric.name,
-            "unit": row.metric.unit,
-            "better": row.metric.better,
-            "arms": [
-                {
-                    "arm": cell.arm,
-                    "boots": cell.boots,
-                    "median": cell.median,
-                    "ratio": _ratio(row, cell),
-                    "published_ratio": _published(loaded, row).get(cell.arm),
-                    "reason": None if cell.boots else NO_FIGURE,
-                }
-                for cell in row.cells
-            ],
-        }
-        for row in loaded.result.figures
-    ]
-
-
 def _table(loaded: LoadedRun, rows: Sequence[FigureRow]) -> GridTable:
     form, metric = rows[0].form, rows[0].metric
     what = f"{metric.name}, {metric.unit}, {metric.direction}"
@@ -81,13 +54,13 @@ def _table(loaded: LoadedRun, rows: Sequence[FigureRow]) -> GridTable:
 def _table_lines(loaded: LoadedRun, row: FigureRow) -> Iterator[tuple[str, ...]]:
     """One size: the figures, and ratios to the reference arm where somebody published them."""
     yield (in_table(row.size), *_figures(row))
-    theirs = _published(loaded, row)
+    theirs = published_ratios(loaded, row)
     if theirs:
-        yield ("  ratio", *(_times(_ratio(row, cell)) for cell in row.cells))
+        yield ("  ratio", *(_times(to_reference_arm(row, cell)) for cell in row.cells))
         yield ("  published", *(_times(theirs.get(cell.arm)) for cell in row.cells))
 
 
-def _published(loaded: LoadedRun, row: FigureRow) -> Mapping[str, float]:
+def published_ratios(loaded: LoadedRun, row: FigureRow) -> Mapping[str, float]:
     """Somebody else's ratios of that figure to their reference arm, by arm."""
     if loaded.published is None:
         return {}
@@ -95,7 +68,7 @@ def _published(loaded: LoadedRun, row: FigureRow) -> Mapping[str, float]:
     return to_reference(ratios, loaded.study.reference)
 
 
-def _ratio(row: FigureRow, cell: FigureCell) -> float | None:
+def to_reference_arm(row: FigureRow, cell: FigureCell) -> float | None:
     """Of medians, to the reference arm's; None where either is not known or the reference's is 0."""
     reference = row.cells[0].median
     return cell.median / reference if cell.median is not None and reference else None

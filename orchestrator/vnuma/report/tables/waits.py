@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.model import LoadedRun
@@ -13,6 +12,8 @@ from vnuma.report.model.words import banner
 
 MOST = 8
 """Wait types shown; the rest is in the raw data."""
+
+NO_WAITS = "wait statistics are not known"
 
 
 @dataclass(frozen=True)
@@ -45,22 +46,6 @@ def waits_grids(loaded: LoadedRun, vm: str) -> list[GridTable]:
             tuple((name, *shares) for name, shares in table.rows),
         )
         for table in waits_tables(loaded, vm)
-    ]
-
-
-def waits_document(loaded: LoadedRun) -> list[dict[str, Any]]:
-    """The same for programs, every wait type, unrounded; `arm` null is all of them."""
-    return [
-        {
-            "vm": item.vm,
-            "form": item.form,
-            "arm": item.arm,
-            "shares": None
-            if item.shares is None
-            else [{"type": name, "share": share} for name, share in item.shares],
-            "reason": "wait statistics are not known" if item.shares is None else None,
-        }
-        for item in (*loaded.waits, *loaded.waits_by_arm)
     ]
 
 

@@ -10,7 +10,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
-from vnuma.report.export.json_export import as_json
+from vnuma.report.export.results import as_json
 from vnuma.report.model import grid
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.declared import plan_check
