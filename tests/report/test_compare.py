@@ -22,6 +22,7 @@ from vnuma.report.comparison.condition import Condition, parse_condition
 from vnuma.report.comparison.pair import Comparison, compare_runs
 from vnuma.report.comparison.text import as_json, as_junit, as_text
 from vnuma.report.model.model import LoadedRun, load_run
+from vnuma.report.page.comparison_page import write_comparison
 from vnuma.store.states import RunState
 
 TEXT = study_text(sizes="500", forms="client")
@@ -255,3 +256,20 @@ def test_a_pair_of_vms_that_is_none_is_refused(text: str) -> None:
 
     assert isinstance(done.exception, UsageError)
     assert "two different VMs" in str(done.exception)
+
+
+def test_the_page_says_what_the_terminal_says(tmp_path: Path) -> None:
+    """One file, its origin first, each gap in words beside its drawing; a VM's name cannot inject."""
+    store = new_store(tmp_path / "vnuma.db")
+    evil = "<b>sql</b>"
+    text = study_text(sizes="500", forms="client", vms=f"'{evil}'")
+    one, two = (build(store, story(factor, only="4x4", text=text)).name for factor in (1.0, 1.05))
+    found = compare_runs(load_run(store, one), load_run(store, two))
+    write_comparison(found, SLOWER, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+
+    assert evil not in page
+    assert page.index("SIMULATED") < page.index("<main")
+    assert page.count('<svg class="plot ') == len(ARMS) + 1
+    assert f"FAILS {SLOWER}".replace(">", "&gt;") in page
+    assert "script" not in page

@@ -11,7 +11,7 @@ import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption
-from vnuma.cli.screen import echo
+from vnuma.cli.screen import echo, note
 
 
 class CompareFormat(StrEnum):
@@ -57,6 +57,9 @@ def compare(
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write JUnit XML with one test case per arm.")
     ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write an HTML page too.")
+    ] = None,
     format_: Annotated[CompareFormat, typer.Option("--format", help="table or json.")] = CompareFormat.TABLE,
     store: StoreOption = None,
 ) -> None:
@@ -65,7 +68,7 @@ def compare(
     --fail-if is true when the whole 95% interval of a gap lies beyond the limit, and never for an arm without
     a verdict. It does not see a change that affects every topology alike: separate figures show that.
 
-    Examples: vnuma compare quick.4 quick.5; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
+    Examples: vnuma compare quick.4 quick.5 -o page.html; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
     vnuma compare quick.4 other.1 --vm sql16=sql17
     """
     from vnuma.analysis.wording import listed
@@ -84,6 +87,11 @@ def compare(
     found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
     render = {CompareFormat.TABLE: text.as_text, CompareFormat.JSON: text.as_json}[format_]
     echo(render(found, condition), nl=False)
+    if output:
+        from vnuma.report.page.comparison_page import write_comparison
+
+        write_comparison(found, condition, output)
+        note(f"Page       {output}")
     if condition is None:
         return
     if junit:

@@ -17,8 +17,7 @@ from vnuma.engine.run.overview import Away, line_of
 from vnuma.engine.run.progress import CellProgress, Progress, VmProgress
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import stood
-from vnuma.report.comparison import text as comparison_text
-from vnuma.report.comparison.pair import Comparison
+from vnuma.report.page.comparison_page import compared_html
 from vnuma.report.page.template import environment
 from vnuma.serve.figures import Figures
 from vnuma.serve.kept import Kept
@@ -88,7 +87,7 @@ class Pages:
             try:
                 pair = [self._run(name).run for name in (before, after)]
                 simulated = next((run.simulated for run in pair if run.simulated), None)
-                found = self.figures.compared((pair[0].id, pair[1].id), allowed, _compared)
+                found = self.figures.compared((pair[0].id, pair[1].id), allowed, compared_html)
             except InputError as error:
                 problem = error
         return self._page(
@@ -180,16 +179,6 @@ def rows_of(vm: VmProgress, labels: Sequence[str]) -> list[tuple[int, list[CellP
 
 def _lines(view: View) -> list[tuple[Progress, object]]:
     return [(progress, line_of(progress)) for progress in reversed(view.runs)]
-
-
-def _compared(found: Comparison) -> str:
-    return _filled(
-        "compared",
-        found=found,
-        caution=comparison_text.CAUTION,
-        gap=lambda gap: comparison_text.gap_words(gap, None),
-        estimate=comparison_text.estimate_words,
-    )
 
 
 def _estate(found: Sequence[History]) -> tuple[str, str | None]:

@@ -7,8 +7,11 @@ Published figures are hollow, ours filled; the band too small to matter is shade
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.measure import Measure
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import limits, percent, signed
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.domain.workloads.sizes import sized
@@ -73,7 +76,19 @@ def by_size(
     return figures
 
 
-def difference_rows(arms: Iterable[ArmResult], published: dict[str, float] | None, reference: str) -> Rows:
+class Judged(Protocol):
+    """An arm with its verdict."""
+
+    @property
+    def arm(self) -> str:
+        """Its name."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Against the reference."""
+
+
+def difference_rows(arms: Iterable[Judged], published: dict[str, float] | None, reference: str) -> Rows:
     """The reference and each arm: `arm`, `label`, and in percent `value`, `low`, `high`, `published`."""
     shown = list(arms)
     margins = places([arm.verdict.interval for arm in shown], shown[0].verdict.margin if shown else 0.01)
@@ -99,7 +114,7 @@ def published_differences(known: Mapping[str, float], reference: str) -> dict[st
     return {arm: (x / known[reference] - 1) * 100 for arm, x in known.items() if arm != reference}
 
 
-def extent_of(groups: Iterable[Sequence[ArmResult]], more: Iterable[float]) -> tuple[float, float]:
+def extent_of(groups: Iterable[Sequence[Judged]], more: Iterable[float]) -> tuple[float, float]:
     """One scale for all charts that stand side by side, the equivalence band always in it."""
     values, margin = list(more), 1.0
     for arm in (arm for group in groups for arm in group):
@@ -124,7 +139,7 @@ def _differences(
         "labelExpr": "(datum.value > 0 ? '+' : '') + datum.label",
         "labelFlush": False,
     }
-    x = quantity("value", scale=scale, title=difference_title(analysis), axis=axis)
+    x = quantity("value", scale=scale, title=difference_title(analysis.measure), axis=axis)
     y = name_of(
         "arm",
         sort=arms,
@@ -167,9 +182,9 @@ def _differences(
     return {"layer": layers, "width": width, "height": _ROW * len(rows), "padding": padding}
 
 
-def difference_title(analysis: Analysis) -> str:
+def difference_title(measure: Measure) -> str:
     """The axis says which way is which."""
-    left, right = ("faster", "slower") if analysis.measure.better == "lower" else ("slower", "faster")
+    left, right = ("faster", "slower") if measure.better == "lower" else ("slower", "faster")
     return f"← {left} · difference, % · {right} →"
 
 

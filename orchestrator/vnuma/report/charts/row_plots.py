@@ -12,9 +12,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.between import Change
+from vnuma.analysis.measure import Measure
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.verdict import Verdict
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.charts.difference_charts import (
+    Judged,
     difference_rows,
     difference_title,
     extent_of,
@@ -80,7 +84,7 @@ def all_sizes(analysis: Analysis) -> RowPlots:
     scale = _Scale(*extent_of([analysis.arms], ()), _margin(analysis))
     reference = analysis.table[0].cells[0].arm
     rows = difference_rows(analysis.arms, None, reference)
-    return _plots(analysis, analysis.arms, scale, rows, f"Difference from {reference}, all sizes")
+    return _plots(analysis.measure, analysis.arms, scale, rows, f"Difference from {reference}, all sizes")
 
 
 def each_size(
@@ -93,7 +97,7 @@ def each_size(
     scale = _Scale(*extent, _margin(analysis))
     return [
         _plots(
-            analysis,
+            analysis.measure,
             size.arms,
             scale,
             difference_rows(size.arms, paper, reference),
@@ -103,13 +107,30 @@ def each_size(
     ]
 
 
+@dataclass(frozen=True)
+class _Gap:
+    """An arm's gap to the reference, as any other difference is drawn."""
+
+    arm: str
+    verdict: Verdict
+
+
+def of_gaps(changes: Sequence[Change], measure: Measure) -> RowPlots:
+    """How each arm's gap to the reference changed between two runs."""
+    gaps = [_Gap(change.arm, change.gap) for change in changes if change.gap]
+    reference = next(change.arm for change in changes if change.gap is None)
+    scale = _Scale(*extent_of([gaps], ()), gaps[0].verdict.margin if gaps else 0.01)
+    rows = difference_rows(gaps, None, reference)
+    return _plots(measure, gaps, scale, rows, f"Gap to {reference}, after against before")
+
+
 def _margin(analysis: Analysis) -> float:
     return analysis.arms[0].verdict.margin if analysis.arms else 0.01
 
 
 def _plots(
-    analysis: Analysis,
-    arms: Iterable[ArmResult],
+    measure: Measure,
+    arms: Iterable[Judged],
     scale: _Scale,
     rows: Sequence[Mapping[str, object]],
     title: str,
@@ -123,7 +144,7 @@ def _plots(
         )
         for number, row in enumerate(rows)
     )
-    return RowPlots(title, tuple(drawn), _axis(scale), difference_title(analysis))
+    return RowPlots(title, tuple(drawn), _axis(scale), difference_title(measure))
 
 
 def _row(row: Mapping[str, object], scale: _Scale, shape: str, kind: str) -> Markup:

@@ -36,14 +36,8 @@ def as_text(found: Comparison, condition: Condition | None) -> str:
 
 
 def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> Iterator[str]:
-    sizes = ("over " if len(pair.sizes) > 1 else "at ") + listed([f"{size:,}" for size in pair.sizes])
-    form = found.before.study.workload.forms[0]
-    measure = found.before.result.design.measure(form)
-    yield _wrap(
-        f"{pair.after.name}: {found.before.run.name} -> {found.after.run.name}, {measure.name} in "
-        f"{measure.unit} {sizes} {found.before.result.design.size_word}, form {form}, "
-        f"{direction(measure)}"
-    )
+    runs = f"{found.before.run.name} -> {found.after.run.name}"
+    yield _wrap(f"{pair.after.name}: {runs}, {what_words(found, pair)}")
     broken = [item for item in pair.differ if item.key]
     yield _wrap(
         "Must agree  " + ("differs, as allowed: " + "; ".join(i.words for i in broken) if broken else "equal")
@@ -57,11 +51,27 @@ def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> I
         yield _wrap(f"{change.arm:<{longest}}  {words}; {own}", longest + 2)
 
 
+def what_words(found: Comparison, pair: Pair) -> str:
+    """What was measured of a VM, at which sizes, and which way is better."""
+    sizes = ("over " if len(pair.sizes) > 1 else "at ") + listed([f"{size:,}" for size in pair.sizes])
+    form = found.before.study.workload.forms[0]
+    measure = found.before.result.design.measure(form)
+    return (
+        f"{measure.name} in {measure.unit} {sizes} {found.before.result.design.size_word}, form {form}, "
+        f"{direction(measure)}"
+    )
+
+
 def gap_words(gap: Verdict | None, condition: Condition | None) -> str:
     """An arm's gap to the reference in words, and what the condition makes of it."""
     if gap is None:
         return "the reference"
-    return f"relative to the reference {verdict_words(gap)}{_judged(gap, condition)}"
+    return f"relative to the reference {judged_words(gap, condition)}"
+
+
+def judged_words(verdict: Verdict, condition: Condition | None) -> str:
+    """A verdict in words, and what the condition makes of it."""
+    return f"{verdict_words(verdict)}{_judged(verdict, condition)}"
 
 
 def _judged(verdict: Verdict, condition: Condition | None) -> str:

@@ -238,7 +238,7 @@ def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> 
     for arm, decimals in zip(analysis.arms, margins, strict=True):
         verdict = arm.verdict
         kind = verdict_kind(verdict)
-        symbol = "" if verdict.withheld else _symbol(verdict)
+        symbol = "" if verdict.withheld else verdict_symbol(verdict)
         difference, plot = _difference(verdict, decimals), drawn.get(arm.arm, nothing)
         rows.append(
             VerdictRow(
@@ -248,7 +248,8 @@ def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> 
     return rows
 
 
-def _symbol(verdict: Verdict) -> str:
+def verdict_symbol(verdict: Verdict) -> str:
+    """A shape for its word."""
     if verdict.word in SYMBOLS:
         return SYMBOLS[verdict.word]
     return UP if (verdict.word is Word.SLOWER) == (verdict.better == "lower") else DOWN

@@ -1,0 +1,100 @@
+"""The page of a comparison: each arm's gap to the reference in two runs, in words and drawn in its row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from vnuma import __version__
+from vnuma.errors import InputError
+from vnuma.report.charts.row_plots import RowPlots, of_gaps
+from vnuma.report.comparison.agree import Difference
+from vnuma.report.comparison.condition import Condition
+from vnuma.report.comparison.pair import Comparison, Pair
+from vnuma.report.comparison.text import CAUTION, estimate_words, judged_words, what_words
+from vnuma.report.model.words import banner, verdict_kind
+from vnuma.report.page.page import verdict_symbol
+from vnuma.report.page.template import environment, filled
+
+
+@dataclass(frozen=True)
+class GapRow:
+    """One arm: its gap in words, what both runs measured of it, and the gap drawn."""
+
+    arm: str
+    kind: str
+    symbol: str
+    gap: str
+    own: str
+    boots: str
+    plot: Markup
+
+
+@dataclass(frozen=True)
+class PairPart:
+    """One VM in both runs."""
+
+    vm: str
+    what: str
+    rows: tuple[GapRow, ...]
+    plots: RowPlots
+    differ: tuple[Difference, ...]
+
+
+def write_comparison(found: Comparison, condition: Condition | None, path: Path) -> None:
+    """Write the page: one file that needs no network and no scripts. Raises InputError."""
+    runs = (found.before, found.after)
+    text = filled(
+        "comparison.html.j2",
+        "style.css",
+        "page.js",
+        banner=next((banner(run.simulated) for run in runs if run.simulated), ""),
+        version=__version__,
+        **_values(found, condition),
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The page cannot be written to {path} ({error.strerror}).", fix="Name another file: -o FILE"
+        ) from error
+
+
+def compared_html(found: Comparison) -> str:
+    """The comparison as part of another page."""
+    return environment().get_template("parts/compared.html.j2").render(**_values(found, None))
+
+
+def _values(found: Comparison, condition: Condition | None) -> dict[str, object]:
+    pairs = [_part(found, pair, condition) for pair in found.pairs]
+    return {"found": found, "pairs": pairs, "caution": CAUTION}
+
+
+def _part(found: Comparison, pair: Pair, condition: Condition | None) -> PairPart:
+    plots = of_gaps(pair.changes, found.before.result.design.measure(found.before.study.workload.forms[0]))
+    return PairPart(
+        pair.after.name,
+        what_words(found, pair),
+        tuple(_rows(pair, plots, condition)),
+        plots,
+        pair.differ,
+    )
+
+
+def _rows(pair: Pair, plots: RowPlots, condition: Condition | None) -> Iterator[GapRow]:
+    drawn = {row.arm: row.plot for row in plots.rows}
+    for change in pair.changes:
+        gap = change.gap
+        yield GapRow(
+            change.arm,
+            verdict_kind(gap) if gap else "reference",
+            verdict_symbol(gap) if gap else "",
+            judged_words(gap, condition) if gap else "the reference",
+            estimate_words(change.own),
+            f"{change.before} and {change.after}",
+            drawn[change.arm],
+        )
