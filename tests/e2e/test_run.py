@@ -12,6 +12,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
+from tests.support.otlp import receiver
 from tests.support.site import write_inventory, write_study
 from vnuma.engine.lease.context import store_url
 from vnuma.store import facts, runs, samples
@@ -57,7 +58,7 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, v
 
     Its declared rule ends it after the first block, which is no cell missing. No password is left: not in the
     store, not in logs, not in what was printed. Notifications are sent; a webhook that fails does no harm and
-    is named.
+    is named. Traces are sent where OTEL_* asks for them.
     """
     running = lab()
     inventory = write_inventory(tmp_path, running)
@@ -69,9 +70,11 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, v
         workload={"sizes": [20, 30], "forms": ["client", "server", "into"]},
     )
 
-    ran = vnuma("run", study, "-i", inventory)
+    with receiver() as traced:
+        ran = vnuma("run", study, "-i", inventory, env={"OTEL_EXPORTER_OTLP_ENDPOINT": traced.url})
 
     assert ran.code == 0, ran.text
+    assert {"cell 1x16", "power_on", "measure"} <= {span.name for span in traced.spans}
     assert "small.1: 2 of 2 cells valid." in ran.err
     assert "Ended     sql16, max_hours: 0.0 h of work so far" in ran.err
     assert "settings read back equal, powered on" in ran.err

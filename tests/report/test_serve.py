@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +34,8 @@ from vnuma.store.open import Store, open_for_reading, open_store
 from vnuma.store.states import RunState
 
 EVIL = "<img src=x onerror=alert(1)>&'--\u202e"
+DASHBOARD = Path(__file__).parents[2] / "examples" / "grafana" / "vnuma.json"
+METRIC = re.compile(r"\b(vnuma_\w+)")
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
@@ -144,17 +148,34 @@ def test_an_unknown_run_is_not_found(site: Site) -> None:
 def test_metrics_are_prometheus_s(site: Site) -> None:
     """Runs, cells, failures, VMs and findings, with what is simulated as a label."""
     found = {
-        (sample.name, *sorted(sample.labels.values())): sample.value
+        (sample.name, *sorted(filter(None, sample.labels.values()))): sample.value
         for family in text_string_to_metric_families(asked(site.address, "/metrics").text)
         for sample in family.samples
     }
 
-    assert found["vnuma_runs", "finished", "paper"] == 1
-    assert found["vnuma_runs", "", "finished"] == 1
-    assert found["vnuma_cells", "paper", "valid"] == 36 + 50
-    assert found["vnuma_failures", "failed", "paper", "tools_timeout"] == 1
+    assert found["vnuma_runs", "finished", "paper", "true"] == 1
+    assert found["vnuma_runs", "false", "finished"] == 1
+    assert found["vnuma_cells", "paper", "true", "valid"] == 36 + 50
+    assert found["vnuma_failures", "failed", "paper", "tools_timeout", "true"] == 1
     assert found["vnuma_vms_not_at_baseline", "true"] == 0
-    assert found["vnuma_findings", "T11", "block", "paper", "vcsa01"] == 1
+    assert found["vnuma_findings", "T11", "block", "paper", "true", "vcsa01"] == 1
+
+
+def test_the_dashboard_asks_for_metrics_that_are_there(site: Site) -> None:
+    """Each of its queries, with its labels: examples/grafana/vnuma.json."""
+    families = text_string_to_metric_families(asked(site.address, "/metrics").text)
+    there = {one.name: set().union(*(sample.labels for sample in one.samples)) for one in families}
+    there["vnuma_run_seconds_left"] = {"run", "simulated", "scenario"}  # no run of this store goes on
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+
+    assert {name for query in queries for name in METRIC.findall(query)} == there.keys()
+    for query in queries:
+        for name, matched in re.findall(METRIC.pattern + r"\{([^}]*)\}", query):
+            assert set(re.findall(r"(\w+)=", matched)) <= there[name], query
+        for grouped in re.findall(r"\bby \(([^)]*)\)", query):
+            labels = set().union(*(there[name] for name in METRIC.findall(query)))
+            assert set(grouped.replace(" ", "").split(",")) <= labels, query
 
 
 def test_a_watcher_hears_of_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from vnuma.errors import StoreError, UsageError, VnumaError, of_system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from vnuma.cli.events import Listener
@@ -212,8 +213,9 @@ def _supervise(
     from vnuma.engine.run.progress import progress_of
     from vnuma.engine.run.run_outcome import end_of
     from vnuma.engine.run.supervise import supervise
+    from vnuma.store.types import utc_now
 
-    events = EventLog(*follow, notifier.hear)
+    events, since = EventLog(*follow, notifier.hear), utc_now()
     with store.read() as connection:
         events.start(progress_of(connection, run_row.name))
     notifier.wait()
@@ -241,6 +243,7 @@ def _supervise(
         raise
     finally:
         with suppress(KeyboardInterrupt):  # somebody who waits no longer does not change the exit code
+            _send_traces(store, run_row, since)
             notifier.wait()
         _show_unsent(store, run_row, notifier)
 
@@ -257,6 +260,19 @@ def _show_answer(store: Store, ended: RunOutcome) -> str:
     say(answer_text(loaded), sys.stderr)
     note(f"Next      vnuma results {run}    vnuma report {run}")
     return " ".join([valid, *answer_sentences(loaded)])
+
+
+def _send_traces(store: Store, run: Run, since: datetime) -> None:
+    """Send them where OTEL_* asks for it; that they were not sent is shown, and ends no run."""
+    from vnuma.engine.run.traces import send_traces, wanted
+
+    if not wanted():
+        return
+    try:
+        send_traces(store, run, since)
+    except (VnumaError, OSError) as error:
+        with suppress(OSError):
+            say(f"Not sent  traces: {error}", sys.stderr)
 
 
 def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:

@@ -17,9 +17,12 @@ from vnuma.store import marks
 
 __all__ = ["CONTENT_TYPE", "metrics"]
 
+ORIGIN = ("simulated", "scenario")
+"""Labels that say what a figure was measured on."""
+
 
 def metrics(reader: Reader) -> bytes:
-    """All metrics. `simulated` is the lab's scenario, and empty for real machines."""
+    """All metrics. `simulated` is true or false; `scenario` is the lab's, and empty for real machines."""
     registry = CollectorRegistry()
     registry.register(_Store(reader))
     return generate_latest(registry)
@@ -37,8 +40,8 @@ class _Store(Collector):
         """Read the store, and say what it holds."""
         view = self._reader.view()
         every = [one.run for one in view.runs] + [one.run for one in view.unreadable]
-        runs = Counter((str(run.state), run.simulated or "") for run in every)
-        yield _gauge("vnuma_runs", "Runs by state.", ("state", "simulated"), runs.items())
+        runs = Counter((str(run.state), *_origin(run.simulated)) for run in every)
+        yield _gauge("vnuma_runs", "Runs by state.", ("state", *ORIGIN), runs.items())
         with self._reader.store.read() as connection:
             cells = marks.cell_totals(connection)
             failures = marks.failure_totals(connection)
@@ -46,14 +49,14 @@ class _Store(Collector):
         yield _gauge(
             "vnuma_cells",
             "Cells of all runs by state.",
-            ("state", "simulated"),
-            (((row.state, row.simulated or ""), row.number) for row in cells),
+            ("state", *ORIGIN),
+            (((row.state, *_origin(row.simulated)), row.number) for row in cells),
         )
         yield _gauge(
             "vnuma_failures",
             "Attempts at cells that gave no result.",
-            ("outcome", "reason", "simulated"),
-            (((row.outcome, row.reason, row.simulated or ""), row.number) for row in failures),
+            ("outcome", "reason", *ORIGIN),
+            (((row.outcome, row.reason, *_origin(row.simulated)), row.number) for row in failures),
         )
         away = Counter((str(vm.in_use).lower(),) for vm in view.away)
         yield _gauge(
@@ -65,18 +68,22 @@ class _Store(Collector):
         yield _gauge(
             "vnuma_findings",
             "Findings of design rules that stand, by the recorded checks.",
-            ("source", "rule", "severity", "simulated"),
-            (((row.source, row.rule, row.severity, row.simulated or ""), row.number) for row in findings),
+            ("source", "rule", "severity", *ORIGIN),
+            (((row.source, row.rule, row.severity, *_origin(row.simulated)), row.number) for row in findings),
         )
         alive = [one for one in view.runs if line_of(one).alive]
         yield _gauge(
             "vnuma_run_seconds_left",
             "Estimated seconds to a living run's last cell.",
-            ("run", "simulated"),
-            (((o.run.name, o.run.simulated or ""), o.left_s) for o in alive if o.left_s is not None),
+            ("run", *ORIGIN),
+            (((o.run.name, *_origin(o.run.simulated)), o.left_s) for o in alive if o.left_s is not None),
         )
         read_at = [((), view.read_at.timestamp())]
         yield _gauge("vnuma_store_read_timestamp_seconds", "When the store was last read.", (), read_at)
+
+
+def _origin(word: str | None) -> tuple[str, str]:
+    return str(word is not None).lower(), word or ""
 
 
 def _gauge(
