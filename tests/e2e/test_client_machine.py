@@ -134,7 +134,7 @@ def every_command() -> Iterator[str]:
         ({"ansible_private_key_file": "/dev/null"}, r"cannot be started on loadgen: .*Permission denied"),
         (
             {"ansible_python_interpreter": "{without_packages}"},
-            r"loadgen has no pyodbc for its Python 3[.\d]+: No module named 'pyodbc'",
+            r"loadgen cannot import pyodbc in its Python 3[.\d]+: No module named 'pyodbc'",
         ),
     ],
     ids=["refused", "no python", "no login", "no pyodbc"],

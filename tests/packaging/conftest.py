@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.installation import ROOT, Installation, dist
+from vnuma.sqlserver.client.odbc import FOLDER
 
 
 def build(what: str, folder: Path) -> Path:
@@ -47,7 +48,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installa
     """The wheel in a fresh virtual environment that borrows the locked dependencies.
 
     A path line in a `.pth` file adds a folder without reading that folder's own `.pth` files: the
-    checkout's editable install stays invisible.
+    checkout's editable install stays invisible. Where set-up unpacked unixODBC and FreeTDS for the checkout,
+    as the machine has none, they are this environment's too.
     """
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder / "venv", symlinks=True)
@@ -71,6 +73,8 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installa
         capture_output=True,
         text=True,
     )
+    if FOLDER.is_dir():
+        (folder / "venv" / FOLDER.name).symlink_to(FOLDER)
     home = folder / "elsewhere"
     home.mkdir()
     return Installation(python.parent, Path(sys.executable).parent, home)

@@ -147,7 +147,7 @@ def _trust(folder: Path, ca: str, section: str) -> None:
 
 
 def _hello(libraries: list[str]) -> dict[str, object]:
-    """What this machine has for callers; `why` it has no pyodbc, if it has none."""
+    """What this machine has for callers; `why` pyodbc cannot be imported, if it cannot."""
     drivers: list[str] = []
     why = None
     try:

@@ -33,24 +33,22 @@ _PROGRAMS = Path(__file__).parent
 class Client:
     """A machine that calls, and the command that starts its Python with `caller_host.START`.
 
-    Nothing of the command is secret: the connection string goes by its input.
+    Nothing of the command is secret: the connection string goes by its input. `here`: it is the machine that
+    vnuma runs on, under whatever name.
     """
 
     name: str
     command: tuple[str, ...]
-
-    @property
-    def here(self) -> bool:
-        """Whether it is the machine that vnuma runs on."""
-        return self == HERE
+    here: bool = False
 
 
-HERE = Client("this machine", (sys.executable, "-c", caller_host.START))
+HERE = Client("this machine", (sys.executable, "-c", caller_host.START), here=True)
+_NAMES_PYTHON = "ansible_python_interpreter names its Python."
 
 
 @dataclass(frozen=True)
 class Hello:
-    """What a client has: its Python, its CPUs, ODBC drivers by name and by path, or why it has no pyodbc.
+    """What a client has: its Python, its CPUs, ODBC drivers by name and by path, or why pyodbc does not load.
 
     `freetds` is the version of its FreeTDS, empty where that cannot be told.
     """
@@ -81,7 +79,9 @@ class ClientHost:
             raise MachineUnreachable(
                 f"{client.name} cannot be reached: {client.command[0]} cannot be started here "
                 f"({error.strerror}).",
-                fix="Install an SSH client (Debian: apt install openssh-client), or name one with "
+                fix=_NAMES_PYTHON
+                if client.here
+                else "Install an SSH client (Debian: apt install openssh-client), or name one with "
                 "ansible_ssh_executable.",
             ) from error
         assert self._process.stdin is not None
@@ -171,10 +171,13 @@ class ClientHost:
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         said = lines[-1].strip().rstrip(".") if lines else "it did not answer"
+        by_ssh = (
+            "ssh to it as the inventory says (ansible_host, ansible_port, ansible_user, a key without a "
+            "passphrase or in an agent); "
+        )
         return MachineUnreachable(
             f"Python cannot be started on {self.client.name}: {said}.",
-            fix="ssh to it as the inventory says (ansible_host, ansible_port, ansible_user, a key without a "
-            "passphrase or in an agent); ansible_python_interpreter names its Python.",
+            fix=_NAMES_PYTHON if self.client.here else by_ssh + _NAMES_PYTHON,
         )
 
 

@@ -19,6 +19,11 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+def _machine(root: Path, *registered: str, wheel: Path | None = None) -> Machine:
+    """A machine whose file system is that folder; nothing of the machine that runs the test is in it."""
+    return Machine(registered, root, wheel, unpacked=root / "venv" / "odbc")
+
+
 def _library(root: Path, place: str, content: bytes = b"") -> Path:
     path = root / place
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +45,7 @@ def test_the_order_is_18_17_freetds_registered_freetds_library_wheel(tmp_path: P
     wheel = _wheel(tmp_path)
 
     def found(*registered: str) -> Driver:
-        return discover(machine=Machine(registered, tmp_path, wheel))
+        return discover(machine=_machine(tmp_path, *registered, wheel=wheel))
 
     assert found("FreeTDS", MICROSOFT_17, MICROSOFT_18).name == MICROSOFT_18
     assert found("FreeTDS", MICROSOFT_17).name == MICROSOFT_17
@@ -62,8 +67,7 @@ def test_freetds_of_this_environment_comes_before_the_machine_s(tmp_path: Path) 
     own = _library(tmp_path, "venv/odbc/usr/lib/x86_64-linux-gnu/odbc/libtdsodbc.so")
 
     def found(*registered: str) -> str:
-        machine = Machine(registered, tmp_path, None, unpacked=tmp_path / "venv" / "odbc")
-        return discover(machine=machine).name
+        return discover(machine=_machine(tmp_path, *registered)).name
 
     assert found("FreeTDS") == str(own)
     assert found("FreeTDS", MICROSOFT_17) == MICROSOFT_17
@@ -72,7 +76,7 @@ def test_freetds_of_this_environment_comes_before_the_machine_s(tmp_path: Path) 
 def test_without_any_driver_the_error_says_what_to_install(tmp_path: Path) -> None:
     """The message lists what was looked for; the fix names a package and a way without root."""
     with pytest.raises(DriverMissing) as caught:
-        discover(machine=Machine((), tmp_path, None))
+        discover(machine=_machine(tmp_path))
 
     assert caught.value.what == "No ODBC driver for SQL Server found (looked for msodbcsql18, 17, FreeTDS)."
     assert caught.value.fix == "Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel."
@@ -84,7 +88,7 @@ def test_a_registered_driver_whose_library_is_gone_is_passed_over(tmp_path: Path
         tmp_path, "etc/odbcinst.ini", f"[{MICROSOFT_18}]\nDriver={tmp_path}/gone.so\n[FreeTDS]\n".encode()
     )
 
-    assert discover(machine=Machine((MICROSOFT_18, "FreeTDS"), tmp_path, None)).name == "FreeTDS"
+    assert discover(machine=_machine(tmp_path, MICROSOFT_18, "FreeTDS")).name == "FreeTDS"
 
 
 def test_versions_come_from_the_library(tmp_path: Path) -> None:
@@ -96,7 +100,7 @@ def test_versions_come_from_the_library(tmp_path: Path) -> None:
         "etc/odbcinst.ini",
         f"[{MICROSOFT_18}]\nDriver={library}\n[FreeTDS]\nDriver=libtdsodbc.so\n".encode(),
     )
-    machine = Machine((MICROSOFT_18, "FreeTDS"), tmp_path, None)
+    machine = _machine(tmp_path, MICROSOFT_18, "FreeTDS")
 
     assert discover("msodbcsql18", machine=machine).version == "18.3.3.1"
     assert discover("freetds", machine=machine).version == "1.3.17"
@@ -106,7 +110,7 @@ def test_the_environment_names_one_and_an_inventory_overrides_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """VNUMA_ODBC_DRIVER replaces `auto`; what an inventory names comes before it."""
-    machine = Machine((MICROSOFT_18, MICROSOFT_17, "FreeTDS"), tmp_path, None)
+    machine = _machine(tmp_path, MICROSOFT_18, MICROSOFT_17, "FreeTDS")
     monkeypatch.setenv("VNUMA_ODBC_DRIVER", "FreeTDS")
 
     assert discover(machine=machine).kind == "freetds"
@@ -116,15 +120,15 @@ def test_the_environment_names_one_and_an_inventory_overrides_it(
 def test_a_driver_named_but_absent_is_an_error(tmp_path: Path) -> None:
     """A wish that cannot be met is never met by another driver."""
     with pytest.raises(DriverMissing, match="'msodbcsql18' was asked for"):
-        discover("msodbcsql18", machine=Machine(("FreeTDS",), tmp_path, None))
+        discover("msodbcsql18", machine=_machine(tmp_path, "FreeTDS"))
     with pytest.raises(DriverMissing, match="There is no ODBC driver at"):
-        discover(str(tmp_path / "none.so"), machine=Machine((), tmp_path, None))
+        discover(str(tmp_path / "none.so"), machine=_machine(tmp_path))
 
 
 def test_a_path_names_its_kind(tmp_path: Path) -> None:
     """A library is known by its file name; one of neither kind is refused."""
     path = _library(tmp_path, "lib/libtdsodbc.so.0")
 
-    assert discover(str(path), machine=Machine((), tmp_path, None)).kind == "freetds"
+    assert discover(str(path), machine=_machine(tmp_path)).kind == "freetds"
     with pytest.raises(DriverMissing, match="neither a FreeTDS"):
-        discover(str(_library(tmp_path, "lib/libsqlite.so")), machine=Machine((), tmp_path, None))
+        discover(str(_library(tmp_path, "lib/libsqlite.so")), machine=_machine(tmp_path))

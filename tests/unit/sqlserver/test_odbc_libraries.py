@@ -25,7 +25,8 @@ def unpacked(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     for path in loaded:
         copy = Path(shutil.copy(path, folder))
-        (folder / f"{path.name.split('.so.')[0]}.so.2").symlink_to(copy.name)
+        name, version = path.name.split(".so.")
+        (folder / f"{name}.so.{version.split('.')[0]}").symlink_to(copy.name)
     (folder / "libaside.so.1").write_bytes(b"cut")
     return tmp_path
 

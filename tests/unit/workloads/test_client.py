@@ -1,11 +1,16 @@
-"""The machine that calls: what is said when nothing can be started there."""
+"""The machine that calls: what is said when nothing can be started there, and which driver it uses."""
 
 from __future__ import annotations
 
 import pytest
 
-from vnuma.errors import MachineUnreachable
-from vnuma.workloads.client import Client, client_host
+from vnuma.engine.access.client_machine import client_from
+from vnuma.errors import DriverMissing, MachineUnreachable
+from vnuma.sqlserver.client.driver import Driver
+from vnuma.workloads.call_volume.callers import driver_on
+from vnuma.workloads.client import Client, Hello, client_host
+
+OWN = Driver("/venv/odbc/libtdsodbc.so", "freetds", "1.3", "/venv/odbc/libtdsodbc.so")
 
 
 def test_a_missing_ssh_is_named_with_what_to_install() -> None:
@@ -16,3 +21,41 @@ def test_a_missing_ssh_is_named_with_what_to_install() -> None:
     ):
         pass
     assert "openssh-client" in str(caught.value)
+
+
+def test_a_missing_python_on_this_machine_is_not_taken_for_a_missing_ssh() -> None:
+    """A host that Ansible reaches by its local connection is this machine."""
+    variables = {"ansible_connection": "local", "ansible_python_interpreter": "/nowhere/python3"}
+    with (
+        pytest.raises(MachineUnreachable, match=r"^load01 .*/nowhere/python3") as caught,
+        client_host(client_from("load01", variables)),
+    ):
+        pass
+    assert "ansible_python_interpreter" in str(caught.value)
+    assert "ssh" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("why", "helps"),
+    [
+        ("libodbc.so.2: cannot open shared object file", "apt install unixodbc"),
+        ("No module named 'pyodbc'", "pip install pyodbc"),
+    ],
+)
+def test_what_pyodbc_lacks_there_is_named(why: str, helps: str) -> None:
+    """Its library is no package of pip's."""
+    hello = Hello("3.11.2", 4, (), (), why)
+
+    with pytest.raises(DriverMissing) as caught:
+        driver_on(Client("load01", ("ssh",)), hello, OWN)
+
+    assert why in caught.value.what
+    assert helps in str(caught.value.fix)
+
+
+def test_a_driver_unpacked_for_this_python_is_this_machine_s_alone() -> None:
+    """Under another name this machine has it all the same; another machine has only what it tells of."""
+    hello = Hello("3.11.2", 4, (), ("/usr/lib/odbc/libtdsodbc.so",), None, "1.4")
+
+    assert driver_on(client_from("load01", {"ansible_connection": "local"}), hello, OWN) == OWN
+    assert driver_on(Client("load01", ("ssh",)), hello, OWN).name == "/usr/lib/odbc/libtdsodbc.so"

@@ -44,7 +44,7 @@ def client_from(name: str, variables: Mapping[str, object]) -> Client:
     if python.startswith("auto"):
         python = sys.executable if local else "python3"
     if local:
-        return Client(name, (python, "-c", START))
+        return Client(name, (python, "-c", START), here=True)
     connection = str(variables.get("ansible_connection", "ssh"))
     if connection not in ("ssh", "smart", "ansible.builtin.ssh"):
         raise InputError(

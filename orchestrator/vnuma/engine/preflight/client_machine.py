@@ -29,8 +29,7 @@ def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -
         with client_host(client) as (host, hello):
             for vm, target in targets.items():
                 server = located(sql_server(target), _BROWSER_S)
-                if not client.here:
-                    driver_on(client, hello, server.driver)
+                driver_on(client, hello, server.driver)
                 if why := host.why_not(server.host, server.port):
                     what = f"{client.name} does not reach SQL Server at {server.where}: {why}."
                     found[vm] = [_block(what, "Open its firewall for that machine, or name another client.")]

@@ -16,6 +16,12 @@ from vnuma.errors import DriverMissing
 FOLDER = Path(sys.prefix) / "odbc"
 """unixODBC and FreeTDS for this Python environment alone, as their packages lay them out."""
 
+UNIXODBC = (
+    "Debian and Ubuntu: apt install unixodbc tdsodbc. Fedora: dnf install unixODBC. "
+    "macOS: brew install unixodbc."
+)
+"""How it comes onto a machine."""
+
 
 def libraries(folder: Path = FOLDER) -> list[Path]:
     """The shared libraries unpacked there, each once; drivers are not among them."""
@@ -59,8 +65,7 @@ try:
 except ImportError as error:
     raise DriverMissing(
         f"pyodbc could not be loaded: {error}.",
-        fix="It needs unixODBC's libodbc.so.2, which no wheel holds. Debian and Ubuntu: apt install unixodbc "
-        "tdsodbc. Fedora: dnf install unixODBC. macOS: brew install unixodbc. In a checkout: make setup.",
+        fix=f"It needs unixODBC's libodbc.so.2, which no wheel holds. {UNIXODBC} In a checkout: make setup.",
     ) from error
 
 # A pooled handle outlives the restart of the guest that it was connected to. The driver manager

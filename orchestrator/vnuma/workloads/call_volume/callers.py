@@ -11,7 +11,7 @@ from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed, Sq
 from vnuma.sqlserver.client.connect import SqlServer, connection_string, driver_files, located
 from vnuma.sqlserver.client.driver import Driver, elsewhere
 from vnuma.sqlserver.client.failures import translate
-from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.odbc import UNIXODBC, pyodbc
 from vnuma.workloads.call_volume.client_cpu import MachineTime, machine_time
 from vnuma.workloads.client import HERE, Answer, Client, ClientHost, Hello, client_host
 
@@ -149,17 +149,22 @@ def callers(server: SqlServer, database: str, client: Client = HERE) -> Iterator
     Raises MachineUnreachable, or DriverMissing when the client has none.
     """
     with client_host(client) as (host, hello):
-        there = server if client.here else replace(server, driver=driver_on(client, hello, server.driver))
+        there = replace(server, driver=driver_on(client, hello, server.driver))
         yield Callers(there, database, host, hello.cpus)
 
 
 def driver_on(client: Client, hello: Hello, own: Driver) -> Driver:
-    """The driver that callers use on another machine. Raises DriverMissing."""
+    """The driver that callers use on that machine. Raises DriverMissing."""
     if hello.why:
-        raise DriverMissing(
-            f"{client.name} has no pyodbc for its Python {hello.python}: {hello.why}.",
-            fix="Install it there: pip install pyodbc. ansible_python_interpreter names another Python.",
+        install = (
+            f"Install unixODBC there. {UNIXODBC}" if "libodbc" in hello.why else "pip install pyodbc there."
         )
+        raise DriverMissing(
+            f"{client.name} cannot import pyodbc in its Python {hello.python}: {hello.why}.",
+            fix=f"{install} ansible_python_interpreter names another Python.",
+        )
+    if client.here and own.name in (own.path, *hello.drivers):
+        return own
     found = elsewhere(own, hello.drivers, hello.libraries)
     if found is None:
         raise DriverMissing(
