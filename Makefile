@@ -23,9 +23,18 @@ demo:  ## a whole study on the lab, from nothing to the report
 	@$(SETUP) --demo
 	@$(BIN)/vnuma demo
 
-# Tests of Python wait for labs a third of their time: linters and Go's tests use that time.
+# Tests of Python wait for labs a third of their time: linters and Go's tests use that time. What they say is
+# somewhere among the tests' dots, so what failed is named at the end.
+PARTS = test-python lint-python lint-yaml lint-ansible lint-go test-go
+export FAILED = $(CURDIR)/.venv/failed-parts
+
 test: setup-dev  ## everything that CI checks
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-python lint-python lint-yaml lint-ansible lint-go test-go
+	@: >"$$FAILED"
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 $(PARTS:=.part) || { \
+	    echo "Failed; each alone, with all that it says:"; sed 's/^/    make /' "$$FAILED"; exit 1; }
+
+%.part:
+	@$(MAKE) --no-print-directory $* || { echo $* >>"$$FAILED"; exit 1; }
 
 setup-dev:  ## the same, with all that tests and linters need
 	@$(SETUP) --dev

@@ -8,12 +8,13 @@ import io
 import os
 import pty
 import resource
+import signal
 import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
@@ -76,6 +77,7 @@ def vnuma_here(*arguments: str | Path) -> Ran:
     """
     out, err = io.StringIO(), io.StringIO()
     with (
+        _time_limit(TIMEOUT_S),
         mock.patch.object(sys, "argv", ["vnuma", *map(str, arguments)]),
         redirect_stdout(out),
         redirect_stderr(err),
@@ -83,6 +85,25 @@ def vnuma_here(*arguments: str | Path) -> Ran:
     ):
         main()
     return Ran(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Fail the test, with the place where it hangs, after that time.
+
+    A call outside Python is not interrupted: pytest's own limit (pyproject.toml) ends its process.
+    """
+
+    def expired(_signal: int, _frame: object) -> None:
+        pytest.fail(f"vnuma did not end within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def on_terminal(
