@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -271,15 +273,41 @@ class Interrupted(VnumaError):
     exit_code = 130
 
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+_NOT_STORED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+_FORBIDDEN = (errno.EACCES, errno.EPERM)
+_TO_WRITE = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space: df -h {folder}"),
+    errno.EFBIG: "Raise the limit on the size of files: ulimit -f",
+    errno.EROFS: "Mount that file system so that it can be written, or keep vnuma's files elsewhere "
+    "(VNUMA_HOME=FOLDER): findmnt --target {folder}",
+    errno.EIO: "Check the disk: dmesg | tail",
+}
+
+
+def to_write(error: OSError, folder: Path | str = ".") -> str:
+    """What to do where a file could not be written, by why the system refused it.
+
+    `folder` is where that was, unless the error itself names a file.
+    """
+    if isinstance(error.filename, str | Path):
+        folder = Path(error.filename).absolute().parent
+    fix = _TO_WRITE.get(error.errno or 0, "Check owner and mode: ls -la {folder}")
+    return fix.format(folder=shlex.quote(str(folder)))
+
+
+def is_of_system(error: OSError) -> bool:
+    """Whether the machine is at fault rather than vnuma: it has no room, or this user no right to a file."""
+    return error.errno in _NOT_STORED or (error.errno in _FORBIDDEN and bool(error.filename))
 
 
 def of_system(error: OSError) -> VnumaError:
-    """StoreError where room is lacking, else EnvironmentProblem: what the operating system refused."""
+    """StoreError where nothing can be stored, else EnvironmentProblem: what the operating system refused."""
     where = f": {error.filename}" if error.filename else ""
     what = f"The operating system refused a request ({error.strerror or error}{where})."
-    if error.errno in _NO_ROOM:
-        return StoreError(what, fix="Make room in vnuma's home and beside its store: df -h")
+    if error.errno in _NOT_STORED:
+        return StoreError(what, fix=to_write(error))
+    if error.errno in _FORBIDDEN:
+        return EnvironmentProblem(what, fix=to_write(error))
     return EnvironmentProblem(what, fix="Look at this machine's limits and memory: ulimit -a; free -m")
 
 

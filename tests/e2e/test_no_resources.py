@@ -16,7 +16,7 @@ from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import command
+from tests.support.cli import command, vnuma_here
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.supervised import Struck
 from vnuma.engine.ansible_api import actions
@@ -134,6 +134,19 @@ def test_a_home_that_becomes_read_only_leaves_the_vm_as_it_was(lab: LabFactory, 
 
     assert settings_now(running) == before
     assert isinstance(ended.worst, StoreError), ended.problems
+
+
+def test_a_home_that_is_read_only_is_told_without_a_traceback(small_disk: Path) -> None:
+    """Whatever a verb wanted to write there: exit code 9, and how to find out why it is read-only."""
+    read_only(small_disk)
+
+    ran = vnuma_here("lab", "up")
+
+    subprocess.run(["umount", "--lazy", str(small_disk)], check=True)
+    assert ran.code == 9
+    assert f"{small_disk}/lab" in ran.err
+    assert f"findmnt --target {small_disk}" in ran.err
+    assert "Traceback" not in ran.err
 
 
 def test_a_vm_is_locked_where_no_lock_file_can_be_made(small_disk: Path) -> None:

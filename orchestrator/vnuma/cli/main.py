@@ -47,7 +47,7 @@ from vnuma.cli.screen import MANNER
 from vnuma.cli.verb import Verbs, verb
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.engine.access.private_folder import remove_left
-from vnuma.errors import Interrupted, VnumaError
+from vnuma.errors import Interrupted, VnumaError, is_of_system, of_system
 from vnuma.logins import sharing
 
 if TYPE_CHECKING:
@@ -171,9 +171,15 @@ def _run() -> int:
     try:
         return app(standalone_mode=False, prog_name="vnuma") or 0
     except VnumaError as error:
-        with suppress(OSError):  # a log on a full disk: the code is what is left to tell it
-            _tell(error)
-        return error.exit_code
+        known = error
+    except OSError as error:
+        if not is_of_system(error):
+            raise
+        known = of_system(error)
+        known.__cause__ = error
+    with suppress(OSError):  # a log on a full disk: the code is what is left to tell it
+        _tell(known)
+    return known.exit_code
 
 
 def _tell(error: VnumaError) -> None:

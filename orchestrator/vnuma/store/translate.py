@@ -26,7 +26,10 @@ _SQLITE: dict[int, tuple[str, str]] = {
         "Restore it from a copy. Do not delete it: it holds VM baselines.",
     ),
     sqlite3.SQLITE_NOTADB: ("is not a SQLite database", "Name another file, or move that one away."),
-    sqlite3.SQLITE_READONLY: ("cannot be written", "Check the owner and mode of the file and its folder."),
+    sqlite3.SQLITE_READONLY: (
+        "cannot be written",
+        "Check owner and mode of the file and its folder, and that its file system is not read-only.",
+    ),
     sqlite3.SQLITE_PERM: ("may not be accessed", "Check the owner and mode of the file and its folder."),
     sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "Check that its folder exists and may be written."),
     sqlite3.SQLITE_IOERR: ("could not be read or written: I/O error", f"Check the disk, {_RESUME}"),

@@ -23,7 +23,7 @@ from sqlalchemy import URL
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.lease.context import VmContext, holder, home_folder
-from vnuma.errors import InputError, StoreError, VnumaError
+from vnuma.errors import InputError, StoreError, VnumaError, to_write
 from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
@@ -224,5 +224,5 @@ def _append(path: Path, document: dict[str, Any]) -> None:
     except OSError as error:
         raise StoreError(
             f"The audit log {path} cannot be written ({error.strerror}).",
-            fix="Free some space, or check its owner and mode.",
+            fix=to_write(error, path.parent),
         ) from error

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vnuma.errors import StoreError, VmHeld
+from vnuma.errors import StoreError, VmHeld, to_write
 
 # Each step that holds the lock has deadlines of its own; together they stay well below this.
 WAIT_S = 3600.0
@@ -99,7 +99,7 @@ def _home(home: Path) -> int:
             raise
         raise StoreError(
             f"No VM can be locked in {home} ({error.strerror}).",
-            fix="Free some space, or check its owner and mode.",
+            fix=to_write(error, home),
         ) from error
 
 

@@ -207,7 +207,7 @@ class Restoration(ABC):
         except StoreError as error:
             raise StoreError(
                 f"{(broken or error).what} {words}; only the store is not up to date.",
-                fix=f"Free some space, then: vnuma restore {self.vm.name}",
+                fix=f"When the store can be written again: vnuma restore {self.vm.name}",
             ) from error
 
     def _record(self, token: int, outcome: RestoreOutcome, words: str) -> None:

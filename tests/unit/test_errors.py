@@ -1,0 +1,41 @@
+"""What the operating system refuses: the hint fits the reason, and a bug stays a bug."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from vnuma.errors import EnvironmentProblem, StoreError, VnumaError, is_of_system, of_system
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "helps"),
+    [
+        (errno.ENOSPC, StoreError, "df -h '/a b'"),
+        (errno.EDQUOT, StoreError, "df -h '/a b'"),
+        (errno.EFBIG, StoreError, "ulimit -f"),
+        (errno.EROFS, StoreError, "findmnt --target '/a b'"),
+        (errno.EIO, StoreError, "dmesg"),
+        (errno.EACCES, EnvironmentProblem, "ls -la '/a b'"),
+    ],
+)
+def test_the_command_that_helps_depends_on_the_reason(
+    number: int, kind: type[VnumaError], helps: str
+) -> None:
+    """Space is asked for only where it is lacking; the folder is one that can be pasted into a shell."""
+    refused = OSError(number, os.strerror(number), "/a b/vnuma.audit.jsonl")
+    told = of_system(refused)
+
+    assert is_of_system(refused)
+    assert type(told) is kind
+    assert "/a b/vnuma.audit.jsonl" in told.what
+    assert helps in str(told.fix)
+    assert ("space" in str(told.fix)) is (number in (errno.ENOSPC, errno.EDQUOT))
+
+
+def test_what_no_machine_is_to_blame_for_stays_a_bug() -> None:
+    """A missing file was not looked for in the right place; a process of another user is no file."""
+    assert not is_of_system(FileNotFoundError(errno.ENOENT, "No such file", "/a"))
+    assert not is_of_system(PermissionError(errno.EPERM, "Operation not permitted"))
