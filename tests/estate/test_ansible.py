@@ -153,7 +153,7 @@ def test_a_file_outside_the_design_is_not_read(tmp_path: Path) -> None:
         ("# vnuma:ignore=T01: no end", False, "last day"),
         ("# vnuma:ignore=T01 until 2999-02-31: x", False, "2999-02-31"),
         ("# vnuma:ignore=Z99 until 2999-01-31: x", False, "Z99"),
-        ("# vnuma:ignore=T09 until 2999-01-31: x", False, "applies to nothing"),
+        ("# vnuma:ignore=T09 until 2999-01-31: x", False, "no finding"),
     ],
 )
 def test_a_comment_beside_the_task_waives_its_findings_alone(
