@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,9 @@ import xmlschema
 from jsonschema import Draft4Validator
 
 from tests.estate.build import TODAY, checked, document, estate_of, since, waiver
+from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult
-from vnuma.report.check import as_text
+from vnuma.report.check import as_markdown, as_text
 from vnuma.report.check.as_csv import as_csv
 from vnuma.report.check.as_json import as_json
 from vnuma.report.check.as_junit import as_junit
@@ -113,3 +115,21 @@ def test_a_large_estate_fits_a_screen() -> None:
     lines = [line for line, _ in as_text.lines(result)]
     assert len(lines) < 120
     assert any(line.startswith("block  T11     200") for line in lines)
+
+
+def test_markdown_has_every_finding_as_plain_text(result: CheckResult) -> None:
+    """One row for each object that has one; a VM's name is no mention, link, HTML or cell of its own."""
+    text = as_markdown.as_markdown(result)
+    open_ = [group for group in result.groups if not group.judged.waived]
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "block" in line]
+    assert len(rows) == sum(group.judged.severity is Severity.BLOCK for group in open_)
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in rows} == {6}
+    assert "CR-17" in text
+    assert "<details>" in text
+
+
+@pytest.mark.parametrize("name", ["@everyone", "<img src=x>", "a|b", "#17", "[x](http://y)", "`x`"])
+def test_no_name_means_anything_in_markdown(name: str) -> None:
+    """A pull request's author chooses it."""
+    text = as_markdown.as_markdown(checked(estate_of(name, cpuHotAddEnabled=True)))
+    assert name not in text

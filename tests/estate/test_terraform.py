@@ -323,3 +323,31 @@ def test_a_described_host_without_a_design_is_a_mistake(tmp_path: Path) -> None:
     estate = saved(tmp_path, estate_of("sql16"))
     ran = vnuma_here("check", "--snapshot", estate, "--host-nodes", "2x16")
     assert (ran.code, "--design" in ran.err) == (2, True)
+
+
+def test_a_change_is_predicted_before_and_after(tmp_path: Path) -> None:
+    """The plan's prior state, or the site's VM of that name, is what the guest sees today."""
+    before = resource(num_cpus=16, num_cores_per_socket=16)["values"]
+    after = resource(num_cpus=24, num_cores_per_socket=12)
+    file = written(tmp_path, plan(after, changes=[change(actions=["update"], before=before)]))
+    on = ("--host-nodes", "4x6/128@7.0", "--host-nodes", "2x12/256@7.0")
+    ran = vnuma_here("check", file, *on, "--format", "markdown")
+    assert ran.code == 0, ran.text
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("- sql16: ")]
+    assert "1x16 today: 3 vNUMA nodes of 6+5+5 on 4x6" in line
+    assert "2 vNUMA nodes of 8 on 2x12" in line
+    assert "planned 2x12: 4 vNUMA nodes of 6 on 4x6" in line
+    (one,) = document(vnuma_here("check", file, *on, "--format", "json").out)["predictions"]
+    assert [len(one[when]["layouts"]) for when in ("today", "planned")] == [2, 2]
+
+
+def test_the_site_says_what_a_vm_is_today(tmp_path: Path) -> None:
+    """By its name in the snapshot, which also has the hosts."""
+    there = estate_of("sql16", cpuHotAddEnabled=False)
+    file, site = written(tmp_path, plan(resource(num_cpus=8, num_cores_per_socket=8))), saved(tmp_path, there)
+    (cluster,) = there.clusters
+    said = document(
+        vnuma_here("check", file, "--snapshot", site, "--cluster", cluster.name, "--format", "json").out
+    )
+    (one,) = said["predictions"]
+    assert (one["today"]["shape"], one["planned"]["shape"]) == ("8x2", "1x8")

@@ -8,7 +8,7 @@ from typing import Any
 
 from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.fixes.tool import fix_in_tools
-from vnuma.checks.result import SCHEMA, CheckResult, Group
+from vnuma.checks.result import SCHEMA, CheckResult, Group, Outlook
 from vnuma.domain.vm.provenance import in_json
 
 
@@ -27,6 +27,7 @@ def document(result: CheckResult) -> dict[str, Any]:
         ],
         "unseen": [asdict(item) for item in result.unseen],
         "waivers": list(result.waivers),
+        **_predictions(result),
         "baseline": _since(result),
     }
 
@@ -70,6 +71,26 @@ def _declared(group: Group, result: CheckResult) -> dict[str, Any]:
     """File and line of the design that a finding's VM stands in; no key where there is no code."""
     at = result.declared.get(group.judged.finding.key)
     return {"declared": {"file": at.file, "line": at.line}} if at else {}
+
+
+def _predictions(result: CheckResult) -> dict[str, Any]:
+    """What the guests of a design's VMs will see; no key where nothing is planned."""
+    found = [
+        {"vm": vm.name, "key": vm.key, "today": _outlook(vm.today), "planned": _outlook(vm.planned)}
+        for vm in result.vms
+        if vm.planned
+    ]
+    return {"predictions": found} if found else {}
+
+
+def _outlook(outlook: Outlook | None) -> dict[str, Any] | None:
+    if outlook is None:
+        return None
+    layouts = [
+        {"vnuma_nodes": len(one.node_sizes), "node_sizes": list(one.node_sizes), "hosts": list(one.hosts)}
+        for one in outlook.layouts
+    ]
+    return {"shape": outlook.shape, "confidence": "high" if outlook.sure else "low", "layouts": layouts}
 
 
 def _fix(it: Finding) -> Mapping[str, Any] | None:

@@ -21,7 +21,7 @@ from vnuma.domain.topology.release import (
 )
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
-from vnuma.domain.vm.setting import TYPED, Value
+from vnuma.domain.vm.setting import TYPED, Settings, Value
 
 Known = TypeVar("Known")
 
@@ -40,6 +40,14 @@ WHY_ABSENT = {
 """Why a part is absent when the subject gives no reason of its own."""
 
 _MOST_DIGITS = 18
+
+
+def shape_of(settings: Settings) -> str:
+    """Sockets x cores per socket; the vCPUs alone where their sockets are not known."""
+    vcpus, cores = settings.get("numCPUs"), settings.get("numCoresPerSocket")
+    if not isinstance(vcpus, int):
+        return ""
+    return f"{vcpus // cores}x{cores}" if isinstance(cores, int) and cores else f"{vcpus} vCPUs"
 
 
 class Unknown(Exception):

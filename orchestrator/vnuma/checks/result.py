@@ -41,6 +41,24 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """The vNUMA nodes that these hosts give, by their sizes in vCPUs."""
+
+    node_sizes: tuple[int, ...]
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a VM's guest gets at a power-on, by the host that it happens on."""
+
+    shape: str
+    layouts: tuple[Layout, ...]
+    sure: bool
+    """Whether every prediction has high confidence."""
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedVm:
     """One VM: what it is, what was found, and which rules could not be evaluated, with the reason.
 
@@ -63,6 +81,10 @@ class CheckedVm:
     """Name of the source that it was read from."""
     declared: Declared | None = None
     """Where a design's code declares it."""
+    planned: Outlook | None = None
+    """Of a design's VM: what its guest will see."""
+    today: Outlook | None = None
+    """Of a design's VM that exists: what its guest sees now."""
 
     @property
     def worst(self) -> Severity | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.checks.fixes.tool import Tool
+from vnuma.cli.check_designs import Where, read_designs
 from vnuma.cli.check_history import recorded, show
 from vnuma.cli.check_output import CheckFormat, FailOn, judge, write, write_fixes
 from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
-from vnuma.cli.shape_options import EsxiOption, HostsOption, ThreadsOption, site
+from vnuma.cli.shape_options import EsxiOption, HostsOption, ThreadsOption
 from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +26,13 @@ if TYPE_CHECKING:
 
 
 def check(
+    designs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DESIGN]...",
+            help="Planned VMs: terraform show -json, Ansible, a table (csv, xlsx, yaml), .vmx, .ovf, .ova.",
+        ),
+    ] = None,
     explain: Annotated[
         str | None,
         typer.Option(
@@ -65,11 +74,9 @@ def check(
         typer.Option("--rvtools", metavar="FILE", help="An RVTools export (.xlsx) instead of a vCenter."),
     ] = None,
     design: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
-            "--design",
-            metavar="FILE",
-            help="Planned VMs: terraform show -json, Ansible, a table, .vmx, .ovf, .ova.",
+            "--design", metavar="FILE", help="Planned VMs (as DESIGN above). Repeat it for several."
         ),
     ] = None,
     inventory: InventoryOption = None,
@@ -145,7 +152,7 @@ def check(
     """Check VMs, hosts and clusters against the design rules. Nothing is changed.
 
     Examples: vnuma check --all --name 'sql-*'; vnuma check --rvtools export.xlsx --format html -o check.html;
-    vnuma check --vm sql16 --sql --fail-on block; vnuma check --design plan.json --host-nodes 2x16/256@8.0;
+    vnuma check --vm sql16 --sql --fail-on block; vnuma check plan.json --host-nodes 2x16/256@8.0;
     vnuma check --vm sql16 --fix-as govc; vnuma check --explain T14
     """
     if explain is not None:
@@ -160,8 +167,9 @@ def check(
     from vnuma.engine.design_check.placement import placements
     from vnuma.estate.waivers import load as load_waivers
 
-    _one_source(vm, study, all_, None if design else snapshot, rvtools, design)
-    if host_nodes and not design:
+    planned = [*(designs or ()), *(design or ())]
+    _one_source(vm, study, all_, None if planned else snapshot, rvtools, planned)
+    if host_nodes and not planned:
         raise typer.BadParameter(
             "--host-nodes describes the hosts for --design; every other source has its own."
         )
@@ -172,25 +180,21 @@ def check(
     if record and (study or baseline):
         raise typer.BadParameter("--record cannot be combined with --study or --baseline.")
     asked = Asked(
-        filters=Filters(name, folder, "" if design else cluster, tag),
+        filters=Filters(name, folder, "" if planned else cluster, tag),
         study=read_study(study)[0] if study else None,
         waivers=load_waivers(waivers) if waivers else (),
         placements=placements(read_text(str(evidence)), evidence) if evidence else {},
     )
-    if rvtools or design or snapshot:
+    estates: Sequence[Estate]
+    if rvtools or planned or snapshot:
         if sql:
             raise UsageError("--sql needs running VMs.", fix="Use it with --vm, --study or --all.")
-        estates = _from_file(None if design else snapshot, rvtools, design)
-        if design and (host_nodes or cluster):
-            from vnuma.engine.design_check.planned_host import on_hosts
-
-            there = site(host_nodes, esxi, threads_per_core, None, cluster, snapshot, inventory)
-            estates = [on_hosts(estate, there, cluster) for estate in estates]
-        elif design and snapshot:
-            from vnuma.engine.design_check.planned_host import on_named_hosts
-            from vnuma.estate.snapshot import load
-
-            estates = [on_named_hosts(estate, load(snapshot)) for estate in estates]
+        if planned:
+            where = Where(host_nodes, esxi, threads_per_core, cluster, snapshot, inventory)
+            estates, present = read_designs(planned, where)
+            asked = replace(asked, present=present)
+        else:
+            estates = _from_file(snapshot, rvtools)
     else:
         estates, asked = _live(find_inventory(inventory), asked, vm, sql=sql, recorded=record, full=full)
     asked.filters.require_any(estates)
@@ -235,8 +239,6 @@ def _live(
     site: Path, asked: Asked, vm: str | None, *, sql: bool, recorded: bool, full: bool
 ) -> tuple[Sequence[Estate], Asked]:
     """The estates of running vCenters, and the SQL Servers to log in to if requested."""
-    from dataclasses import replace
-
     from vnuma.engine.access.inventory import read_targets
     from vnuma.engine.design_check import estates as live
     from vnuma.engine.design_check.sql_facts import SqlServers
@@ -251,33 +253,15 @@ def _live(
     return (live.read_all_tagged(site) if asked.filters.tag else live.read_all(site)), asked
 
 
-def _from_file(snapshot: Path | None, rvtools: Path | None, design: Path | None) -> Sequence[Estate]:
+def _from_file(snapshot: Path | None, rvtools: Path | None) -> Sequence[Estate]:
     """A file's estates. Raises InputError for a file without VMs: checking nothing would look like a pass."""
-    found: Sequence[Estate]
-    if snapshot:
-        from vnuma.estate.snapshot import load
+    from vnuma.estate.rvtools import read_rvtools
+    from vnuma.estate.snapshot import load
 
-        found = load(snapshot)
-    elif design:
-        from vnuma.estate.design import read_design
-
-        found = [read_design(design)]
-    else:
-        from vnuma.estate.rvtools import read_rvtools
-
-        assert rvtools is not None
-        found = [read_rvtools(rvtools)]
+    found = load(snapshot) if snapshot else (read_rvtools(rvtools),) if rvtools else ()
     if not any(estate.vms for estate in found):
         raise InputError(
-            f"No VM to check in {snapshot or rvtools or design}: it contains no readable VM.",
-            fix="Save it again with an account that can see VMs: vnuma inventory save FILE"
-            if not design
-            else _first_unseen(found),
+            f"No VM to check in {snapshot or rvtools}: it contains no readable VM.",
+            fix="Save it again with an account that can see VMs: vnuma inventory save FILE",
         )
     return found
-
-
-def _first_unseen(estates: Sequence[Estate]) -> str:
-    """Why the first unreadable VM could not be read."""
-    first = next(item for estate in estates for item in estate.unseen)
-    return f"Correct {first.name}: {first.why}."

@@ -24,6 +24,7 @@ class CheckFormat(StrEnum):
     SARIF = "sarif"
     JUNIT = "junit"
     HTML = "html"
+    MARKDOWN = "markdown"
 
 
 class FailOn(StrEnum):
@@ -63,7 +64,7 @@ def _written(result: CheckResult, text: str, output: Path | None) -> None:
 
 
 def _text(result: CheckResult, format_: CheckFormat) -> str:
-    from vnuma.report.check import as_csv, as_json, as_junit, as_page, as_sarif, as_text
+    from vnuma.report.check import as_csv, as_json, as_junit, as_markdown, as_page, as_sarif, as_text
 
     writers = {
         CheckFormat.TABLE: lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
@@ -72,6 +73,7 @@ def _text(result: CheckResult, format_: CheckFormat) -> str:
         CheckFormat.SARIF: lambda: as_sarif.as_sarif(result),
         CheckFormat.JUNIT: lambda: as_junit.as_junit(result),
         CheckFormat.HTML: lambda: as_page.as_page(result),
+        CheckFormat.MARKDOWN: lambda: as_markdown.as_markdown(result),
     }
     return writers[format_]()
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from vnuma.checks.subject import HARDWARE
-from vnuma.domain.vm.estate import Declared, Estate, EstateVm, SourceKind, Unseen
+from vnuma.domain.vm.estate import Before, Declared, Estate, EstateVm, SourceKind, Unseen
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
@@ -48,6 +48,7 @@ class DesignedVm:
     windows: WindowsFacts | None = None
     sql: SqlEdition | None = None
     accepted: tuple[str, ...] = ()
+    before: Before | None = None
 
     def facts(self, source: str) -> EstateVm:
         """As the rules read it: off, and on no host."""
@@ -75,6 +76,7 @@ class DesignedVm:
             declared=self.declared,
             sql=self.sql,
             accepted=self.accepted,
+            before=self.before,
         )
 
 

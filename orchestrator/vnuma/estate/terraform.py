@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vnuma.checks.fixes.terraform import ATTRIBUTES, NO_ATTRIBUTE
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm import bounded_json
-from vnuma.domain.vm.estate import HOST_DECIDES, Estate, Unseen
+from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, Unseen
 from vnuma.domain.vm.setting import Value, is_evidence, is_governed
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs
@@ -71,6 +71,8 @@ class _Instance:
     sensitive: Mapping[str, Any]
     unknown: Mapping[str, Any]
     created: bool
+    before: Mapping[str, Any] = field(default_factory=dict)
+    """The values that the plan changes; empty for a new VM, and where it changes none."""
 
     @property
     def copied(self) -> bool:
@@ -167,10 +169,18 @@ def _instance(resource: Mapping[str, Any], change: Mapping[str, Any]) -> _Instan
         sensitive=sensitive,
         unknown=_mapping(change.get("after_unknown")),
         created=change.get("actions") == ["create"],
+        before=_mapping(change.get("before")),
     )
 
 
 def _vm(instance: _Instance, code: Code) -> DesignedVm:
+    before = _Instance(instance.address, instance.before, instance.sensitive, {}, created=False)
+    prior = _designed(before, Code(Path(), {})).facts("") if instance.before else None
+    now = Before(prior.facts.settings, prior.facts.hardware_version, tuple(prior.absent)) if prior else None
+    return replace(_designed(instance, code), before=now)
+
+
+def _designed(instance: _Instance, code: Code) -> DesignedVm:
     settings: dict[str, Value] = dict(NEW_VM) if instance.from_scratch else {}
     absent = {} if instance.from_scratch else dict.fromkeys(NEW_VM, NO_ATTRIBUTE)
     for attribute in _ATTRIBUTES:

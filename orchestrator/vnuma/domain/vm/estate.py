@@ -9,6 +9,7 @@ from typing import Literal
 
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts
+from vnuma.domain.vm.setting import Settings
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,15 @@ class Declared:
 
 
 @dataclass(frozen=True)
+class Before:
+    """A planned VM as it is now, as the plan's prior state shows it; `unknown` names what that leaves out."""
+
+    settings: Settings
+    hardware_version: int
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class EstateVm:
     """A VM, and why some of its facts are not known: by setting, or "host", or "extraConfig".
 
@@ -50,6 +60,8 @@ class EstateVm:
     """The SQL Server that a design plans; None: it names none, or the VM exists."""
     accepted: tuple[str, ...] = ()
     """What a design says of accepted findings, as it is written there; see `vnuma.estate.waivers`."""
+    before: Before | None = None
+    """The VM before the plan is applied; None: it is new, or no plan says."""
 
 
 SourceKind = Literal["vcenter", "rvtools", "terraform", "ansible", "table", "vmx", "ovf"]

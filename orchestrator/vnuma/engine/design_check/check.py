@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
 from vnuma.checks.evaluate import Evaluation, evaluate
-from vnuma.checks.facts import Facts, Unknown
+from vnuma.checks.facts import Facts, Unknown, shape_of
 from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Since, Source
 from vnuma.checks.rule import Rule
@@ -22,6 +22,7 @@ from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.guest_os import windows_of_banner
 from vnuma.domain.vm.server import SqlFacts, WindowsFacts
 from vnuma.engine.design_check.filters import Filters
+from vnuma.engine.design_check.outlook import DESIGNS, Present, planned, present_vms, today
 from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.errors import InputError
 from vnuma.estate.earlier import Earlier
@@ -41,6 +42,8 @@ class Asked:
     placements: Mapping[str, PlacementFacts] = field(default_factory=dict)
     study: Study | None = None
     waivers: Sequence[Waiver] = ()
+    present: Sequence[Estate] = ()
+    """The site as it is, where a design is checked: what its VMs are today."""
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
@@ -51,7 +54,7 @@ def run_check(estates: Sequence[Estate], asked: Asked) -> CheckResult:
 
 
 def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
-    rules = _rules(asked)
+    rules, present = _rules(asked), present_vms(asked.present)
     used: set[Waiver] = set()
     vms: list[CheckedVm] = []
     notes, beside = list[str](), list[Waiver]()
@@ -71,7 +74,7 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
             waivers = replace(asked, waivers=(*asked.waivers, *own)) if own else asked
             beside += own
             found = _checked(subject, estate.source, evaluations, waivers, used)
-            vms.append(replace(found, declared=vm.declared) if vm.declared else found)
+            vms.append(_of_design(found, estate, vm, present) if estate.kind in DESIGNS else found)
     vms.sort(key=_worst_first)
     return CheckResult(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -85,6 +88,11 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
         not_asked=frozenset(name for estate, vm in others for name in _names(estate, vm)),
         every_rule=len(RULES),
     )
+
+
+def _of_design(found: CheckedVm, estate: Estate, vm: EstateVm, present: Present) -> CheckedVm:
+    """With its place in the code, and what the guest sees today and will see."""
+    return replace(found, declared=vm.declared, planned=planned(estate, vm), today=today(estate, vm, present))
 
 
 def compare(result: CheckResult, earlier: Earlier) -> CheckResult:
@@ -181,7 +189,7 @@ def _checked(
         name=vm.name,
         path=vm.path,
         key=vm.key,
-        shape=_shape(settings),
+        shape=shape_of(settings),
         memory_mb=memory if isinstance(memory, int) else None,
         host=host.name if host else vm.host_name,
         cluster=subject.cluster.name if subject.cluster and subject.cluster.moid != vm.host_moid else "",
@@ -221,14 +229,6 @@ def _waiver_notes(waivers: Iterable[Waiver], today: date, used: set[Waiver]) -> 
             yield f"{words} expired on {waiver.until.isoformat()}: its findings count again"
         elif waiver not in used:
             yield f"{words} matches no finding"
-
-
-def _shape(settings: Mapping[str, object]) -> str:
-    """Sockets x cores per socket; the vCPUs alone where their sockets are not known."""
-    vcpus, cores = settings.get("numCPUs"), settings.get("numCoresPerSocket")
-    if not isinstance(vcpus, int):
-        return ""
-    return f"{vcpus // cores}x{cores}" if isinstance(cores, int) and cores else f"{vcpus} vCPUs"
 
 
 def _release(host: HostFacts | None) -> str:

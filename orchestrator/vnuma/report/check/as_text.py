@@ -9,7 +9,13 @@ from textwrap import wrap
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.plain_text import counted
-from vnuma.report.check.words import headline, since_words, taken_over_words, unseen_words
+from vnuma.report.check.words import (
+    headline,
+    outlook_words,
+    since_words,
+    taken_over_words,
+    unseen_words,
+)
 
 WIDTH = 78
 """Two columns less than a usual terminal's: there a shape stands before each finding."""
@@ -35,6 +41,11 @@ def lines(result: CheckResult) -> Iterator[tuple[str, str]]:
     for group in some:
         yield from _finding(group)
     yield from _rest(result, len(shown) - len(some))
+    planned = [(vm.name, words) for vm in result.vms if (words := outlook_words(vm))]
+    for name, words in planned[:_LISTED]:
+        yield from _wrapped("guest  ", f"{name}: {words}")
+    if len(planned) > _LISTED:
+        yield f"guest  {len(planned) - _LISTED} more VMs (--format json has all)", ""
     for rule, kind, name in result.since.fixed[:MOST] if result.since else ():
         yield f"gone   {rule:4} {kind} {name}", ""
     yield from _unseen(result)

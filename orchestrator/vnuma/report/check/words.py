@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 
 from vnuma.checks.finding import Severity
-from vnuma.checks.result import CheckResult, Since
+from vnuma.checks.result import CheckedVm, CheckResult, Outlook, Since
 from vnuma.domain.vm.plain_text import counted
 
 # Characters that XML 1.0 cannot hold, not even escaped.
@@ -31,6 +31,38 @@ def _named(kind: str, names: list[str]) -> str:
         return f"{kind} {names[0]}"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{counted(len(names), kind)}: {', '.join(names[:_NAMED])}{more}"
+
+
+def outlook_words(vm: CheckedVm) -> str:
+    """`1x16 today: 1 vNUMA node of 16; planned 2x12: 4 nodes of 6 on esx01, 2 of 12 on esx02`; else empty."""
+    if vm.planned is None:
+        return ""
+    after = f"planned {vm.planned.shape}: {_layouts(vm.planned)}"
+    if vm.today is None:
+        return after
+    same = (vm.today.shape, {one.node_sizes for one in vm.today.layouts}) == (
+        vm.planned.shape,
+        {one.node_sizes for one in vm.planned.layouts},
+    )
+    return f"{after}, as today" if same else f"{vm.today.shape} today: {_layouts(vm.today)}; {after}"
+
+
+def _layouts(outlook: Outlook) -> str:
+    several = len(outlook.layouts) > 1
+    parts = [
+        f"{_nodes(one.node_sizes)}{f' on {_some(one.hosts)}' if several else ''}" for one in outlook.layouts
+    ]
+    return ", ".join(parts) + ("" if outlook.sure else " (not sure)")
+
+
+def _nodes(sizes: tuple[int, ...]) -> str:
+    alike = len(set(sizes)) == 1
+    return f"{counted(len(sizes), 'vNUMA node')} of {sizes[0] if alike else '+'.join(map(str, sizes))}"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 _KINDS = {"vm": "VM"}

@@ -1,0 +1,112 @@
+"""A check as Markdown, for the comment of a pull request: what is wrong, where, what the guest will see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from vnuma.checks.finding import Severity
+from vnuma.checks.result import CheckResult, Group
+from vnuma.domain.vm.plain_text import counted, escaped
+from vnuma.report.check.words import headline, outlook_words, since_words, unseen_words
+
+_MOST = 50
+"""Rows of a table: a comment of GitHub holds 65,536 characters."""
+_LONGEST = 200
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>|~&])")
+_REFERENCES = re.compile(r"([@#!])(?=\w)")
+"""What a forge would make a mention or a link to an issue of."""
+_MARKS = {Severity.BLOCK: "⛔ block", Severity.WARN: "⚠️ warn", Severity.INFO: "ℹ️ info"}  # noqa: RUF001
+
+
+def as_markdown(result: CheckResult) -> str:
+    """The text. Names and values are plain text in it, whatever they contain."""
+    counts, detail = headline(result).splitlines()
+    parts = [f"### vnuma: {counts}", detail]
+    if result.simulated:
+        parts.insert(1, f"**SIMULATED**: {_plain(result.simulated)}")
+    if result.since:
+        parts.append(since_words(result.since))
+    parts += _section("", _findings(result))
+    parts += _section("**What the guest sees**", _outlooks(result))
+    parts += _folded("Not evaluated", _not_evaluated(result))
+    parts += _folded("Accepted", _accepted(result))
+    parts += _section("", [f"- {_plain(words)}" for words in result.waivers])
+    return "\n\n".join(parts) + "\n"
+
+
+def _findings(result: CheckResult) -> list[str]:
+    found = [group for group in result.groups if not group.judged.waived]
+    if not found:
+        return ["Nothing found."]
+    rows = ["| | rule | VM | finding | fix |", "|--|--|--|--|--|"]
+    rows += [_row(group, result) for group in found[:_MOST]]
+    left = len(found) - _MOST
+    return [*rows, *([f"\n{left} more: `vnuma check --format html` shows all."] if left > 0 else [])]
+
+
+def _row(group: Group, result: CheckResult) -> str:
+    it = group.judged.finding
+    at = result.declared.get(it.key)
+    where = f"<br>{_plain(at.file)}:{at.line}" if at else ""
+    observed = ", ".join(f"{name} {value}" for name, value in it.observed.items())
+    fix = it.matters or (it.fix.text if it.fix else "")
+    new = " (new)" if group.judged.change == "new" else ""
+    cells = (
+        _MARKS[it.severity] + new,
+        it.rule,
+        f"{_plain(it.name)}{where}",
+        f"{_plain(it.title)}: {_plain(observed)}",
+        _plain(fix),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _outlooks(result: CheckResult) -> list[str]:
+    found = [f"- {_plain(vm.name)}: {_plain(words)}" for vm in result.vms if (words := outlook_words(vm))]
+    left = len(found) - _MOST
+    return [*found[:_MOST], *([f"- {left} more VMs"] if left > 0 else [])]
+
+
+def _not_evaluated(result: CheckResult) -> list[str]:
+    unseen = [f"- {_plain(names)}: {_plain(why)}" for names, why in unseen_words(result)[:_MOST]]
+    return unseen + [
+        f"- {', '.join(rules)} on {counted(vms, 'VM')}: {_plain(reason)}"
+        for reason, rules, vms in result.reasons[:_MOST]
+    ]
+
+
+def _accepted(result: CheckResult) -> list[str]:
+    waived = [group.judged for group in result.groups if group.judged.waived]
+    return [
+        f"- {item.finding.rule} {_plain(item.finding.name)}: {_plain(item.waived)}" for item in waived[:_MOST]
+    ]
+
+
+def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield "\n".join([*([title, ""] if title else []), *lines])
+
+
+def _folded(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield "\n".join(
+            [
+                "<details><summary>",
+                "",
+                f"{title} ({len(lines)})",
+                "",
+                "</summary>",
+                "",
+                *lines,
+                "",
+                "</details>",
+            ]
+        )
+
+
+def _plain(text: str) -> str:
+    """As it is: no link, mention, HTML, cell or line of its own; cut where it is long."""
+    line = " ".join(escaped(text).split())
+    cut = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return _REFERENCES.sub("\\1\u200b", _SIGNS.sub(r"\\\1", cut))
