@@ -17,7 +17,9 @@ from tests.support import postgresql as postgresql_server
 from tests.support.lab import LabHandle, start_lab
 from tests.support.long_slice import chosen
 from vnuma import lab as vnuma_lab
+from vnuma.collector import collect_rarely
 
+collect_rarely()
 settings.register_profile("vnuma", deadline=None)  # a busy machine is no wrong answer
 settings.load_profile("vnuma")
 
@@ -36,6 +38,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slice_ = chosen(seed, [item.nodeid for item in items if item.get_closest_marker("long")])
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in slice_])
     items[:] = [item for item in items if item.nodeid in slice_]
+
+
+def pytest_collection_finish() -> None:
+    """What collecting has loaded stays until the end: it is not searched for garbage again and again."""
+    collect_rarely()
 
 
 class LabFactory(Protocol):

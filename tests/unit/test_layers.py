@@ -16,13 +16,13 @@ PLUGINS = ROOT / "plugins"
 
 PURE = {"domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
-GROUND = {"errors", "apart", "assets", "gc_paused", "logins", "__version__"}
+GROUND = {"errors", "apart", "assets", "collector", "logins", "__version__"}
 """What every layer with input and output may import."""
 
 ALLOWED = {
     "errors": set(),
     "apart": set(),
-    "gc_paused": set(),
+    "collector": set(),
     "assets": {"errors"},
     "logins": {"errors"},
     "logs": {"errors"},

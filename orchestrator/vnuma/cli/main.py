@@ -45,6 +45,7 @@ from vnuma.cli import (
 )
 from vnuma.cli.screen import MANNER
 from vnuma.cli.verb import Verbs, verb
+from vnuma.collector import collect_rarely
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.engine.access.private_folder import remove_left
 from vnuma.errors import Interrupted, VnumaError, is_of_system, of_system
@@ -137,6 +138,7 @@ for _name, _group, _line, _panel in (
 
 def main() -> None:
     """Run the command line and exit with its code. Only the user can read files that it writes."""
+    collect_rarely()
     mask = os.umask(0o077)
     _outlive_readers()
     try:

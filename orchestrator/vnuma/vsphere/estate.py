@@ -12,13 +12,13 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from vnuma.checks.subject import EXTRA_CONFIG
+from vnuma.collector import gc_paused
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts
 from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
 from vnuma.domain.vm.server import WindowsFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.errors import VCenterUnreachable
-from vnuma.gc_paused import gc_paused
 from vnuma.vsphere import settings
 from vnuma.vsphere.estate_changes import TOOLS_PATH, Changes, find_changes
 from vnuma.vsphere.facts import (

@@ -16,6 +16,7 @@ from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.seen import Seen
 from vnuma.checks.study import merge_arms, study_subjects
 from vnuma.checks.subject import PlacementFacts, Subject
+from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import HostFacts
@@ -27,7 +28,6 @@ from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.errors import InputError
 from vnuma.estate.earlier import Earlier
 from vnuma.estate.waivers import Waiver, in_design
-from vnuma.gc_paused import gc_paused
 
 # What concerns a measurement alone is asked only of a study.
 _STUDY_PARTS = {"study"}

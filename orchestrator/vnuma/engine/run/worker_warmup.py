@@ -6,6 +6,7 @@ its parent knew: the open store, the parsed study, the types that pyVmomi has bu
 
 from __future__ import annotations
 
+from vnuma.collector import collect_rarely
 from vnuma.engine.access.connections import driver
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.lease.context import keep_store, open_run
@@ -25,5 +26,6 @@ def prepare() -> None:
             driver()
             keep_store(private.store_url)
             open_run(private.run)
+            collect_rarely()
     except VnumaError:
         return

@@ -11,12 +11,12 @@ from vnuma import analysis
 from vnuma.analysis.allocation import iteration_seconds
 from vnuma.analysis.records import Sample
 from vnuma.analysis.result import RunResult
+from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Published, Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.domain.vm.provenance import mark
 from vnuma.errors import InputError, StoreError
-from vnuma.gc_paused import gc_paused
 from vnuma.report.model.executions import ExecutionTotals, FormExecutions
 from vnuma.report.model.wait_totals import WaitShare, WaitTotals
 from vnuma.store import attempts, cells, facts, runs, vms
