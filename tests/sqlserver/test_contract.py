@@ -98,7 +98,7 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
     ran = vnuma("contract", "--sql", "sql16", "-i", inventory, "--output", file)
 
     assert ran.code == 0, ran.text
-    assert f"{len(BELIEFS)} held, 0 differ, 0 not evaluable" in ran.text
+    assert f"{len(BELIEFS)} held, 0 differ, 0 could not be evaluated" in ran.text
     text = file.read_text(encoding="utf-8")
     assert "SIMULATED" in ran.out
     assert json.loads(text)["simulated"]
