@@ -9,15 +9,20 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.report.build import Story, build, study_text
 from tests.report.serving import asked, serving
 from tests.support.cli import vnuma_here
 from tests.support.stores import new_store
 from tests.vsphere.tls_server import self_signed
+from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.errors import InputError, UsageError
 from vnuma.serve.access import Access, Proxy, Tls
 from vnuma.serve.listen import server_of
+from vnuma.store import runs
+from vnuma.store.states import RunState
 
 TOKEN = "correct-horse-battery-staple"
+WRITER = "another-horse-with-a-saw"
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +82,43 @@ def test_the_token_opens_it_for_programs(token_site: str) -> None:
     assert asked(token_site, "/metrics", Authorization=f"Bearer {TOKEN}", Host="a.example").status == 200
     for name in ("a@evil.example", "evil.example:99999"):
         assert asked(token_site, "/metrics", Authorization=f"Bearer {TOKEN}", Host=name).status == 421
+
+
+def test_a_run_is_stopped_by_a_writer_alone(tmp_path: Path) -> None:
+    """By the token in the form or the request; not by a reader's, from another site, or without one."""
+    store = new_store(tmp_path / "vnuma.db")
+    build(store, Story(text=study_text(sizes="500", forms="client"), stop_after=9, state=RunState.RUNNING))
+    stopped: list[str] = []
+
+    def stop(run: str) -> str:
+        stopped.append(run)
+        return ask_to_stop(run, after_cell=False, url=f"sqlite:///{store.place.path}")
+
+    path, right, wrong = "/runs/quick.1/stop", urlencode({"token": WRITER}), urlencode({"token": TOKEN})
+    with serving(store, Access(writer=WRITER), stop) as address:
+        host = address.removeprefix("http://")
+        refused = [
+            asked(address, path, "POST", wrong),
+            asked(address, path, "POST"),
+            asked(address, path, "POST", right, Origin="https://evil.example"),
+            asked(address, path, "POST", right, Origin="null"),
+        ]
+        assert [answer.status for answer in refused] == [403] * 4
+        assert stopped == []
+        assert asked(address, path, "PUT", right).status == 405
+        assert asked(address, "/runs/nix/stop", "POST", right).status == 404
+        assert f'action="{path}"' in asked(address, "/runs/quick.1").text
+        done = asked(address, path, "POST", right, Origin=f"http://{host}")
+        assert (done.status, done.headers["location"]) == (303, "/runs/quick.1")
+        assert asked(address, path, "POST", Authorization=f"Bearer {WRITER}").status == 303
+    with store.read() as connection:
+        assert runs.get_run(connection, "quick.1").stop_requested
+    with serving(store, Access(token=TOKEN)) as address:
+        bearer = f"Bearer {TOKEN}"
+        assert asked(address, path, "POST", right, Authorization=bearer).status == 405
+        assert "Stop this run" not in asked(address, "/runs/quick.1", Authorization=bearer).text
+    with pytest.raises(InputError, match="same token"):
+        Access(token=TOKEN, writer=TOKEN).require_safe()
 
 
 def test_a_browser_signs_in_once(token_site: str) -> None:

@@ -15,6 +15,7 @@ from vnuma.cli.screen import say
 from vnuma.errors import EnvironmentProblem, InputError, UsageError
 
 TOKEN = "VNUMA_SERVE_TOKEN"
+WRITER = "VNUMA_SERVE_WRITER_TOKEN"
 _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
 
@@ -30,6 +31,10 @@ def serve(
     token_file: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help=f"The token that readers need; or {TOKEN}."),
+    ] = None,
+    writer_token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=f"The token of those who may stop runs here; or {WRITER}."),
     ] = None,
     proxy: Annotated[
         str | None, typer.Option(metavar="IP", help="A reverse proxy that has proven who reads.")
@@ -47,6 +52,8 @@ def serve(
 ) -> None:
     """Show the store live in a browser: runs, reports, comparisons, estate, audit. Nothing is changed.
 
+    With a writer's token (--writer-token-file) a run can be stopped from its page by whoever knows it.
+
     Examples: vnuma serve; vnuma serve --port 0; vnuma serve --host 10.0.0.5 --certificate site.pem --key
     site.key --token-file token
     """
@@ -58,6 +65,7 @@ def serve(
             "pipx inject vnuma starlette uvicorn prometheus-client)",
         )
     from vnuma.engine.lease.context import store_url
+    from vnuma.engine.run.stop_request import ask_to_stop
     from vnuma.serve.access import Access, Proxy, Tls
     from vnuma.serve.listen import serve as served
     from vnuma.store.open import open_for_reading
@@ -70,18 +78,26 @@ def serve(
         host,
         port,
         tls=Tls(certificate, key) if certificate and key else None,
-        token=_token(token_file),
+        token=_token(token_file, TOKEN),
+        writer=_token(writer_token_file, WRITER),
         proxy=Proxy(proxy, user_header) if proxy and user_header else None,
         public_names=tuple(public_name or ()),
     )
     access.require_safe()
-    opened = open_for_reading(store_url(store))
-    served(opened, access, lambda at: say(f"Serving {opened.place} at {at} (read only). Ctrl-C ends it."))
+    url = store_url(store)
+    opened = open_for_reading(url)
+    may = "read only, but writers stop runs" if access.writer else "read only"
+    served(
+        opened,
+        access,
+        lambda at: say(f"Serving {opened.place} at {at} ({may}). Ctrl-C ends it."),
+        lambda run: ask_to_stop(run, after_cell=False, url=url),
+    )
 
 
-def _token(file: Path | None) -> str | None:
+def _token(file: Path | None, variable: str) -> str | None:
     if file is None:
-        return os.environ.get(TOKEN, "").strip() or None
+        return os.environ.get(variable, "").strip() or None
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -44,6 +44,8 @@ class Access:
     tls: Tls | None = None
     token: str | None = None
     proxy: Proxy | None = None
+    writer: str | None = None
+    """The token of those who may stop runs; None: nobody may, here."""
     public_names: tuple[str, ...] = ()
     """Names that readers know the server by, besides its address."""
 
@@ -59,10 +61,15 @@ class Access:
 
     def require_safe(self) -> None:
         """Raise UsageError for an address that others reach without TLS and proof, InputError for a file."""
-        if self.token is not None and len(self.token) < LEAST_TOKEN:
+        for whose, token in (("token", self.token), ("writer's token", self.writer)):
+            if token is not None and len(token) < LEAST_TOKEN:
+                raise InputError(
+                    f"The {whose} has {len(token)} characters, fewer than {LEAST_TOKEN}.",
+                    fix="Make one: openssl rand -hex 16",
+                )
+        if self.writer is not None and self.writer == self.token:
             raise InputError(
-                f"The token has {len(self.token)} characters, fewer than {LEAST_TOKEN}.",
-                fix="Make one: openssl rand -hex 16",
+                "Readers and writers have the same token.", fix="Make another: openssl rand -hex 16"
             )
         for file in (self.tls.certificate, self.tls.key) if self.tls else ():
             if not file.is_file():
@@ -93,6 +100,10 @@ class Access:
     def is_token(self, given: str) -> bool:
         """Whether that is the token, compared in constant time."""
         return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+
+    def is_writer(self, given: str) -> bool:
+        """Whether that is the writer's token, compared in constant time."""
+        return self.writer is not None and hmac.compare_digest(given.encode(), self.writer.encode())
 
     def cookie(self) -> str:
         """What a browser keeps instead of the token; it outlives a restart of the server."""

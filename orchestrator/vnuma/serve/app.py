@@ -12,13 +12,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.page.template import policy, text_of
 from vnuma.serve.access import Access
-from vnuma.serve.guard import Guard
+from vnuma.serve.guard import Guard, form_of
 from vnuma.serve.metrics import CONTENT_TYPE, metrics
 from vnuma.serve.pages import Live, Pages
 from vnuma.serve.reader import POLL_S, Reader
@@ -33,9 +33,13 @@ ALIVE_S = 15.0
 _RUN = "/runs/"
 
 
-def application(store: Store, access: Access) -> Starlette:
-    """The application over one store."""
-    pages = Pages(Reader(store))
+Stop = Callable[[str], str]
+"""Asks a run to stop after its present iteration; says what will happen. Raises VnumaError."""
+
+
+def application(store: Store, access: Access, stop: Stop | None = None) -> Starlette:
+    """The application over one store; runs are stopped through `stop`, where a writer has a token."""
+    pages = Pages(Reader(store), may_stop=access.writer is not None)
     watching = anyio.CapacityLimiter(MOST_WATCHERS)
 
     def runs(_: Request) -> Response:
@@ -60,6 +64,16 @@ def application(store: Store, access: Access) -> Starlette:
     def audit(request: Request) -> Response:
         return HTMLResponse(pages.audit(request.query_params.get("run", "")))
 
+    async def stopped(request: Request) -> Response:
+        form = await form_of(request)
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        given = bearer if scheme.lower() == "bearer" else form.get("token", "")
+        run, path = pages.name_of(request.path_params["run"]), request.url.path.removesuffix("/stop")
+        if stop is None or not access.is_writer(given.strip()):
+            return HTMLResponse(pages.run(run, refused=True), 403)
+        await run_in_threadpool(stop, run)
+        return RedirectResponse(path, 303)
+
     def measured(_: Request) -> Response:
         return Response(metrics(pages.reader), media_type=CONTENT_TYPE)
 
@@ -82,6 +96,7 @@ def application(store: Store, access: Access) -> Starlette:
             Route("/", runs),
             Route("/runs/{run}", run),
             Route("/runs/{run}/report", report),
+            Route("/runs/{run}/stop", stopped, methods=["POST"]),
             Route("/compare", compare),
             Route("/estate", estate),
             Route("/audit", audit),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -19,12 +21,15 @@ POLICY = (
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with none at all a browser would not say which page sends a form
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
 SIGN_IN = "/sign-in"
+STOP = re.compile(r"/runs/[^/]+/stop")
+"""Where a writer asks a run to stop: the only other address that takes POST."""
+
 OPEN = (SIGN_IN, "/static/style.css", "/static/serve.js")
 """What can be had without a token."""
 
@@ -65,8 +70,10 @@ class Guard:
                 "This server has another name. Name it: vnuma serve --public-name NAME\n", 421
             )
         path = request.url.path
-        if request.method not in ("GET", "HEAD") and (request.method, path) != ("POST", SIGN_IN):
+        if request.method not in ("GET", "HEAD") and not self._takes_post(request):
             return PlainTextResponse("Read only.\n", 405, {"allow": "GET, HEAD"})
+        if request.method == "POST" and not self._is_of_this_site(request):
+            return PlainTextResponse("A page of another site asked for that.\n", 403)
         if self._may_read(request) or path in OPEN:
             return None
         if self._access.token and "text/html" in request.headers.get("accept", ""):
@@ -74,12 +81,27 @@ class Guard:
             return RedirectResponse(f"{SIGN_IN}?after={quote(after, safe='')}", 303)
         return PlainTextResponse("A token is required.\n", 401, {"www-authenticate": "Bearer"})
 
+    def _takes_post(self, request: Request) -> bool:
+        path = request.url.path
+        may_stop = self._access.writer is not None and STOP.fullmatch(path) is not None
+        return request.method == "POST" and (path == SIGN_IN or may_stop)
+
+    def _is_of_this_site(self, request: Request) -> bool:
+        """What a browser says of the page that sent a form; programs say nothing."""
+        origin = request.headers.get("origin")
+        if origin is None:
+            return True
+        with suppress(ValueError):
+            parts = urlsplit(origin)
+            return parts.netloc == request.headers.get("host") or parts.hostname in self._access.public_names
+        return False
+
     def _may_read(self, request: Request) -> bool:
         access = self._access
         if not (access.token or access.proxy):
             return True
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and access.is_token(given.strip()):
+        if scheme.lower() == "bearer" and (access.is_token(given.strip()) or access.is_writer(given.strip())):
             return True
         if access.is_cookie(request.cookies.get(COOKIE, "")):
             return True
@@ -96,7 +118,7 @@ class Guard:
         if request.method != "POST":
             after = _own_path(request.query_params.get("after", "/"))
             return HTMLResponse(self._sign_in_page(after, refused=False))
-        form = await _form(request)
+        form = await form_of(request)
         after = _own_path(form.get("after", "/"))
         if not self._access.is_token(form.get("token", "").strip()):
             return HTMLResponse(self._sign_in_page(after, refused=True), 403)
@@ -116,7 +138,8 @@ def _own_path(given: str) -> str:
     return "/" if elsewhere or "\\" in given or not given.isprintable() else given
 
 
-async def _form(request: Request) -> dict[str, str]:
+async def form_of(request: Request) -> dict[str, str]:
+    """The first value of each field; none of a form that is too large."""
     body = b""
     async for chunk in request.stream():
         body += chunk

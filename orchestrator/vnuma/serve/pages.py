@@ -42,8 +42,9 @@ class Live:
 class Pages:
     """The pages of one store."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, *, may_stop: bool = False) -> None:
         self.reader = reader
+        self.may_stop = may_stop
         self.figures = Figures(reader.store)
         self._live = Kept[Live](200)
 
@@ -51,11 +52,25 @@ class Pages:
         """Every run and its state."""
         return self._watched("Runs", self.runs_live(), "/")
 
-    def run(self, name: str) -> str:
-        """A run as it stands: progress, verdicts so far, its cells. Raises InputError."""
+    def name_of(self, given: str) -> str:
+        """A run's name, which an address may give as its id. Raises InputError."""
+        return self._run(given).run.name
+
+    def run(self, name: str, *, refused: bool = False) -> str:
+        """A run as it stands: progress, verdicts so far, its cells. `refused`: it was not stopped.
+
+        Raises InputError.
+        """
         progress = self._run(name)
+        path = f"/runs/{quote(reference(progress), safe='')}"
+        may_stop = self.may_stop and not progress.run.state.ended
         return self._watched(
-            progress.run.name, self.run_live(name), f"/runs/{reference(progress)}", progress.run.simulated
+            progress.run.name,
+            self.run_live(name),
+            path,
+            progress.run.simulated,
+            stop=f"{path}/stop" if may_stop or refused else "",
+            refused=refused,
         )
 
     def runs_live(self) -> Live:
@@ -153,11 +168,22 @@ class Pages:
 
         return self._live.get(key, mark, made)
 
-    def _watched(self, title: str, live: Live, path: str, simulated: str | None = None) -> str:
-        return self._page("watched", title, simulated, live=live, watch=path)
+    def _watched(
+        self,
+        title: str,
+        live: Live,
+        path: str,
+        simulated: str | None = None,
+        *,
+        stop: str = "",
+        refused: bool = False,
+    ) -> str:
+        return self._page("watched", title, simulated, live=live, watch=path, stop=stop, refused=refused)
 
     def _page(self, name: str, title: str, simulated: str | None, **values: object) -> str:
-        return _filled(name, title=title, banner=banner(simulated), page=name, **values)
+        return _filled(
+            name, title=title, banner=banner(simulated), page=name, may_stop=self.may_stop, **values
+        )
 
 
 def _live(html: str) -> Live:
