@@ -2,7 +2,7 @@
 
     python -m tools.notebook          # after a change of the notebook or of the figures
 
-`make docs` runs it in Jupyter. Tests run it here, which needs no kernel.
+Tests compare what it shows with what the page keeps. No Jupyter is needed for that.
 """
 
 from __future__ import annotations

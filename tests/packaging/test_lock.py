@@ -17,18 +17,17 @@ from tools.dist import applies
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 GROUPS = PROJECT["dependency-groups"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-RUN, BUILD, DEV, DOCS = "requirements.lock", "tools/build.lock", "tools/dev.lock", "tools/docs.lock"
+RUN, BUILD, DEV = "requirements.lock", "tools/build.lock", "tools/dev.lock"
 ASKED = {
     RUN: PROJECT["project"]["dependencies"],
     DEV: [*GROUPS["dev"], *(text for name, texts in EXTRAS.items() if name != "lab" for text in texts)],
     BUILD: GROUPS["build"],
-    DOCS: GROUPS["docs"],
     "tools/go.lock": GROUPS["go"],
     "tools/odbc.lock": GROUPS["odbc"],
 }
 """What pyproject.toml asks for, by the lock that pins it."""
 
-TOGETHER = {DEV: (RUN, BUILD, DEV), DOCS: (RUN, BUILD, DEV, DOCS)}
+TOGETHER = {DEV: (RUN, BUILD, DEV)}
 """A lock that is installed beside others names only what those lack."""
 
 

@@ -1,4 +1,4 @@
-"""The command line as documents: a man page, and the site's reference. Both are made from the commands.
+"""The command line as documents: a man page, and Markdown. Both are made from the commands.
 
 python -m vnuma.cli.manual 2026-11-25 > vnuma.1
 """
@@ -79,7 +79,7 @@ def common_options() -> tuple[tuple[str, str], ...]:
 
 
 def markdown() -> str:
-    """The page of the site."""
+    """The same as one page of Markdown."""
     parts = ["# Command line", "Made from the commands themselves: what `vnuma VERB --help` says.\n"]
     parts += _options_in_markdown("Every command takes", common_options())
     for entry in entries():
