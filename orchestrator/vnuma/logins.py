@@ -37,6 +37,8 @@ class Logins:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
+        self.once = False
+        """Whether a first refusal is the last: for commands that only look, at guests that have long been up."""
         self._own: dict[str, dict[str, Any]] = {}
 
     def require_open(self, account: str) -> None:
@@ -48,7 +50,7 @@ class Logins:
     def refused(self, account: str, error: LoginRefused, most: int) -> LoginRefused:
         """Count a refusal. What to raise: the error, or AccountRefused once there were `most` in a row."""
         count = int(self._read(account).get("refused", 0)) + 1
-        closed = isinstance(error, AccountRefused) or count >= most
+        closed = isinstance(error, AccountRefused) or count >= (1 if self.once else most)
         final = AccountRefused(
             f"{error.what} It was refused {_times(count)}; this run does not try again, so that the "
             "account is not locked.",

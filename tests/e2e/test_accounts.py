@@ -117,7 +117,7 @@ def test_a_password_that_is_wrong_before_any_change_ends_with_exit_4(tmp_path: P
 def test_a_sql_login_that_is_refused_before_the_first_change_blocks_the_run(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """No cell could log in: the VM is not power-cycled to learn what is known already."""
+    """No cell could log in: the VM is not power-cycled for it. doctor, which only looks, tries once."""
     running = lab()
     before = settings_of(running, ["sql16"])
     inventory = write_inventory(tmp_path, running)
@@ -126,11 +126,17 @@ def test_a_sql_login_that_is_refused_before_the_first_change_blocks_the_run(
     host["vnuma_sql"]["password"] = wrong_password(tmp_path)
     inventory.write_text(json.dumps(written), encoding="utf-8")
 
+    looked = vnuma("doctor", "-i", inventory)
+
+    assert looked.code == 4, looked.text
+    assert running.vms["sql16"].user in looked.text
+    assert running.sql_logins()["failed"] == 1
+
     ran = vnuma("run", write_study(tmp_path), "-i", inventory)
 
     assert ran.code == 5, ran.text
     assert running.vms["sql16"].user in ran.text
-    assert running.sql_logins()["failed"] <= 3
+    assert running.sql_logins()["failed"] <= 4
     assert settings_of(running, ["sql16"]) == before
     assert "poweredOff" not in vnuma("audit").text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
 from vnuma.engine.access.target import AnyTarget, Kind, Target
 from vnuma.engine.doctor import diagnose_access, diagnose_endpoint
 from vnuma.engine.doctor.diagnose_machine import diagnose_machines
@@ -26,6 +26,9 @@ from vnuma.vsphere.connect import connect
 
 def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosis]:
     """Check driver, vCenter, VM, privileges and SQL Server of every VM; of a machine, what a study needs."""
+    logins = shared_logins()
+    if logins:
+        logins.once = True
     if not targets:
         return [_guarded("driver", partial(_driver, "auto"))]
     return [
