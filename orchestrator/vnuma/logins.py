@@ -38,7 +38,7 @@ class Logins:
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.once = False
-        """Whether a first refusal is the last: for commands that only look, at guests that have long been up."""
+        """Whether the first refusal is the last: for commands that only look."""
         self._own: dict[str, dict[str, Any]] = {}
 
     def require_open(self, account: str) -> None:

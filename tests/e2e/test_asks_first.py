@@ -33,4 +33,5 @@ def test_a_no_changes_nothing(vnuma_home: Path, lab_binary: Path, monkeypatch: p
     ):
         assert part in said
     assert "vnuma plan STUDY --checks" in " ".join(said.split())
+    assert "nothing was changed" in " ".join(said.split())
     assert "No runs yet" in runs.out

@@ -107,6 +107,12 @@ def test_ctrl_c_puts_the_vm_back_and_the_run_goes_on_later(
     assert valid_cells(vnuma_home) == 6
     assert settings_now(running) == before
 
+    written = vnuma("audit").out
+    complete = vnuma("run", "--resume", "small.1")
+    assert complete.code == 0, complete.text
+    assert "nothing was done" in complete.err
+    assert vnuma("audit").out == written, "a complete run was resumed, and its VM marked again"
+
 
 def test_after_kill_9_a_resume_loses_and_repeats_nothing(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path

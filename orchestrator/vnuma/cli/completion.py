@@ -31,10 +31,10 @@ def run_names() -> list[str]:
     """Names of stored runs."""
     from vnuma.engine.lease.context import store_url
     from vnuma.store.open import open_store
-    from vnuma.store.runs import list_runs
+    from vnuma.store.runs import measuring_runs
 
     with open_store(store_url(), create=False).read() as connection:
-        return [*(run.name for run in list_runs(connection)), "latest"]
+        return [*(run.name for run in measuring_runs(connection)), "latest"]
 
 
 @_begun

@@ -18,7 +18,7 @@ from vnuma.cli.options import (
     inventory_of,
     reached_by,
 )
-from vnuma.cli.screen import echo, note, say, signed, simulated_banner
+from vnuma.cli.screen import echo, note, require_yes, say, signed, simulated_banner
 
 if TYPE_CHECKING:
     from vnuma.domain.contract.belief import Answers
@@ -149,7 +149,7 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
     say("Then     restores every setting and the power state, at the end and after Ctrl-C;", sys.stderr)
     say("         after a kill, run `vnuma restore`", sys.stderr)
     say(f"By       {reached}", sys.stderr)
-    typer.confirm("Start?", abort=True, err=True)
+    require_yes("Start?")
 
 
 def tell(answers: Answers, output: Path | None, format_: ContractFormat = ContractFormat.TEXT) -> None:

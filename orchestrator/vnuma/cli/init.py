@@ -99,17 +99,19 @@ class _Question:
 
 def _questions() -> dict[str, _Question]:
     """By option, in the order in which they are asked."""
-    from vnuma.engine.access.new_inventory import sql_address, vcenter_address
+    from vnuma.engine.access.new_inventory import require_ca_file, sql_address, vcenter_address
 
     ca_file = "File with the CA certificate (empty: the system's)"
     return {
         "vcenter": _Question("vCenter or ESXi host", read=vcenter_address),
         "user": _Question("User", read=_some),
-        "ca-file": _Question(ca_file, ""),
+        "ca-file": _Question(ca_file, "", require_ca_file),
         "vm": _Question("VM, by name or inventory path", read=_some),
         "sql-host": _Question("SQL Server in it (HOST, HOST:PORT or HOST\\INSTANCE)", read=sql_address),
         "sql-user": _Question("SQL login", "vnuma", _some),
-        "sql-ca-file": _Question("File with the CA of SQL Server's certificate (empty: the system's)", ""),
+        "sql-ca-file": _Question(
+            "File with the CA of SQL Server's certificate (empty: the system's)", "", require_ca_file
+        ),
     }
 
 

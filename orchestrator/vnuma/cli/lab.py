@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.screen import say
+from vnuma.cli.screen import require_yes, say
 from vnuma.cli.verb import verb
 from vnuma.domain.vm.provenance import in_json
 
@@ -111,7 +111,7 @@ def _refuse_under_a_run() -> None:
         raise InputError(
             words, fix="Wait (vnuma status), or stop the run (vnuma stop RUN), or: vnuma lab down --yes"
         )
-    typer.confirm(f"{words} Stop the lab anyway?", abort=True)
+    require_yes(f"{words} Stop the lab anyway?")
 
 
 @app.command()

@@ -198,7 +198,8 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
         + _left(progress),
     ]
     begun = f"began {progress.run.created_at.astimezone():%H:%M}"
-    ends = f", ends about {clock_time(vm.left_s)}" if vm.left_s is not None else ""
+    going = vm.left_s is not None and not progress.run.state.ended
+    ends = f", ends about {clock_time(vm.left_s)}" if going and vm.left_s is not None else ""
     lines.append(f"  time  {begun}{ends}")
     if vm.label or vm.step or vm.waits_for:
         lines.append(f"  now   {vm.label or '':12} {vm.step_words}")
@@ -218,9 +219,14 @@ def _stopping_lines(progress: Progress) -> list[str]:
     """What a stop does and what another Ctrl-C would do; empty while VMs are being restored, which no Ctrl-C
     ends.
     """
-    if not progress.run.stop_requested or any(map(_is_put_back, progress.vms)):
+    if not progress.run.stop_requested or any(map(_is_put_back, progress.vms)) or _has_all(progress):
         return []
     return [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; VMs are still restored."]
+
+
+def _has_all(progress: Progress) -> bool:
+    """Whether no cell is left that a stop could leave out."""
+    return progress.ended == progress.total
 
 
 def _is_put_back(vm: VmProgress) -> bool:
@@ -234,4 +240,6 @@ def stopping_words(progress: Progress) -> str:
 
 
 def _left(progress: Progress) -> str:
+    if progress.run.state.ended:
+        return str(progress.run.state)
     return f"{duration(progress.left_s)} left" if progress.left_s is not None else "time left unknown"

@@ -21,7 +21,7 @@ from vnuma.cli.options import (
     read_study,
     study_inventory,
 )
-from vnuma.cli.screen import echo, note, say
+from vnuma.cli.screen import echo, note, require_yes, say
 from vnuma.errors import StoreError, UsageError, VnumaError, of_system
 
 if TYPE_CHECKING:
@@ -168,12 +168,12 @@ def _start(
 
 
 def _ask(study: Study, plans: Sequence[TargetPlan], reached: str) -> None:
-    """Show what will change and continue only after a yes. Raises typer.Abort."""
+    """Show what will change and continue only after a yes. Raises UsageError."""
     from vnuma.cli.plan_text import summary
 
     say(summary(study, plans), sys.stderr)
     say(f"By       {reached}", sys.stderr)
-    typer.confirm("Start?", abort=True, err=True)
+    require_yes("Start?")
 
 
 def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Listener]) -> None:
@@ -188,6 +188,10 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
     from vnuma.engine.run.recover import reopen
 
     opened, row, parsed = open_run(name, url)
+    if _is_complete(opened, row):
+        say(f"{row.name} is complete: nothing was done.", sys.stderr)
+        note(f"Next      vnuma results {row.name}    vnuma report {row.name}")
+        return
     refuse_if_closed(parsed, datetime.now(UTC))
     found = reopen(opened, row.name, inventory)
     where = Path(found.run.inventory) if found.run.inventory else study_inventory(None, parsed)
@@ -196,6 +200,18 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
     _supervise(opened, store_url(url), found.run, parsed, targets, where, follow, notifier)
+
+
+def _is_complete(store: Store, run: Run) -> bool:
+    """Whether it has every cell, and every VM is back: there is no reason to touch them again."""
+    from vnuma.engine.run.progress import progress_of
+    from vnuma.store.states import RunState
+
+    if run.state != RunState.FINISHED:
+        return False
+    with store.read() as connection:
+        progress = progress_of(connection, run.name)
+    return progress.valid == progress.total and all(vm.at_baseline for vm in progress.vms)
 
 
 def _supervise(

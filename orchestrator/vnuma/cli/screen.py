@@ -185,6 +185,16 @@ def width(stream: TextIO | None = None) -> int | None:
     return min(max(columns or USUAL, NARROWEST), WIDEST)
 
 
+def require_yes(question: str) -> None:
+    """Ask on standard error. Raises UsageError after a no, and typer.Abort after Ctrl-C."""
+    import typer
+
+    from vnuma.errors import UsageError
+
+    if not typer.confirm(question, err=True):
+        raise UsageError("You answered no: nothing was changed.", fix="--yes does not ask.")
+
+
 def say(text: str, stream: TextIO | None = None) -> None:
     """Print lines on standard output, or another stream, folded to its width.
 

@@ -108,7 +108,7 @@ class Reader:
         now, read = time.monotonic(), dict[int, _Read]()
         with self.store.one_connection(), self.store.read() as connection:
             marks = run_marks(connection)
-            for run in runs.list_runs(connection):
+            for run in runs.measuring_runs(connection):
                 known, mark = self._read.get(run.id), marks[run.id]
                 if known and known.mark == mark and (run.state.ended or now - known.at < ANEW_S):
                     read[run.id] = known

@@ -110,6 +110,12 @@ def list_runs(conn: Connection) -> tuple[Run, ...]:
     return tuple(run_of(row) for row in conn.execute(select(tables.run).order_by(_run.id)))
 
 
+def measuring_runs(conn: Connection) -> tuple[Run, ...]:
+    """All runs of studies, oldest first: those of `vnuma contract` measure nothing."""
+    query = select(tables.run).where(_run.id.not_in(_with_fact(CONTRACT))).order_by(_run.id)
+    return tuple(run_of(row) for row in conn.execute(query))
+
+
 def set_run_state(conn: Connection, run_id: int, state: RunState) -> None:
     """Move a run on. An ended or conflicting run has a finish time; a resumed one loses it."""
     working = state in (RunState.PLANNED, RunState.RUNNING, RunState.STOPPING)

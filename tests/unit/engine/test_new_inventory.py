@@ -14,6 +14,19 @@ from vnuma.engine.access.new_inventory import Answers, sql_address, vcenter_addr
 from vnuma.errors import InputError
 
 
+@pytest.mark.parametrize("option", ["--ca-file", "--sql-ca-file"])
+def test_a_ca_file_that_holds_no_certificate_is_refused(option: str, tmp_path: Path) -> None:
+    """Before an inventory is written whose every connection would fail."""
+    text = tmp_path / "ca.pem"
+    text.write_text("no certificate\n", encoding="utf-8")
+    for file in (text, tmp_path / "missing.pem"):
+        given = ("--vcenter", "vc6", "--user", "u", "--vm", "sql16", "--sql-host", "sql16", option, file)
+        ran = vnuma_here("init", "--folder", tmp_path / "site", *given)
+        assert ran.code == 2, ran.text
+        assert str(file) in ran.err
+    assert not (tmp_path / "site").exists()
+
+
 def test_each_server_has_its_own_ca(tmp_path: Path) -> None:
     """vCenter's certificate and SQL Server's seldom come from one CA; without one the system's count."""
     answers = Answers("vc1", "u", "/ca/vc.pem", "sql16", "sql16.example", "vnuma", True, "/ca/sql.pem")

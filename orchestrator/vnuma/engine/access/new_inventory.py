@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import ssl
 from dataclasses import dataclass
 from io import StringIO
 from ipaddress import ip_address
@@ -92,6 +93,19 @@ def _validated(kind: type[VCenterTarget | SqlTarget], fields: dict[str, Any], na
         kind.model_validate(fields)
     except ValidationError as error:
         raise InputError(f"{name}: {messages(error, 'the address')}.", fix="vnuma init --help") from None
+
+
+def require_ca_file(text: str) -> None:
+    """Raise InputError for a file without a certificate; an empty answer means the system's CAs."""
+    if not text:
+        return
+    path = Path(text).expanduser().resolve()
+    try:
+        ssl.create_default_context(cafile=path)
+    except ssl.SSLError as error:
+        raise InputError(f"{path} holds no certificate in PEM format.", fix="Name another file.") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Name another file.") from error
 
 
 def free_place(folder: Path) -> Path:

@@ -12,6 +12,7 @@ from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import runs
 from vnuma.store.open import open_store
+from vnuma.store.rows import Run
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,17 @@ def overview(url: str | None, only: str | None = None) -> Overview:
     """Read it. Raises InputError for a run that is not there."""
     store = open_store(store_url(url))
     with store.read() as connection:
-        wanted = [runs.get_run(connection, only)] if only else runs.list_runs(connection)
+        wanted = [runs.get_run(connection, only)] if only else _listed(connection)
         progresses = [progress_of(connection, run.name) for run in wanted]
         away = vms_away(connection)
     return Overview(tuple(map(line_of, progresses)), away, progresses[0] if only else None)
+
+
+def _listed(connection: Connection) -> list[Run]:
+    """The runs of studies, and of `vnuma contract` those that are at work: they measure nothing."""
+    measuring = runs.measuring_runs(connection)
+    known = {run.id for run in measuring}
+    return [run for run in runs.list_runs(connection) if run.id in known or is_alive(run)]
 
 
 def vms_away(connection: Connection) -> tuple[Away, ...]:
@@ -78,7 +86,7 @@ def line_of(progress: Progress) -> RunLine:
         valid=progress.valid,
         total=progress.total,
         vms=names[0] if len(names) == 1 else f"{len(names)} VMs",
-        left_s=progress.left_s,
+        left_s=progress.left_s if is_alive(run) else None,
         retries=progress.retries,
         event=_event(progress),
     )

@@ -30,6 +30,11 @@ class Difference:
     after: str
 
     @property
+    def of_study(self) -> bool:
+        """Whether it is the same for every VM of the run."""
+        return (self.key or "").startswith(("study.", "arm."))
+
+    @property
     def words(self) -> str:
         """As in "SQL Server, Version: 15.0.1 -> 15.0.2"."""
         return f"{self.name}: {self.before} -> {self.after}"
@@ -94,7 +99,7 @@ def _configuration(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm) -> I
         for name, value in pairs:
             now = theirs.get(group, {}).get(name, "not known")
             must = group in _MUST_GROUPS or (group == "VM before the run" and name in _MUST_OF_VM)
-            if value != now and (must or group not in _NEVER_SHOWN):
+            if value != now and (must or group not in _NEVER_SHOWN | _MEASURED):
                 key = f"{_key(group)}.{_key(name)}" if must else None
                 yield Difference(key, f"{group}, {name}", value, now)
 

@@ -46,9 +46,14 @@ def compare_runs(
         )
     vms = _named(before, after, twins) if twins else _vms(before, after)
     differ = [differences(before, one, after, other) for one, other in vms]
-    must = [item for items in differ for item in items if item.key]
-    _refuse(before, after, [item for item in must if item.key not in allowed])
-    refuse_idle(allowed, {item.key for item in must if item.key})
+    must = [
+        (other.name if len(vms) > 1 else "", item)
+        for (_, other), items in zip(vms, differ, strict=True)
+        for item in items
+        if item.key
+    ]
+    _refuse(before, after, [(vm, item) for vm, item in must if item.key not in allowed])
+    refuse_idle(allowed, {item.key for _, item in must if item.key})
     return Comparison(
         before,
         after,
@@ -99,12 +104,15 @@ def refuse_idle(allowed: Collection[str], differing: Collection[str]) -> None:
         )
 
 
-def _refuse(before: LoadedRun, after: LoadedRun, broken: list[Difference]) -> None:
+def _refuse(before: LoadedRun, after: LoadedRun, broken: list[tuple[str, Difference]]) -> None:
+    """Raise InputError that names every difference, and the VM where it is one of several."""
     if not broken:
         return
-    broken = list({item.key: item for item in broken}.values())
-    lines = "\n".join(f"  {item.key}: {item.before} -> {item.after}" for item in broken)
-    options = " ".join(f"--allow {item.key}" for item in broken)
+    lines = "\n".join(
+        f"  {item.key}: {f'{vm}: ' if vm else ''}{item.before} -> {item.after}"
+        for vm, item in dict.fromkeys(("" if item.of_study else vm, item) for vm, item in broken)
+    )
+    options = " ".join(f"--allow {key}" for key in dict.fromkeys(item.key for _, item in broken))
     raise InputError(
         f"{before.run.name} and {after.run.name} differ in what must agree:\n{lines}",
         fix=f"If that is the change you study: vnuma compare {before.run.name} {after.run.name} {options}",

@@ -164,8 +164,9 @@ def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, lef
     if counts_against_account(error):
         return _counted(asked, ours)
     silent = server.driver.kind == "freetds" and natives(error)[:1] == (0,)
-    if silent and server.verified and left_s > 0:
-        ours = why_refused(Endpoint(server.host, server.port, server.ca_file), left_s) or ours
+    if silent and server.encrypt != "no" and left_s > 0:
+        end = Endpoint(server.host, server.port, server.ca_file, verified=server.verified)
+        ours = why_refused(end, left_s) or ours
     if silent and server.kerberos and isinstance(ours, SqlUnreachable):
         why = "FreeTDS gives no reason; most often a ticket is missing or has expired"
         return no_ticket(asked.where, why)
