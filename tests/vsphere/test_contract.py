@@ -368,7 +368,7 @@ def test_a_change_that_is_refused_differs(
 def test_its_run_is_none_that_measures(
     lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its cell is not valid, `latest` passes it by, it cannot be resumed, and its results can be shown."""
+    """Its cell is not valid; `latest` and the list pass it by; it is shown by its name, and not resumed."""
     only(monkeypatch)
     ask(tmp_path, lab(boot=QUICK))
 
@@ -380,8 +380,8 @@ def test_its_run_is_none_that_measures(
         with pytest.raises(InputError):
             runs.get_run(connection, "latest")
     assert (attempt.outcome, attempt.reason) == (Outcome.INVALID, "not_measured")
-    assert "contract.1" in vnuma("status").out
-    assert "(simulated)" in vnuma("status").out
+    assert "contract.1" not in vnuma("status").out
+    assert "(simulated)" in vnuma("status", run.name).out
     assert vnuma("run", "--resume", run.name).code == 3
     assert "not_measured" in vnuma("results", run.name).text
 
