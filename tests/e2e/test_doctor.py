@@ -98,7 +98,7 @@ def test_what_a_host_by_itself_does_not_have_is_not_asked_of_it(tmp_path: Path, 
 
     (held,) = checks(inventory, "optional")
 
-    assert held["what"] == "all 3 privileges that a study can do without"
+    assert held["what"] == "all 3 optional privileges"
 
 
 def test_the_connection_to_sql_server_is_told_as_the_inventory_has_it(

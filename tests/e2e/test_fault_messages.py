@@ -104,7 +104,8 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         "boot",
         (
             r"sql16, arm 1x16: the guest shows 4x4, the arm needs 1x16; the guest has 4 vNUMA nodes, the arm "
-            r"needs 1 \(.*vmware\.log of this boot says the same as the guest\)\. Not counted\.",
+            r"needs 1 \(.*vmware\.log of this boot says the same as the guest\)\. "
+            r"This attempt does not count\.",
             r"Check what the arm needs on this release: vnuma plan STUDY",
         ),
     ),
@@ -140,7 +141,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         (
             r"sql16 was changed by somebody else since the study began\. Nothing was changed now\.\n"
             r"setting +baseline +we set +now\ncpuReservation +0 +none +500",
-            r"Its cells end here\. Decide: vnuma restore sql16 --theirs \| --baseline",
+            r"Its cells end here\. Choose: vnuma restore sql16 --theirs \| --baseline",
         ),
     ),
     "vm_moved": (

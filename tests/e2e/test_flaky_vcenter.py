@@ -127,7 +127,7 @@ def test_putting_back_without_vcenter_shows_each_try_and_ends_unreachable(
 
     shown = [str(progress.vms[0].step) for progress in seen]
     assert shown[0] == "putting back"
-    assert re.search(r"503.* Try 2 at \d\d:\d\d:\d\d, given up at \d\d:\d\d:\d\d", shown[1])
+    assert re.search(r"503.* Try 2 at \d\d:\d\d:\d\d, giving up at \d\d:\d\d:\d\d", shown[1])
     assert [type(problem) for problem in problems] == [NotAtBaseline]
     assert steps.vm.restore_outcome is RestoreOutcome.UNREACHABLE
     assert (

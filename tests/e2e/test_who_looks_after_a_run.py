@@ -257,7 +257,7 @@ def test_a_cell_does_not_wait_for_a_dead_runs_measurement(tmp_path: Path, lab: L
     living = Steps.prepared(tmp_path / "a", running, name="second", vm="other")
     claim_supervision(living.store, living.run)
 
-    with pytest.raises(VmHeld, match=r"no process looks after small\.1"):
+    with pytest.raises(VmHeld, match=r"no process supervises small\.1"):
         claim(living.take())
 
 

@@ -136,13 +136,13 @@ def test_after_kill_9_of_engine_and_play_a_restore_and_a_resume_make_it_good(
     restored = vnuma("restore", "emulated")
 
     assert "linux.numa_balancing" in differs.out, differs.text
-    assert "emulated as it was before emulated.1, " in vnuma("baseline", "show", "emulated").out
+    assert "emulated before emulated.1, " in vnuma("baseline", "show", "emulated").out
     assert "linux.numa_balancing: 0 -> 1" in told.out, told.text
     assert "2 of 2 settings read back equal, files removed" in restored.text
     assert restored.code == 0
     assert machine.ask(LOOK) == before
     assert "VMs not at baseline: 0" in vnuma("status").out
-    assert "emulated is as it was before emulated.1" in vnuma("baseline", "diff", "emulated").out
+    assert "baseline from before emulated.1" in vnuma("baseline", "diff", "emulated").out
 
     resumed = vnuma("run", "--resume", "emulated.1")
 

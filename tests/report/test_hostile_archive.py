@@ -159,7 +159,7 @@ def test_restore_leaves_an_earlier_products_import_alone(poisoned: Store, tmp_pa
     assert restore_leftover.restore_leftovers(url, [], None, None, "refuse", print).problems == []
     with pytest.raises(InputError, match="sql16"):
         restore_leftover.restore_leftovers(url, ["sql16"], None, None, "refuse", print)
-    with pytest.raises(InputError, match="archive"):
+    with pytest.raises(InputError, match="was imported"):
         restore_leftover.restore_leftovers(url, [], "quick.1", None, "refuse", print)
     assert not (tmp_path / "sprung").exists()
 
@@ -175,11 +175,11 @@ def test_nothing_takes_an_imported_run_up(
         run = runs.get_run(connection, name)
         (vm,) = vms.vms_of_run(connection, run.id)
     for attempt in (leases.take_lease, leases.raise_token):
-        with pytest.raises(InputError, match="archive"), store.write() as connection:
+        with pytest.raises(InputError, match="was imported"), store.write() as connection:
             attempt(connection, vm.vm_key, run.id, "me")
-    with pytest.raises(InputError, match="archive"):
+    with pytest.raises(InputError, match="was imported"):
         open_run(name, url)
-    with pytest.raises(InputError, match="archive"):
+    with pytest.raises(InputError, match="was imported"):
         differences_now(store, vm.name, name, trap)
     with pytest.raises(InputError, match="no baseline"):
         differences_now(store, vm.name, None, trap)

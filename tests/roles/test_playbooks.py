@@ -71,7 +71,7 @@ def test_check_mode_of_a_study_claims_and_stores_nothing(
     assert ended.code == 0, ended.text
     claimed = ended.only("cell_claim")
     assert claimed["claimed"] is False
-    assert claimed["why"].startswith("check mode: next would be block 1, ")
+    assert claimed["why"].startswith("check mode: the next cell would be block 1, ")
     assert [task.action for task in ended.tasks if _is_ours(task)] == [
         "vnuma.vnuma.cell_claim",
         *(f"vnuma.vnuma.{step}" for step in STEPS),

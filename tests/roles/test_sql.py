@@ -140,10 +140,10 @@ def test_check_mode_measures_nothing(tmp_path: Path, lab: LabFactory) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"sql_benchmark_workload": {"sizes": [0]}}, "option workload is wrong: sizes.0: "),
+        ({"sql_benchmark_workload": {"sizes": [0]}}, "option workload is invalid: sizes.0: "),
         pytest.param(
             {"sql_benchmark_workload": {"forms": ["sideways"]}},
-            "option workload is wrong: forms.0: ",
+            "option workload is invalid: forms.0: ",
             marks=pytest.mark.long,
         ),
     ],

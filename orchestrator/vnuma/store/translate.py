@@ -15,7 +15,7 @@ from vnuma.store.place import Place
 
 _RESUME = "then: vnuma run --resume RUN"
 _LOCKED = "stayed locked by another"
-_REPORT = "This is a bug in vnuma: please report it with this message."
+_REPORT = "This should not happen: please report it with this message."
 
 _SQLITE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("disk is full", f"Free some space there, {_RESUME}"),
