@@ -60,7 +60,7 @@ def test_every_boot_is_seen_from_three_sides_and_a_log_never_costs_a_cell(
     assert [reason is None for reason in reasons] == [True, False, True, False, True, True]
     assert reasons[1].count("404 Not Found") == 2
     assert "; after power-off: " in reasons[1]
-    assert reasons[3] == "it is still the log of the boot before"
+    assert reasons[3] == "it is still the log of the previous boot"
     sources = ["host", None, "host", "host", "vcenter", "vcenter"]
     assert [boot["log"]["source"] for boot in seen] == sources
     unseen = [any(words.startswith("vmware.log:") for words in boot["not_evaluated"]) for boot in seen]

@@ -61,7 +61,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         "boot",
         (
             r"vSphere could not power on sql16: NoDiskSpace: Insufficient disk space on datastore '\w+'\.",
-            r"Make room on that datastore: for the VM's settings, its log and its swap file\.",
+            r"Free space on that datastore for the VM's settings, log and swap file\.",
         ),
     ),
     "shutdown_never": (
@@ -69,8 +69,8 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         "shape",
         (
             r"Windows in sql16 did not shut down in 2 s \(it is on, Tools run, the guest is running\); the "
-            r"VM runs on\.",
-            r"Shut it down by hand, or write on_shutdown_timeout: power_off in the study\.",
+            r"VM is still running\.",
+            r"Shut it down by hand, or set on_shutdown_timeout: power_off in the study\.",
         ),
     ),
     "tools_never": (
@@ -79,7 +79,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         (
             r"VMware Tools did not come up in sql16 in 2 s \(it is on, Tools do not run, the guest is "
             r"notRunning\)\.",
-            r"Look at the VM's console in vCenter; a longer deadline is power\.tools_timeout_s\.",
+            r"Check the VM's console in vCenter; power\.tools_timeout_s sets the deadline\.",
         ),
     ),
     "power_on_refused": (
@@ -87,7 +87,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         "boot",
         (
             r"vSphere could not power on sql16: GenericVmConfigFault: Failed to power on the virtual .*",
-            r"The VM's settings do not go together on this host: vnuma plan STUDY, and its log\.",
+            r"The VM's settings do not fit together on this host: see vnuma plan STUDY and the VM's log\.",
         ),
     ),
     "question": (
@@ -96,7 +96,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         (
             r"sql16 waits for an answer in vCenter: \"msg\.uuid\.altered:.* \(choices: Cancel, I Moved It, I "
             r"Copied It\)\.",
-            r"Answer it there, on the VM's Summary page; vnuma answers no question for you\.",
+            r"Answer it there, on the VM's Summary page; vnuma answers no questions for you\.",
         ),
     ),
     "topology_stuck": (
@@ -115,15 +115,15 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         (
             rf"{VCENTER}: SQL Server was not ready within 2 s, waiting for a login: SQL Server does not "
             r"answer: (?!.*127\.0\.0\.1).*",
-            r"See the guest's console and SQL Server's error log; power\.sql_timeout_s sets the deadline\.",
+            r"Check the guest's console and SQL Server's error log; power\.sql_timeout_s sets the deadline\.",
         ),
     ),
     "login_refused": (
         {},
         "boot",
         (
-            rf"{VCENTER}: SQL Server refused the login: Login failed for user 'sa'\. It was so for 2 s after "
-            r"the boot\.",
+            rf"{VCENTER}: SQL Server refused the login: Login failed for user 'sa'\. This lasted for 2 s "
+            r"after the boot\.",
             r"Check user and password, and that the login is enabled and not locked\.",
         ),
     ),
@@ -132,7 +132,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         "boot",
         (
             rf"{VCENTER}: the connection broke: .*\.",
-            r"Did the guest or SQL Server restart\? See its error log\.",
+            r"Check whether the guest or SQL Server restarted: see SQL Server's error log\.",
         ),
     ),
     "vm_changed": (
@@ -157,7 +157,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         "boot",
         (
             rf"{VCENTER} has ended our session\. Tried once\.",
-            r"Connect again; if it recurs, raise the idle time-out of vCenter's sessions\.",
+            r"Connect again; if it happens again, raise the idle time-out of vCenter's sessions\.",
         ),
     ),
     "vcenter_restart": (
@@ -168,17 +168,17 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
     "task_in_progress": (
         ALWAYS,
         "boot",
-        (rf"{VCENTER} could not do it now for sql16 \(TaskInProgress\)\. Tried once\.", NOT_NOW),
+        (rf"{VCENTER} could not do this now for sql16 \(TaskInProgress\)\. Tried once\.", NOT_NOW),
     ),
     "host_communication": (
         ALWAYS,
         "boot",
-        (rf"{VCENTER} could not do it now for sql16 \(HostCommunication: .*\)\. Tried once\.", NOT_NOW),
+        (rf"{VCENTER} could not do this now for sql16 \(HostCommunication: .*\)\. Tried once\.", NOT_NOW),
     ),
     "invalid_state": (
         ALWAYS,
         "boot",
-        (rf"{VCENTER} could not do it now for sql16 \(InvalidState: .*\)\. Tried once\.", NOT_NOW),
+        (rf"{VCENTER} could not do this now for sql16 \(InvalidState: .*\)\. Tried once\.", NOT_NOW),
     ),
     "unavailable": (
         ALWAYS,
@@ -195,7 +195,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
 
 NOT_EVALUATED = {
     "log_missing": r"127\.0\.0\.1 answers 404 Not Found for vmware\.log",
-    "log_stale": r"its number of vNUMA nodes is 4, and the guest shows 1",
+    "log_stale": r"it shows 4 vNUMA nodes, the guest shows 1",
     "ticket_refused": r"administrator@vsphere\.local lacks the privilege Datastore\.Browse on DC0",
 }
 """Faults that cost a cell nothing but the evidence of vmware.log, and what stands in its place."""
@@ -207,7 +207,7 @@ ELSEWHERE = {
     "host_disconnected": ("tests/e2e/test_not_left_off.py", "disconnected"),
     "database_recovering": ("tests/sqlserver/test_power_cycle.py", "database vnuma_study is RECOVERING"),
     "foreign_lookups": ("tests/e2e/test_reporting_streams.py", "page lookups were remote"),
-    "foreign_pages": ("tests/e2e/test_reporting_streams.py", "pages lie on other memory nodes than 0"),
+    "foreign_pages": ("tests/e2e/test_reporting_streams.py", "pages are on memory nodes other than 0"),
     "ports_elsewhere": ("tests/e2e/test_reporting_streams.py", "has affinity to memory node 1, not 0"),
 }
 """Faults that need more than a cell; with the test that meets them and words of it."""

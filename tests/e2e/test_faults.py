@@ -133,7 +133,7 @@ def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> N
 
     assert ran.code == 6, ran.text
     assert re.search(
-        r"failed, sql timeout; given up\n  127\.0\.0\.1:\d+: SQL Server was not ready.*\n  See the guest's",
+        r"failed, sql timeout; given up\n  127\.0\.0\.1:\d+: SQL Server was not ready.*\n  Check the guest's",
         ran.err,
     )
     assert "cells have no valid attempt" in ran.err

@@ -33,7 +33,7 @@ from vnuma.workloads.bench import Reading
 
 
 def test_an_unexpected_error_is_a_failure_with_its_words(tmp_path: Path, lab: LabFactory) -> None:
-    """Not an interruption, which would be repeated without end and without a reason."""
+    """Not an interruption, which would be repeated endlessly and without a reason."""
     steps = Steps.prepared(tmp_path / "a", lab())
     context = steps.take()
     claimed = claim(context)

@@ -105,7 +105,7 @@ def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
     [
         (
             {"kind": "foreign_pages", "factor": 0.2},
-            r"19\.99% of the tables' .* pages lie on other memory nodes than 0",
+            r"19\.99% of the tables' .* pages are on memory nodes other than 0",
         ),
         (
             {"kind": "foreign_lookups", "factor": 0.01},

@@ -213,7 +213,7 @@ def test_clocks_that_are_minutes_off_neither_block_nor_delay(tmp_path: Path, lab
     ("identity", "code", "said"),
     [
         ("guest_address", 5, "P31"),
-        ("power_cycle", 0, "leaves it to the power-cycle"),
+        ("power_cycle", 0, "relies on the power-cycle"),
         ({"address": "127.0.0.2"}, 0, ""),
         ({"address": "192.0.2.9"}, 5, "P31"),
         ({"address": "sql16"}, 3, "vnuma_sql.identity"),

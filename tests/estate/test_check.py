@@ -127,7 +127,7 @@ def test_a_waiver_for_nothing_is_told() -> None:
     ("text", "says"),
     [
         ("waivers: [{rule: T11, object: a, reason: b}]", "until: Field required"),
-        ("waivers: [{rule: T99, object: a, reason: b, until: 2027-01-01}]", "There is no rule T99"),
+        ("waivers: [{rule: T99, object: a, reason: b, until: 2027-01-01}]", "Rule T99 does not exist"),
         ("waivers: [{rule: T11, object: a, reason: '', until: 2027-01-01}]", "reason: String should have at"),
         ("a: [", "is not YAML"),
     ],

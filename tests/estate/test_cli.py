@@ -98,7 +98,7 @@ GOOD = "rule: T11, object: sql-a, reason: CR-17, until: 2027-03-31"
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (f"waivers: [{{{GOOD.replace('T11', 'T99')}}}]", "waivers.yml: There is no rule T99."),
+        (f"waivers: [{{{GOOD.replace('T11', 'T99')}}}]", "waivers.yml: Rule T99 does not exist."),
         (
             f"waivers: [{{{GOOD.replace('03-31', '13-01')}}}]",
             "waivers.yml is not YAML: month must be in 1",

@@ -59,7 +59,7 @@ def test_what_no_export_has_is_not_known(tmp_path: Path) -> None:
 
 def test_the_assumption_about_nodes_is_told(tmp_path: Path) -> None:
     """An export has no NUMA nodes: that one a socket is assumed stands among what could not be seen."""
-    assert any("one for each socket is assumed" in item.why for item in read(tmp_path, export()).unseen)
+    assert any("one per socket is assumed" in item.why for item in read(tmp_path, export()).unseen)
 
 
 def test_the_internal_names_of_old_versions_are_known(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     """A file that is no workbook is refused with what to export."""
     file = tmp_path / "export.xlsx"
     file.write_text("VM;CPUs\n")
-    with pytest.raises(InputError, match="is not an Excel workbook"):
+    with pytest.raises(InputError, match="is not a readable Excel workbook"):
         read_rvtools(file)
 
 

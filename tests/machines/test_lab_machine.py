@@ -91,7 +91,7 @@ def test_a_file_that_another_program_read_first_is_no_measurement(tmp_path: Path
     assert ran.code == 6
     assert "0 of 2 cells valid" in shown
     assert "placement_not_proven" in shown
-    assert "only 0 of the file's 1403 MiB came into the page cache" in shown
+    assert "only 0 of the file's 1403 MiB were in the page cache" in shown
 
 
 @pytest.mark.long

@@ -163,7 +163,9 @@ def advice(said: Report) -> Iterator[str]:
 
 def blocks_to_run(said: Report) -> Iterator[str]:
     """What would decide is said once, of the arm that needs most, and is more than what was run."""
-    told = [int(blocks) for blocks in re.findall(r"about (\d+) blocks would likely tell", said.answer)]
+    told = [
+        int(blocks) for blocks in re.findall(r"about (\d+) blocks would probably distinguish", said.answer)
+    ]
     needed = [arm.verdict.blocks_needed for arm in said.found.arms if arm.verdict.blocks_needed]
     if (
         len(told) > 1

@@ -121,7 +121,7 @@ def test_a_fixed_order_withholds_every_word(loaded: Load) -> None:
     """Fixed order: no arm is called slower, faster or equivalent, whatever the figures say."""
     text = as_text(loaded(Story(text=study_text(order="fixed"))))
 
-    assert text.count("Words withheld: fixed order") == len(ARMS) - 1
+    assert text.count("Verdict withheld: fixed order") == len(ARMS) - 1
     assert not re.search(r"slower by|faster by|equivalent within", text)
     assert "in FIXED order" in text
 
@@ -210,7 +210,7 @@ def test_an_alarm_of_the_a_a_check_withholds_words(loaded: Load) -> None:
 
     text = as_text(loaded(Story(ms=shifted)))
 
-    assert text.count("Words withheld") == len(ARMS) - 1
+    assert text.count("Verdict withheld") == len(ARMS) - 1
     assert "alarm" in text
 
 
@@ -256,8 +256,8 @@ def test_a_run_before_its_declared_end_says_how_far_it_is_and_no_word(loaded: Lo
     text, brief = (" ".join(made(run).split()) for made in (as_text, brief_as_text))
 
     assert "Not every cell has shown its topology" in brief[brief.index("Limits ") :]
-    assert "Words withheld: the run is not at its declared end" in text
-    assert "1 of 8 declared blocks were not begun" in text
+    assert "Verdict withheld: the run is not at its declared end" in text
+    assert "1 of 8 declared blocks were not started" in text
 
 
 def test_everything_includes_the_methods_that_do_not_decide(loaded: Load) -> None:

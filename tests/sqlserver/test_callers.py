@@ -133,7 +133,7 @@ def test_a_caller_that_dies_is_named(server: SqlServer) -> None:
         connected(crowd, 1)
         (process,) = callers_among(offspring() - before)
         os.kill(int(process), 9)
-        with pytest.raises(MeasurementFailed, match="process ended by itself"):
+        with pytest.raises(MeasurementFailed, match="process ended unexpectedly"):
             crowd.watch(60, nothing)
 
 

@@ -110,7 +110,7 @@ def test_a_session_on_another_cpu_keeps_the_load_from_beginning(
 ) -> None:
     """The sessions that wait are sent home: no row is inserted, and the next load can begin."""
     run_all(control, log_load.make("disk", 20_000))
-    with pytest.raises(PlacementNotProven, match=r"Sessions run on CPU .*, outside of the process affinity"):
+    with pytest.raises(PlacementNotProven, match=r"Sessions run on CPU .*, outside the process affinity"):
         run_load(load_of(server, "disk"), control, (99,))
 
     assert log_load.count_rows(control, "disk") == 0
@@ -193,8 +193,8 @@ def test_a_pool_that_is_there_and_pending_changes_are_told(lab: LabFactory) -> N
     with connect(server_of(running)) as connection:
         run(connection, "ALTER RESOURCE GOVERNOR RECONFIGURE")
         run(connection, "CREATE RESOURCE POOL somebodys")
-    assert "Changes to the Resource Governor wait" in found_by(running)
+    assert "Changes to the Resource Governor are waiting" in found_by(running)
     with connect(server_of(running)) as connection:
         run(connection, f"CREATE RESOURCE POOL {resource_pool.POOL}")
         run(connection, "ALTER RESOURCE GOVERNOR RECONFIGURE")
-    assert "There is a resource pool vnuma_pool already" in found_by(running)
+    assert "The resource pool vnuma_pool already exists" in found_by(running)

@@ -97,7 +97,7 @@ def test_a_server_in_script_upgrade_is_waited_for(lab: LabFactory) -> None:
     running.wait_for("sql_listening")
     clock, server = HurriedClock(), replace(server_of(running), logins=Logins(None))
 
-    with pytest.raises(SqlTimeout, match=r"does not take logins yet.*script upgrade"):
+    with pytest.raises(SqlTimeout, match=r"does not accept logins yet.*script upgrade"):
         wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=20, quiet=NO_QUIET, clock=clock)
 
     assert len(clock.naps) > 3

@@ -181,7 +181,7 @@ def test_a_plan_that_does_not_come_in_time_is_a_failed_measurement(lab: LabFacto
     [
         ("SELECT v.n FROM (VALUES (1), (2)) AS v (n)", "several rows"),
         ("SELECT v.n FROM (VALUES (1), (2)) AS v (n) WHERE v.n > 2", "no row"),
-        ("SELECT N'many' AS n", "a row that begins with 'many'"),
+        ("SELECT N'many' AS n", "a row that starts with 'many'"),
     ],
 )
 def test_only_one_row_with_a_whole_number_proves_rows(
@@ -196,5 +196,5 @@ def test_the_last_of_several_statements_does_not_pass_for_the_whole_call(study: 
     """A cross join, and then a trifle: the trifle's time is not what the batch took."""
     batch = f"{cross_join(100, 'client').sql}; SELECT 1 AS one"
 
-    with pytest.raises(MeasurementFailed, match="is shorter than one before it"):
+    with pytest.raises(MeasurementFailed, match="is shorter than an earlier one"):
         timed(study, Statement(batch, times="procedure"), 10)

@@ -22,7 +22,7 @@ def test_a_certificate_of_another_ca_is_rejected(shared_lab: LabHandle, tmp_path
     ):
         connect(vcenter_of(shared_lab, ca_file=str(other_ca)))
     assert str(caught.value) == (
-        "127.0.0.1 shows a certificate that Corp-CA2.pem did not sign (issuer CN=vnuma lab CA). "
+        "127.0.0.1 presents a certificate that Corp-CA2.pem did not sign (issuer CN=vnuma lab CA). "
         "Nothing was sent.\n  Add that CA to vnuma_vcenter.ca_file."
     )
 
@@ -61,7 +61,7 @@ def test_a_server_that_is_no_vsphere_is_named_as_such(tmp_path: Path) -> None:
     """Another web server gets no credentials: it is told apart by what it offers."""
     with (
         tls_server(tmp_path) as (port, ca),
-        pytest.raises(VCenterUnreachable, match=r"is neither vCenter nor ESXi \(HTTP 404\)"),
+        pytest.raises(VCenterUnreachable, match=r"is neither a vCenter nor an ESXi host \(HTTP 404\)"),
     ):
         connect(VCenter("127.0.0.1", "u", "p", port=port, ca_file=str(ca)))
 
@@ -81,5 +81,5 @@ def test_a_silent_server_is_given_up_on() -> None:
     """A server that accepts and then says nothing is given up on after the time-out."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        with pytest.raises(VCenterUnreachable, match=r"gave no answer in 0\.2 s"):
+        with pytest.raises(VCenterUnreachable, match=r"did not answer within 0\.2 s"):
             connect(VCenter("127.0.0.1", "u", "p", port=port, timeout_s=0.2))

@@ -25,7 +25,7 @@ def test_a_vcenter_without_the_counters_is_a_reason(session: Session) -> None:
     """Not zero, and no error either: a measurement does not depend on it."""
     found = read_counters(session, find_vm(session, "sql16"), {}, 60)
 
-    assert found["vm"] == "this vCenter shows none of these counters"
+    assert found["vm"] == "this vCenter has none of these counters"
 
 
 def test_reading_them_is_cheap_once_the_numbers_are_known(session: Session) -> None:

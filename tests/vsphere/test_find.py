@@ -84,7 +84,7 @@ def test_a_name_unlike_any_says_how_many_are_seen(here: Session) -> None:
 def test_a_wrong_path_says_where_the_name_is(here: Session) -> None:
     """A path with a VM's name in the wrong folder is answered with the right one."""
     with pytest.raises(
-        VmNotFound, match=r"No VM is at /DC0/vm/sql32\. A VM of that name is /DC0/vm/Test/sql32"
+        VmNotFound, match=r"There is no VM at /DC0/vm/sql32\. VMs with that name: /DC0/vm/Test/sql32"
     ):
         find_vm(here, "/DC0/vm/sql32")
 
@@ -92,7 +92,7 @@ def test_a_wrong_path_says_where_the_name_is(here: Session) -> None:
 @pytest.mark.parametrize("path", ["/DC0/vm/nothing", "/DC0/vm/Test", "/nowhere/vm/nothing"])
 def test_a_path_without_a_vm_is_not_found(here: Session, path: str) -> None:
     """A path that leads nowhere, or to a folder, is no VM."""
-    with pytest.raises(VmNotFound, match=f"No VM is at {path}"):
+    with pytest.raises(VmNotFound, match=f"There is no VM at {path}"):
         find_vm(here, path)
 
 

@@ -85,7 +85,7 @@ def test_a_guest_that_does_not_shut_down_is_left_running(lab: LabFactory, login:
         shut_down(session, ref, timeout_s=SHORT_S)
     assert caught.value.what == (
         "Windows in sql16 did not shut down in 1 s (it is on, Tools run, the guest is running); "
-        "the VM runs on."
+        "the VM is still running."
     )
     assert read_vm(session, ref).power is Power.ON
 
@@ -172,7 +172,7 @@ def test_a_refused_power_on_is_told_in_vspheres_words(lab: LabFactory, login: Lo
         power_on(session, ref, host_moid=host)
     assert (
         caught.value.fix
-        == "The VM's settings do not go together on this host: vnuma plan STUDY, and its log."
+        == "The VM's settings do not fit together on this host: see vnuma plan STUDY and the VM's log."
     )
     power_on(session, ref, host_moid=host)
 
@@ -250,7 +250,7 @@ def test_tools_that_never_come_are_given_up_on(lab: LabFactory, login: Login) ->
 def test_a_vm_that_goes_off_is_not_waited_for(lab: LabFactory, login: Login) -> None:
     """A VM that is off will not bring up its Tools: the wait ends at once."""
     session, ref = start(lab, login, vms=[vm(power="off")])
-    with pytest.raises(ToolsTimeout, match="sql16 went off while it booted"):
+    with pytest.raises(ToolsTimeout, match="sql16 powered off during its boot"):
         wait_for_guest(session, ref, timeout_s=LONG_S)
 
 

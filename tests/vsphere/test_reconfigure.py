@@ -205,7 +205,7 @@ def test_what_reads_back_otherwise_is_named(off: tuple[Session, Any]) -> None:
     """A key that vSphere ignores without a word, since a typed field owns it, is found by reading back."""
     session, ref = off
     ignored = Change((Edit("numvcpus", None, "8"),))
-    with pytest.raises(ReadBackDiffers, match=r"reads back otherwise: numvcpus asked 8, reads nothing\."):
+    with pytest.raises(ReadBackDiffers, match=r"reads back differently: numvcpus asked 8, reads nothing\."):
         reconfigure(session, ref, ignored)
 
 

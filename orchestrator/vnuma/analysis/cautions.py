@@ -49,12 +49,12 @@ def cautions(found: Findings) -> tuple[Caution, ...]:
 def _withholding(found: Findings) -> Iterator[Caution]:
     if not found.cells.boots:
         yield Caution(
-            "no_data", "No cell gave a valid measurement.", "Look at the reasons of the missing cells."
+            "no_data", "No cell gave a valid measurement.", "Check the reasons of the missing cells."
         )
     if found.design.order == "fixed":
         yield Caution(
             "fixed_order",
-            "The arms ran in the same order in every block: drift then looks like an effect.",
+            "The arms ran in the same order in every block, so drift looks like an effect.",
             "Repeat with design.order: randomised.",
         )
     if isinstance(found.a_a, AaCheck) and found.a_a.state == "alarm":
@@ -81,12 +81,14 @@ def _data(found: Findings) -> Iterator[Caution]:
     if found.cells.boots and not found.comparison.reference:
         yield Caution(
             "reference_missing",
-            f"The reference arm {found.design.reference} has no valid cell: nothing can be compared.",
+            f"The reference arm {found.design.reference} has no valid cell, so nothing can be compared.",
             "Repeat the cells of the reference arm.",
         )
     elif absent and found.cells.boots:
         yield Caution(
-            "arm_missing", f"No block holds {_all(absent)} and the reference arm.", "Repeat those cells."
+            "arm_missing",
+            f"No block contains both {_all(absent)} and the reference arm.",
+            "Repeat those cells.",
         )
     if few:
         yield Caution(
@@ -99,21 +101,21 @@ def _data(found: Findings) -> Iterator[Caution]:
         yield Caution(
             "cells_missing",
             f"Cells in started blocks without a result: {len(found.cells.missing)}.",
-            "Repeat them inside their blocks (resume the run); until then the fit works around them.",
+            "Repeat them inside their blocks (resume the run); until then the fit works without them.",
         )
     if found.cells.blocks_not_begun:
         yield Caution(
             "blocks_not_begun",
-            f"{found.cells.blocks_not_begun} of {found.design.blocks} declared blocks were not begun: a "
-            "verdict looked for after each block is wrong far more often than one at the end.",
-            "Resume the run. To end one early by a rule, declare design.precision or design.max_hours.",
+            f"{found.cells.blocks_not_begun} of {found.design.blocks} declared blocks were not "
+            "started: a verdict checked after each block is wrong far more often than one at the end.",
+            "Resume the run. To stop early by a rule, declare design.precision or design.max_hours.",
         )
     if len(found.design.reference_labels) < 2:
         yield Caution("no_aa", "The reference arm was not run against itself.", "Set design.a_a: true.")
     elif len(found.comparison.reference) == 1:
         yield Caution(
             "aa_missing",
-            "Only one of the reference arm's two columns has enough cells: no A/A check.",
+            "Only one of the reference arm's two columns has enough cells, so there is no A/A check.",
             "Repeat the other column's cells.",
         )
     coarse = list(_coarse(found))
@@ -128,8 +130,8 @@ def _data(found: Findings) -> Iterator[Caution]:
     if any(len(times) < 3 for boot in found.cells.boots for times in boot.iterations):
         yield Caution(
             "few_iterations",
-            f"Some {plural(found.design.replicate)} have fewer than 3 timed iterations: one slow iteration "
-            "moves their median.",
+            f"Some {plural(found.design.replicate)} have fewer than 3 timed iterations: one slow "
+            "iteration moves their median.",
             "Set design.iterations: 3 (an odd number, at most 7).",
         )
 
@@ -151,8 +153,11 @@ def _checks(found: Findings) -> Iterator[Caution]:
     if isinstance(found.a_a, AaCheck) and found.a_a.state == "note":
         yield Caution(
             "aa_note",
-            f"The reference arm against itself gives p = {found.a_a.p:.2g}, as 1 good run in 20 does.",
-            "Nothing to do in one run; look at the host if it comes back.",
+            (
+                f"The reference arm against itself gives p = {found.a_a.p:.2g}, as happens in 1 of 20 good "
+                "runs."
+            ),
+            "Nothing to do after one run; check the host if it happens again.",
         )
     if isinstance(found.drift, Drift):
         for name, slope, unit in (
@@ -163,15 +168,15 @@ def _checks(found: Findings) -> Iterator[Caution]:
                 yield Caution(
                     name,
                     f"{_moved(found.measure)} moved by {slope.slope * 100:+.2f}% {unit} (p = {slope.p:.2g}).",
-                    f"{_against_drift(found.design)} Look for what changed on the host.",
+                    f"{_against_drift(found.design)} Check what changed on the host.",
                 )
     if isinstance(found.sentinel, Drift):
         slopes = (found.sentinel.between_blocks, found.sentinel.within_blocks)
         if any(isinstance(slope, Slope) and slope.alarm for slope in slopes):
             yield Caution(
                 "sentinel_drift",
-                "The sentinel, a query that no arm is meant to change, drifted in the course of the run.",
-                "The host itself was not steady: look at its load and power policy, then repeat.",
+                "The sentinel, a query that no arm should change, drifted during the run.",
+                "The host itself was not steady: check its load and power policy, then repeat.",
             )
     if isinstance(found.first, FirstIteration) and found.first.alarm:
         behind = math.expm1(worsening(math.log(found.first.ratio), found.measure.better)) * 100
@@ -207,13 +212,15 @@ def _spread(found: Findings) -> Iterator[Caution]:
             for cell in found.comparison.odd
         ]
         yield Caution(
-            "odd_cells", f"Far from the rest: {_all(cells)}.", "They are kept. Look at their attempts' facts."
+            "odd_cells",
+            f"Far from the rest: {_all(cells)}.",
+            "They are kept. Check the facts of their attempts.",
         )
     if isinstance(found.bimodality, Bimodality) and found.bimodality.flagged:
         yield Caution(
             "bimodal",
             f"{plural(one).capitalize()} fall into two groups.",
-            f"Look for a state that each {one} begins with (NUMA home node, page sizes); do not trim it.",
+            f"Look for a state in which each {one} starts (NUMA home node, page sizes); do not trim it.",
         )
     said = [
         f"{item.arm} ({'; '.join(seen.dissent)})"
@@ -223,8 +230,8 @@ def _spread(found: Findings) -> Iterator[Caution]:
     if said:
         yield Caution(
             "sensitivity",
-            f"Methods that do not decide disagree with the word for {_all(said)}.",
-            f"Look at the {plural(one)} of that arm; more blocks settle it.",
+            f"Secondary methods disagree with the verdict for {_all(said)}.",
+            f"Look at the {plural(one)} of that arm; more blocks will settle it.",
         )
 
 
@@ -233,7 +240,7 @@ def _resting(flagged: Sequence[str], reference: Sequence[str]) -> str:
     if set(flagged) & set(reference):
         return "Each arm is compared with the reference, so each interval rests on that arm's own differences"
     return (
-        "Each interval of theirs rests on its own spread"
+        "Each of their intervals rests on its own spread"
         if len(flagged) > 1
         else "Its interval rests on its own spread"
     )
@@ -248,8 +255,8 @@ def _against_drift(design: AnalysisDesign) -> str:
     if design.order == "fixed":
         return "In a fixed order drift looks like an effect."
     if design.place != "none":
-        return "The comparison takes the place in the block into account."
+        return "The comparison adjusts for the place in the block."
     return (
-        "Random order keeps the comparison fair, with wider intervals; in a new study "
+        "Random order keeps the comparison fair, with wider intervals; in a new study, "
         "design.covariate: place may narrow them."
     )

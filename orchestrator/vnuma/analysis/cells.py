@@ -217,7 +217,7 @@ def _figures(groups: Groups, measure: Measure) -> dict[Place, list[float]]:
 
 def _not_valid(label: str, block: int, record: CellRecord | None) -> Missing:
     if record is None or record.outcome == "pending":
-        return Missing(label, block, YET_TO_RUN, "the run has not come to this cell", to_run=True)
+        return Missing(label, block, YET_TO_RUN, "the run has not reached this cell", to_run=True)
     if record.outcome == "claimed":
         return Missing(label, block, YET_TO_RUN, "the cell is being run", to_run=True)
     reason = record.reason or "no reason was stored"

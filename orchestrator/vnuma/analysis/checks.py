@@ -65,14 +65,14 @@ def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
     if comparison.fit is None:
         return NotEvaluated("the reference arm has no value")
     if len(comparison.reference) < 2:
-        return NotEvaluated("the reference arm has one column only")
+        return NotEvaluated("the reference arm has only one column")
     first, second = comparison.reference[:2]
     full = comparison.fit
     basis: Basis = "own" if comparison.flagged(first) or comparison.flagged(second) else "pooled"
     if basis == "own":
         d = paired_differences(full.grid, second, (first,))
         if len(d) < 2:
-            return NotEvaluated("fewer than 2 blocks hold both columns of the reference arm")
+            return NotEvaluated("fewer than 2 blocks contain both columns of the reference arm")
         estimate, (se, df) = statistics.fmean(d), own_error(comparison.fit, d, second, (first,))
     else:
         if full.ms is None:

@@ -77,7 +77,7 @@ def within_blocks(full: Fit, positions: Mapping[tuple[int, str], int]) -> Slope 
             places[b, grid.labels.index(label)] = rank
     x = fit(Grid(grid.labels, grid.blocks, places)).residuals
     if np.nansum(x**2) < 1e-9:
-        return NotEvaluated("every block ran in the same order: place and arm cannot be told apart")
+        return NotEvaluated("every block ran in the same order, so place and arm cannot be separated")
     kept = ~np.isnan(x)
     return _slope(x[kept], full.residuals[kept], full.df - 1)
 

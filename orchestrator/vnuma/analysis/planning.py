@@ -92,7 +92,7 @@ def _assumed(boot_sd: float, iterations: int, sizes: int) -> Spread:
 def layout_of(design: AnalysisDesign, blocks: int) -> Layout:
     """The design's columns. Raises ValueError when nothing is compared."""
     if not design.compared:
-        raise ValueError("a study with the reference arm alone compares nothing")
+        raise ValueError("a study with only the reference arm compares nothing")
     return Layout(len(design.compared), len(design.reference_labels), blocks)
 
 

@@ -81,7 +81,7 @@ def walsh_coverage(n: int, alpha: float = 0.05) -> float:
     """Exact coverage of that interval: 1 - 2 P(W <= c)."""
     cut = walsh_cut(n, alpha)
     if cut is None:
-        raise ValueError(f"{n} differences give no rank interval")
+        raise ValueError(f"{n} differences are too few for a rank interval")
     return float(1 - 2 * np.cumsum(signed_rank_counts(n))[cut] / 2.0**n)
 
 

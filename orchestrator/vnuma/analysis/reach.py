@@ -78,7 +78,9 @@ def detectable(comparison: Comparison, noise: Noise) -> float | NotEvaluated:
     blocks = len(comparison.fit.grid.blocks)
     measured = [item for item in comparison.contrasts if item.boots]
     if not measured or blocks < BOOTS_FOR_WORDS:
-        return NotEvaluated(f"fewer than {BOOTS_FOR_WORDS} blocks give no verdict, or no arm to compare")
+        return NotEvaluated(
+            f"fewer than {BOOTS_FOR_WORDS} blocks give no verdict, or there is no arm to compare"
+        )
     return math.expm1(max(_detected(comparison, noise, measured, blocks)))
 
 

@@ -20,16 +20,16 @@ from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.workloads.replicate import Replicate, plural
 
 _WITHHELD = {
-    Withheld.FIXED_ORDER: "Words withheld: fixed order",
-    Withheld.NOT_ENDED: "Words withheld: the run is not at its declared end",
-    Withheld.A_A_ALARM: "Words withheld: the reference arm differs from itself (A/A check)",
-    Withheld.CONTROL_FAILED: "Words withheld: the positive control failed",
-    Withheld.COARSE_CLOCK: "Words withheld: the clock's steps are too coarse to show equivalence",
+    Withheld.FIXED_ORDER: "Verdict withheld: fixed order",
+    Withheld.NOT_ENDED: "Verdict withheld: the run is not at its declared end",
+    Withheld.A_A_ALARM: "Verdict withheld: the reference arm differs from itself (A/A check)",
+    Withheld.CONTROL_FAILED: "Verdict withheld: the positive control failed",
+    Withheld.COARSE_CLOCK: "Verdict withheld: the clock's steps are too coarse to show equivalence",
 }
 
 
 _MOST_PLACES = 5
-LEFT_OUT = "not measured: left out by the plan"
+LEFT_OUT = "not measured: excluded by the plan"
 
 
 def percent(ratio: float) -> float:
@@ -116,7 +116,7 @@ def growth_sentence(growth: Growth) -> str:
         return f"change with size: {growth.points:+.2f} {doubling} so far, provisional"
     text = f"{growth.points:+.2f} {doubling} ({growth.low:.2f} to {growth.high:.2f})"
     if growth.withheld:
-        return f"change with size: {text}; words withheld: {growth.withheld}"
+        return f"change with size: {text}; verdict withheld: {growth.withheld}"
     if growth.trend == "too few boots":
         return f"change with size: {text}, provisional"
     if growth.trend == "undecided":
@@ -135,7 +135,7 @@ def split_sentence(noise: Noise, replicate: Replicate) -> str:
         return f"{title} not evaluated, {alike}."
     within = f"of an iteration within its {replicate} {noise.within_sd * 100:.2f}%"
     if not noise.boot_share:
-        return f"{title} SD between {many} none to be seen, {within}: either narrows intervals."
+        return f"{title} SD between {many} not detectable, {within}: more of either narrows the intervals."
     gain = 1 - math.sqrt(noise.boot_share)
     return (
         f"{title} SD between {many} {(noise.boot_sd or 0.0) * 100:.2f}%, {within}. The first is "
@@ -148,7 +148,7 @@ def plans_sentence(plans: Plans, replicate: Replicate, beside: int | None = None
     """What costs least for the wanted width, and what as many iterations as `beside` would cost."""
     width = f"95% intervals of {plans.width * 100:g}% to each side"
     if not plans.choices:
-        return f"{width} would need more than 200 blocks, whatever the iterations."
+        return f"{width} would need more than 200 blocks, however many iterations."
     best, *others = plans.choices
     text = (
         f"The cheapest way to {width} (80% likely): {counted(best.blocks, 'block')} of {best.iterations} "
@@ -295,7 +295,7 @@ def _undecided_together(arms: Sequence[tuple[str, Verdict]]) -> str:
         return text
     effect = f"a difference of {_margin(arms[0][1])} from none"
     which = "" if len(needed) == len(arms) else f" for {listed(list(needed))}"
-    return f"{text}; about {max(needed.values())} blocks would likely tell {effect}{which}"
+    return f"{text}; about {max(needed.values())} blocks would probably distinguish {effect}{which}"
 
 
 def _undecided_figures(verdict: Verdict) -> str:

@@ -177,7 +177,7 @@ def _candidate(seen: _Seen, hosts: Sequence[HostFacts], wanted: _Wanted) -> Cand
     against += dict.fromkeys(reason for one in seen.forecasts for reason in _against(one, wanted))
     counts = sorted({one.prediction.vnuma_nodes for one in seen.forecasts})
     if len(counts) > 1:
-        against.append(f"T19: {' or '.join(map(str, counts))} nodes, by the host of the power-on")
+        against.append(f"T19: {' or '.join(map(str, counts))} nodes, depending on the host of the power-on")
     if against:
         return Candidate(shape, Worth.AVOIDING, seen.forecasts, tuple(against), seen.extra)
     matched = first.prediction.vnuma_nodes == wanted.nodes == shape.sockets
@@ -254,9 +254,9 @@ def _against(one: Forecast, wanted: _Wanted) -> Iterator[str]:
         yield f"{_nodes(nodes)} for a VM that needs {needed} host nodes"
     for count in sorted(host_nodes):
         if nodes > count and nodes % count:
-            yield f"{_nodes(nodes)} lie unevenly on {count} host nodes"
+            yield f"{_nodes(nodes)} are spread unevenly over {count} host nodes"
     if nodes > needed and smallest < SMALLEST_NODE:
-        yield f"nodes of {smallest} vCPUs: MAXDOP within a node leaves a query {smallest}"
+        yield f"nodes of {smallest} vCPUs: MAXDOP within a node limits a query to {smallest}"
     if shape.sockets != nodes and (shape.cores_per_socket == 1 or shape.sockets < needed):
         sockets = "1 socket does" if shape.sockets == 1 else f"{shape.sockets} sockets do"
         yield f"{sockets} not match the {_nodes(nodes)}"
@@ -269,13 +269,19 @@ def _nodes(count: int) -> str:
 def _for(shape: Topology, seen: Forecast, wanted: _Wanted) -> Iterator[str]:
     nodes, needed = seen.prediction.vnuma_nodes, wanted.host_nodes
     if nodes == needed == 1:
-        yield "vCPUs and memory fit one host NUMA node: everything is local"
+        yield "vCPUs and memory fit one host NUMA node: all memory is local"
     elif nodes == wanted.nodes == shape.sockets:
         most = most_in_a_node(wanted.sql_major)
         limit = f", of at most {most} vCPUs for SQL Server to start (S22)" if nodes > needed else ""
-        yield f"the fewest nodes that hold it{limit}, {shape.cores_per_socket} vCPUs and a socket each"
+        yield (
+            f"the smallest number of nodes that holds it{limit}, each with {shape.cores_per_socket} "
+            "vCPUs and one socket"
+        )
     elif nodes > wanted.nodes:
-        yield f"{nodes} nodes where {wanted.nodes} would do: smaller nodes, more remote access; measure it"
+        yield (
+            f"{nodes} nodes where {wanted.nodes} would be enough: smaller nodes, more remote access; "
+            "measure it"
+        )
     else:
         yield f"{nodes} nodes; {shape.sockets} sockets do not match them"
     if seen.prediction.confidence == "low":

@@ -14,7 +14,8 @@ def study_text(advice: Advice, *, vm: str, name: str, memory_mb: int) -> str:
     arms = arms_of(advice)
     if len(arms) < 2:
         raise ValueError(
-            "only one topology of these vCPUs can run on every host: there is nothing to compare"
+            "only one topology with this number of vCPUs can run on every host, so there is nothing to "
+            "compare"
         )
     vcpus = arms[0].topology.vcpus
     lines = [

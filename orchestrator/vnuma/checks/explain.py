@@ -114,8 +114,8 @@ _ABOUT_ESXI = {"topology", "affinity", "memory", "api"}
 
 def _evidence(rule: Rule) -> str:
     if rule.unconfirmed:
-        return "General knowledge, not stated in full by the sources: a warning at most."
-    return "Stated by, or derived from, the sources below."
+        return "General knowledge that the sources do not state in full: a warning at most."
+    return "Stated in the sources below, or derived from them."
 
 
 _PARTS = {

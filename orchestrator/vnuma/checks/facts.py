@@ -31,11 +31,11 @@ WHY_ABSENT = {
     "vm": "no VM was read",
     "host": "the VM's host was not read",
     "cluster": "the host's cluster was not read",
-    "guest": "neither VMware Tools nor SQL Server (--sql) tells which Windows runs",
+    "guest": "neither VMware Tools nor SQL Server (--sql) reports the Windows version",
     "sql": "no login to SQL Server was given (--sql)",
     "edition": "no login to SQL Server was given (--sql)",
     "study": "no study was given (--study)",
-    "placement": "vSphere's API shows no placement; esxtop does, on the host (--evidence)",
+    "placement": "vSphere's API does not show placement; esxtop on the host does (--evidence)",
 }
 """Why a part is absent when the subject gives no reason of its own."""
 
@@ -121,7 +121,7 @@ class Facts:
         """Raise Unknown on a study's arm: what the guest shows is the VM as it runs now, not the arm."""
         study = self.subject.study
         if study and study.arm:
-            raise Unknown(f"the VM was not powered on as arm {study.arm} yet")
+            raise Unknown(f"the VM has not been powered on as arm {study.arm} yet")
 
     @cached_property
     def release(self) -> tuple[int, int]:
@@ -132,7 +132,7 @@ class Facts:
     def hardware(self) -> int:
         """The virtual hardware version. Raises Unknown where a design leaves it open."""
         if HARDWARE in self.subject.absent:
-            raise Unknown(f"the hardware version is not known: {self.subject.absent[HARDWARE]}")
+            raise Unknown(f"the hardware version is unknown: {self.subject.absent[HARDWARE]}")
         return self.vm.hardware_version
 
     @cached_property

@@ -26,7 +26,7 @@ template is sure to have them."""
 ACCEPTED_KEY = "vnuma.ignore"
 """The key of extraConfig that says which findings are accepted, where a source has no comments."""
 
-NO_HOST = "a design names no host: give one with --host-nodes"
+NO_HOST = "a design names no host: describe one with --host-nodes"
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def from_document(document: Any, path: Path) -> Earlier:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InputError(
             f"{path} is neither a check nor a snapshot of an inventory.",
-            fix="vnuma check ... --format json > FILE writes one.",
+            fix="Write one: vnuma check ... --format json > FILE",
         )
     try:
         found = {
@@ -36,4 +36,4 @@ def from_document(document: Any, path: Path) -> Earlier:
         sources = frozenset(str(source["name"]) for source in document["sources"])
         return Earlier(str(document["checked_at"]), found, sources)
     except (KeyError, TypeError) as error:
-        raise InputError(f"{path} is damaged: {error} is missing.", fix="Make it anew.") from error
+        raise InputError(f"{path} is damaged: {error} is missing.", fix="Create it again.") from error

@@ -56,7 +56,7 @@ def read_ovf(path: Path) -> Estate:
     )
     root = _parsed(path, data)
     if _name(root) != "Envelope":
-        raise InputError(f"{path} is XML, but no OVF: its root is {_name(root)[:40]}.", fix="Name an .ovf.")
+        raise InputError(f"{path} is XML but not OVF: its root is {_name(root)[:40]}.", fix="Name an .ovf.")
     systems = [one for one in root.iter() if _name(one) == "VirtualSystem"]
     if not systems:
         raise InputError(f"{path} describes no VM.", fix="Name the .ovf of a VM or vApp.")
@@ -93,7 +93,7 @@ def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
     ):
         settings.setdefault(name, default)
     for name in {"numCPUs", "numCoresPerSocket", "memoryMB"} - settings.keys():
-        absent[name] = "the descriptor's hardware section does not say"
+        absent[name] = "the descriptor's hardware section does not give it"
     for key, value in _pairs(system, "Config"):
         if key.lower() in _CONFIG:
             settings[_CONFIG[key.lower()][0]] = value.strip().lower() == "true"
@@ -187,7 +187,7 @@ def _descriptor_of_ova(path: Path) -> bytes:
     except (OSError, tarfile.TarError) as error:
         what = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{path} cannot be read as an OVA ({what}).", fix="Check the file.") from error
-    raise InputError(f"{path} holds no .ovf descriptor of its own.", fix="Name the .ovf itself.")
+    raise InputError(f"{path} contains no .ovf descriptor of its own.", fix="Name the .ovf itself.")
 
 
 def _parsed(path: Path, data: bytes) -> ET.Element:
@@ -198,7 +198,7 @@ def _parsed(path: Path, data: bytes) -> ET.Element:
         nonlocal depth
         depth += 1
         if depth > _DEEPEST:
-            raise InputError(f"{path} is nested deeper than any OVF.", fix="Name the descriptor of a VM.")
+            raise InputError(f"{path} is nested deeper than OVF allows.", fix="Name the descriptor of a VM.")
 
     def closed(*_: object) -> None:
         nonlocal depth
@@ -206,7 +206,8 @@ def _parsed(path: Path, data: bytes) -> ET.Element:
 
     def refuse(*_: object) -> None:
         raise InputError(
-            f"{path} declares a document type, which no OVF does.", fix="Take it out, if you trust it."
+            f"{path} declares a document type, which OVF files never do.",
+            fix="Remove it, if you trust the file.",
         )
 
     parser = expat.ParserCreate()

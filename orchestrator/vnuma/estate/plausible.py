@@ -40,7 +40,7 @@ def implausible_vm(vm: VmFacts) -> Iterator[str]:
     for name in ("cpuAffinity", "memoryAffinity"):
         value = vm.settings.get(name)
         if isinstance(value, tuple) and not all(_is_count(one, 0, MOST_CPUS) for one in value):
-            yield f"{name} of VM {vm.name} names a CPU or node that no host has"
+            yield f"{name} of VM {vm.name} names a CPU or node that no host can have"
 
 
 def _of_host(host: HostFacts) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _of_host(host: HostFacts) -> Iterator[str]:
     for node in host.numa_nodes:
         cpus_exist = len(node.cpus) >= host.threads_per_core if host.cores > 0 else False
         if not cpus_exist or not all(_is_count(cpu, 0, MOST_CPUS) for cpu in node.cpus):
-            yield f"NUMA node {node.id} of host {host.name} has no CPUs, or one that no host has"
+            yield f"NUMA node {node.id} of host {host.name} has no CPUs, or one that no host can have"
 
 
 def _is_count(value: object, least: int, most: int) -> bool:

@@ -149,7 +149,7 @@ def _require(path: Path, info: Sheet, names: Sequence[str]) -> None:
     if missing:
         has = ", ".join(names) or "no sheets"
         raise InputError(
-            f"{path} is not an RVTools export that can be checked: its sheet vInfo lacks "
+            f"{path} cannot be checked as an RVTools export: its sheet vInfo lacks "
             f"{', '.join(missing)} (the file has {has}).",
             fix="Export all tabs to xlsx in RVTools (File, Export all to xlsx).",
         )

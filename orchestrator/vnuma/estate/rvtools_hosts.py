@@ -13,8 +13,8 @@ from vnuma.domain.vm.setting import Power
 from vnuma.estate.sheet import Row, Sheet
 
 ASSUMED = (
-    "RVTools exports no NUMA nodes: one for each socket is assumed, which sub-NUMA clustering and node "
-    "interleaving make wrong"
+    "RVTools exports no NUMA nodes: one per socket is assumed, which is wrong with sub-NUMA clustering "
+    "or node interleaving"
 )
 
 _VERSION = re.compile(r"([0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)(?:[^0-9]+([0-9]{5,12}))?")
@@ -112,7 +112,7 @@ def _host(row: Row, moid: str, drs: bool, behavior: str | None) -> HostFacts | s
     if not (packages and cores and memory and version):
         return f"its row has no {', '.join(lacking)}"
     if not packages <= cores <= MOST_CPUS:
-        return f"its row has {packages} sockets and {cores} cores: no host is like that"
+        return f"its row has {packages} sockets and {cores} cores, which no host can have"
     threads = cores * 2 if row.truth("ht") else cores
     size = threads // packages
     nodes = tuple(

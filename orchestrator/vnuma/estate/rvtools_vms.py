@@ -90,7 +90,7 @@ def _unreadable(row: Row) -> str:
         if not row.number(column):
             return f"its {what} is {row.text(column)[:_SHOWN]!r}, not a number"
     if (row.number("cpus") or 0) > MOST_CPUS:
-        return f"its CPUs are {row.number('cpus')}: no VM has as many"
+        return f"its CPUs are {row.number('cpus')}, more than any VM can have"
     return ""
 
 
@@ -119,9 +119,9 @@ def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[
             settings[source.setting] = value
         else:
             missing[source.setting] = (
-                f"the export's sheet {source.sheet} does not say"
+                f"the export's sheet {source.sheet} does not show it"
                 if partner
-                else f"the export's sheet {source.sheet} has no row of the VM"
+                else f"the export's sheet {source.sheet} has no row for the VM"
             )
     sockets = rows["vCPU"].number("sockets") if rows["vCPU"] else None
     vcpus = settings.get("numCPUs")

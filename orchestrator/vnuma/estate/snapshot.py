@@ -63,8 +63,8 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
     except ValueError as error:
         raise InputError(
-            f"{path} is not a JSON document that vnuma wrote: {error}.",
-            fix="vnuma inventory save FILE writes a snapshot.",
+            f"{path} is not a JSON document written by vnuma: {error}.",
+            fix="Write a snapshot: vnuma inventory save FILE",
         ) from error
 
 
@@ -79,7 +79,7 @@ def from_document(document: Any, path: Path) -> tuple[Estate, ...]:
     if not re.fullmatch("[0-9]{1,9}", number):
         raise InputError(
             f"{path} is not a snapshot of an inventory.",
-            fix="vnuma inventory save FILE writes one; an Ansible inventory is given with -i.",
+            fix="Write one: vnuma inventory save FILE. An Ansible inventory is given with -i.",
         )
     if int(number) > FORMAT:
         raise InputError(
@@ -92,8 +92,8 @@ def from_document(document: Any, path: Path) -> tuple[Estate, ...]:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"])
         raise InputError(
-            f"{path} is damaged: estates.{where}: {first['msg']}.", fix="Save the snapshot anew."
+            f"{path} is damaged: estates.{where}: {first['msg']}.", fix="Save the snapshot again."
         ) from None
     for why in (why for estate in estates for why in implausible(estate)):
-        raise InputError(f"{path} is damaged: {why}.", fix="Save the snapshot anew.")
+        raise InputError(f"{path} is damaged: {why}.", fix="Save the snapshot again.")
     return estates

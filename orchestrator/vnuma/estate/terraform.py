@@ -27,9 +27,9 @@ _MOST_BYTES = 128_000_000
 """A planned VM takes about 12 kB: more than any one plan holds."""
 
 _UNKNOWN = "Terraform knows it only after apply"
-_SENSITIVE = "Terraform marks it as sensitive, so it is not looked at"
+_SENSITIVE = "Terraform marks it as sensitive, so vnuma does not read it"
 _OTHER_KEYS = "Terraform shows only the keys that it sets itself"
-_TEMPLATE = "the template's own keys are not in the plan"
+_TEMPLATE = "the plan does not contain the template's own keys"
 _SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
 
 
@@ -110,7 +110,7 @@ def read_terraform(path: Path) -> Estate:
     ]
     if not instances:
         raise _nothing(path, resources)
-    errored = [Unseen("plan", path.name, "planning failed half-way: VMs may be missing")]
+    errored = [Unseen("plan", path.name, "planning failed part-way: VMs may be missing")]
     version = str(document.get("terraform_version") or "")[:20]
     return estate_of_designs(
         path,
@@ -136,7 +136,7 @@ def _document(path: Path) -> Mapping[str, Any]:
         raise InputError(f"{path} is Terraform's own state file, whose format is internal.", fix=_SHOW)
     number = str(found.get("format_version", ""))
     if not number or not {"planned_values", "values"} & found.keys():
-        raise InputError(f"{path} is not what `terraform show -json` writes.", fix=_SHOW)
+        raise InputError(f"{path} is not output of `terraform show -json`.", fix=_SHOW)
     if number.split(".")[0] not in {"0", "1"}:
         raise InputError(
             f"{path} has format {number[:20]}; this vnuma reads Terraform's format 1.",
@@ -149,8 +149,8 @@ def _nothing(path: Path, resources: list[Mapping[str, Any]]) -> InputError:
     kinds = Counter(str(resource.get("type")) for resource in resources)
     has = ", ".join(kind for kind, _ in kinds.most_common(3)) or "no resources"
     return InputError(
-        f"{path} has nothing of vSphere to check: no {RESOURCE} (it has {has}).",
-        fix="Name the plan of the configuration that makes the VMs.",
+        f"{path} contains nothing of vSphere to check: no {RESOURCE} (it has {has}).",
+        fix="Name the plan of the configuration that creates the VMs.",
     )
 
 
@@ -187,7 +187,7 @@ def _designed(instance: _Instance, code: Code) -> DesignedVm:
         value = instance.values.get(attribute.name)
         why = instance.why_not(attribute.name)
         if not why and value is not None and type(value) is not attribute.kind:
-            why = f"{attribute.name} is {str(value)[:20]!r}, which Terraform's provider does not write"
+            why = f"{attribute.name} is {str(value)[:20]!r}, which Terraform's provider never writes"
         if why:
             absent[attribute.setting] = why
         else:

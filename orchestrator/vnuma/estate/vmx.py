@@ -31,7 +31,7 @@ _MOST_BYTES = 1_000_000
 _LINE = re.compile(r'^\s*([\w.:\-]{1,200})\s*=\s*(?:"([^"\n]*)"|([^"#\s][^#\n]*?))\s*(?:#.*)?$')
 _ESCAPED = re.compile(r"\|([0-9A-Fa-f]{2})")
 _ENCODING = re.compile(rb'^\s*\.encoding\s*=\s*"([\w.\-]{1,40})"', re.M | re.I)
-_NOT_SHOWN = "how a .vmx file stores it is not documented"
+_NOT_SHOWN = "its form in a .vmx file is not documented"
 _NAMES = frozenset({"numvcpus", "memsize", "virtualhw.version"})
 
 Read = Callable[[str], Value]

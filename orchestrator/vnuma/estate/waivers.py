@@ -87,4 +87,4 @@ def _known(waiver: Waiver, path: Path) -> Waiver:
         raise InputError(f"{path}: {error.what}", fix=error.fix) from None
 
 
-_EXAMPLE = "An entry is {rule: T11, object: sql-dw-*, reason: ..., until: 2027-03-31}."
+_EXAMPLE = "Write each entry as {rule: T11, object: sql-dw-*, reason: ..., until: 2027-03-31}."

@@ -68,7 +68,7 @@ def _called(path: Path, function: str, *arguments: object, fix: str) -> Any:
             f"{path} cannot be read ({error.strerror or error}).", fix="Check the name."
         ) from error
     except ApartError as error:
-        raise InputError(f"{path} is not an Excel workbook that can be read ({error}).", fix=fix) from error
+        raise InputError(f"{path} is not a readable Excel workbook ({error}).", fix=fix) from error
 
 
 def _bounded(path: str) -> CalamineWorkbook:

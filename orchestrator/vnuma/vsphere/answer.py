@@ -43,7 +43,7 @@ class BoundedResponse(http.client.HTTPResponse):
         """The answer as what a reader of SOAP may be given."""
         body = _inflated(self.read(), self.headers.get("Content-Encoding", "identity").lower())
         if b"\0" in body[:4] or (_ENCODING.match(body) or [b"", b"utf-8"])[1].lower() != b"utf-8":
-            raise BadAnswer("XML in another encoding than UTF-8")
+            raise BadAnswer("XML that is not in UTF-8")
         if _DTD.search(body):
             raise BadAnswer("XML with a DTD")
         return SoapDocument(body, self, self._bounded.deadline)
@@ -65,7 +65,7 @@ class SoapDocument(io.BytesIO):
     def read(self, size: int | None = -1, /) -> bytes:
         """The next bytes. Raises BadAnswer where what came before took too long to be understood."""
         if time.monotonic() > self._deadline:
-            raise BadAnswer("an answer that takes too long to be read")
+            raise BadAnswer("an answer that takes too long to read")
         return super().read(size)
 
 
@@ -84,7 +84,7 @@ class _Bounded(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int | None:
         left_s = self.deadline - time.monotonic()
         if left_s <= 0:
-            raise TimeoutError(f"the answer was not whole after {PATIENCES * self._timeout_s:g} s")
+            raise TimeoutError(f"the answer was not complete after {PATIENCES * self._timeout_s:g} s")
         if self._left <= 0:
             raise BadAnswer(f"an answer of more than {MOST_BYTES // 1024**2} MB")
         self._sock.settimeout(min(left_s, self._timeout_s))
@@ -112,7 +112,7 @@ def _inflated(body: bytes, encoding: str) -> bytes:
     try:
         plain = stream.decompress(body, MOST_BYTES)
     except zlib.error as error:
-        raise BadAnswer(f"compressed content that cannot be read ({error})") from error
+        raise BadAnswer(f"unreadable compressed content ({error})") from error
     if stream.unconsumed_tail:
         raise BadAnswer(f"an answer of more than {MOST_BYTES // 1024**2} MB")
     return plain

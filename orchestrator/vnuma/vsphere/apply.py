@@ -78,7 +78,7 @@ def submit(
 def _refused(name: str, fault: vmodl.MethodFault) -> ReconfigureRefused:
     if isinstance(fault, vim.fault.ConcurrentAccess):
         return ChangedMeanwhile(
-            f"{name} was changed by somebody else since it was read; nothing was written.",
+            f"{name} was changed by somebody else after it was read; nothing was written.",
             fix="Look at the VM's recent tasks in vCenter, then read it again.",
         )
     if isinstance(fault, vim.fault.InvalidPowerState):
@@ -107,8 +107,8 @@ def _refuse_differing(vm: VmFacts, differing: Change) -> None:
             f"{edit.setting} asked {_show(edit.after)}, reads {_show(edit.before)}" for edit in differing
         )
         raise ReadBackDiffers(
-            f"vSphere accepted the change to {vm.name}, but it reads back otherwise: {listed}.",
-            fix="This release or the VM's hardware version does not take the setting; see vnuma plan.",
+            f"vSphere accepted the change to {vm.name}, but it reads back differently: {listed}.",
+            fix="This release or the VM's hardware version does not support the setting; see vnuma plan.",
         )
 
 

@@ -165,8 +165,8 @@ def _login_by_token(vcenter: VCenter, transport: Transport, content: Any) -> str
         return str(content.sessionManager.LoginByToken("en_US").key)
     except vim.fault.InvalidLogin as fault:
         raise AccountRefused(
-            f"{vcenter.host} does not accept the SAML token of vcenter.token.",
-            fix="It may have expired, or be of another vCenter's sign-on: have a new one issued.",
+            f"{vcenter.host} does not accept the SAML token in vcenter.token.",
+            fix="It may have expired, or belong to another vCenter's sign-on: get a new one.",
         ) from fault
     finally:
         transport.samlToken = None

@@ -25,7 +25,7 @@ OF_VM = (
 )
 OF_HOST = ("cpu.usage.average", "mem.usage.average")
 INTERVAL_S = 20
-NO_NUMA = "vSphere's API has no counter of NUMA home node or locality; esxtop and vmware.log have"
+NO_NUMA = "vSphere's API has no counter for NUMA home node or locality; esxtop and vmware.log show them"
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ def read_counters(
         if numbers
     ]
     found: dict[str, dict[str, Series] | str] = dict.fromkeys(
-        asked, "this vCenter shows none of these counters"
+        asked, "this vCenter has none of these counters"
     )
     try:
         answers = session.content.perfManager.QueryPerf(querySpec=specs) if specs else []
     except vmodl.MethodFault as fault:
-        return {**dict.fromkeys(asked, f"vCenter did not tell: {_words(fault)}"), "numa": NO_NUMA}
+        return {**dict.fromkeys(asked, f"vCenter returned no counters: {_words(fault)}"), "numa": NO_NUMA}
     for of, (entity, numbers) in asked.items():
         if numbers:
             mine = [answer for answer in answers if answer.entity == entity]

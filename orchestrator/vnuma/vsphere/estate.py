@@ -169,7 +169,7 @@ def _hosts(session: Session, objects: Mapping[Any, Found]) -> tuple[dict[str, Ho
             continue
         name, state = found.values.get("name", ref._GetMoId()), _state(found)
         if state != _CONNECTED:
-            unseen.append(_Miss(Unseen("host", name, f"{state} from vCenter's point of view")))
+            unseen.append(_Miss(Unseen("host", name, f"{state} according to vCenter")))
         elif any(path not in found.values for path in _HOST_NEEDED):
             unseen.append(_Miss(Unseen("host", name, _why(found, _HOST_NEEDED))))
         else:

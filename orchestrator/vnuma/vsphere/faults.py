@@ -69,19 +69,19 @@ _LOOK = "Look at the VM's recent tasks and events in vCenter."
 
 # What helps, the more particular fault first (vSphere Web Services API reference, fault types).
 _HELPS: tuple[tuple[type[Exception], str], ...] = (
-    (vim.fault.NoDiskSpace, "Make room on that datastore: for the VM's settings, its log and its swap file."),
+    (vim.fault.NoDiskSpace, "Free space on that datastore for the VM's settings, log and swap file."),
     (vim.fault.InsufficientResourcesFault, "Free memory or CPU on the host, or reserve less in the arm."),
     (vim.fault.MethodDisabled, "A backup or replication holds the VM; wait until it has ended."),
     (
         vim.fault.VmConfigFault,
-        "The VM's settings do not go together on this host: vnuma plan STUDY, and its log.",
+        "The VM's settings do not fit together on this host: see vnuma plan STUDY and the VM's log.",
     ),
-    (vim.fault.FileFault, "Look whether the VM's files are there and held by no other host."),
+    (vim.fault.FileFault, "Check that the VM's files exist and that no other host holds them."),
     (
         vmodl.fault.InvalidArgument,
-        "This release or hardware version does not take the value: vnuma plan STUDY",
+        "This release or hardware version does not accept the value: vnuma plan STUDY",
     ),
-    (vmodl.fault.NotSupported, "This release or hardware version cannot do it: vnuma plan STUDY"),
+    (vmodl.fault.NotSupported, "This release or hardware version does not support this: vnuma plan STUDY"),
 )
 
 
@@ -109,30 +109,30 @@ def expected(
     if isinstance(fault, vim.fault.NotAuthenticated):
         return SessionExpired(
             f"{address} has ended our session.",
-            fix="Connect again; if it recurs, raise the idle time-out of vCenter's sessions.",
+            fix="Connect again; if it happens again, raise the idle time-out of vCenter's sessions.",
         )
     if passes(fault):
         whom = f" for {name_of(on)}" if isinstance(on, vim.ManagedEntity) else ""
         return NotNow(
-            f"{address} could not do it now{whom} ({describe(fault)}).",
+            f"{address} could not do this now{whom} ({describe(fault)}).",
             fix=what_helps(fault)
             if isinstance(fault, vim.fault.MethodDisabled)
             else "Look at the VM's recent tasks and its host's state in vCenter.",
         )
     if isinstance(fault, vim.fault.RestrictedVersion):
         return EnvironmentProblem(
-            f"{address} is the free ESXi hypervisor, whose API only reads.",
+            f"{address} is the free ESXi hypervisor, whose API is read-only.",
             fix="Use a licensed or evaluation ESXi host, or a vCenter.",
         )
     if isinstance(fault, vim.fault.NoPermission):
         return PrivilegeMissing(
             f"{user} lacks the privilege {' and '.join(_privileges(fault))} on {_entity(fault, name_of)}.",
-            fix="Have a role with it assigned to that account there.",
+            fix="Ask for a role with it for that account, assigned there.",
         )
     if isinstance(fault, vmodl.fault.ManagedObjectNotFound):
         return VmNotFound(
             f"{address} no longer has the object {_moid(fault.obj)}.",
-            fix="It was deleted or registered anew meanwhile; look in vCenter.",
+            fix="It was deleted or registered again meanwhile; check vCenter.",
         )
     return None
 

@@ -53,10 +53,10 @@ def _at_path(session: Session, path: str) -> vim.VirtualMachine:
     name = path.rstrip("/").rpartition("/")[2]
     namesakes = [ref for ref, known in _names(session).items() if known == name]
     elsewhere = list(paths(session, namesakes)) if namesakes else []
-    hint = f" A VM of that name is {' and '.join(elsewhere[:_LISTED])}." if elsewhere else ""
+    hint = f" VMs with that name: {' and '.join(elsewhere[:_LISTED])}." if elsewhere else ""
     raise VmNotFound(
-        f"No VM is at {path}.{hint}",
-        fix="A path has the form /datacenter/vm/folder/name; or give the name alone.",
+        f"There is no VM at {path}.{hint}",
+        fix="A path has the form /datacenter/vm/folder/name; or give only the name.",
     )
 
 

@@ -40,13 +40,13 @@ def connect_to_host(
         return _connected(there, host, port, context_for(vcenter))
     except ssl.SSLCertVerificationError as error:
         if thumbprint is None:
-            raise NotThatHost(f"{host} shows a certificate that is not trusted") from error
+            raise NotThatHost(f"{host} presents a certificate that is not trusted") from error
     connection = _connected(there, host, port, unchecked())
     shown = connection.sock.getpeercert(binary_form=True) or b""
     if hmac.compare_digest(hashlib.new(_ALGORITHMS[len(thumbprint)], shown).hexdigest(), thumbprint):
         return connection
     connection.close()
-    raise NotThatHost(f"{host} shows another certificate than the one that vCenter names")
+    raise NotThatHost(f"{host} presents another certificate than the one that vCenter names")
 
 
 def _connected(

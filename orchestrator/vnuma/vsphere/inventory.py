@@ -48,7 +48,7 @@ def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
     parent = vm.values.get("parent") or vm.values.get("parentVApp")
     while parent is not None and (container := objects.get(parent)) is not None:
         if len(names) > len(objects):
-            raise ValueError(f"{names[0]} lies in a folder that lies in itself")
+            raise ValueError(f"the folder of {names[0]} contains itself")
         above = _above(container)
         if above is not None:
             names.append(container.values.get("name", ""))

@@ -44,7 +44,7 @@ def write_mark(session: Session, ref: vim.VirtualMachine, text: str | None, chan
     mark = read_mark(session, ref)
     if mark.text != (text or None):
         raise ReadBackDiffers(
-            f"vSphere accepted the mark on {session.transport.name_of(ref)}, but it reads back otherwise.",
-            fix="Look at the VM's advanced setting vnuma.run.",
+            f"vSphere accepted the mark on {session.transport.name_of(ref)}, but it reads back differently.",
+            fix="Check the VM's advanced setting vnuma.run.",
         )
     return mark

@@ -123,7 +123,7 @@ class _Request:
             raise LogUnavailable(str(error.args[0])) from error
         except (OSError, http.client.HTTPException) as error:
             why = str(getattr(error, "strerror", None) or error or type(error).__name__)
-            raise LogUnavailable(f"{host}:{port} did not give {LOG_NAME} ({why})") from error
+            raise LogUnavailable(f"{host}:{port} did not return {LOG_NAME} ({why})") from error
         finally:
             if connection:
                 connection.close()
@@ -137,7 +137,7 @@ class _Request:
                 break
             data += chunk
             if self.clock() > self.deadline:
-                raise LogUnavailable(f"{host} took longer than {self.timeout_s:g} s to give {LOG_NAME}")
+                raise LogUnavailable(f"{host} took longer than {self.timeout_s:g} s to return {LOG_NAME}")
         return data
 
 

@@ -80,8 +80,8 @@ def shut_down(
         _power_off(session, ref, name, fence)
         return
     raise ShutdownTimeout(
-        f"{hindrance}; the VM runs on.",
-        fix="Shut it down by hand, or write on_shutdown_timeout: power_off in the study.",
+        f"{hindrance}; the VM is still running.",
+        fix="Shut it down by hand, or set on_shutdown_timeout: power_off in the study.",
     )
 
 
@@ -89,8 +89,8 @@ def _end_at_reboot(session: Session, ref: vim.VirtualMachine, on: bool, fence: F
     """Have the VM's next reboot end powered off, or not. Raises ReconfigureRefused."""
     if not session.knows(vim.vm.ConfigSpec, "rebootPowerOff"):
         raise ReconfigureRefused(
-            f"{session.about.name} (API {session.about.api_version}) cannot end a reboot powered off.",
-            fix="Write guest_is_asked_to: shut_down in the study.",
+            f"{session.about.name} (API {session.about.api_version}) cannot end a reboot in power-off.",
+            fix="Set guest_is_asked_to: shut_down in the study.",
         )
     submit(session, ref, vim.vm.ConfigSpec(rebootPowerOff=on), fence=fence)
 
@@ -194,7 +194,7 @@ def await_shutdown(session: Session, ref: vim.VirtualMachine, timeout_s: float) 
         raise ShutdownTimeout(
             f"The guest of {name} was asked to shut down and is not off yet, {spell(timeout_s)} later "
             f"({_stage(error.seen)}).",
-            fix=f"Wait until {name} is off, or switch it off in vCenter.",
+            fix=f"Wait until {name} is off, or power it off in vCenter.",
         ) from error
 
 
@@ -223,7 +223,7 @@ def power_on(
         state = error.seen.get("info.state", "of unknown state")
         raise PowerFailed(
             f"vSphere did not power on {name} in {spell(timeout_s)} (its task is {state}).",
-            fix="Look at the VM's recent tasks in vCenter; a longer deadline is power.task_timeout_s.",
+            fix="Check the VM's recent tasks in vCenter; power.task_timeout_s sets the deadline.",
         ) from error
     except vmodl.MethodFault as fault:
         raise PowerFailed(
@@ -273,11 +273,11 @@ def wait_for_guest(
         name = session.transport.name_of(ref)
         raise ToolsTimeout(
             f"VMware Tools did not come up in {name} in {spell(timeout_s)} ({_stage(error.seen)}).",
-            fix="Look at the VM's console in vCenter; a longer deadline is power.tools_timeout_s.",
+            fix="Check the VM's console in vCenter; power.tools_timeout_s sets the deadline.",
         ) from error
     if _off(seen):
         name = session.transport.name_of(ref)
-        raise ToolsTimeout(f"{name} went off while it booted.", fix="Look at its events in vCenter.")
+        raise ToolsTimeout(f"{name} powered off during its boot.", fix="Check its events in vCenter.")
 
 
 def _is(values: Values, path: str, state: str) -> bool:

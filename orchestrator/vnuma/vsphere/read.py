@@ -119,8 +119,8 @@ def _objects(session: Session, ref: vim.ManagedEntity, filters: Query.FilterSpec
     objects = {found.ref: found for found in session.retrieve([filters])}
     if ref not in objects:
         raise NotNow(
-            f"{session.transport.vcenter.address} showed nothing of {ref._GetMoId()}.",
-            fix="Look whether the account still sees it in vCenter, and what answers in vCenter's place.",
+            f"{session.transport.vcenter.address} returned nothing about {ref._GetMoId()}.",
+            fix="Check in vCenter whether the account still sees it, and what answers at vCenter's address.",
         )
     return objects
 
@@ -132,7 +132,7 @@ def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, Found])
         raise EnvironmentProblem(
             f"vCenter shows no configuration of {vm.values.get('name', ref)} "
             f"(it is {vm.values.get('runtime.connectionState', 'of unknown state')}).",
-            fix="Put its host or datastore back in order.",
+            fix="Repair its host or datastore connection.",
         )
     host = objects.get(vm.values.get("runtime.host"))
     with session.understanding():

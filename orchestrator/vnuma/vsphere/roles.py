@@ -44,7 +44,7 @@ def save_role(session: Session, name: str, privileges: Iterable[str]) -> Role:
     if saved is None:
         raise EnvironmentProblem(
             f"{session.transport.vcenter.address} accepted the role {name}, but does not show it.",
-            fix="Look at Administration, Roles in vCenter.",
+            fix="Check Administration, Roles in vCenter.",
         )
     return saved
 

@@ -31,12 +31,12 @@ def bearer_token(given: str, address: str) -> str:
     if root is None or root.tag != _ASSERTION:
         raise InputError(
             f"vcenter.token of {address} is not a SAML 2.0 assertion.",
-            fix="Give the Assertion alone: as XML on one line, or as base64 of it on one line.",
+            fix="Give only the Assertion: as XML on one line, or as base64 of it on one line.",
         )
     if any(one.get("Method") == _HOLDER_OF_KEY for one in root.iterfind(_CONFIRMATION)):
         raise InputError(
-            f"vcenter.token of {address} is a holder-of-key token: each login is signed with its key, "
-            "which vnuma does not do.",
-            fix="Have a bearer token issued, or open a session and give its cookie as vcenter.session.",
+            f"vcenter.token of {address} is a holder-of-key token: each login must be signed with its "
+            "key, which vnuma does not support.",
+            fix="Get a bearer token, or open a session and give its cookie as vcenter.session.",
         )
     return text

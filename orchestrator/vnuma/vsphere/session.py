@@ -127,7 +127,7 @@ class Session:
             with self.understanding():
                 found += [_found(entry) for entry in page.objects]
             page = collector.ContinueRetrievePropertiesEx(token=page.token) if page.token else None
-        raise tls.unreachable(self.transport.vcenter, BadAnswer("an answer of pages without end"))
+        raise tls.unreachable(self.transport.vcenter, BadAnswer("an endless answer in pages"))
 
     @contextmanager
     def understanding(self) -> Iterator[None]:
@@ -175,7 +175,7 @@ class SharedSession(Session):
 
 
 def _words(error: Exception) -> str:
-    return f"an answer that cannot be understood: {type(error).__name__}: {error}"[:200]
+    return f"an answer that vnuma cannot interpret: {type(error).__name__}: {error}"[:200]
 
 
 def _found(entry: Any) -> Found:

@@ -80,9 +80,9 @@ class _Rest:
     def __enter__(self) -> Self:
         if not self._vcenter.password:
             raise EnvironmentProblem(
-                f"Tags are at vCenter's REST API, which knows neither the session nor the token given for "
-                f"{self._vcenter.address}.",
-                fix="Give vnuma_vcenter user and password, or do without tags.",
+                "Tags are read by vCenter's REST API, which accepts neither the session nor the token "
+                f"given for {self._vcenter.address}.",
+                fix="Give vnuma_vcenter user and password, or use no tags.",
             )
         named = f"{self._vcenter.user}:{self._vcenter.password}".encode()
         login = {"Authorization": f"Basic {base64.b64encode(named).decode()}"}
@@ -132,7 +132,7 @@ class _Rest:
             return json.loads(answer).get("value") or [] if answer else []
         except (ValueError, AttributeError) as error:
             raise EnvironmentProblem(
-                f"{self._vcenter.address} answers at {_TAGGING}, but not as a vCenter does.",
+                f"{self._vcenter.address} answers at {_TAGGING}, but not like a vCenter.",
                 fix="Check vnuma_vcenter.host and its port.",
             ) from error
 
@@ -140,7 +140,7 @@ class _Rest:
         at, user = self._vcenter.address, self._vcenter.user
         if status == HTTPStatus.UNAUTHORIZED:
             return LoginRefused(
-                f"{at} does not accept the user {user} at its REST API, where tags are.",
+                f"{at} does not accept the user {user} at its REST API, which has the tags.",
                 fix="Check that the account may log in there; SAML-only accounts may not.",
             )
         if status == HTTPStatus.FORBIDDEN:
@@ -148,6 +148,6 @@ class _Rest:
                 f"{user} may not read tags at {at}.", fix="Give the account Read-only on the tags, globally."
             )
         return EnvironmentProblem(
-            f"{at} has no API for tags (HTTP {status}): vCenter has one since 6.5, an ESXi host has not.",
+            f"{at} has no API for tags (HTTP {status}): vCenter has one since 6.5, ESXi hosts do not.",
             fix="Choose VMs by --name, --folder or --cluster.",
         )

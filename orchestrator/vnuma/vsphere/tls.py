@@ -90,7 +90,7 @@ def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> Certifica
     certificate = _shown_certificate(vcenter)
     if certificate is None:
         return CertificateRejected(
-            f"{vcenter.host} shows a certificate that is not trusted ({error.verify_message}). "
+            f"{vcenter.host} presents a certificate that is not trusted ({error.verify_message}). "
             "Nothing was sent.",
             fix="Name the CA that signed it in vnuma_vcenter.ca_file.",
         )
@@ -116,9 +116,13 @@ def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
         return _proxy_failed(vcenter, vcenter.proxy, error)
     fix = "Check vnuma_vcenter.host and its port, and that no firewall blocks it."
     if isinstance(error, socket.gaierror):
-        return VCenterUnreachable(f"The name {vcenter.host} is unknown here ({error.strerror}).", fix=fix)
+        return VCenterUnreachable(
+            f"The name {vcenter.host} cannot be resolved here ({error.strerror}).", fix=fix
+        )
     if isinstance(error, TimeoutError):
-        return VCenterUnreachable(f"{vcenter.address} gave no answer in {vcenter.timeout_s:g} s.", fix=fix)
+        return VCenterUnreachable(
+            f"{vcenter.address} did not answer within {vcenter.timeout_s:g} s.", fix=fix
+        )
     if isinstance(error, ConnectionRefusedError):
         return VCenterUnreachable(f"Nothing answers at {vcenter.address} (connection refused).", fix=fix)
     if isinstance(error, ssl.SSLError):

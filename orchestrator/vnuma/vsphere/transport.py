@@ -125,7 +125,7 @@ class Transport(SoapStubAdapter):
 
 
 def _unreadable(error: Exception) -> str:
-    return f"an answer that cannot be read: {type(error).__name__}: {error}"[:200]
+    return f"an unreadable answer: {type(error).__name__}: {error}"[:200]
 
 
 def api_version(vcenter: VCenter, context: ssl.SSLContext) -> str:
@@ -139,7 +139,7 @@ def api_version(vcenter: VCenter, context: ssl.SSLContext) -> str:
         if versionIdMap[version] in served:
             return str(version)
     raise EnvironmentProblem(
-        f"{vcenter.address} offers no version of the vSphere API that this program knows.",
+        f"{vcenter.address} offers no version of the vSphere API that vnuma supports.",
         fix="Use vSphere 6.0 or newer.",
     )
 
@@ -175,6 +175,6 @@ def _served_versions(vcenter: VCenter, context: ssl.SSLContext) -> set[str]:
 
 def _no_vsphere(vcenter: VCenter, why: str) -> VCenterUnreachable:
     return VCenterUnreachable(
-        f"{vcenter.address} answers, but is neither vCenter nor ESXi ({why}).",
+        f"{vcenter.address} answers, but is neither a vCenter nor an ESXi host ({why}).",
         fix="Check vnuma_vcenter.host and its port.",
     )

@@ -70,7 +70,7 @@ def wait_for(
             if clock() >= deadline:
                 raise WaitTimeout(
                     f"{what} in {spell(timeout_s)}.",
-                    fix="Look at the VM's recent tasks in vCenter; nothing here ends them.",
+                    fix="Check the VM's recent tasks in vCenter; vnuma does not cancel them.",
                     seen=seen,
                 )
 
@@ -102,7 +102,7 @@ def wait_for_task(
     )
     if str(values["info.state"]) == "success":
         return values.get("info.result")
-    fault = values.get("info.error") or vmodl.fault.SystemError(reason="the task failed and named no error")
+    fault = values.get("info.error") or vmodl.fault.SystemError(reason="the task failed without an error")
     error = session.translate(fault, vm)
     if error:
         raise error from fault
@@ -121,7 +121,7 @@ def settle(
         if clock() > deadline:
             raise WaitTimeout(
                 f"A task on {session.transport.name_of(ref)} did not end in {spell(timeout_s)}.",
-                fix="Look at the VM's recent tasks in vCenter; nothing here ends them.",
+                fix="Check the VM's recent tasks in vCenter; vnuma does not cancel them.",
             )
         for task in running:
             # vCenter forgets ended tasks after a while; one that is gone is not running.
@@ -158,7 +158,7 @@ def _refuse_question(session: Session, vm: vim.VirtualMachine | None, seen: Valu
         return
     raise QuestionPending(
         f"{session.transport.name_of(vm)} waits for an answer in vCenter: {question_words(question)}.",
-        fix="Answer it there, on the VM's Summary page; vnuma answers no question for you.",
+        fix="Answer it there, on the VM's Summary page; vnuma answers no questions for you.",
     )
 
 
@@ -205,7 +205,7 @@ def _apply(session: Session, updates: Any, seen: dict[str, Any], what: str) -> N
     """Take the changes of an update set into `seen`. Raises what hides a property from the account."""
     for object_update in (item for entry in updates.filterSet for item in entry.objectSet):
         if str(object_update.kind) == "leave":
-            raise VmNotFound(f"{what}: it was deleted meanwhile.", fix="Look in vCenter.")
+            raise VmNotFound(f"{what}: it was deleted meanwhile.", fix="Check vCenter.")
         for hidden in object_update.missingSet:
             raise session.translate(hidden.fault) or hidden.fault
         for change in object_update.changeSet:

@@ -163,8 +163,8 @@ class ClientHost:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
         return MeasurementFailed(
-            f"The callers on {self.client.name} ended by themselves (exit code {self._process.returncode}).",
-            fix="Did the connection to it break, or is it short of memory or processes?",
+            f"The callers on {self.client.name} ended unexpectedly (exit code {self._process.returncode}).",
+            fix="Check whether the connection to it broke, or it is short of memory or processes.",
         )
 
     def _unreachable(self) -> MachineUnreachable:
@@ -172,7 +172,7 @@ class ClientHost:
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         said = lines[-1].strip().rstrip(".") if lines else "it did not answer"
         by_ssh = (
-            "ssh to it as the inventory says (ansible_host, ansible_port, ansible_user, a key without a "
+            "try ssh to it as the inventory says (ansible_host, ansible_port, ansible_user, a key without a "
             "passphrase or in an agent); "
         )
         return MachineUnreachable(

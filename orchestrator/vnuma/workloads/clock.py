@@ -60,7 +60,7 @@ def timed_by(
     if ran.elapsed_us is None:
         raise MeasurementFailed(
             f"The execution has no time in microseconds: {ran.reason or NO_STATISTICS}.",
-            fix="Does something evict plans? Else set workload.clock: messages.",
+            fix="Check whether something evicts plans. Otherwise set workload.clock: messages.",
         )
     messages = {"message_elapsed_ms": timing.elapsed_ms, "message_cpu_ms": timing.cpu_ms}
     return replace(

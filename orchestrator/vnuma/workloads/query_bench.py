@@ -63,7 +63,7 @@ def same_rows(site: Site, key: str, rows: int | None) -> None:
     elif first != rows:
         raise MeasurementFailed(
             f"The statement {key} gave {rows:,} rows; its first execution in this run gave {first:,}.",
-            fix="Make setup leave the same data on every boot, or name expected_rows.",
+            fix="Let setup leave the same data on every boot, or set expected_rows.",
         )
 
 

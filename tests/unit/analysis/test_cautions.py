@@ -138,7 +138,7 @@ def test_an_arm_that_the_plan_left_out_says_so_and_nothing_of_it_is_missing() ->
     )
 
     verdicts = {arm.arm: arm.verdict for arm in analysis.arms}
-    assert sentence(verdicts["8x2"]) == "not measured: left out by the plan"
+    assert sentence(verdicts["8x2"]) == "not measured: excluded by the plan"
     assert [arm for arm, verdict in verdicts.items() if verdict.left_out] == ["8x2"]
     assert (analysis.missing, analysis.complete_blocks) == ((), 6)
     assert {item.id for item in analysis.cautions} & {

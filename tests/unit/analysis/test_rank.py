@@ -43,7 +43,7 @@ def test_no_interval_below_six_blocks(blocks: int) -> None:
     """Five blocks cannot reach 95%: no estimate rather than a weaker one."""
     assert walsh_cut(blocks) is None
     assert rank_estimate([0.01] * blocks) is None
-    with pytest.raises(ValueError, match="no rank interval"):
+    with pytest.raises(ValueError, match="too few for a rank interval"):
         walsh_coverage(blocks)
 
 

@@ -58,7 +58,7 @@ def test_what_cannot_be_split_is_said(found: Noise) -> None:
 
 def test_no_spread_between_boots_promises_no_figure() -> None:
     """An estimate of zero is a bound of the estimator, and no promise that iterations suffice."""
-    assert "none to be seen" in split_sentence(Noise(0.01, 0.02, 9, 0.02, 0.0), "boot")
+    assert "not detectable" in split_sentence(Noise(0.01, 0.02, 9, 0.02, 0.0), "boot")
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_a_a_uses_its_own_error_when_a_reference_column_is_flagged() -> None:
 def test_a_a_without_a_second_column_is_not_evaluated() -> None:
     """No A/A column, or no reference at all: not evaluated, with the reason."""
     one_column, none = compare_ms(G1_MS[:, 1:], LABELS[1:]), compare_ms(G1_MS[:, 2:], LABELS[2:])
-    assert check_a_a(one_column) == NotEvaluated("the reference arm has one column only")
+    assert check_a_a(one_column) == NotEvaluated("the reference arm has only one column")
     assert check_a_a(none) == NotEvaluated("the reference arm has no value")
 
 

@@ -92,8 +92,8 @@ def test_undecided() -> None:
 @pytest.mark.parametrize(
     ("needed", "said"),
     [
-        ((7, 12), "; about 12 blocks would likely tell a difference of 1% from none"),
-        ((None, 12), "; about 12 blocks would likely tell a difference of 1% from none for 4x4"),
+        ((7, 12), "; about 12 blocks would probably distinguish a difference of 1% from none"),
+        ((None, 12), "; about 12 blocks would probably distinguish a difference of 1% from none for 4x4"),
         ((None, None), ""),
     ],
 )
@@ -138,9 +138,9 @@ def test_no_boots_tells_no_figure() -> None:
 @pytest.mark.parametrize(
     ("reason", "text"),
     [
-        (Withheld.FIXED_ORDER, "Words withheld: fixed order"),
-        (Withheld.A_A_ALARM, "Words withheld: the reference arm differs from itself (A/A check)"),
-        (Withheld.CONTROL_FAILED, "Words withheld: the positive control failed"),
+        (Withheld.FIXED_ORDER, "Verdict withheld: fixed order"),
+        (Withheld.A_A_ALARM, "Verdict withheld: the reference arm differs from itself (A/A check)"),
+        (Withheld.CONTROL_FAILED, "Verdict withheld: the positive control failed"),
     ],
 )
 def test_withheld_words_stand_in_the_verdicts_place(reason: Withheld, text: str) -> None:
@@ -230,7 +230,10 @@ def test_a_a_alarm_shows_small_p_in_full() -> None:
         ),
         (
             Growth("16x1", 0.3, 0.1, 0.5, 0.01, "undecided", Withheld.FIXED_ORDER),
-            "change with size: +0.30 points per doubling of rows (0.10 to 0.50); words withheld: fixed order",
+            (
+                "change with size: +0.30 points per doubling of rows (0.10 to 0.50); verdict "
+                "withheld: fixed order"
+            ),
         ),
     ],
 )

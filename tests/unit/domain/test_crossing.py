@@ -92,13 +92,13 @@ def test_a_value_that_is_a_list_stands_in_a_list_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("arms", "line", "said"),
     [
-        ("affinity: none", 5, "crossed arms have no topologies."),
+        ("affinity: none", 5, "crossed arms need topologies."),
         ("topologies: all\nprefer_ht: [on, on]", 7, "prefer_ht has on twice."),
         ("topologies: [2x8, 2x8]", 6, "topologies has 2x8 twice."),
         (
             "topologies: all\naffinity: [none, pinned]",
             7,
-            "arms.affinity: 'pinned' is not a value that it takes.",
+            "arms.affinity: 'pinned' is not a valid value.",
         ),
         ("topologies: all\nafinity: [none]", 7, "unknown field 'afinity'.\n  Did you mean 'affinity'?"),
         ("topologies: [1x16, 3x5]", 6, "topology 3x5 makes 15 vCPUs, but vcpus is 16."),

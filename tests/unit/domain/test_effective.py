@@ -76,7 +76,7 @@ def test_a_mismatch_is_explained_by_prediction_and_log() -> None:
 
     assert judge(ARM, SURE, guest_of(16, 2, 8, 1), evidence=log).mismatches == (
         "the guest has 1 vNUMA node, the arm needs 2 (predicted 2, confidence high: because; "
-        "vmware.log of this boot says the same as the guest)",
+        "vmware.log of this boot agrees with the guest)",
     )
     assert (
         "CPU hot-add forces one node" in judge(ARM, SURE, guest_of(16, 2, 8, 1), evidence=hot).mismatches[0]
@@ -88,7 +88,7 @@ def test_a_mismatch_is_explained_by_prediction_and_log() -> None:
 def test_a_log_never_decides() -> None:
     """What cannot be had, or belongs to another boot, is not evaluated."""
     unread = LogEvidence(why_not="esx01 answers 404 Not Found for vmware.log")
-    other = LogEvidence("host", VmwareLog(vpds=7), "its number of vNUMA nodes is 7, and the guest shows 2")
+    other = LogEvidence("host", VmwareLog(vpds=7), "it shows 7 vNUMA nodes, the guest shows 2")
 
     for evidence in (unread, other):
         judgement = judge(ARM, SURE, guest_of(16, 2, 8, 2), evidence=evidence)

@@ -48,25 +48,25 @@ def test_a_log_that_began_before_the_boot_before_is_another_boots() -> None:
 
 def test_a_log_that_began_after_this_boot_is_a_later_boots() -> None:
     """As one that is fetched long after: the VM was powered on again meanwhile."""
-    assert evidence(age_s=900, host_age_s=60).why_not == "it began 840 s after this boot"
+    assert evidence(age_s=900, host_age_s=60).why_not == "it starts 840 s after this boot"
 
 
 def test_the_log_that_the_boot_before_had_already_is_not_this_boots() -> None:
     """However short the cells are."""
-    assert evidence(earlier=AT.isoformat()).why_not == "it is still the log of the boot before"
+    assert evidence(earlier=AT.isoformat()).why_not == "it is still the log of the previous boot"
 
 
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        (VmwareLog(), "no lines on vNUMA in a form that is known"),
+        (VmwareLog(), "no lines about vNUMA in a known form"),
         (
             VmwareLog(vpds=2, doubts=("the total line says 16 vCPUs, the detail lines 5",)),
             "it contradicts itself: the total line says 16",
         ),
-        (VmwareLog(vpds=2), "its lines carry no time"),
-        (VmwareLog(numa_at=AT, vpds=2, vcpus=8), "it is of 8 vCPUs, and the guest has 16"),
-        (VmwareLog(numa_at=AT, vpds=4, vcpus=16), "nodes is 4, and the guest shows 2"),
+        (VmwareLog(vpds=2), "its lines have no times"),
+        (VmwareLog(numa_at=AT, vpds=2, vcpus=8), "it shows 8 vCPUs, the guest has 16"),
+        (VmwareLog(numa_at=AT, vpds=4, vcpus=16), "it shows 4 vNUMA nodes, the guest shows 2"),
     ],
 )
 def test_a_log_that_proves_nothing_is_not_evaluated(log: VmwareLog, words: str) -> None:
@@ -79,4 +79,4 @@ def test_a_log_that_proves_nothing_is_not_evaluated(log: VmwareLog, words: str) 
 
 def test_a_host_that_tells_no_time_leaves_the_boot_open() -> None:
     """Its answer had no date."""
-    assert "nobody can say which boot" in (evidence(host_age_s=None).why_not or "")
+    assert "it may belong to any boot" in (evidence(host_age_s=None).why_not or "")

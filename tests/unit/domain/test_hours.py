@@ -87,9 +87,9 @@ def test_the_longest_window_of_the_week(windows: tuple[str, ...], hours: float |
     [
         ("Europe/Berlim", "Mon 20:00-06:00", "not a time zone"),
         ("UTC", "Mon 20-06", "write it as Mon-Fri 20:00-06:00"),
-        ("UTC", "Moo 20:00-06:00", "'Moo' is no day"),
-        ("UTC", "Mon 25:00-06:00", "no time of day"),
-        ("UTC", "Mon 20:00-24:30", "no time of day"),
+        ("UTC", "Moo 20:00-06:00", "'Moo' is not a day"),
+        ("UTC", "Mon 25:00-06:00", "not a time of day"),
+        ("UTC", "Mon 20:00-24:30", "not a time of day"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_would_be_right(zone: str, window: str, words: str) -> None:

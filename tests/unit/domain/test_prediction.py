@@ -99,7 +99,7 @@ def test_a_case_of_unknown_settings_is_predicted_or_says_what_was_not_seen(
 
     if prediction.vnuma_nodes != case["observed"]:
         assert prediction.confidence == "low"
-        assert case["observed"] in prediction.alternatives or "were not seen" in prediction.because
+        assert case["observed"] in prediction.alternatives or "were not read" in prediction.because
 
 
 def of_16(release: tuple[int, int], per_socket: int = 4, **keys: Any) -> Prediction:
@@ -130,7 +130,7 @@ def test_what_nobody_has_seen_of_a_vm_makes_its_layout_less_sure() -> None:
 
     assert predict(host, wide).confidence == "high"
     assert predict(host, wide, unseen=["cpuHotAddEnabled"]).alternatives == (1,)
-    assert "numa.* keys were not seen" in predict(host, wide, unseen=["extraConfig"]).because
+    assert "numa.* keys were not read" in predict(host, wide, unseen=["extraConfig"]).because
     assert predict(host, {"numCPUs": 8, "numCoresPerSocket": 1}, unseen=["extraConfig"]).confidence == "high"
 
 
@@ -139,7 +139,7 @@ def test_what_nobody_has_seen_of_a_vm_makes_its_layout_less_sure() -> None:
     [
         ({"numa.vcpu.maxPerMachineNode": "5"}, (2,), "maxpermachinenode is 5"),
         ({"numa.vcpu.maxPerClient": "4"}, (3,), "maxperclient is 4"),
-        ({"numa.slit.enable": "TRUE"}, (), "numa.slit.enable is set, which no rule here knows"),
+        ({"numa.slit.enable": "TRUE"}, (), "numa.slit.enable is set; no rule here covers it"),
     ],
 )
 def test_a_key_that_no_source_explains_makes_the_layout_less_sure(

@@ -143,7 +143,7 @@ def test_esxi_8_takes_automatic_sockets_and_a_node_size() -> None:
             "4 cores per NUMA node are neither a multiple nor a divisor of 6",
         ),
         ({"topology": "auto", "cores_per_numa_node": 8}, 20, "T13", "with automatic cores per socket"),
-        ({"topology": "auto", "vnuma_nodes": 2}, 20, "T13", "needs cores per socket stated"),
+        ({"topology": "auto", "vnuma_nodes": 2}, 20, "T13", "needs explicit cores per socket"),
     ],
 )
 def test_what_would_not_power_on_on_esxi_8_is_refused(

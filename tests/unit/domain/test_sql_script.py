@@ -26,12 +26,12 @@ ROWS = "  statements: {rows: 'SELECT n FROM dbo.t'}\n"
     ("fields", "said"),
     [
         ('  statements: {rows: "SELECT 1\\nGO\\nSELECT 2"}\n', "has a line that says GO"),
-        ("  statements: {rows: '  '}\n", "there is no statement in it"),
+        ("  statements: {rows: '  '}\n", "it contains no statement"),
         ("  statements: {rows: dbo.close_month 3}\n  times: procedure\n", "'rows' has no EXEC"),
-        (f"{ROWS}  parameters: {{hint: MAXDOP 4}}\n", "'hint' is used nowhere"),
+        (f"{ROWS}  parameters: {{hint: MAXDOP 4}}\n", "'hint' is never used"),
         (f"{ROWS}  parameters: {{from: 2026-01-01}}\n", "2026-01-01 is neither text nor a number in YAML"),
         (f"{ROWS}  parameters: {{flag: true}}\n", "true is neither text nor a number in YAML"),
-        (f"{ROWS}  parameters: {{my-name: 1}}\n", "'my-name' is not a name that it takes"),
+        (f"{ROWS}  parameters: {{my-name: 1}}\n", "'my-name' is not a valid name"),
         (f"{ROWS}  expected_rows: {{rows: -1}}\n", "must be at least 0"),
         (f"{ROWS}  expected_rows: {{others: 1}}\n", "'others', which is not a statement"),
         (f"{ROWS}  setup: SELECT $(size)\n", r"\$\(size\) differs within a boot"),
@@ -50,10 +50,10 @@ def test_a_parameter_of_one_arm_alone_has_to_stand_in_that_arms_script() -> None
     text += "workload:\n  name: sql_script\n  parameters: {hint: c}\n"
     text += "  statements: {rows: SELECT '$(hint)' AS h}\n"
 
-    with pytest.raises(InputError, match=r"^a\.yml:\d+: parameter 'hnt' is used nowhere") as refused:
+    with pytest.raises(InputError, match=r"^a\.yml:\d+: parameter 'hnt' is never used") as refused:
         parse_study(text, "a.yml")
 
-    assert "'hint' is used nowhere" not in str(refused.value)
+    assert "'hint' is never used" not in str(refused.value)
 
 
 def test_text_and_numbers_are_kept_as_they_are_written() -> None:

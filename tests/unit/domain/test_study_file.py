@@ -60,9 +60,10 @@ def test_an_unknown_field_far_from_all_lists_the_known_ones() -> None:
         (("name: a", "name: A b"), "a.yml:1: name: must match ^[a-z0-9]"),
         (("reference: 1x16\n", ""), "a.yml:1: field 'reference' is missing."),
         (("  - 2x8", "  - two"), "a.yml:7: arms.1: 'two' is not a topology"),
-        (("vcpus: 16", "vcpus: many"), "a.yml:3: vcpus: must be a whole number, not 'many'"),
+        (("vcpus: 16", "vcpus: many"), "a.yml:3: vcpus: must be an integer, not 'many'"),
         (("arms:", "design: {blocks: 0}\narms:"), "a.yml:5: design.blocks: must be at least 1, not 0"),
-        (("arms:", "all_arms: {affinity: some}\narms:"), "a.yml:5: all_arms.affinity: 'some' is not a value"),
+        (("arms:", "all_arms: {affinity: some}\narms:"), ("a.yml:5: all_arms.affinity: 'some' is "
+            "not a valid value")),
         (("vm: sql16", "vm: [sql16"), "a.yml:3: not valid YAML"),
         (("name: a", "name: a\nname: b"), "a.yml:2: not valid YAML: found duplicate key"),
     ],
@@ -103,8 +104,8 @@ def test_any_text_is_a_study_or_an_input_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("design", "said"),
     [
-        ("precision: 1%\n  blocks: 8", "a.yml:10: design.blocks and design.precision both say"),
-        ("max_blocks: 8", "a.yml:9: design.max_blocks limits design.precision, which is not given."),
+        ("precision: 1%\n  blocks: 8", "a.yml:10: design.blocks and design.precision both set"),
+        ("max_blocks: 8", "a.yml:9: design.max_blocks limits design.precision, which is missing."),
         ("order: latin_square", "a.yml:8: latin_square with 3 columns"),
         ("order: williams\n  blocks: 8", "a.yml:10: williams with 3 columns a block (arms, and A/A) is"),
         ("equivalence: 1", "a.yml:9: design.equivalence: 1 is not a percentage"),
@@ -112,11 +113,11 @@ def test_any_text_is_a_study_or_an_input_error(text: str) -> None:
         ("precision: 100%", "a.yml:9: design.precision"),
         (
             "control: remote\nworkload: {maxdop: 4}",
-            "a.yml:9: the positive control leaves SQL Server one node",
+            "a.yml:9: the positive control limits SQL Server to one node",
         ),
         (
             "control: remote\nall_arms: {maxdop: 2}",
-            "a.yml:9: the positive control leaves SQL Server one node",
+            "a.yml:9: the positive control limits SQL Server to one node",
         ),
     ],
 )
@@ -167,7 +168,7 @@ def test_an_arm_may_differ_in_the_workloads_factors_alone() -> None:
 
 def test_an_unknown_workload_is_refused_with_those_that_there_are() -> None:
     """The names of installed packages' workloads stand among them."""
-    assert "no workload is called 'tpcc'; there are call_volume, cross_join" in problem(
+    assert "'tpcc' is not a known workload; known are call_volume, cross_join" in problem(
         f"{GOOD}workload: {{name: tpcc}}\n"
     )
 
@@ -178,7 +179,7 @@ def test_published_ratios_of_a_figure_that_the_workload_does_not_tell_are_refuse
 
     message = problem(text.replace("native: {spins per insert:", "native: {spins per row:"))
 
-    assert "the workload log_spinlock tells no figure 'spins per row' beside its metric." in message
+    assert "the workload log_spinlock has no figure 'spins per row' besides its metric." in message
     assert "It tells spins per insert, CPU cycles per spin" in message
 
 

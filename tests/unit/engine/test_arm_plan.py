@@ -121,7 +121,9 @@ def test_low_confidence_says_why_and_for_which_arms() -> None:
     """One reason, all its arms."""
     found = doubts(planned("1x16", "2x8", "4x4"))
 
-    assert found == {"ESXi up to 6.0: a node per socket; or one, since the VM fits a node": ["2x8", "4x4"]}
+    assert found == {
+        "ESXi up to 6.0: one node per socket; or one in all, because the VM fits a node": ["2x8", "4x4"]
+    }
 
 
 def test_cpu_affinity_makes_several_nodes_less_sure() -> None:

@@ -67,7 +67,7 @@ def test_a_server_form_that_the_study_has_is_not_asked_for() -> None:
     }
 
     assert advice["client alone"].startswith("Add the form server")
-    assert advice["both"] == "Read the form beside it, which sends no rows."
+    assert advice["both"] == "Also read the form that sends no rows."
 
 
 def test_cosmetic_cores_per_socket_are_warned_of_only_where_they_are() -> None:

@@ -50,7 +50,7 @@ def test_what_an_export_does_not_tell_of_a_vm_is_named(tmp_path: Path) -> None:
     assert site.vm
     (row,) = forecast_on({**site.vm.settings, "numCPUs": 24}, 13, site.hosts, Guest(), site.unseen)
     assert row.confidence == "low"
-    assert "numa.* keys were not seen" in row.prediction.because
+    assert "numa.* keys were not read" in row.prediction.because
 
 
 def test_two_vms_of_one_name_are_told_apart_by_path(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_the_environment_names_one_and_an_inventory_overrides_it(
 
 def test_a_driver_named_but_absent_is_an_error(tmp_path: Path) -> None:
     """A wish that cannot be met is never met by another driver."""
-    with pytest.raises(DriverMissing, match="'msodbcsql18' was asked for"):
+    with pytest.raises(DriverMissing, match="'msodbcsql18' was requested"):
         discover("msodbcsql18", machine=_machine(tmp_path, "FreeTDS"))
     with pytest.raises(DriverMissing, match="There is no ODBC driver at"):
         discover(str(tmp_path / "none.so"), machine=_machine(tmp_path))

@@ -44,8 +44,8 @@ def test_an_unknown_error_says_what_it_likely_was() -> None:
     error = translate(_error("cut"), "sql16:1433")
 
     assert str(error) == (
-        "sql16:1433: the driver gives no reason, as FreeTDS does when the connection was cut.\n"
-        "  Did the guest or SQL Server restart? See its error log."
+        "sql16:1433: the driver gives no reason; FreeTDS does this when the connection was cut.\n"
+        "  Check whether the guest or SQL Server restarted: see SQL Server's error log."
     )
 
 

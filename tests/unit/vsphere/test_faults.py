@@ -34,12 +34,12 @@ def test_an_argument_is_named_with_the_message() -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (vim.fault.NoDiskSpace(), "Make room on that datastore"),
+        (vim.fault.NoDiskSpace(), "Free space on that datastore"),
         (vim.fault.InsufficientMemoryResourcesFault(), "reserve less in the arm"),
-        (vim.fault.GenericVmConfigFault(), "do not go together on this host"),
-        (vim.fault.FileLocked(), "held by no other host"),
+        (vim.fault.GenericVmConfigFault(), "do not fit together on this host"),
+        (vim.fault.FileLocked(), "no other host holds them"),
         (vim.fault.MethodDisabled(), "A backup or replication holds the VM"),
-        (vmodl.fault.InvalidArgument(), "does not take the value"),
+        (vmodl.fault.InvalidArgument(), "does not accept the value"),
         (vmodl.fault.SystemError(), "recent tasks and events in vCenter"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",

@@ -87,7 +87,7 @@ def test_a_workload_that_lacks_a_part_is_refused_before_any_boot(
 @pytest.mark.parametrize(
     ("reading", "said"),
     [
-        (Reading(1.0), r"The workload call_volume gave no calls \(calls/s\)"),
+        (Reading(1.0), r"The workload call_volume returned no calls \(calls/s\)"),
         (Reading(1.0, value=1.0, figures={"bites": 1.0}), "figures that it does not declare: bites"),
     ],
 )

@@ -44,19 +44,19 @@ def test_a_fit_machine_has_no_obstacle() -> None:
 @pytest.mark.parametrize(
     ("machine", "settings", "words"),
     [
-        (replace(MACHINE, is_root=False), {}, "db1: no root"),
+        (replace(MACHINE, is_root=False), {}, "db1: not root"),
         (replace(MACHINE, may_drop_caches=False), {}, "db1: root may not drop the page cache"),
-        (replace(MACHINE, may_write=False), {}, "db1: /var/tmp cannot be written: read-only"),
+        (replace(MACHINE, may_write=False), {}, "db1: /var/tmp cannot be written: it is read-only"),
         (replace(MACHINE, numactl=False), {}, "db1 has no numactl"),
         (BUSY, {}, "of node 0's memory 900 MB are free or cache, too little for a file of 1,472 MB"),
         (MACHINE, {"memory_node": "depleted", "sizes": (64,)}, "A file of 64 MB may lie on the depleted"),
         (
             replace(MACHINE, free_shm_mb=64),
             {"memory_node": "depleted"},
-            "/dev/shm can take 64 MB; using up node 0 takes 5,952 MB",
+            "/dev/shm can take 64 MB; filling node 0 takes 5,952 MB",
         ),
         (replace(MACHINE, free_shm_mb=None), {"memory_node": "depleted"}, "/dev/shm can take nothing"),
-        (replace(MACHINE, dd_times=False), {}, "dd does not say how long"),
+        (replace(MACHINE, dd_times=False), {}, "dd does not report"),
         (replace(MACHINE, spread_page="1"), {}, "memory_spread_page is on"),
         (replace(MACHINE, file_system="tmpfs"), {}, "is a tmpfs"),
         (replace(MACHINE, free_disk_mb=100), {}, "has 100 MB free; the files take 1,472"),

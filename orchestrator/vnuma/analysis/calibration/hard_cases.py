@@ -132,7 +132,7 @@ def _slow_states(studies: int, generator: np.random.Generator) -> Iterator[Case]
         for shift in (0.04, 0.11):
             equivalent, _, told = _one_slow_arm(truth, blocks, studies, share, shift, generator)
             where = f"{share * 100:.0f}% of one arm's boots {shift * 100:g}% slower, B = {blocks}"
-            yield Case("told as rarer than it is", where, 0.05, Rate.of(equivalent & (told <= share)))
+            yield Case("said to be rarer than it is", where, 0.05, Rate.of(equivalent & (told <= share)))
 
 
 def _one_slow_arm(
@@ -181,7 +181,7 @@ def _stopped_by_hand(studies: int, generator: np.random.Generator) -> Iterator[C
                 found = Simulated(y[:, :blocks], STANDARD.references)
                 said = words(found, blocks, fixed_order=False, margin=MARGIN)
                 wrong |= some_arm(said.slower | said.faster)
-        yield Case("false words when stopped by hand", f"{planned} blocks declared", 0.05, Rate.of(wrong))
+        yield Case("false verdicts when stopped by hand", f"{planned} blocks declared", 0.05, Rate.of(wrong))
 
 
 def _allocated(studies: int, generator: np.random.Generator) -> Iterator[Case]:

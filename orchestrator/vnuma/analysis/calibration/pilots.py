@@ -79,7 +79,7 @@ def pilot_cases(pilots: int, generator: np.random.Generator) -> Iterator[Case]:
     for truth in SHAPES:
         rate = kept_pilots(truth, generator, pilots)
         told = truth.name in FAR_TAILS
-        what, bound = ("far tails: told, not promised", 0.60) if told else ("other shapes", 0.75)
+        what, bound = ("far tails: reported, not promised", 0.60) if told else ("other shapes", 0.75)
         yield Case(f"plans from a pilot, {what}", truth.name, bound, rate, at_most=False)
 
 

@@ -79,7 +79,7 @@ def said_to_detect(found: Simulated) -> FloatArray:
 
 def _would_decide(studies: int, generator: np.random.Generator) -> Iterator[Case]:
     """ "About N blocks would likely tell a difference of 1% from none": would they, of each undecided arm?"""
-    what = "told from none by the blocks that it names"
+    what = "distinguishes it from none with the blocks it names"
     for truth in (STANDARD, _NOISY):
         chance = np.array([_tells(truth, blocks, generator) for blocks in _NAMED])
         for blocks in BLOCKS:
@@ -152,10 +152,10 @@ def _sizes(studies: int, generator: np.random.Generator) -> Iterator[Case]:
             scores = np.tensordot(np.array(weights), y, axes=1)
             overall, growth = (_wrong(cells, truth) for cells in (y.mean(axis=0), scores))
             where = f"SD {boots * 100:g}% boots, {at_size * 100:g}% sizes, B = {blocks}"
-            yield Case("false words at single sizes", where, 0.05, Rate.of(single))
-            yield Case("false words of growth", where, 0.05, Rate.of(growth))
+            yield Case("false verdicts at single sizes", where, 0.05, Rate.of(single))
+            yield Case("false verdicts of growth", where, 0.05, Rate.of(growth))
             any_ = overall | single | growth
-            yield Case("false words of any kind", where, ANY_FAMILY, Rate.of(any_))
+            yield Case("false verdicts of any kind", where, ANY_FAMILY, Rate.of(any_))
 
 
 def _by_size(

@@ -72,7 +72,7 @@ def targets(found: Calibration) -> tuple[Target, ...]:
         _at_most("false A/A alarms", AA_ALARM, _alarms(equal)),
         _at_most("family-wise error, stopped early", FAMILY_UNEQUAL, _stopped(found.stopping)),
         _at_least("fixed order: intervals fail", MUST_FAIL, _family(fixed)),
-        _at_least("fixed order: words withheld", 1.0, [_Case(_where(r), r.withheld) for r in fixed]),
+        _at_least("fixed order: verdicts withheld", 1.0, [_Case(_where(r), r.withheld) for r in fixed]),
         *_hard(found.hard),
     )
 

@@ -7,7 +7,7 @@ import json
 from vnuma.checks.finding import Fix
 from vnuma.checks.fixes.wording import Target, Written
 
-_NO_ARM = "the variables of the role vm_topology cannot say it"
+_NO_ARM = "the role vm_topology has no variable for it"
 
 
 def ansible(fix: Fix, _target: Target) -> Written:

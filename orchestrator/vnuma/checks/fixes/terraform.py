@@ -33,7 +33,7 @@ _LOCK = "memoryReservationLockedToMax"
 NO_ATTRIBUTE = "the Terraform provider has no attribute for it"
 _SINCE = {"coresPerNumaNode": "# The next line needs provider 2.16 or later, and hardware_version."}
 _FOREIGN_KEY = (
-    "take it out of extra_config; Terraform removes no key that the code never set: use PowerCLI or govc"
+    "remove it from extra_config; Terraform cannot remove a key that the code never set: use PowerCLI or govc"
 )
 
 

@@ -27,10 +27,10 @@ _ONE_A_CORE = {"affinity": "physical_cores"}
     Severity.WARN,
     "Affinity ends NUMA management",
     condition="CPU or memory affinity is set",
-    consequence="ESXi's NUMA scheduler no longer manages the VM: pinning and vNUMA are two interventions at "
-    "once.",
-    fix="Treat the affinity as a factor of its own; numa.nodeAffinity restricts nodes and keeps NUMA "
-    "management.",
+    consequence=(
+        "ESXi's NUMA scheduler no longer manages the VM, so pinning and vNUMA change at the same time."
+    ),
+    fix="Treat affinity as a factor of its own. numa.nodeAffinity restricts nodes and keeps NUMA management.",
     sources=(AFFINITY_7, NUMA_CONTROLS_8),
     needs="vm",
     related=("A10", "T17"),
@@ -48,11 +48,15 @@ def a03(facts: Facts) -> Fail | None:
     "A04",
     Severity.BLOCK,
     "Fewer CPUs in the affinity than vCPUs",
-    condition="the affinity lists fewer logical CPUs than the VM has vCPUs; a note where it lists every CPU "
-    "of the host",
-    consequence="vSphere refuses it: at least as many affinities as vCPUs. A list of every CPU is no "
-    "affinity.",
-    fix="Lengthen the list, or clear it.",
+    condition=(
+        "the affinity lists fewer logical CPUs than the VM has vCPUs; a note if it lists every CPU "
+        "of the host"
+    ),
+    consequence=(
+        "vSphere refuses it: it requires at least as many CPUs as vCPUs. A list of every CPU counts "
+        "as no affinity."
+    ),
+    fix="Add CPUs to the list, or clear it.",
     sources=(AFFINITY_8,),
     needs="vm",
     related=("A05", "A06"),
@@ -75,9 +79,11 @@ def a04(facts: Facts) -> Fail | None:
     Severity.WARN,
     "No CPU left for the VM's other work",
     condition="the affinity lists exactly as many logical CPUs as the VM has vCPUs",
-    consequence="The affinity binds all of the VM's worlds, also those for the console and for input and "
-    "output: they take time from the vCPUs.",
-    fix="List at least one CPU more; compare only arms with the same affinity.",
+    consequence=(
+        "The affinity binds all of the VM's worlds, including those for the console and for I/O: "
+        "they take time from the vCPUs."
+    ),
+    fix="List at least one more CPU; compare only arms with the same affinity.",
     sources=(AFFINITY_8,),
     needs="vm",
     related=("A04", "A06"),
@@ -111,9 +117,11 @@ def _one_more(facts: Facts) -> Fix | None:
     "A06",
     Severity.BLOCK,
     "vCPUs are pinned to threads of the same cores",
-    condition="hyper-threading is on and the affinity lists both threads of a core; a note where it still "
-    "covers a core for each vCPU",
-    consequence="Two vCPUs share a core: with hyper-threading CPUs 0 to 15 are 8 cores.",
+    condition=(
+        "hyper-threading is on and the affinity lists both threads of a core; a note if it still "
+        "covers a core for each vCPU"
+    ),
+    consequence="Two vCPUs share a core: with hyper-threading, CPUs 0 to 15 are 8 cores.",
     fix="List one CPU of each core (0,2,4 and so on), as affinity: physical_cores does.",
     sources=(HYPER_THREADING,),
     needs="vm host",
@@ -183,10 +191,10 @@ def a08(facts: Facts) -> Fail | None:
 @rule(
     "A09",
     Severity.WARN,
-    "CPU reservation and affinity do not go together",
+    "CPU reservation and affinity conflict",
     condition="CPU affinity and a CPU reservation are both set",
-    consequence="Admission control does not take affinity into account: the VM may not get what it reserved.",
-    fix="Drop one of the two.",
+    consequence="Admission control ignores affinity: the VM may not get what it reserved.",
+    fix="Remove one of the two.",
     sources=(AFFINITY_7,),
     needs="vm",
 )
@@ -206,7 +214,7 @@ def a09(facts: Facts) -> Fail | None:
     Severity.WARN,
     "Memory does not follow the pinned CPUs",
     condition="CPU affinity is set and the host's Numa.AutoMemAffinity is 0, without memory affinity",
-    consequence="Memory may be allocated on other nodes than the vCPUs'.",
+    consequence="Memory may be allocated on other nodes than the vCPUs.",
     fix="Set Numa.AutoMemAffinity to 1 (the default).",
     sources=(ATTRIBUTES_55,),
     needs="vm host",
@@ -232,12 +240,16 @@ def a10(facts: Facts) -> Fail | None:
     "A12",
     Severity.WARN,
     "Only one thread of each core is used",
-    condition="hyper-threading is on, but not active: the side-channel-aware scheduler SCAv1 (the boot "
-    "options hyperthreadingMitigation and hyperthreadingMitigationIntraVM)",
-    consequence="Half of the logical CPUs stay unused: both threads of a core in an affinity are one CPU, "
-    "and timings compare only with those of hosts with the same scheduler.",
-    fix="Pin to one CPU of each core, and study only hosts with one scheduler. SCAv2 uses both threads; "
-    "whether it is safe enough is a question for those responsible for security.",
+    condition=(
+        "hyper-threading is on but not active: the host uses the side-channel-aware scheduler SCAv1 "
+        "(boot options hyperthreadingMitigation and hyperthreadingMitigationIntraVM)"
+    ),
+    consequence=(
+        "Half of the logical CPUs stay unused: both threads of a core in an affinity are one CPU. "
+        "Timings are comparable only with those of hosts that use the same scheduler."
+    ),
+    fix="Pin to one CPU of each core, and study only hosts with the same scheduler. SCAv2 uses both "
+    "threads; the security team decides whether it is safe enough.",
     sources=(SCHEDULERS, SCHEDULER_PLANNING),
     needs="vm host",
     related=("A06", "T16"),

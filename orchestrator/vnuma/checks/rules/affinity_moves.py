@@ -13,10 +13,12 @@ from vnuma.checks.rules.sources import AFFINITY_8, AFFINITY_API
     "A01",
     Severity.BLOCK,
     "DRS may move a pinned VM",
-    condition="CPU affinity is set, or the VM is under study, in a cluster with DRS on; a warning where the "
-    "VM's own DRS level is Disabled",
-    consequence="A list of CPUs belongs to one host. DRS may place the VM elsewhere at any power-on; "
-    "vSphere hides the setting for VMs of a DRS cluster.",
+    condition=(
+        "CPU affinity is set, or the VM is under study, in a cluster with DRS on; a warning if the "
+        "VM's own DRS level is Disabled"
+    ),
+    consequence="A list of CPUs is valid for one host only. DRS may place the VM elsewhere at any power-on; "
+    "vSphere hides the setting for VMs in a DRS cluster.",
     fix="Use a host outside DRS, or set the VM's DRS level to Disabled.",
     sources=(
         AFFINITY_8,
@@ -50,7 +52,7 @@ def a01(facts: Facts) -> Fail | None:
     condition="CPU affinity is set",
     consequence="vMotion fails with AffinityConfigured, so its host cannot enter maintenance mode without a "
     "shutdown.",
-    fix="Clear the affinity before the VM goes back into service; a study puts it back by itself.",
+    fix="Clear the affinity before the VM returns to service; a study restores it automatically.",
     sources=(
         "https://developer.broadcom.com/xapis/vsphere-web-services-api/8.0U3/vim.fault.AffinityConfigured.html",
     ),
@@ -66,9 +68,9 @@ def a02(facts: Facts) -> Fail | None:
 @rule(
     "A11",
     Severity.INFO,
-    "Clearing affinity takes an empty list",
-    condition="CPU affinity is set, and somebody will have to clear it",
-    consequence="A null affinitySet leaves the affinity as it is; only an empty list removes it.",
+    "Clearing affinity needs an empty list",
+    condition="CPU affinity is set, so somebody will have to clear it",
+    consequence="A null affinitySet leaves the affinity unchanged; only an empty list removes it.",
     fix="Send cpuAffinity.affinitySet = [] (vnuma restore does).",
     sources=(AFFINITY_API,),
     needs="vm",

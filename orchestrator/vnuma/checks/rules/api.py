@@ -24,7 +24,7 @@ def r06(facts: Facts) -> Fail | None:
     """The socket is one that the host can give."""
     most = facts.host.max_cores_per_socket
     if most is None:
-        raise Unknown("the host's maximum is read for single VMs and studies only (its ConfigOption)")
+        raise Unknown("the host's maximum (its ConfigOption) is read only for single VMs and studies")
     if facts.per_socket <= most:
         return None
     return Fail({"cores per socket": str(facts.per_socket), "maximum": str(most)})

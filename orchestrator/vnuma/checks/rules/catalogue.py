@@ -52,7 +52,7 @@ def find_rule(rule_id: str) -> Rule:
     found = BY_ID.get(rule_id.strip().upper())
     if found is None:
         raise InputError(
-            f"There is no rule {rule_id}.",
-            fix=f"Rules are {RULES[0].id} to {RULES[-1].id}: vnuma check --explain all lists them.",
+            f"Rule {rule_id} does not exist.",
+            fix=f"Rules are {RULES[0].id} to {RULES[-1].id}; list them: vnuma check --explain all",
         )
     return found

@@ -24,18 +24,20 @@ def _cross_join(facts: Facts) -> CrossJoin:
     """The study's cross join; of another workload these rules know nothing."""
     workload = facts.study.study.workload
     if not isinstance(workload, CrossJoin):
-        raise Unknown(f"the study's workload is {workload.name}, which crosses no tables")
+        raise Unknown(f"the study's workload is {workload.name}, which has no cross join")
     return workload
 
 
 @rule(
     "Q01",
     Severity.BLOCK,
-    "The time includes the client's",
-    condition="the study times only forms that stream rows to the client; a warning where the first form "
-    "does and a server form is measured too",
-    consequence="Elapsed time includes fetching and drawing by the client (ASYNC_NETWORK_IO): discarding "
-    "results alone has turned 2.4 s into 0.24 s.",
+    "The time includes the client",
+    condition=(
+        "the study times only forms that stream rows to the client; a warning if the first form does "
+        "and a server form is also measured"
+    ),
+    consequence="Elapsed time includes fetching and displaying rows in the client (ASYNC_NETWORK_IO): in one "
+    "published case, discarding the results alone reduced 2.4 s to 0.24 s.",
     fix="Add the form server (an aggregate over all pairs), and read both.",
     sources=(
         "https://sqlperformance.com/2020/03/waits-2/execution-plan-impact-on-async_network_io-waits-part-1",
@@ -51,7 +53,7 @@ def q01(facts: Facts) -> Fail | None:
     other_forms = any(form != "client" for form in forms)
     observed = {"forms": ", ".join(forms)}
     if other_forms:
-        return Fail(observed, Fix("Read the form beside it, which sends no rows."), Severity.WARN)
+        return Fail(observed, Fix("Also read the form that sends no rows."), Severity.WARN)
     return Fail(observed)
 
 
@@ -78,9 +80,9 @@ def q04(facts: Facts) -> Fail | None:
     "Q05",
     Severity.WARN,
     "TOP without ORDER BY",
-    condition="a statement of sql_script takes TOP (n) rows, and has no ORDER BY",
-    consequence="Each run may read other rows by another plan.",
-    fix="Order by the primary key, and keep the plan's hash.",
+    condition="a statement of sql_script uses TOP (n) without ORDER BY",
+    consequence="Each run may read different rows with a different plan.",
+    fix="Order by the primary key, and record the plan's hash.",
     sources=("https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql",),
     needs="study",
 )
@@ -97,10 +99,12 @@ def q05(facts: Facts) -> Fail | None:
     "Q06",
     Severity.WARN,
     "The input fits the processor's cache",
-    condition="the largest size reads less than a last-level cache of 16 MB; not evaluated up to 512 MB, "
-    "since vSphere does not report cache sizes",
-    consequence="What fits the cache is not read from memory: distance to memory cannot show.",
-    fix="Measure scan_aggregate, over several times the cache, too; or say so beside the result.",
+    condition=(
+        "the largest size reads less than a last-level cache of 16 MB; not evaluated up to 512 MB, "
+        "because vSphere does not report cache sizes"
+    ),
+    consequence="Data that fits the cache is not read from memory, so the distance to memory cannot show.",
+    fix="Also measure scan_aggregate over several times the cache size, or mention it with the result.",
     sources=("https://frankdenneman.nl/2016/07/11/numa-deep-dive-part-3-cache-coherency/",),
     needs="study",
 )
@@ -110,7 +114,7 @@ def q06(facts: Facts) -> Fail | None:
     if megabytes > LARGE_CACHE_MB:
         return None
     if megabytes > SMALL_CACHE_MB:
-        raise Unknown(f"about {megabytes:.0f} MB are read, and the cache's size is not known")
+        raise Unknown(f"about {megabytes:.0f} MB are read, and the cache size is unknown")
     return Fail({"input of the largest size": f"about {megabytes:.2g} MB"})
 
 
@@ -125,10 +129,12 @@ def _megabytes_read(facts: Facts) -> float:
     "Q07",
     Severity.WARN,
     "Short statements against a timer of 1 ms",
-    condition="a server form of at most 500 rows a side, timed by messages (clock: messages) and not "
-    "repeated in one batch",
-    consequence="Times of a few milliseconds come in whole ones: differences of a percent cannot show.",
-    fix="Leave clock: auto, which reads microseconds from sys.dm_exec_query_stats, or use larger sizes.",
+    condition=(
+        "a server form with at most 500 rows a side, timed by messages (clock: messages) and not "
+        "repeated in one batch"
+    ),
+    consequence="Times of a few milliseconds are whole milliseconds: differences of a percent cannot show.",
+    fix="Keep clock: auto, which reads microseconds from sys.dm_exec_query_stats, or use larger sizes.",
     sources=(
         "https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/"
         "sys-dm-exec-query-stats-transact-sql",

@@ -21,9 +21,11 @@ LOCAL_ENOUGH = 95.0
     "M01",
     Severity.INFO,
     "Memory is not fully reserved",
-    condition="memoryReservationLockedToMax is off and less than all memory is reserved; worse where the "
-    "VMs that run on the host have more memory than it",
-    consequence="Ballooning and swapping can take memory away and move results.",
+    condition=(
+        "memoryReservationLockedToMax is off and not all memory is reserved; worse if the VMs "
+        "running on the host have more memory than the host"
+    ),
+    consequence="Ballooning and swapping can take memory away and change results.",
     fix="Reserve all memory of a VM that is measured or latency-sensitive.",
     sources=(VM_OPERATOR,),
     needs="vm",
@@ -39,7 +41,7 @@ def m01(facts: Facts) -> Fail | None:
     return Fail(
         {
             "reserved": f"{gigabytes(facts.number('memoryReservation'))} of {gigabytes(facts.memory_mb)}",
-            "host": "memory overcommitted" if full else "memory not known to be overcommitted",
+            "host": "memory overcommitted" if full else "memory overcommitment unknown",
         },
         _LOCK,
         severity=worse if full else None,
@@ -54,10 +56,12 @@ def _overcommitted(facts: Facts) -> bool:
 @rule(
     "M02",
     Severity.WARN,
-    "The target nodes may not have the memory free",
-    condition="the VM's memory and that of the other running VMs, as configured, exceed the host's memory; "
-    "how much of it is in use, and on which nodes, vSphere's API does not tell",
-    consequence="What finds no room on its nodes is allocated on others; locked pages then stay remote.",
+    "The target nodes may not have enough free memory",
+    condition=(
+        "the configured memory of the VM and of the other running VMs together exceeds the host's "
+        "memory; vSphere's API does not show how much is in use, and on which nodes"
+    ),
+    consequence="What does not fit on its nodes is allocated on others; locked pages then stay remote.",
     fix="Free the node, or the host, before the power-on.",
     sources=(LARGE_MEMORY,),
     needs="vm host",
@@ -72,7 +76,7 @@ def m02(facts: Facts) -> Fail | None:
     if others + facts.memory_mb <= min(host.memory_mb, _room(facts)):
         return None
     if others + facts.memory_mb <= host.memory_mb:
-        raise Unknown(f"{gigabytes(others)} of other VMs run on {host.name}; on which node is not known")
+        raise Unknown(f"{gigabytes(others)} of other VMs run on {host.name}; their NUMA nodes are unknown")
     return Fail(
         {
             "memory": gigabytes(facts.memory_mb),
@@ -113,8 +117,8 @@ def m03(facts: Facts) -> Fail | None:
     "M04",
     Severity.WARN,
     "Host power policy is not High performance",
-    condition="the host's power policy is another than High performance, and the VM has more than 8 vCPUs",
-    consequence="Clock frequency changes with load, and timings with it.",
+    condition="the host's power policy is not High performance, and the VM has more than 8 vCPUs",
+    consequence="Clock frequency changes with load, and timings change with it.",
     fix="Set the policy to High performance (no reboot).",
     sources=(VMCO,),
     needs="vm host",
@@ -141,10 +145,10 @@ _POLICIES = {"static": "High performance", "dynamic": "Balanced", "low": "Low po
     "M05",
     Severity.WARN,
     "Remote memory is in use",
-    condition="N%L, the share of touched memory that is local, is below 95; it says nothing of memory that "
-    "the guest has not touched yet",
+    condition="N%L, the share of touched memory that is local, is below 95; memory that the guest has not "
+    "touched yet does not count",
     consequence="Part of the touched memory lies on other nodes.",
-    fix="Look why (memory of the node, moves between nodes); a cell of a local arm is not valid.",
+    fix="Find out why (free memory on the node, moves between nodes); a cell of a local arm is not valid.",
     sources=(
         "http://www.datacenterdan.com/blog/vsphere-55-bptroubleshooting03-esxtop-memory",
         "http://tech-jockey.blogspot.com/2016/12/",
@@ -163,9 +167,9 @@ def m05(facts: Facts) -> Fail | None:
     "M06",
     Severity.WARN,
     "The VM changed NUMA nodes",
-    condition="NMIG above 0, or another home node at the end than at the start",
-    consequence="What ran meanwhile belongs to no one layout: memory follows its vCPUs slowly.",
-    fix="Look what else runs on the node; what was measured meanwhile has to be repeated.",
+    condition="NMIG is above 0, or the home node at the end differs from that at the start",
+    consequence="What ran meanwhile has no single layout: memory follows its vCPUs slowly.",
+    fix="Check what else runs on the node; repeat what was measured meanwhile.",
     sources=("http://www.datacenterdan.com/blog/vsphere-55-bptroubleshooting03-esxtop-memory",),
     needs="placement",
     related=("M05",),
@@ -176,7 +180,7 @@ def m06(facts: Facts) -> Fail | None:
     placed = facts.placement
     before, after = placed.home_nodes_before, placed.home_nodes_after
     if placed.migrations is None and (before is None or after is None):
-        raise Unknown("neither NMIG nor home nodes before and after were read")
+        raise Unknown("neither NMIG nor the home nodes before and after were read")
     moved = before is not None and after is not None and sorted(before) != sorted(after)
     if not placed.migrations and not moved:
         return None

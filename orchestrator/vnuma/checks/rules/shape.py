@@ -49,10 +49,10 @@ def node_size_is_set(facts: Facts) -> bool:
 def split_over(facts: Facts, nodes: int) -> Fix:
     """Sockets as large as a node's share of the vCPUs."""
     if facts.vcpus % nodes:
-        return Fix(f"Use a number of vCPUs that {nodes} divides, with as many sockets as nodes.")
+        return Fix(f"Use a number of vCPUs that {nodes} divides, with one socket per node.")
     size = facts.vcpus // nodes
     return Fix(
-        f"Set {size} cores per socket: {nodes} sockets, one a node.",
+        f"Set {size} cores per socket: {nodes} sockets, one per node.",
         arm={"topology": f"{nodes}x{size}", "vnuma_nodes": nodes},
         settings={"numCoresPerSocket": size},
     )

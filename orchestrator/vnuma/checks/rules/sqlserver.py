@@ -18,10 +18,12 @@ LARGE_FOREIGN = 0.05
     "S05",
     Severity.INFO,
     "Automatic soft-NUMA splits large nodes",
-    condition="automatic soft-NUMA is in effect; passes where every arm of the study states soft_numa",
-    consequence="Nodes or sockets of more than 8 cores are cut into soft nodes of 5 to 9: SQL Server's CPU "
-    "nodes are not the VM's (1x16 shows 2).",
-    fix="Leave it on for normal use. In a study hold it constant or make it a factor: SOFTNUMA OFF and a "
+    condition="automatic soft-NUMA is in effect; passes if every arm of the study sets soft_numa",
+    consequence=(
+        "Nodes or sockets with more than 8 cores are split into soft nodes of 5 to 9, so SQL "
+        "Server's CPU nodes are not the VM's nodes (1x16 shows 2)."
+    ),
+    fix="Leave it on for normal use. In a study, hold it constant or make it a factor: SOFTNUMA OFF and a "
     "restart.",
     sources=(SOFT_NUMA,),
     needs="sql",
@@ -54,16 +56,19 @@ def s05(facts: Facts) -> Fail | None:
     "S06",
     Severity.BLOCK,
     "The guest does not have the nodes it should",
-    condition="SQL Server's memory nodes (the DAC's left out) differ from what ESXi's rules give this "
-    "configuration; a warning where the rules leave room",
-    consequence="The topology that was configured is not in effect: sizing, or an arm, counts nodes that "
-    "are not there.",
+    condition=(
+        "the number of SQL Server's memory nodes (without the DAC's) differs from what ESXi's rules "
+        "give this configuration; a warning if the rules allow several numbers"
+    ),
+    consequence=(
+        "The configured topology is not in effect: sizing, or an arm, counts nodes that do not exist."
+    ),
     fix="Power-cycle the VM once; if it persists, remove the stored numa.autosize keys (T14).",
     sources=(MEMORY_NODES,),
     needs="vm host sql",
     yields_to={
-        "T24": "The guest is still on an older topology: T24 first.",
-        "S11": "SQL Server is set to ignore NUMA: S11 first.",
+        "T24": "The guest is still on an older topology: fix T24 first.",
+        "S11": "SQL Server is set to ignore NUMA: fix S11 first.",
     },
     related=("T04", "T11", "T14", "T24"),
 )
@@ -93,7 +98,7 @@ def s06(facts: Facts) -> Fail | None:
     Severity.INFO,
     "numa_node_count includes soft nodes",
     condition="sys.dm_os_sys_info.numa_node_count differs from the number of memory nodes",
-    consequence="Read as hardware nodes it is wrong.",
+    consequence="Its value is not the number of hardware nodes.",
     fix="Count memory nodes: DISTINCT memory_node_id in sys.dm_os_nodes without the DAC's.",
     sources=(SYS_INFO,),
     needs="sql",
@@ -112,8 +117,10 @@ def s07(facts: Facts) -> Fail | None:
     Severity.WARN,
     "Nodes use memory of other nodes",
     condition="foreign_committed_kb is more than 5% of what SQL Server has committed",
-    consequence="SQL Server took memory from other nodes than the one that uses it: remote from the start.",
-    fix="Restart SQL Server after the boot, and look at the free memory of each node.",
+    consequence=(
+        "SQL Server allocated memory on nodes other than the one that uses it: remote from the start."
+    ),
+    fix="Restart SQL Server after the boot, and check the free memory of each node.",
     sources=(MEMORY_NODES,),
     needs="sql",
     related=("M05",),
@@ -143,11 +150,14 @@ def maxdop_guidance(nodes: int, vcpus: int, major: int) -> int:
     "S09",
     Severity.WARN,
     "MAXDOP is outside the guidance for these nodes",
-    condition="max degree of parallelism is 0, or above the guidance: logical CPUs of a node up to 8 on one "
-    "node, up to 16 on several, half of them with at most 16 above (up to 2014: 8 at most on any); "
-    "passes where the study states its own",
-    consequence="A plan may use more CPUs than a node has, and its degree differs from arm to arm.",
-    fix="Set one MAXDOP for all arms (1 for a study of locality); otherwise the guidance's.",
+    condition=(
+        "max degree of parallelism is 0, or above Microsoft's guidance: with one node its logical "
+        "CPUs, at most 8; with several the logical CPUs of a node, at most 16, or half of them (at "
+        "most 16) if a node has more than 16 (SQL Server up to 2014: always at most 8); passes if "
+        "the study sets its own"
+    ),
+    consequence="A plan may use more CPUs than a node has, and its degree differs between arms.",
+    fix="Set one MAXDOP for all arms (1 for a study of locality); otherwise follow the guidance.",
     sources=(MAXDOP,),
     needs="sql",
     related=("S05", "S19"),
@@ -181,7 +191,7 @@ def s09(facts: Facts) -> Fail | None:
     Severity.WARN,
     "SQL Server is bound to some CPUs",
     condition="affinity_type is not AUTO",
-    consequence="SQL Server's nodes are trimmed to the CPUs that it is bound to.",
+    consequence="SQL Server's nodes contain only the CPUs that it is bound to.",
     fix="Set process affinity to AUTO.",
     sources=(SYS_INFO,),
     needs="sql",
@@ -203,11 +213,11 @@ def s13(facts: Facts) -> Fail | None:
     Severity.WARN,
     "CPU hot-add with soft-NUMA",
     condition="CPU hot-add is on and automatic soft-NUMA is in effect",
-    consequence="SQL Server does not support the two together.",
+    consequence="SQL Server does not support this combination.",
     fix="Turn CPU hot-add off.",
     sources=(SOFT_NUMA,),
     needs="vm sql",
-    yields_to={"T11": "Turning CPU hot-add off settles both: T11 first."},
+    yields_to={"T11": "Turning CPU hot-add off fixes both: fix T11 first."},
     related=("T11", "T12"),
 )
 def s17(facts: Facts) -> Fail | None:
@@ -226,8 +236,11 @@ def s17(facts: Facts) -> Fail | None:
     Severity.WARN,
     "More than 64 logical processors in a node",
     condition="a node is predicted to have more than 64 vCPUs; SQL Server is 2022 CU11 (16.0.4105) or later",
-    consequence="SQL Server does not start, as published for CU11: an arm of this shape never gets a value.",
-    fix="More nodes of at most 64 vCPUs: more sockets, or cores per NUMA node.",
+    consequence=(
+        "SQL Server does not start, according to the notes on CU11: an arm of this shape can never be "
+        "measured."
+    ),
+    fix="Use more nodes with at most 64 vCPUs each: more sockets, or cores per NUMA node.",
     sources=(NODE_OF_64, EDITIONS),
     needs="vm host edition",
     related=("S05", "S06"),
@@ -248,5 +261,5 @@ def _build(version: str) -> tuple[int, ...]:
     """The version's numbers, for comparing. Raises Unknown where they are none."""
     parts = version.split(".")
     if not all(part.isdecimal() and len(part) <= 9 for part in parts):
-        raise Unknown(f"the version is not a number: {version}")
+        raise Unknown(f"the version does not start with a number: {version}")
     return tuple(map(int, parts))

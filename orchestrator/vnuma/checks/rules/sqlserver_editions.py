@@ -13,7 +13,7 @@ from vnuma.domain.topology.topology import Topology
 # Memory that a node took from others, as a share of all committed memory.
 LARGE_FOREIGN = 0.05
 
-_SEEN = {"S04": "Offline schedulers were seen, so this is no longer a prediction: S04 first."}
+_SEEN = {"S04": "Offline schedulers were observed, so this is no longer a prediction: see S04."}
 
 
 def _limit(facts: Facts) -> SqlLimit:
@@ -48,10 +48,12 @@ def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
     Severity.WARN,
     "Standard edition may leave CPUs unused",
     condition="Standard edition with more than 4 sockets, or more than 24 cores (before 2016: 16; 2025: 32)",
-    consequence="Standard uses the lesser of 4 sockets and so many cores: taken literally 8x2 runs on "
-    "8 cores and 16x1 on 4. Microsoft says that sockets do not count in a VM; reports from VMware guests "
-    "say they do.",
-    fix="At most 4 sockets; for more cores, Enterprise edition (Developer on a test clone).",
+    consequence=(
+        "Standard uses at most 4 sockets or that many cores, whichever is less: taken literally, 8x2 "
+        "runs on 8 cores and 16x1 on 4. Microsoft says that sockets do not count in a VM; reports "
+        "from VMware guests say they do."
+    ),
+    fix="Use at most 4 sockets; for more cores, Enterprise edition (Developer on a test clone).",
     sources=(
         EDITIONS,
         EDITIONS_2025,
@@ -72,11 +74,15 @@ def s01(facts: Facts) -> Fail | None:
     "S02",
     Severity.BLOCK,
     "Express or Web edition leaves CPUs unused",
-    condition="Express with more than 1 socket or 4 cores; Web with more than 4 sockets or 16 cores. A "
-    "warning for Web, and for 4 vCPUs or fewer in several sockets of Express",
-    consequence="Where sockets count, as error logs of VMware guests show, 16 vCPUs as 1x16 to 16x1 are 4, "
-    "4, 4, 2 and 1 cores for Express: arms differ by edition, not by NUMA. By Microsoft's text they do not "
-    "count in a VM: 4 cores each.",
+    condition=(
+        "Express with more than 1 socket or 4 cores; Web with more than 4 sockets or 16 cores. A "
+        "warning for Web, and for Express with at most 4 vCPUs in several sockets"
+    ),
+    consequence=(
+        "If sockets count, as error logs of VMware guests show, Express uses 4, 4, 4, 2 and 1 cores "
+        "of 16 vCPUs as 1x16 to 16x1: arms differ by edition, not by NUMA. According to Microsoft's "
+        "text sockets do not count in a VM: always 4 cores."
+    ),
     fix="Use another edition (Developer on a test clone), or one socket of up to 4 cores.",
     sources=(EDITIONS,),
     needs="vm edition",
@@ -99,7 +105,7 @@ def s02(facts: Facts) -> Fail | None:
     "S03",
     Severity.WARN,
     "Enterprise under Server+CAL uses 20 cores",
-    condition="Enterprise edition without core licensing, more than 20 vCPUs",
+    condition="Enterprise edition without core licensing has more than 20 vCPUs",
     consequence="SQL Server uses 20 cores at most.",
     fix="License by core, or use at most 20 vCPUs.",
     sources=(EDITIONS,),
@@ -118,10 +124,12 @@ def s03(facts: Facts) -> Fail | None:
     "S04",
     Severity.BLOCK,
     "Schedulers are offline",
-    condition="sys.dm_os_schedulers shows VISIBLE OFFLINE, or the error log says that fewer logical "
-    "processors are used than there are",
-    consequence="SQL Server leaves CPUs of this VM unused, by its edition's limit or by its affinity; arms "
-    "of a study then differ in CPUs.",
+    condition="sys.dm_os_schedulers shows VISIBLE OFFLINE, or the error log says that SQL Server uses fewer "
+    "logical processors than there are",
+    consequence=(
+        "SQL Server leaves CPUs of this VM unused because of its edition's limit or its affinity; "
+        "arms of a study then differ in CPUs."
+    ),
     fix="Fewer, larger sockets (S01), another edition, or affinity AUTO (S13).",
     sources=(
         "https://github.com/BrentOzarULTD/SQL-Server-First-Responder-Kit/issues/403",
@@ -150,5 +158,5 @@ def s04(facts: Facts) -> Fail | None:
             "error log": "not read" if licensed is None else f"using {licensed} logical processors",
         },
         fix,
-        matters="Seen, not predicted.",
+        matters="Observed, not predicted.",
     )

@@ -35,9 +35,11 @@ def _without(number: int) -> Fix:
     Severity.WARN,
     "Trace flag 834 changes where memory comes from",
     condition="trace flag 834 is on",
-    consequence="Large pages are allocated at startup: nodes are filled unevenly, or stay empty, when max "
-    "server memory is far below the RAM.",
-    fix="Hold it constant over all arms, and raise max server memory.",
+    consequence=(
+        "Large pages are allocated at startup: if max server memory is far below the RAM, nodes are "
+        "filled unevenly or stay empty."
+    ),
+    fix="Keep it the same in all arms, and raise max server memory.",
     sources=(TRACE_FLAGS,),
     needs="sql",
     editions="SQL Server Enterprise with locked pages",
@@ -52,8 +54,8 @@ def s10(facts: Facts) -> Fail | None:
     Severity.BLOCK,
     "Trace flag 8015 makes SQL Server ignore NUMA",
     condition="trace flag 8015 is on",
-    consequence="SQL Server shows and uses one node: arms cannot be told apart.",
-    fix="Remove it, or make it a control arm on purpose.",
+    consequence="SQL Server shows and uses one node: arms cannot be distinguished.",
+    fix="Remove it, or use it on purpose as a control arm.",
     sources=("https://support.microsoft.com/kb/948450", TRACE_FLAGS),
     needs="sql",
     related=("S06",),
@@ -68,7 +70,7 @@ def s11(facts: Facts) -> Fail | None:
     Severity.INFO,
     "Trace flag 8048 has no effect",
     condition="trace flag 8048 is on, SQL Server 2014 SP2 or later",
-    consequence="The engine does this by itself.",
+    consequence="The engine does this automatically.",
     fix="Remove it at the next maintenance.",
     sources=(
         "https://learn.microsoft.com/sql/relational-databases/memory-management-architecture-guide",
@@ -88,9 +90,9 @@ def s12(facts: Facts) -> Fail | None:
     "S14",
     Severity.WARN,
     "max server memory is not set",
-    condition="max server memory is unset, or leaves Windows less than a tenth of the RAM (at least 1 GB)",
-    consequence="SQL Server may take memory that Windows needs, and then pages.",
-    fix="Set it to the RAM less what the system needs; the same in every arm of a study.",
+    condition="max server memory is not set, or leaves Windows less than a tenth of the RAM (at least 1 GB)",
+    consequence="SQL Server may take memory that Windows needs, which causes paging.",
+    fix="Set it to the RAM minus what the system needs; use the same value in every arm of a study.",
     sources=(
         "https://learn.microsoft.com/sql/database-engine/configure-windows/server-memory-server-configuration-options",
     ),
@@ -121,9 +123,13 @@ def s14(facts: Facts) -> Fail | None:
     "S15",
     Severity.WARN,
     "Memory-optimised data without a pool of its own",
-    condition="a database with memory-optimised tables is bound to no resource pool, or its pool's MIN and "
-    "MAX memory percent differ",
-    consequence="It may run out of memory, or put others under pressure: 70 to 90% of the target is usable.",
+    condition=(
+        "a database with memory-optimised tables is not bound to a resource pool, or its pool's MIN "
+        "and MAX memory percent differ"
+    ),
+    consequence=(
+        "It may run out of memory, or put others under pressure: 70 to 90% of the target memory is usable."
+    ),
     fix="Bind it to a pool with MIN = MAX, then take the database offline and online.",
     sources=(_XTP_POOL, EDITIONS_2025),
     needs="sql",
@@ -155,10 +161,12 @@ def s15(facts: Facts) -> Fail | None:
     "S18",
     Severity.WARN,
     "Connections land on any node",
-    condition="SQL Server has several CPU nodes, no TCP port is mapped to a single one of them, and "
-    "connections were seen on several",
-    consequence="A query runs on another node from one connection to the next.",
-    fix="Map a port of its own to a node (1433,50001[0x1]), or record the node of every run.",
+    condition=(
+        "SQL Server has several CPU nodes, no TCP port is mapped to a single one of them, and "
+        "connections were seen on several"
+    ),
+    consequence="A query may run on a different node with each connection.",
+    fix="Map a separate port to a node (1433,50001[0x1]), or record the node of every run.",
     sources=(
         "https://learn.microsoft.com/sql/database-engine/configure-windows/"
         "map-tcp-ip-ports-to-numa-nodes-sql-server",
@@ -197,7 +205,7 @@ def _is_one_node(mask: str) -> bool:
     Severity.INFO,
     "The degree of parallelism may change by itself",
     condition="SQL Server 2022 or later with DOP feedback on",
-    consequence="The same query may run at another degree from one execution to the next.",
+    consequence="The same query may run with a different degree from one execution to the next.",
     fix="Turn DOP feedback off for the study's database.",
     sources=(MAXDOP,),
     needs="sql",
@@ -220,9 +228,11 @@ def s19(facts: Facts) -> Fail | None:
     condition="max server memory (of a design: the VM's memory) above the edition's buffer pool limit "
     "(Standard 64 GB in 2012, 128 GB from 2014 on, 256 GB in 2025; Web 64 GB; Express 1410 MB, before 2016 "
     "1 GB)",
-    consequence="The buffer pool stops at the limit; memory-optimised data, from 2016 SP1 on, at 32 GB a "
-    "database in Standard, 16 GB in Web and 352 MB in Express.",
-    fix="Size the VM and the data to the limit, or use Enterprise (Developer on a test clone).",
+    consequence=(
+        "The buffer pool stops at the limit; from 2016 SP1 on, memory-optimised data stops at 32 GB "
+        "per database in Standard, 16 GB in Web and 352 MB in Express."
+    ),
+    fix="Size the VM and the data for the limit, or use Enterprise (Developer on a test clone).",
     sources=(EDITIONS_2025, EDITIONS, MEMORY_LIMITS),
     needs="vm edition",
     editions="SQL Server Standard, Web, Express",

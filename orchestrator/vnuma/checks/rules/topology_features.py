@@ -27,11 +27,13 @@ MANUAL_SINCE = (8, 0)
     "T11",
     Severity.BLOCK,
     "CPU hot-add hides NUMA from the guest",
-    condition="CPU hot-add is on, ESXi 6.5 to 7.0; a note where the VM would have one node anyway",
-    consequence="CPU hot-add switches vNUMA off: Windows and SQL Server see one flat node, so part of the "
-    "memory is remote without their knowing. Windows may also show empty nodes.",
-    fix="Power the VM off and turn CPU hot-add off; where it must stay, cpuid.maxVCPUs of at most 64 avoids "
-    "the empty nodes.",
+    condition="CPU hot-add is on, ESXi 6.5 to 7.0; a note if the VM would have one node anyway",
+    consequence=(
+        "CPU hot-add turns vNUMA off: Windows and SQL Server see one flat node, and do not know that "
+        "part of the memory is remote. Windows may also show empty nodes."
+    ),
+    fix="Power the VM off and turn CPU hot-add off. If it must stay on, cpuid.maxVCPUs of at most 64 "
+    "avoids the empty nodes.",
     sources=(HOT_ADD_KB,),
     needs="vm host",
     applies=Applies(since=DECOUPLED_SINCE, until=(7, 0)),
@@ -46,8 +48,10 @@ def t11(facts: Facts) -> Fail | None:
     "T12",
     Severity.WARN,
     "CPU hot-add forces one vNUMA node",
-    condition="CPU hot-add is on, ESXi 8 or later, exposeVnumaOnCpuHotadd is not on; a note where the VM "
-    "would have one node anyway",
+    condition=(
+        "CPU hot-add is on, ESXi 8 or later, exposeVnumaOnCpuHotadd is off; a note if the VM would "
+        "have one node anyway"
+    ),
     consequence="The guest gets a single vNUMA node, whatever its size.",
     fix="Set virtualNuma.exposeVnumaOnCpuHotadd (hardware version 20; hot-add must be on), or turn hot-add "
     "off.",
@@ -90,7 +94,7 @@ def _hot_add(facts: Facts) -> Fail:
 def _of_hot_add(facts: Facts, nodes: int) -> Iterator[str]:
     """How sure and how bad it is."""
     if nodes == 1:
-        yield "The VM would have one node anyway: it matters only once it grows."
+        yield "The VM would have one node anyway; this matters only when it grows."
     if EXTRA_CONFIG in facts.subject.absent:
         yield "Its numa.* keys were not seen: without hot-add they may give another number of nodes."
 
@@ -99,8 +103,9 @@ def _of_hot_add(facts: Facts, nodes: int) -> Iterator[str]:
     "T13",
     Severity.BLOCK,
     "The manual vNUMA size cannot work",
-    condition="coresPerNumaNode is set and: it does not divide numCPUs; or it is neither a multiple nor a "
-    "divisor of cores per socket; or cores per socket are automatic; or the hardware version is below 20",
+    condition="coresPerNumaNode is set, and one of these holds: it does not divide numCPUs; it is neither a "
+    "multiple nor a divisor of cores per socket; cores per socket are automatic; the hardware version "
+    "is below 20",
     consequence="The VM fails to power on, or vSphere refuses the setting.",
     fix="Choose cores per NUMA node that divide the vCPUs and match the cores per socket.",
     sources=(VM_OPERATOR,),
@@ -158,9 +163,11 @@ def _manual_problem(facts: Facts, size: int) -> str:
     "T18",
     Severity.BLOCK,
     "The hardware version lacks a feature",
-    condition="hardware version below 8 (no vNUMA; a note for up to 8 vCPUs outside a study); "
-    "below 20 with virtualNuma set (no manual node size)",
-    consequence="The feature is absent: the setting is refused or does nothing.",
+    condition=(
+        "hardware version below 8 (no vNUMA; a note for up to 8 vCPUs outside a study), or below 20 "
+        "with virtualNuma set (no manual node size)"
+    ),
+    consequence="The feature does not exist: the setting is refused or has no effect.",
     fix="Upgrade the VM's compatibility, or plan without the feature.",
     sources=(VNUMA_6, VM_OPERATOR, ADVANCED_65),
     needs="vm",

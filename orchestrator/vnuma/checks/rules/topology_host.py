@@ -30,8 +30,10 @@ PREFER_HT, HOST_PREFER_HT = "numa.vcpu.preferHT", "Numa.PreferHT"
     Severity.WARN,
     "Threads are counted as cores",
     condition="numa.vcpu.preferHT on the VM or Numa.PreferHT on the host is on",
-    consequence="ESXi counts logical CPUs when it sizes nodes: a VM up to twice as wide fits one node, two "
-    "vCPUs to a core.",
+    consequence=(
+        "ESXi counts logical CPUs when it sizes nodes: a VM up to twice as wide fits one node, with "
+        "two vCPUs per core."
+    ),
     fix="Turn it off for a study that counts cores; otherwise keep it on purpose.",
     sources=(DECOUPLED, ADVANCED_65),
     needs="vm host",
@@ -62,8 +64,10 @@ def t16(facts: Facts) -> Fail | None:
     Severity.WARN,
     "The VM is bound to host NUMA nodes",
     condition="numa.nodeAffinity is set",
-    consequence="ESXi still manages the VM by NUMA, but only on these nodes: it cannot balance the host "
-    "freely.",
+    consequence=(
+        "ESXi still manages the VM's NUMA placement, but only on these nodes: it cannot balance the "
+        "host freely."
+    ),
     fix="Remove numa.nodeAffinity unless it is a factor of the study.",
     sources=(NUMA_CONTROLS_8,),
     needs="vm",
@@ -88,10 +92,14 @@ def t17(facts: Facts) -> Fail | None:
     "T19",
     Severity.WARN,
     "Hosts of this cluster differ",
-    condition="hosts of the VM's cluster differ in cores per NUMA node, NUMA nodes or memory of a node; a "
-    "note where this VM gets the same nodes on each",
-    consequence="The guest's nodes are fixed at power-on; on a host of another shape they are spread anew "
-    "after a move, and no longer match.",
+    condition=(
+        "hosts of the VM's cluster differ in cores per NUMA node, number of NUMA nodes or memory per "
+        "node; a note if this VM gets the same nodes on each"
+    ),
+    consequence=(
+        "The guest's nodes are fixed at power-on. After a move to a host of another shape they are "
+        "spread differently and no longer match."
+    ),
     fix="Size the VM to the smallest host; power-cycle it after a move.",
     sources=(MISMATCH, VMCO),
     needs="vm cluster",
@@ -119,7 +127,7 @@ def t19(facts: Facts) -> Fail | None:
         },
         Fix(
             f"Size the VM for {smallest.name}: at most {smallest.cores_per_node} vCPUs and "
-            f"{gigabytes(smallest.node_memory_mb)} a node."
+            f"{gigabytes(smallest.node_memory_mb)} per node."
         ),
         severity=Severity.INFO if alike else None,
         object=("cluster", cluster.name, cluster.moid),
@@ -136,10 +144,11 @@ def _shape(host: HostFacts) -> str:
     "T20",
     Severity.WARN,
     "NUMA nodes are not sockets on this host",
-    condition="the host has another number of NUMA nodes than of processor packages (sub-NUMA clustering, "
-    "cluster on die, NPS2/NPS4, last-level cache as NUMA)",
-    consequence="A NUMA node has fewer cores and less memory than a socket: advice based on sockets is "
-    "wrong here.",
+    condition="the host's number of NUMA nodes differs from its number of processor packages (sub-NUMA "
+    "clustering, cluster on die, NPS2/NPS4, last-level cache as NUMA)",
+    consequence=(
+        "A NUMA node has fewer cores and less memory than a socket: advice based on sockets is wrong here."
+    ),
     fix="Size by the host's own list of NUMA nodes; record the BIOS mode.",
     sources=(SUB_NUMA, VMCO),
     needs="host",
@@ -170,11 +179,13 @@ CORE_COMPLEX = {"1": 4, "2": 4, "3": 8}
     "T21",
     Severity.INFO,
     "A cache boundary runs inside the NUMA node",
-    condition="the host has AMD EPYC processors and cores per socket are no multiple of a core complex (up "
-    "to 4 cores on 7001 and 7002, 8 on 7003)",
+    condition=(
+        "the host has AMD EPYC processors and cores per socket are not a multiple of a core complex "
+        "(up to 4 cores on 7001 and 7002, 8 on 7003)"
+    ),
     consequence="Cores of a node do not all share one last-level cache; a virtual socket that crosses the "
     "boundary hides it from the guest.",
-    fix="Consider cores per socket that are a multiple of the core complex, and measure.",
+    fix="Consider a multiple of the core complex as cores per socket, and measure.",
     sources=(CORES_PER_SOCKET_7,),
     needs="vm host",
 )
@@ -185,7 +196,7 @@ def t21(facts: Facts) -> Fail | None:
         return None
     found = re.search(r"EPYC\s+7[0-9A-Z]\w([123])", model, re.IGNORECASE)
     if not found:
-        raise Unknown(f"the size of a core complex is not known for {model}")
+        raise Unknown(f"the size of a core complex is unknown for {model}")
     complex_ = CORE_COMPLEX[found[1]]
     if facts.vcpus <= complex_ or facts.per_socket % complex_ == 0:
         return None
@@ -199,8 +210,10 @@ def t21(facts: Facts) -> Fail | None:
     Severity.BLOCK,
     "Host interleaves memory over its nodes",
     condition="two or more processor packages, but one NUMA node",
-    consequence="Part of every VM's memory is remote, and no topology can help: there is no NUMA to use or "
-    "study.",
+    consequence=(
+        "Part of every VM's memory is remote and no topology can change that: there is no NUMA to "
+        "use or study."
+    ),
     fix="Turn node interleaving off in the host's BIOS (needs a host reboot).",
     sources=(INTERLEAVING,),
     needs="host",
@@ -224,13 +237,13 @@ def t22(facts: Facts) -> Fail | None:
     "T24",
     Severity.WARN,
     "The guest still has an older topology",
-    condition="sockets or CPUs that SQL Server shows differ from the VM's configuration",
-    consequence="The VM was not power-cycled since its shape was edited: the guest is on the old one.",
-    fix="Power the VM off and on. vmx.reboot.PowerCycle = TRUE turns the next guest reboot into that, for "
-    "stored numa.* keys only.",
+    condition="the number of sockets or CPUs in SQL Server differs from the VM's configuration",
+    consequence="The VM was not power-cycled after its shape was edited: the guest still has the old one.",
+    fix="Power the VM off and on. For stored numa.* keys only, vmx.reboot.PowerCycle = TRUE makes the next "
+    "guest reboot a power-cycle.",
     sources=(MISMATCH,),
     needs="vm sql",
-    yields_to={"W03": "The guest uses another number of CPUs: W03 first."},
+    yields_to={"W03": "The guest uses a different number of CPUs: see W03 first."},
     related=("T14", "S06", "W02"),
 )
 def t24(facts: Facts) -> Fail | None:

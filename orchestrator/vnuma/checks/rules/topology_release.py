@@ -22,8 +22,10 @@ MANUAL_SINCE = (8, 0)
     Severity.INFO,
     "Sockets are vNUMA nodes on this release",
     condition="ESXi 5.0 to 6.0, more than 8 vCPUs, cores per socket above 1, nothing forces one node",
-    consequence="The size of a vNUMA node is the cores per socket: the guest gets a node per socket. For a "
-    "VM that fits one host NUMA node sources disagree: it may get one.",
+    consequence=(
+        "Cores per socket set the size of a vNUMA node: the guest gets one node per socket. If the "
+        "VM fits one host NUMA node, sources disagree: it may get only one."
+    ),
     fix="Expect vCPUs divided by cores per socket as the number of nodes.",
     sources=(VNUMA_6,),
     needs="vm host",
@@ -50,9 +52,11 @@ def t02(facts: Facts) -> Fail | None:
     Severity.INFO,
     "One core per socket does not mean a node per vCPU",
     condition="ESXi 5.0 to 6.0, more than 8 vCPUs, cores per socket 1",
-    consequence="vNUMA nodes match the host of the first power-on, not the number of vCPUs: 16x1 is not 16 "
-    "nodes.",
-    fix="Label such an arm by the nodes observed; numa.vcpu.maxPerVirtualNode = 1 gives a node per vCPU.",
+    consequence=(
+        "vNUMA nodes match the host of the first power-on, not the number of vCPUs: 16x1 does not "
+        "have 16 nodes."
+    ),
+    fix="Label such an arm by the nodes observed; numa.vcpu.maxPerVirtualNode = 1 gives one node per vCPU.",
     sources=(VNUMA_6, ATTRIBUTES_6),
     needs="vm host",
     applies=COUPLED,
@@ -66,8 +70,7 @@ def t03(facts: Facts) -> Fail | None:
     return Fail(
         {"shape": f"{facts.vcpus}x1", "predicted nodes": nodes_of(facts.prediction)},
         Fix(
-            "Read the nodes that the guest shows. If a node per vCPU is wanted: numa.vcpu.maxPerVirtualNode "
-            "= 1.",
+            "Read the nodes that the guest shows. For one node per vCPU: numa.vcpu.maxPerVirtualNode = 1.",
             arm={"max_per_virtual_node": 1},
             settings={"numa.vcpu.maxPerVirtualNode": "1"},
         ),
@@ -78,20 +81,24 @@ def t03(facts: Facts) -> Fail | None:
     "T04",
     Severity.INFO,
     "Cores per socket do not change vNUMA here",
-    condition="ESXi 6.5 or later, more than one socket of several cores or arms of different shapes, cores "
-    "per socket not followed (numa.vcpu.followcorespersocket, Numa.FollowCoresPerSocket), no node size set; "
-    "a warning under study on ESXi 8 with hardware version 20, where sources disagree",
-    consequence="Cores per socket are cosmetic: the guest's NUMA nodes come from the host. A sweep over them "
-    "compares a thing with itself.",
-    fix="numa.vcpu.followcorespersocket = 1 on the VM, Numa.FollowCoresPerSocket = 1 on the host, or on "
-    "ESXi 8 virtualNuma.coresPerNumaNode.",
+    condition="ESXi 6.5 or later; several sockets with several cores, or arms of different shapes; cores per "
+    "socket not followed (numa.vcpu.followcorespersocket, Numa.FollowCoresPerSocket); no node size "
+    "set. A warning under study on ESXi 8 with hardware version 20, where sources disagree",
+    consequence=(
+        "Cores per socket have no effect on vNUMA: the guest's NUMA nodes come from the host. A "
+        "sweep over cores per socket compares identical topologies."
+    ),
+    fix="Set numa.vcpu.followcorespersocket = 1 on the VM, Numa.FollowCoresPerSocket = 1 on the host, or "
+    "on ESXi 8 virtualNuma.coresPerNumaNode.",
     sources=(DECOUPLED, VNUMA_65),
     needs="vm host",
     applies=DECOUPLED_RELEASES,
     in_study=Severity.BLOCK,
     yields_to={
-        "T11": "While CPU hot-add hides vNUMA, following cores per socket changes nothing: T11 first.",
-        "T12": "While CPU hot-add forces one node, following cores per socket changes nothing: T12 first.",
+        "T11": "While CPU hot-add hides vNUMA, following cores per socket changes nothing: fix T11 first.",
+        "T12": (
+            "While CPU hot-add forces one node, following cores per socket changes nothing: fix T12 first."
+        ),
     },
     related=("T11", "T14", "S06"),
 )
@@ -134,7 +141,8 @@ def _null_sweep(facts: Facts) -> Fail | None:
 
 def _follow() -> Fix:
     return Fix(
-        "Let cores per socket shape the nodes: follow_cores_per_socket: on (a cold setting; no host reboot).",
+        "Let cores per socket shape the nodes: follow_cores_per_socket: on (set while powered off; no "
+        "host reboot).",
         arm={"follow_cores_per_socket": "on"},
         settings={FOLLOW: "1"},
     )
@@ -145,18 +153,23 @@ def _follow() -> Fix:
     Severity.INFO,
     "Stored topology of the first power-on",
     condition="numa.autosize.once is on and numa.autosize off (the defaults), and the stored keys "
-    "numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode give other nodes than a fresh sizing; on "
-    "a VM under study, any stored key that an arm keeps",
-    consequence="ESXi keeps the layout of the first power-on until the number of vCPUs changes: a new "
-    "cores-per-socket value, or another host, does nothing.",
-    fix="Remove both stored keys with the VM off; put them back later (arms do this: numa_autosize: clear).",
+    "numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode give different nodes than a fresh "
+    "sizing; for a VM under study, any stored key that an arm keeps",
+    consequence=(
+        "ESXi keeps the layout of the first power-on until the number of vCPUs changes: a new number "
+        "of cores per socket, or another host, has no effect."
+    ),
+    fix="Remove both stored keys with the VM off; restore them later (arms do this: numa_autosize: clear).",
     sources=(VNUMA_65, MISMATCH),
     needs="vm host",
     applies=DECOUPLED_RELEASES,
     in_study=Severity.BLOCK,
     yields_to={
-        "T11": "While CPU hot-add hides vNUMA, what is stored cannot show: T11 first.",
-        "T04": "Without following cores per socket a cleared key brings the same nodes back: T04 first.",
+        "T11": "While CPU hot-add hides vNUMA, the stored layout has no effect: fix T11 first.",
+        "T04": (
+            "Unless cores per socket are followed, clearing the key gives the same nodes again: fix T04 "
+            "first."
+        ),
     },
     related=("T04", "S06"),
 )
@@ -192,7 +205,7 @@ def t14(facts: Facts) -> Fail | None:
     Severity.WARN,
     "Two settings ask for different node sizes",
     condition="numa.vcpu.maxPerVirtualNode and cores per socket above 1 are both set, ESXi 5.0 to 6.0",
-    consequence="The documentation says to use one of them; which wins is not stated.",
+    consequence="The documentation says to use only one of them; it does not say which one wins.",
     fix="Keep one: remove numa.vcpu.maxPerVirtualNode, or set cores per socket to 1.",
     sources=(ATTRIBUTES_6,),
     needs="vm host",

@@ -34,8 +34,10 @@ from vnuma.domain.topology.topology import topologies
     Severity.BLOCK,
     "Cores per socket do not divide the vCPUs",
     condition="numCPUs is not a multiple of numCoresPerSocket",
-    consequence="The last socket would be partly filled: vSphere refuses the shape, or takes it and the "
-    "guest sees something else.",
+    consequence=(
+        "The last socket would be only partly filled: vSphere refuses the shape, or accepts it and "
+        "the guest sees something else."
+    ),
     fix="Choose cores per socket that divide the number of vCPUs.",
     sources=(
         "https://docs.ansible.com/ansible/latest/collections/vmware/vmware_rest/"
@@ -63,18 +65,23 @@ def t01(facts: Facts) -> Fail | None:
     "T05",
     Severity.WARN,
     "vCPUs split unevenly over nodes",
-    condition="the VM is wider than a host NUMA node and cores per socket (above 1, not automatic) do not "
-    "divide the vCPUs of a node; a note where the predicted split is even all the same",
-    consequence="ESXi 7 and later keep sockets whole when they spread vCPUs, so one node gets more of them "
-    "than another (30 vCPUs on 2 x 20 cores: 16 and 14 with 2 cores per socket, 18 and 12 with 6).",
+    condition=(
+        "the VM is wider than a host NUMA node and cores per socket (above 1, not automatic) do not "
+        "divide the vCPUs of a node; a note if the predicted split is even anyway"
+    ),
+    consequence=(
+        "ESXi 7 and later keep sockets whole when they spread vCPUs, so one node gets more of them "
+        "than another (30 vCPUs on 2 x 20 cores: 16 and 14 with 2 cores per socket, 18 and 12 with "
+        "6)."
+    ),
     fix="Set cores per socket to the vCPUs of one node: vCPUs divided by the nodes used.",
     sources=(CORES_PER_SOCKET_7,),
     needs="vm host",
     applies=Applies(since=DECOUPLED_SINCE),
     yields_to={
-        "T11": "While CPU hot-add hides vNUMA the guest has one node, and this cannot show: T11 first.",
-        "T12": "While CPU hot-add forces one node, this cannot show: T12 first.",
-        "T08": "These vCPUs cannot be spread evenly in any shape: T08 first.",
+        "T11": "While CPU hot-add hides vNUMA the guest has one node, so this has no effect: fix T11 first.",
+        "T12": "While CPU hot-add forces one node, this has no effect: fix T12 first.",
+        "T08": "These vCPUs cannot be spread evenly in any shape: see T08 first.",
     },
     related=("T08", "T11"),
 )
@@ -98,9 +105,7 @@ def t05(facts: Facts) -> Fail | None:
         },
         split_over(facts, nodes),
         severity=Severity.INFO if even else None,
-        matters="Nodes are predicted to be even, but a virtual socket lies across two of them."
-        if even
-        else "",
+        matters="Nodes are predicted to be even, but a virtual socket spans two of them." if even else "",
     )
 
 
@@ -108,10 +113,15 @@ def t05(facts: Facts) -> Fail | None:
     "T06",
     Severity.WARN,
     "Too few vCPUs for vNUMA, though the VM is wider than a node",
-    condition="fewer vCPUs than numa.vcpu.min (9 unless set) in a VM that exceeds one host NUMA node by "
-    "vCPUs or memory, or that is studied with several sockets",
-    consequence="By VMware's guides the guest sees one node, and cannot know what of its memory is remote; "
-    "for more vCPUs than a node has cores, updates of 6.5 and 6.7 and later releases may show its nodes.",
+    condition=(
+        "fewer vCPUs than numa.vcpu.min (9 by default) in a VM that exceeds one host NUMA node in "
+        "vCPUs or memory, or that is studied with several sockets"
+    ),
+    consequence=(
+        "According to VMware's guides the guest sees one node and cannot know which memory is "
+        "remote. If the VM has more vCPUs than a node has cores, updates of 6.5 and 6.7 and later "
+        "releases may show its nodes."
+    ),
     fix="Lower numa.vcpu.min on the VM to its number of vCPUs.",
     sources=(ADVANCED_65,),
     needs="vm host",
@@ -143,9 +153,9 @@ def t06(facts: Facts) -> Fail | None:
     "T07",
     Severity.INFO,
     "Fits one host NUMA node",
-    condition="the vCPUs fit the cores of one host NUMA node, and the memory its memory",
+    condition="the vCPUs fit the cores of one host NUMA node, and the memory fits its memory",
     consequence="Sized by ESXi, the guest gets one vNUMA node: usually the best shape.",
-    fix="Nothing has to be done.",
+    fix="No change needed.",
     sources=(DECOUPLED,),
     needs="vm host",
     applies=Applies(since=DECOUPLED_SINCE),
@@ -162,14 +172,18 @@ def t07(facts: Facts) -> Fail | None:
     "T08",
     Severity.WARN,
     "vCPUs cannot be spread evenly over nodes",
-    condition="more vCPUs than a host NUMA node has cores, and their number is not divisible by the nodes "
-    "needed",
-    consequence="One node carries more vCPUs than another; threads on it share caches and memory channels "
-    "with more others.",
-    fix="Use a number of vCPUs that the fewest nodes that hold it divide evenly.",
+    condition=(
+        "more vCPUs than a host NUMA node has cores, and their number is not divisible by the number "
+        "of nodes needed"
+    ),
+    consequence=(
+        "One node has more vCPUs than another; threads on it share caches and memory channels with "
+        "more others."
+    ),
+    fix="Use a number of vCPUs that divides evenly over the smallest number of nodes that holds it.",
     sources=(RIGHT_SIZING, VMCO),
     needs="vm host",
-    yields_to={"T10": "More vCPUs than the host has cores: T10 first."},
+    yields_to={"T10": "The VM has more vCPUs than the host has cores: see T10 first."},
     related=("T05", "T10"),
 )
 def t08(facts: Facts) -> Fail | None:
@@ -192,8 +206,10 @@ def t08(facts: Facts) -> Fail | None:
     Severity.WARN,
     "More memory than one NUMA node has",
     condition="memory exceeds that of one host NUMA node while the vCPUs fit its cores",
-    consequence="The guest sees one node, but part of its memory lies on another: remote, and it cannot know "
-    "(published example: 226 GB local, 155 GB remote).",
+    consequence=(
+        "The guest sees one node, but part of its memory is on another: remote, and the guest cannot "
+        "know (published example: 226 GB local, 155 GB remote)."
+    ),
     fix="ESXi 8: set cores per socket and two NUMA nodes. Earlier: numa.consolidate = FALSE.",
     sources=(LARGE_MEMORY,),
     needs="vm host",
@@ -234,7 +250,7 @@ def _spread_for_memory(facts: Facts, nodes: int) -> Fix:
     Severity.BLOCK,
     "More vCPUs than the host has cores",
     condition="numCPUs exceeds the host's physical cores",
-    consequence="vCPUs share cores with each other; no topology can make up for it.",
+    consequence="vCPUs share cores with each other; no topology can compensate.",
     fix="Use at most as many vCPUs as the host has cores.",
     sources=(VMCO, RIGHT_SIZING),
     needs="vm host",

@@ -23,8 +23,11 @@ _GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups
     Severity.WARN,
     "More than 64 CPUs in one Windows",
     condition="more than 64 vCPUs, or CPU hot-add that allows more than 64, on Windows before build 20348",
-    consequence="Windows makes several processor groups and may show empty NUMA nodes.",
-    fix="Set cpuid.maxVCPUs to at most 64, or turn CPU hot-add off; with more than 64 vCPUs accept it.",
+    consequence="Windows creates several processor groups and may show empty NUMA nodes.",
+    fix=(
+        "Set cpuid.maxVCPUs to at most 64, or turn CPU hot-add off; with more than 64 vCPUs accept the "
+        "groups."
+    ),
     sources=(HOT_ADD_KB,),
     needs="vm guest",
     editions="Windows before build 20348 (Server 2019 and earlier)",
@@ -57,11 +60,11 @@ def _most_cpus(facts: Facts) -> int:
 @rule(
     "W02",
     Severity.WARN,
-    "Windows is set to split processor groups",
-    condition="SQL Server's nodes lie in more processor groups than the VM's CPUs need, 64 to a group",
-    consequence="Windows makes several groups of up to 64 CPUs only where it is set to (groupsize, which "
+    "Windows is configured to split processor groups",
+    condition="SQL Server's nodes are in more processor groups than the VM's CPUs need, at 64 per group",
+    consequence="Windows splits up to 64 CPUs into several groups only if configured to (groupsize, which "
     "Microsoft offers for testing); threads of a process may stay in one.",
-    fix="Look for groupsize in bcdedit, remove it, and restart Windows.",
+    fix="Check bcdedit for groupsize, remove it, and restart Windows.",
     sources=(_BCDEDIT, _GROUPS),
     needs="vm sql",
     unconfirmed=True,
@@ -76,17 +79,17 @@ def w02(facts: Facts) -> Fail | None:
         return None
     return Fail(
         {"processor groups": str(groups), "most CPUs": str(most)},
-        Fix("Remove groupsize, if it is there, and restart.", commands="bcdedit /deletevalue groupsize"),
+        Fix("Remove groupsize, if present, and restart.", commands="bcdedit /deletevalue groupsize"),
     )
 
 
 @rule(
     "W03",
     Severity.WARN,
-    "The guest uses another number of CPUs",
+    "The guest uses a different number of CPUs",
     condition="the number of CPUs that SQL Server shows differs from numCPUs",
     consequence="Arms of a study, or the sizing of this VM, count CPUs that the guest does not use.",
-    fix="Look for numproc in bcdedit (remove it and restart), or power-cycle the VM.",
+    fix="Check bcdedit for numproc (remove it and restart), or power-cycle the VM.",
     sources=(
         _BCDEDIT,
         "https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/"
@@ -110,7 +113,7 @@ def w03(facts: Facts) -> Fail | None:
     Severity.WARN,
     "Windows uses fewer sockets than the VM has",
     condition="more virtual sockets than this edition of Windows uses",
-    consequence="CPUs of the sockets beyond are not used.",
+    consequence="CPUs in the other sockets are not used.",
     fix="Use fewer, larger sockets.",
     sources=("https://learn.microsoft.com/windows-server/get-started/locks-limits",),
     needs="vm guest",
@@ -123,7 +126,7 @@ def w04(facts: Facts) -> Fail | None:
     caption = known(facts.guest.caption, "the edition of Windows")
     most = windows_sockets(caption)
     if most is None:
-        raise Unknown(f"the socket limit of {caption} is not known")
+        raise Unknown(f"the socket limit of {caption} is unknown")
     if facts.sockets <= most:
         return None
     return Fail(

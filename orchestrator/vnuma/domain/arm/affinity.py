@@ -97,8 +97,8 @@ def physical_cores(
         have = sum(len(cores[node]) for node in more)
         raise ArmImpossible(
             "T10",
-            f"{where} of {host.name} has {have} physical cores, but {vcpus} vCPUs and {spare} spare are to "
-            "be pinned to one core each.",
+            f"{where} of {host.name} has {have} physical cores, but {vcpus} vCPUs and {spare} spare "
+            "need one core each.",
             fix="Name more NUMA nodes, use fewer vCPUs, or affinity: none.",
         )
     return tuple(sorted([*taken, *free[:spare]]))
@@ -115,7 +115,7 @@ def _fewest(host: HostFacts, cores: dict[int, tuple[int, ...]], vcpus: int) -> l
             return chosen
     raise ArmImpossible(
         "T10",
-        f"{host.name} has {host.cores} physical cores, but {vcpus} vCPUs are to be pinned to one core each.",
+        f"{host.name} has {host.cores} physical cores, but {vcpus} vCPUs need one core each.",
         fix="Use fewer vCPUs, another host, or affinity: none.",
     )
 
@@ -141,14 +141,17 @@ def refuse_impossible(cpus: tuple[int, ...], vcpus: int, host: HostFacts) -> Non
     if len(set(cpus)) < vcpus:
         raise ArmImpossible(
             "A04",
-            f"affinity lists {len(set(cpus))} CPUs for {vcpus} vCPUs; vSphere wants at least one each.",
-            fix="Lengthen the list, or use affinity: physical_cores.",
+            (
+                f"affinity lists {len(set(cpus))} CPUs for {vcpus} vCPUs; vSphere requires at least one "
+                "for each."
+            ),
+            fix="Add CPUs to the list, or use affinity: physical_cores.",
         )
     if set(cpus) == known:
         raise ArmImpossible(
             "A04",
-            f"affinity lists every logical CPU of {host.name}, which vSphere takes for no affinity.",
-            fix="Shorten the list, or use affinity: none.",
+            f"affinity lists every logical CPU of {host.name}, which vSphere treats as no affinity.",
+            fix="Remove CPUs from the list, or use affinity: none.",
         )
 
 

@@ -71,9 +71,9 @@ _OWN_FIELDS = {
 def _numa_keys(keys: Mapping[str, str]) -> Mapping[str, str]:
     for key in keys:
         if not key.lower().startswith("numa."):
-            raise ValueError(f"'{key}' is not a numa.* key; nothing else is set through this field")
+            raise ValueError(f"'{key}' is not a numa.* key; this field sets nothing else")
         if key.lower() in _OWN_FIELDS:
-            raise ValueError(f"'{key}' has a field of its own: use {_OWN_FIELDS[key.lower()]}")
+            raise ValueError(f"'{key}' has its own field: use {_OWN_FIELDS[key.lower()]}")
     return keys
 
 
@@ -118,7 +118,9 @@ class PhysicalCores(Strict):
 
     physical_cores: Literal["fewest"] | NodeList = Field(
         default="fewest",
-        description="`fewest`: as few host NUMA nodes as hold the VM; or the nodes to use, filled evenly.",
+        description=(
+            "`fewest`: as few host NUMA nodes as can hold the VM; or the nodes to use, filled evenly."
+        ),
     )
     spare: int = Field(
         default=0, ge=0, le=64, description="Cores beyond the vCPUs, for the VM's other work (rule A05)."
@@ -133,23 +135,23 @@ class ArmSettings(Strict):
     ] = Field(
         default="keep",
         description=(
-            "CPU affinity: `none` clears it, `physical_cores` pins to one logical CPU per physical core of "
-            "as few host NUMA nodes as possible; `{physical_cores: [0, 1], spare: 1}` names the nodes and "
-            "adds a core for the VM's other work; a list names logical CPUs of the host."
+            "CPU affinity: `none` clears it. `physical_cores` pins to one logical CPU per physical "
+            "core, on as few host NUMA nodes as possible; `{physical_cores: [0, 1], spare: 1}` names "
+            "the nodes and adds a core for the VM's other work. A list names logical CPUs of the host."
         ),
     )
     numa_node_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("nodes")] = Field(
         default="keep",
         description=(
-            "numa.nodeAffinity: the host NUMA nodes that the VM may use; it stays managed by ESXi's NUMA "
-            "scheduler, which CPU affinity ends. `none` removes the key."
+            "numa.nodeAffinity: the host NUMA nodes that the VM may use. Unlike CPU affinity, it "
+            "leaves the VM under ESXi's NUMA scheduler. `none` removes the key."
         ),
     )
     memory_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("memnodes")] = Field(
         default="keep",
         description=(
-            "Experimental: host NUMA nodes to take memory from. Deprecated since vSphere 6.0; accepted only "
-            "when it reads back, and nothing that vnuma can see shows that ESXi honours it. `none` clears it."
+            "Experimental: host NUMA nodes to take memory from. Deprecated since vSphere 6.0. Accepted "
+            "only if it reads back; vnuma cannot tell whether ESXi honours it. `none` clears it."
         ),
     )
     memory_mb: Annotated[Literal["keep"] | MemorySize, Short("mb")] = Field(
@@ -166,49 +168,62 @@ class ArmSettings(Strict):
     latency_sensitivity: Annotated[Latency, Short("latency")] = Field(
         default="keep",
         description=(
-            "`high` gives each vCPU a core of its own; it needs `memory_reservation: locked` and "
+            "`high` gives each vCPU its own core; it needs `memory_reservation: locked` and "
             "`cpu_reservation: full`."
         ),
     )
     cpu_hot_add: Annotated[Switch, Short("hotadd")] = Field(
         default="keep",
-        description="CPU hot-add; on, it hides vNUMA (see expose_vnuma_on_hot_add).",
+        description="CPU hot-add. When on, it hides vNUMA (see expose_vnuma_on_hot_add).",
     )
     expose_vnuma_on_hot_add: Annotated[Switch, Short("expose")] = Field(
         default="keep",
-        description="ESXi 8, hardware 20: virtualNuma.exposeVnumaOnCpuHotadd, vNUMA in spite of CPU hot-add.",
+        description=(
+            "ESXi 8, hardware 20: virtualNuma.exposeVnumaOnCpuHotadd, which shows vNUMA despite CPU hot-add."
+        ),
     )
     cores_per_numa_node: Annotated[Literal["keep", "auto"] | Count, Short("pernode")] = Field(
         default="keep",
         description=(
-            "ESXi 8, hardware 20: virtualNuma.coresPerNumaNode, the vCPUs of a vNUMA node. It must divide "
-            "the vCPUs and be a multiple or divisor of cores per socket, else the VM would not power on."
+            "ESXi 8, hardware 20: virtualNuma.coresPerNumaNode, the vCPUs of a vNUMA node. It must "
+            "divide the vCPUs and be a multiple or divisor of cores per socket; otherwise the VM would "
+            "not power on."
         ),
     )
     max_per_virtual_node: Annotated[Literal["keep", "auto"] | Count, Short("max")] = Field(
         default="keep",
-        description="numa.vcpu.maxPerVirtualNode: most vCPUs of a vNUMA node. `auto` removes the key.",
+        description=(
+            "numa.vcpu.maxPerVirtualNode: the largest number of vCPUs in a vNUMA node. `auto` removes the "
+            "key."
+        ),
     )
     numa_vcpu_min: Annotated[Literal["keep", "auto"] | Count, Short("min")] = Field(
         default="keep",
-        description="numa.vcpu.min: fewest vCPUs that get vNUMA nodes. `auto` removes the key: ESXi's 9.",
+        description=(
+            "numa.vcpu.min: the smallest number of vCPUs that gets vNUMA nodes. `auto` removes the key "
+            "(ESXi's default is 9)."
+        ),
     )
     prefer_ht: Annotated[AutoSwitch, Short("ht")] = Field(
         default="keep",
-        description="numa.vcpu.preferHT: count threads, not cores, when fitting a node. `auto` removes it.",
+        description=(
+            "numa.vcpu.preferHT: count threads, not cores, when fitting the VM into a node. `auto` removes "
+            "the key."
+        ),
     )
     follow_cores_per_socket: Annotated[AutoSwitch, Short("follow")] = Field(
         default="auto",
         description=(
-            "numa.vcpu.followcorespersocket. `auto` turns it on where ESXi would otherwise ignore cores per "
-            "socket (6.5 and later); `off` removes the key: cores per socket is then cosmetic there."
+            "numa.vcpu.followcorespersocket. `auto` turns it on where ESXi would otherwise ignore "
+            "cores per socket (6.5 and later). `off` removes the key: on those releases cores per "
+            "socket then has no effect on vNUMA."
         ),
     )
     numa_autosize: Annotated[Literal["clear", "keep"], Short("stored")] = Field(
         default="clear",
         description=(
-            "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout of "
-            "an earlier power-on; `clear` removes them, and they are put back afterwards."
+            "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout "
+            "of an earlier power-on. `clear` removes them; they are restored afterwards."
         ),
     )
     soft_numa: Annotated[Switch, Short("soft")] = Field(
@@ -220,13 +235,13 @@ class ArmSettings(Strict):
     )
     maxdop: Annotated[Literal["keep"] | Annotated[int, Field(ge=0, le=64)], Short("dop")] = Field(
         default="keep",
-        description="MAXDOP hint on every statement of this arm; `keep` takes the workload's.",
+        description="MAXDOP hint on every statement of this arm; `keep` uses the workload's.",
     )
     numa: NumaKeys = Field(
         default={},
         description=(
-            "Any other numa.* key, as in `{numa.consolidate: FALSE}`; `auto` removes a key. Keys with a "
-            "field of their own are refused here."
+            "Any other numa.* key, as in `{numa.consolidate: FALSE}`; `auto` removes a key. Keys with "
+            "their own field are refused here."
         ),
     )
 
@@ -236,13 +251,12 @@ class Arm(ArmSettings):
 
     topology: TopologyField = Field(
         description=(
-            "Sockets x cores per socket, as in `2x8`. `auto` lets ESXi 8 (hardware 20) choose cores per "
-            "socket at power-on. `keep` is for Linux machines that are measured as they are: nothing about "
-            "them is shaped."
+            "Sockets x cores per socket, as in `2x8`. `auto` lets ESXi 8 (hardware 20) choose cores "
+            "per socket at power-on. `keep` is for Linux machines, which are measured without shaping."
         )
     )
     vcpus: Count | None = Field(
-        default=None, le=768, description="vCPUs of this arm, where they differ from the study's."
+        default=None, le=768, description="vCPUs of this arm, if they differ from the study's."
     )
     name: str = Field(
         default="", description="Name in tables and charts; the topology by default.", max_length=40
@@ -251,16 +265,16 @@ class Arm(ArmSettings):
         default=None,
         ge=1,
         description=(
-            "How many vNUMA nodes the guest must see for a cell of this arm to count. Without it, whatever "
-            "the release's rules predict counts, the uncertain readings included."
+            "How many vNUMA nodes the guest must see for a cell of this arm to count. Without it, any "
+            "number that the release's rules predict counts, including uncertain readings."
         ),
     )
 
     workload: Annotated[Annotated[Mapping[str, Any], BeforeValidator(_plain)], Short("with")] = Field(
         default={},
         description=(
-            "Fields of the study's workload that this arm sets differently, as in `{placement: remote}`. "
-            "Only some can differ: each workload's page in docs/workloads names its factors."
+            "Fields of the study's workload that this arm sets differently, as in `{placement: "
+            "remote}`. Only some may differ: each workload's page in docs/workloads names its factors."
         ),
     )
 

@@ -58,9 +58,7 @@ def judge(
     elif isinstance(arm.topology, Topology) and sockets != arm.topology:
         wrong.append(f"the guest shows {sockets}, the arm needs {arm.topology}")
     if arm.memory_affinity not in ("keep", "none"):
-        unseen.append(
-            "memory affinity: it reads back, but no evidence from the host shows that ESXi honours it"
-        )
+        unseen.append("memory affinity: it reads back, but vnuma cannot tell whether ESXi honours it")
     log = evidence.evaluated if evidence else None
     wrong += _nodes(arm, prediction, guest, log)
     if guest.visible_offline:
@@ -103,7 +101,7 @@ def _why(prediction: Prediction, guest: GuestTopology, log: VmwareLog | None) ->
     if log and log.forced_uma:
         words.append("vmware.log says that CPU hot-add forces one node")
     elif log:
-        words.append("vmware.log of this boot says the same as the guest")
+        words.append("vmware.log of this boot agrees with the guest")
     return words
 
 

@@ -56,8 +56,8 @@ def _by_virtual_numa(arm: Arm, size: int) -> dict[str, Value]:
     if arm.cores_per_socket is None:
         raise ArmImpossible(
             "T13",
-            f"arm {arm.label}: a number of vNUMA nodes needs cores per socket stated, or the VM would not "
-            "power on.",
+            f"arm {arm.label}: a number of vNUMA nodes needs explicit cores per socket, or the VM "
+            "would not power on.",
             fix="Write a topology such as 2x8.",
         )
     return {"coresPerNumaNode": size, FOLLOW: None, MAX_PER_NODE: None}
@@ -79,8 +79,8 @@ def _by_sockets(arm: Arm, vcpus: int, nodes: int) -> dict[str, Value]:
         return {FOLLOW: None, MAX_PER_NODE: None}
     raise ArmImpossible(
         "T02",
-        f"arm {arm.label}: up to ESXi 6.0 sockets of several cores are the vNUMA nodes, so {arm.topology} "
-        f"cannot have {nodes}.",
+        f"arm {arm.label}: up to ESXi 6.0, each socket with several cores is a vNUMA node, so "
+        f"{arm.topology} cannot have {nodes}.",
         fix=f"Use topology {nodes}x{size} or {vcpus}x1.",
     )
 

@@ -37,9 +37,9 @@ def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]
     if arm.topology == "keep":
         raise ArmImpossible(
             "T00",
-            f"arm {arm.label} keeps the topology, which is for machines that are measured as they are; "
-            f"{vm.name} is a VM in vCenter.",
-            fix="Name its topology, as in 2x8.",
+            f"arm {arm.label} has topology: keep, which is only for Linux machines; {vm.name} is a VM "
+            "in vCenter.",
+            fix="Give its topology, as in 2x8.",
         )
     if vm.hardware_version < MINIMUM_HARDWARE:
         raise ArmImpossible(
@@ -94,7 +94,7 @@ def _processors(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str,
                     "T18",
                     f"{field} needs ESXi 8.0 and hardware version 20; {vm.name} is vmx-{vm.hardware_version} "
                     f"on ESXi {host.release.version}.",
-                    fix="Leave the field out, or upgrade the clone's compatibility with the VM off.",
+                    fix="Remove the field, or upgrade the clone's compatibility with the VM off.",
                 )
     return desired
 

@@ -82,7 +82,7 @@ def full_cpu_reservation(vcpus: int, host: HostFacts) -> int:
     if not host.mhz:
         raise ArmImpossible(
             "A08",
-            f"{host.name} does not tell its clock, so a full CPU reservation is not known.",
+            f"{host.name} does not report its clock speed, so a full CPU reservation is unknown.",
             fix="Write cpu_reservation in MHz.",
         )
     if vcpus > host.cores:

@@ -59,13 +59,13 @@ class Crossing:
     def problems(self) -> Iterator[Problem]:
         """What is wrong with the crossing itself: its arms are judged as arms."""
         if "topologies" not in self._written:
-            yield Problem(("arms",), "crossed arms have no topologies.", "Write topologies: all, or a list.")
+            yield Problem(("arms",), "crossed arms need topologies.", "Write topologies: all, or a list.")
         if self._count() > MOST_ARMS:
             yield self._too_many(self._count())
             return
         for name, values in (*self.factors.items(), ("topologies", self._given())):
             if not values:
-                yield Problem(("arms", name), f"{name} has no values.", "Name one at least, or leave it out.")
+                yield Problem(("arms", name), f"{name} has no values.", "Give at least one, or remove it.")
             for index, value in enumerate(values):
                 if value in values[:index]:
                     yield Problem(("arms", name), f"{name} has {_text(value)} twice.", "Remove one.")
@@ -77,7 +77,7 @@ class Crossing:
                 yield Problem(
                     ("arms",),
                     f"the arm's name '{arm['name']}' is longer than {MOST_LETTERS} letters.",
-                    "Write the arms out, with names of their own.",
+                    "Write the arms out and name each.",
                 )
                 return
 

@@ -74,5 +74,5 @@ def hash_of(plan: Mapping[str, Any]) -> str:
 def deviations(declared: Declared, now: Mapping[str, Any]) -> tuple[str, ...]:
     """What is not as declared, in words; `now` is the declaration made again from what is stored."""
     if hash_of(declared.plan) != declared.sha256:
-        return ("the stored plan does not have its own hash: it was altered",)
+        return ("the stored plan does not match its hash: it was altered",)
     return tuple(f"{name} differs" for key, name in _NAMES.items() if declared.plan.get(key) != now.get(key))

@@ -23,60 +23,67 @@ class Design(Strict):
     order: Order = Field(
         default="randomised",
         description=(
-            "`randomised` shuffles each block; `latin_square` puts every arm equally often in every place of "
-            "a block; `williams` makes every arm follow every other equally often as well; `fixed` runs the "
-            "arms as written: drift then looks like an effect, and no verdict is given."
+            "`randomised` shuffles each block. `latin_square` puts every arm equally often in every "
+            "place of a block. `williams` also makes every arm follow every other equally often. "
+            "`fixed` runs the arms as written: drift then looks like an effect, so there is no verdict."
         ),
     )
     covariate: Covariate = Field(
         default="none",
         description=(
-            "`place` takes a steady drift within blocks out of the comparison: the place in the block is a "
-            "linear covariate. Declared beforehand, never chosen after looking; for `randomised` order "
-            "(squares take the place into account by themselves)."
+            "`place` removes a steady drift within blocks from the comparison: the place in the block "
+            "is a linear covariate. Declared beforehand, never chosen after looking. For `randomised` "
+            "order (squares account for the place by themselves)."
         ),
     )
     a_a: bool = Field(
-        default=True, description="Run the reference arm twice in each block: the instrument's own error."
+        default=True,
+        description="Run the reference arm twice in each block, to measure the instrument's own error.",
     )
     neighbours: Literal["take_turns", "together"] = Field(
         default="take_turns",
         description=(
-            "The study's VMs on one ESXi host: `take_turns` measures one at a time; `together` measures "
-            "them at once, so that they load each other. VMs on different hosts never wait."
+            "The study's VMs on one ESXi host: `take_turns` measures one at a time; `together` "
+            "measures them at once, so that they load each other. VMs on different hosts always run in "
+            "parallel."
         ),
     )
     control: Literal["none", "remote"] = Field(
         default="none",
         description=(
-            "`remote` adds a positive control to each block: the reference arm, its tables made on one vNUMA "
-            "node and read from another, by SQL Server's process affinity. It needs two vNUMA nodes on two "
-            "physical nodes; if it shows nothing, nothing is called equivalent."
+            "`remote` adds a positive control to each block: the reference arm, its tables made on one "
+            "vNUMA node and read from another, by SQL Server's process affinity. It needs two vNUMA "
+            "nodes on two physical nodes. If the control is not detected, nothing is called equivalent."
         ),
     )
     sentinel: bool = Field(
         default=True,
-        description="Run a short reference query on each boot, apart: an alarm when the host itself drifts.",
+        description="Also run a short reference query on each boot: an alarm if the host itself drifts.",
     )
-    warmups: int = Field(default=1, ge=0, le=20, description="Untimed iterations first: kept, apart.")
+    warmups: int = Field(default=1, ge=0, le=20, description="Untimed first iterations; stored separately.")
     iterations: int = Field(default=3, ge=1, le=50, description="Timed iterations per boot, size and form.")
     equivalence: Percent = Field(
         default=0.01,
         json_schema_extra={"default": "1%"},  # as a file has it
-        description="Arms within this of the reference, on either side, are equivalent. Declared beforehand.",
+        description=(
+            "Arms within this distance of the reference, on either side, are equivalent. Declared beforehand."
+        ),
     )
     precision: Percent | None = Field(
         default=None,
         description=(
-            "Instead of `blocks`: stop after the block in which every 95% interval's half-width is at most "
-            "this (looked at from block 6, with at most 3 columns from block 8). Never on significance."
+            "Instead of `blocks`: stop after the block in which the half-width of every 95% interval "
+            "is at most this (checked from block 6, with at most 3 columns from block 8). Never based "
+            "on significance."
         ),
     )
-    max_blocks: int = Field(default=24, ge=1, le=200, description="With `precision`: never more blocks.")
+    max_blocks: int = Field(
+        default=24, ge=1, le=200, description="With `precision`: the largest number of blocks."
+    )
     max_hours: float | None = Field(
         default=None,
         gt=0,
-        description="No block is begun that would likely end after so many hours of work on a VM.",
+        description="No block starts that would probably end after this many hours of work on a VM.",
     )
 
     @property

@@ -24,13 +24,13 @@ def _check_stopping(study: Study) -> Iterator[Problem]:
     if study.design.precision and "blocks" in given:
         yield Problem(
             ("design", "blocks"),
-            "design.blocks and design.precision both say when the study ends.",
-            "Keep one. With precision, the number of blocks is limited by design.max_blocks.",
+            "design.blocks and design.precision both set when the study ends.",
+            "Keep one. With precision, design.max_blocks limits the number of blocks.",
         )
     if study.design.precision is None and "max_blocks" in given:
         yield Problem(
             ("design", "max_blocks"),
-            "design.max_blocks limits design.precision, which is not given.",
+            "design.max_blocks limits design.precision, which is missing.",
             "Set design.blocks instead, or add a precision, as in precision: 1%.",
         )
 
@@ -57,7 +57,7 @@ def _check_covariate(study: Study) -> Iterator[Problem]:
         yield Problem(
             ("design", "covariate"),
             f"covariate: {study.design.covariate} is for randomised order, not {study.design.order}.",
-            "Leave covariate out, or set order: randomised.",
+            "Remove covariate, or set order: randomised.",
         )
 
 
@@ -73,12 +73,15 @@ def _check_control(study: Study) -> Iterator[Problem]:
     elif maxdop_of(study.workload_of(study.reference)) != 1:
         yield Problem(
             ("design", "control"),
-            "the positive control leaves SQL Server one node's CPUs: a parallel plan would lose workers too.",
+            (
+                "the positive control limits SQL Server to one node's CPUs: a parallel plan would also "
+                "lose workers."
+            ),
             "Set maxdop: 1 for the reference arm, or control: none.",
         )
     if study.control_arm in study.labels:
         yield Problem(
             ("design", "control"),
-            f"the positive control is called '{study.control_arm}', and so is an arm.",
-            "Give that arm another name.",
+            f"the positive control is called '{study.control_arm}', but an arm has the same name.",
+            "Rename that arm.",
         )

@@ -22,18 +22,20 @@ _AHEAD_DAYS = 8
 class AllowedHours(Strict):
     """When the study may change its VMs."""
 
-    time_zone: str = Field(description="Of the windows: an IANA name, such as `Europe/Berlin` or `UTC`.")
+    time_zone: str = Field(
+        description="Time zone of the windows: an IANA name, such as `Europe/Berlin` or `UTC`."
+    )
     windows: tuple[str, ...] = Field(
         min_length=1,
         description=(
             "Such as `Mon-Fri 20:00-06:00` or `Sat,Sun 00:00-24:00`: the days on which a window opens. "
-            "One that ends before it starts ends on the next day."
+            "If it ends before it starts, it ends on the next day."
         ),
     )
     restore_s: float = Field(
         default=900,
         gt=0,
-        description="Seconds kept free at a window's end for putting the VMs back.",
+        description="Seconds kept free at a window's end for restoring the VMs.",
     )
 
     @field_validator("time_zone")
@@ -124,7 +126,7 @@ def _parse(text: str) -> tuple[frozenset[int], int, int]:
     """Days (0 is Monday), start and end in minutes. Raises ValueError that says what would be right."""
     match = _WINDOW.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"'{text}' is no window: write it as Mon-Fri 20:00-06:00")
+        raise ValueError(f"'{text}' is not a window: write it as Mon-Fri 20:00-06:00")
     return _days(match["days"]), _minutes(match["start"], 23), _minutes(match["end"], 24)
 
 
@@ -141,12 +143,12 @@ def _days(text: str) -> frozenset[int]:
 def _day(text: str) -> int:
     name = text.strip().capitalize()
     if name not in DAYS:
-        raise ValueError(f"'{text.strip()}' is no day: use {', '.join(DAYS)}")
+        raise ValueError(f"'{text.strip()}' is not a day: use {', '.join(DAYS)}")
     return DAYS.index(name)
 
 
 def _minutes(text: str, latest_hour: int) -> int:
     hour, minute = (int(part) for part in text.split(":"))
     if hour > latest_hour or minute > 59 or hour * 60 + minute > _DAY_MINUTES:
-        raise ValueError(f"'{text}' is no time of day: use 00:00 to 24:00")
+        raise ValueError(f"'{text}' is not a time of day: use 00:00 to 24:00")
     return hour * 60 + minute

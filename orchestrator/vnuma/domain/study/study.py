@@ -45,27 +45,29 @@ class Dataset(Strict):
 class Power(Strict):
     """Deadlines of a power-cycle, in seconds, and what happens when the guest does not shut down."""
 
-    shutdown_timeout_s: Seconds = Field(default=600, description="For the guest's shutdown through Tools.")
+    shutdown_timeout_s: Seconds = Field(
+        default=600, description="Time for the guest's shutdown through Tools."
+    )
     guest_is_asked_to: Literal["shut_down", "reboot"] = Field(
         default="shut_down",
         description=(
-            "`reboot` (ESXi 8, needs VirtualMachine.Config.Settings) marks the VM so that its next reboot "
-            "ends powered off, and asks the guest to reboot: for guests that may not be shut down."
+            "`reboot` (ESXi 8, needs VirtualMachine.Config.Settings) marks the VM so that its next "
+            "reboot ends powered off, and asks the guest to reboot: for guests that must not be shut "
+            "down."
         ),
     )
     on_shutdown_timeout: Literal["fail", "power_off"] = Field(
         default="fail",
         description="`fail` leaves the VM running and ends its cells; `power_off` cuts its power.",
     )
-    tools_timeout_s: Seconds = Field(default=600, description="From power-on until VMware Tools run.")
-    sql_timeout_s: Seconds = Field(default=600, description="From running Tools until SQL Server is ready.")
-    task_timeout_s: Seconds = Field(default=300, description="For one vSphere task.")
+    tools_timeout_s: Seconds = Field(default=600, description="Time from power-on until VMware Tools run.")
+    sql_timeout_s: Seconds = Field(
+        default=600, description="Time from running Tools until SQL Server is ready."
+    )
+    task_timeout_s: Seconds = Field(default=300, description="Time for one vSphere task.")
     vcenter_retry_s: Seconds = Field(
         default=900,
-        description=(
-            "For a vCenter that restarts, ends sessions or cannot do something now: each step is tried "
-            "again for so long."
-        ),
+        description=("How long to retry each step while vCenter restarts, ends sessions or is busy."),
     )
 
 
@@ -77,12 +79,12 @@ class Quiet(Strict):
         default=30,
         ge=0,
         description=(
-            "For so many seconds in a row; 0 does not wait. On the lab, whose guest runs nothing else, "
-            "half a second at most."
+            "How many seconds in a row; 0 does not wait. On the lab, whose guest runs nothing else, at "
+            "most half a second."
         ),
     )
     timeout_s: Seconds = Field(
-        default=600, description="After this the boot is measured all the same, and says so."
+        default=600, description="After this time the boot is measured anyway, and the report says so."
     )
 
 
@@ -93,8 +95,8 @@ class Evidence(Strict):
         default="auto",
         description=(
             "`auto` fetches the boot's vmware.log from the ESXi host that runs the VM (port 443; "
-            "privilege Datastore.Browse) and compares it; where it cannot be had, it is not evaluated. `off` "
-            "does not ask."
+            "privilege Datastore.Browse) and compares it; if it is not available, it is not evaluated. "
+            "`off` does not fetch it."
         ),
     )
 
@@ -107,12 +109,12 @@ class Limits(Strict):
         ge=1,
         le=10,
         description=(
-            "Power-cycles for one cell, failures included. A failure that any cell would repeat, as a "
-            "missing privilege, ends the VM's cells at once and is not among them."
+            "Power-cycles for one cell, including failures. A failure that every cell would repeat, "
+            "such as a missing privilege, ends the VM's cells at once and is not counted here."
         ),
     )
     max_failed_cells: int = Field(
-        default=3, ge=0, description="More failed cells than this stop that VM's cells."
+        default=3, ge=0, description="If more cells than this fail, that VM's remaining cells are not run."
     )
 
 
@@ -128,34 +130,33 @@ class Published(Strict):
         default={}, description="Size -> arm -> elapsed time in ms, of the study's first form."
     )
     figures: dict[str, dict[int, dict[str, Above0]]] = Field(
-        default={}, description="Form -> size -> arm -> figure, in the unit that the form measures."
+        default={}, description="Form -> size -> arm -> figure, in the unit of the form."
     )
     ratios: dict[str, dict[str, Above0]] = Field(
         default={},
         description=(
-            "Form -> arm -> figure of the arm / figure of the reference arm, where no more was published; "
-            "ours over all sizes stands beside it."
+            "Form -> arm -> figure of the arm / figure of the reference arm, if only the ratio was "
+            "published; compared with ours over all sizes."
         ),
     )
     size_ratios: dict[str, dict[int, dict[str, Above0]]] = Field(
         default={},
         description=(
-            "Form -> size -> arm -> the same ratio, where it was published for a size; ours at that size "
-            "stands beside it."
+            "Form -> size -> arm -> the same ratio, if published for a size; compared with ours at that size."
         ),
     )
     lower_bounds: dict[str, dict[int, list[str]]] = Field(
         default={},
         description=(
-            "Form -> size -> arms whose published figure is a lower bound, as in `more than 34,000`: ours "
-            "is told to contradict it only where it does."
+            "Form -> size -> arms whose published figure is a lower bound, as in `more than 34,000`: "
+            "ours contradicts it only if it is lower."
         ),
     )
     figure_ratios: dict[str, dict[str, dict[str, Above0]]] = Field(
         default={},
         description=(
-            "Form -> name of another figure, as `spins per insert` -> arm -> figure of the arm / figure of "
-            "the reference arm; ours stands beside it."
+            "Form -> name of another figure, such as `spins per insert` -> arm -> figure of the arm / "
+            "figure of the reference arm; compared with ours."
         ),
     )
 
@@ -174,7 +175,7 @@ class Published(Strict):
                 known = {**self.elapsed_ms.get(size, {}), **self.figures.get(form, {}).get(size, {})}
                 if unknown := [arm for arm in arms if arm not in known]:
                     raise ValueError(
-                        f"lower_bounds names {unknown[0]} at {form}, {size}, without a published figure there"
+                        f"lower_bounds names {unknown[0]} at {form}, {size}, but no figure is published there"
                     )
         return self
 
@@ -192,27 +193,27 @@ class Study(Strict):
         ge=1,
         le=768,
         description=(
-            "vCPUs of the VM, unless an arm has its own. Only a study of machines that are measured as they "
-            "are (every arm `topology: keep`) has none."
+            "vCPUs of the VM, unless an arm has its own. Omit it only for Linux machines (every arm "
+            "`topology: keep`)."
         ),
     )
     reference: str = Field(description="The arm that the others are compared with.")
     arms: tuple[Arm, ...] = Field(min_length=1, description="The configurations under test.")
     all_arms: ArmSettings = Field(
-        default=ArmSettings(), description="Settings that every arm takes unless it has its own."
+        default=ArmSettings(), description="Settings of every arm that does not set its own."
     )
     design: Design = Field(default=Design(), description="Blocks, order, iterations.")
     workload: AnyWorkload = Field(default=as_workload({}), description="What is measured.")
     dataset: Dataset = Field(default=Dataset(), description="The data it is timed on.")
     power: Power = Field(default=Power(), description="Deadlines of a power-cycle.")
-    quiet: Quiet = Field(default=Quiet(), description="When a booted guest is quiet enough.")
-    evidence: Evidence = Field(default=Evidence(), description="What else is gathered of each boot.")
+    quiet: Quiet = Field(default=Quiet(), description="When a booted guest counts as quiet.")
+    evidence: Evidence = Field(default=Evidence(), description="What else is collected from each boot.")
     limits: Limits = Field(default=Limits(), description="When to give up.")
     allowed_hours: AllowedHours | None = Field(
         default=None,
         description=(
-            "When VMs may be changed; at any time if left out. No cell begins that would not end, with time "
-            "to put the VM back, before the window closes: the run then stops and can be resumed."
+            "When VMs may be changed; any time if omitted. A cell starts only if it can end, and the "
+            "VM be restored, before the window closes. The run then stops and can be resumed."
         ),
     )
     accept: tuple[Acceptable, ...] = Field(

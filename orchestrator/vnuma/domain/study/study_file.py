@@ -113,8 +113,8 @@ def check_study(study: Study) -> Iterator[Problem]:
             yield Problem(
                 ("arms", index),
                 f"arm '{arm.label}' is already the {_ordinal(seen[arm.label])} arm.",
-                "Remove one, or give it a name of its own: {topology: "
-                f"{arm.topology}, name: ...}}. For an A/A check set design.a_a: true.",
+                f"Remove one, or give it its own name: {{topology: {arm.topology}, name: ...}}. For an "
+                "A/A check set design.a_a: true.",
             )
         seen.setdefault(arm.label, index)
     yield from _check_same(study)
@@ -161,7 +161,7 @@ def strange_values(data: Any) -> Iterator[Problem]:
         path, node = stack.pop()
         seen += 1
         if seen > MOST_VALUES or len(path) > DEEPEST:
-            what = "the file is nested too deeply or stands for too many values."
+            what = "the file is nested too deeply or expands to too many values."
             yield Problem(path[:1], what, f"A study has at most {MOST_VALUES:,} values on {DEEPEST} levels.")
             return
         if isinstance(node, dict):
@@ -181,7 +181,7 @@ def _strange(path: Path, value: object) -> str:
         except ValueError as error:
             return str(error)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return f"a whole number of {value.bit_length()} bits, where 64 is the most"
+        return f"an integer of {value.bit_length()} bits; at most 64 are allowed"
     return ""
 
 
@@ -193,10 +193,10 @@ def _load(text: str, file: str) -> Any:
         data = read_yaml(text)
     except NotYaml as error:
         what = f"{file}:{error.line}: not valid YAML: {error}."
-        raise InputError(what, fix="Look at that line and the one above it.") from None
+        raise InputError(what, fix="Check that line and the one above it.") from None
     if not isinstance(data, dict):
         raise InputError(
-            f"{file}:1: a study is a mapping of fields, but this file holds none.",
+            f"{file}:1: a study must be a mapping of fields; this file contains none.",
             fix="Start from studies/quick.yml.",
         )
     return data
@@ -207,12 +207,14 @@ def _problem(item: Any, data: Any) -> Problem:
     path, in_union = _real_path(item["loc"], data)
     kind, field = item["type"], path[-1] if path else ""
     if item["loc"][-1:] == ("[key]",):
-        allowed = f"Names here match {item['ctx']['pattern']}" if "pattern" in item.get("ctx", {}) else ""
-        return Problem(path, f"{_dotted(path[:-1])}: '{field}' is not a name that it takes.", allowed)
+        allowed = (
+            f"Names here must match {item['ctx']['pattern']}" if "pattern" in item.get("ctx", {}) else ""
+        )
+        return Problem(path, f"{_dotted(path[:-1])}: '{field}' is not a valid name.", allowed)
     if in_union:
         return Problem(
             path,
-            f"{_dotted(path)}: {_value_at(path, data)} is not a value that it takes.",
+            f"{_dotted(path)}: {_value_at(path, data)} is not a valid value.",
             _choices(path, data),
         )
     if kind == "extra_forbidden":

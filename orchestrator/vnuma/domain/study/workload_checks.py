@@ -34,7 +34,7 @@ def _published_figures(study: Study) -> Iterator[Problem]:
             if name not in known:
                 yield Problem(
                     ("published", "figure_ratios", form, name),
-                    f"the workload {study.workload.name} tells no figure '{name}' beside its metric.",
+                    f"the workload {study.workload.name} has no figure '{name}' besides its metric.",
                     f"It tells {', '.join(known) or 'none'}.",
                 )
 
@@ -48,7 +48,7 @@ def check_arms_workloads(study: Study) -> Iterator[Problem]:
             yield Problem(
                 ("arms", index, "maxdop"),
                 f"the workload {workload.name} has no MAXDOP hint.",
-                "Leave maxdop out of its arms.",
+                "Remove maxdop from its arms.",
             )
         strangers = [field for field in arm.workload if field not in workload.factors]
         for field in strangers:

@@ -54,22 +54,22 @@ def _not_of_boot(
     log: VmwareLog, host_time: datetime | None, boot_age_s: float, earlier: str | None, guest: GuestTopology
 ) -> str | None:
     if not log.tells_layout:
-        return "it has no lines on vNUMA in a form that is known"
+        return "it has no lines about vNUMA in a known form"
     if log.doubts:
         return f"it contradicts itself: {'; '.join(log.doubts)}"
     at = log.numa_at or log.began
     if at is None or host_time is None:
-        return "its lines carry no time, so nobody can say which boot it is of"
+        return "its lines have no times, so it may belong to any boot"
     if log.began is not None and log.began.isoformat() == earlier:
-        return "it is still the log of the boot before"
+        return "it is still the log of the previous boot"
     ahead = (host_time - at).total_seconds() - boot_age_s
     if ahead > _SLACK_S:
         return f"it was written {ahead:,.0f} s before this boot"
     behind = boot_age_s - (host_time - (log.began or at)).total_seconds()
     if behind > _SLACK_S:
-        return f"it began {behind:,.0f} s after this boot"
+        return f"it starts {behind:,.0f} s after this boot"
     if log.vcpus is not None and log.vcpus != guest.vcpus:
-        return f"it is of {log.vcpus} vCPUs, and the guest has {guest.vcpus}"
+        return f"it shows {log.vcpus} vCPUs, the guest has {guest.vcpus}"
     if log.vpds != guest.numa_nodes:
-        return f"its number of vNUMA nodes is {log.vpds}, and the guest shows {guest.numa_nodes}"
+        return f"it shows {log.vpds} vNUMA nodes, the guest shows {guest.numa_nodes}"
     return None

@@ -19,8 +19,8 @@ def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
     match = _SPEC.fullmatch(text.strip())
     if not match:
         raise ValueError(
-            f"'{text}' is not a host; write NODESxCORES, then /GB of a node and @ESXi where you know them, "
-            "as in 2x16/96@7.0"
+            f"'{text}' is not a host; write NODESxCORES, with /GB per node and @ESXi if known, as in "
+            "2x16/96@7.0"
         )
     nodes, cores, memory_gb = int(match["nodes"]), int(match["cores"]), int(match["memory"] or 0)
     width = cores * threads_per_core

@@ -95,7 +95,10 @@ def usable_by_sql(limit: SqlLimit, shape: Topology) -> Usable:
     return Usable(
         by_sockets,
         "low",
-        f"{_limit_words(limit)}; in a VM sockets do not count by Microsoft's text, and do by error logs",
+        (
+            f"{_limit_words(limit)}; according to Microsoft's text sockets do not count in a VM, according "
+            "to error logs they do"
+        ),
         by_cores,
     )
 

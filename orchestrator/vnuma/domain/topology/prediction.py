@@ -98,7 +98,7 @@ class _Rules(PowerOn):
         wide = self.shaped()
         if wide.vnuma_nodes == 1:
             return wide
-        words = f"{words}: the guides say one node, reports for this release as many as hold it"
+        words = f"{words}: the guides say one node; reports for this release show as many as hold it"
         return Prediction(wide.node_sizes, "low", words, (1,))
 
     def by_hand(self) -> Prediction | None:
@@ -133,11 +133,11 @@ class _Rules(PowerOn):
         if self.host.release >= DECOUPLED_SINCE:
             if not (self.host.follow_cores_per_socket or self.true(FOLLOW)):
                 return None
-            return Prediction(sizes, "high", "cores per socket are followed: a node per socket")
+            return Prediction(sizes, "high", "cores per socket are followed: one node per socket")
         if self.vcpus <= self.capacity and len(sizes) > 1:
-            words = "ESXi up to 6.0: a node per socket; or one, since the VM fits a node"
+            words = "ESXi up to 6.0: one node per socket; or one in all, because the VM fits a node"
             return Prediction(sizes, "low", words, (1,))
-        return Prediction(sizes, "high", "ESXi up to 6.0: a node per socket")
+        return Prediction(sizes, "high", "ESXi up to 6.0: one node per socket")
 
     def stored(self) -> Prediction | None:
         """The layout of an earlier power-on, kept until the number of vCPUs changes (numa.autosize.once)."""
@@ -178,7 +178,7 @@ class _Rules(PowerOn):
         one, words = (self.vcpus,), "the VM fits one host NUMA node"
         sockets = self.vcpus // self.per_socket
         if self.virtual_numa and self.stated_sockets and sockets > 1:
-            words += "; sources disagree whether ESXi 8 follows a stated cores per socket"
+            words += "; sources disagree on whether ESXi 8 follows a given number of cores per socket"
             return Prediction(one, "low", words, (sockets,))
         return Prediction(one, "high", words)
 

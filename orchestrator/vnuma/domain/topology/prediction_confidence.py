@@ -61,8 +61,8 @@ def _by_settings(layout: Prediction, power_on: PowerOn) -> Iterator[_Doubt]:
         yield _Doubt("numa.nodeAffinity allows fewer host nodes than there would be vNUMA nodes")
     if _spreads_unknown(power_on):
         yield _Doubt(
-            f"numa.consolidate is FALSE on a host of {power_on.host.numa_nodes} NUMA nodes: memory decides "
-            "over how many of them the VM is spread, in a way that no source states"
+            f"numa.consolidate is FALSE on a host of {power_on.host.numa_nodes} NUMA nodes: the VM's "
+            "memory decides how many of them it is spread over; no source says how"
         )
     if not power_on.may_have_vnuma:
         return
@@ -70,12 +70,12 @@ def _by_settings(layout: Prediction, power_on: PowerOn) -> Iterator[_Doubt]:
         limit = power_on.number(name)
         if 0 < limit < max(layout.node_sizes):
             yield _Doubt(
-                f"{name} is {limit}, and no source says whether the guest sees the clients that it makes",
+                f"{name} is {limit}; no source says whether the guest sees the NUMA clients that it creates",
                 ceil(power_on.vcpus / limit),
             )
     others = {name for name, value in power_on.keys.items() if name.startswith("numa.") and value is not None}
     for name in sorted(others - _KNOWN_KEYS):
-        yield _Doubt(f"{name} is set, which no rule here knows")
+        yield _Doubt(f"{name} is set; no rule here covers it")
 
 
 def _spreads_unknown(power_on: PowerOn) -> bool:
@@ -98,15 +98,15 @@ def _by_unseen(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -
         and _ignores_sockets(layout, power_on)
     ):
         yield _Doubt(
-            "the host's Numa.FollowCoresPerSocket could not be read: with it, a node per socket",
+            "the host's Numa.FollowCoresPerSocket could not be read: if it is set, each socket is a node",
             max(1, power_on.vcpus // power_on.per_socket),
         )
     if HOT_ADD in unseen and layout.vnuma_nodes > 1:
-        yield _Doubt("whether CPU hot-add, which hides vNUMA, is on was not seen", 1)
+        yield _Doubt("CPU hot-add was not read; if on, it hides vNUMA", 1)
     if EXTRA_CONFIG in unseen:
         yield _Doubt(
-            "the VM's numa.* keys were not seen: a node size, preferHT, or the layout that an earlier "
-            "power-on has stored"
+            "the VM's numa.* keys were not read: they may set a node size, preferHT, or the layout of "
+            "an earlier power-on"
         )
 
 

@@ -51,14 +51,14 @@ def _refuse_depth(document: Any) -> None:
 
 def _whole(digits: str) -> int:
     if len(digits) > 20 or not -_LARGEST_WHOLE <= int(digits) < _LARGEST_WHOLE:
-        raise ValueError(f"a number in it has {len(digits)} digits: more than 64 bits hold")
+        raise ValueError(f"a number in it has {len(digits)} digits: more than fit in 64 bits")
     return int(digits)
 
 
 def _number(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text[:20]} in it is beyond any number")
+        raise ValueError(f"{text[:20]} in it is larger than any valid number")
     return value
 
 

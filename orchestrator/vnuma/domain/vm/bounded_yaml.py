@@ -26,7 +26,7 @@ class NotYaml(ValueError):
     """A text that cannot be read. Says in a few words what is wrong; `line` counts from 1."""
 
     def __init__(self, problem: str, line: int = 1) -> None:
-        super().__init__((problem.splitlines() or ["it cannot be read"])[0])
+        super().__init__((problem.splitlines() or ["it is not valid YAML"])[0])
         self.line = line
 
 

@@ -19,20 +19,20 @@ def rejection(
     """Why OpenSSL's `verify_code` rejects it; `section` of the inventory has `ca_file` and `host`."""
     if verify_code == _EXPIRED:
         return CertificateRejected(
-            f"{where} shows a certificate that expired on {certificate.not_valid_after_utc:%Y-%m-%d}. "
-            "Nothing was sent.",
+            f"{where} presents a certificate that expired on "
+            f"{certificate.not_valid_after_utc:%Y-%m-%d}. Nothing was sent.",
             fix="Renew the certificate, or correct this machine's clock.",
         )
     if verify_code in _NAME_MISMATCH:
         return CertificateRejected(
-            f"{where} shows a certificate for {names(certificate)}. Nothing was sent.",
-            fix=f"Use a name of the certificate as {section}.host.",
+            f"{where} presents a certificate for {names(certificate)}. Nothing was sent.",
+            fix=f"Use a name from the certificate as {section}.host.",
         )
     signer = Path(ca_file).name if ca_file else "no CA of this system"
     verb = "did not sign" if ca_file else "signed"
     return CertificateRejected(
-        f"{where} shows a certificate that {signer} {verb} (issuer {common_name(certificate.issuer)}). "
-        "Nothing was sent.",
+        f"{where} presents a certificate that {signer} {verb} (issuer "
+        f"{common_name(certificate.issuer)}). Nothing was sent.",
         fix=f"Add that CA to {section}.ca_file.",
     )
 

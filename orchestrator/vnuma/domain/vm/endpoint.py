@@ -99,10 +99,10 @@ class Likeness:
         """Why not every fact is known; empty when all are."""
         said = []
         if self.server.address is None:
-            said.append("SQL Server shows no address for this connection")
+            said.append("SQL Server reports no address for this connection")
         elif self.address == "unknown":
             said.append(
-                "vnuma_sql.identity leaves it to the power-cycle"
+                "vnuma_sql.identity relies on the power-cycle"
                 if self.wanted
                 else "VMware Tools report no address of the guest"
             )

@@ -59,8 +59,8 @@ def says_nothing(word: str) -> str:
     """Why figures of the lab or of an emulator say nothing about any machine."""
     if word.startswith(_EMULATED):
         return (
-            f"The machine is emulated by {word.removeprefix(_EMULATED)}, where local and remote memory cost "
-            "the same: the times say nothing about any machine."
+            f"The machine is emulated by {word.removeprefix(_EMULATED)}, where local and remote memory "
+            "cost the same: the times say nothing about any real machine."
         )
     model = f"the cost model of the lab's scenario {word}"
-    return f"The times come from {model}: they say nothing about any machine."
+    return f"The times come from {model}: they say nothing about any real machine."

@@ -58,18 +58,21 @@ ELSEWHERE: tuple[Helps, ...] = (
     Helps("Datastore.Browse", "datastore", "finding vmware.log", "vmware.log is not evaluated"),
     Helps("Datastore.FileManagement", "datastore", "fetching vmware.log", "vmware.log is not evaluated"),
     Helps(
-        "Global.Licenses", "root", "reading the licence", "a free hypervisor is found only when it refuses"
+        "Global.Licenses",
+        "root",
+        "reading the licence",
+        "a free hypervisor is only noticed when it refuses a change",
     ),
     Helps(
         "Global.SetCustomField",
         "attributes",
         "the note on the VM, for people in the vSphere Client",
-        "the client does not show who studies it; the mark vnuma.run does",
+        "the client does not show who is using it; the mark vnuma.run does",
     ),
     Helps(
         "Host.Inventory.EditCluster",
         "cluster",
-        "giving the VM a DRS override of Disabled (rule A01), which is done by hand",
+        "setting the VM's DRS override to Disabled (rule A01), done by hand",
         "somebody else must set it",
     ),
 )
@@ -107,8 +110,8 @@ def markdown() -> str:
             "|---|---|",
             *(f"| {need.privilege} | {need.purpose} |" for need in ROLE),
             "",
-            "A study needs only those of the settings that its arms change, with AdvancedConfig and power.",
-            "`vnuma doctor` and preflight (P00) name what is missing on a VM.",
+            "A study needs only those for the settings that its arms change, plus AdvancedConfig and power.",
+            "`vnuma doctor` and preflight (P00) show what is missing on a VM.",
             "",
             "## What helps",
             "",
@@ -119,7 +122,7 @@ def markdown() -> str:
                 for item in ELSEWHERE
             ),
             "",
-            "`vnuma doctor` names those that are missing as optional.",
+            "`vnuma doctor` shows missing ones as optional.",
             "",
             _PLAYBOOK,
         ]

@@ -19,7 +19,7 @@ def ports_of(setting: str) -> tuple[int, ...]:
     for part in setting.split(","):
         entry = _ENTRY.fullmatch(part)
         if entry is None or not 0 < int(entry["port"]) < 65536:
-            raise ValueError(f"'{part.strip()}' of TcpPort '{setting}' is no port")
+            raise ValueError(f"'{part.strip()}' in TcpPort '{setting}' is not a port")
         found.append(int(entry["port"]))
     return tuple(found)
 

@@ -73,7 +73,7 @@ def installed(name: str) -> Any:
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
         known = ", ".join(sorted({*KINDS, *points}))
-        raise ValueError(f"no workload is called '{name}'; there are {known}")
+        raise ValueError(f"'{name}' is not a known workload; known are {known}")
     point = points[name]
     try:
         return point.load()

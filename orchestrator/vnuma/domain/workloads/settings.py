@@ -18,9 +18,11 @@ InstanceSetting = Literal["process_affinity", "resource_pool", "tcp_ports"]
 """A setting of the whole SQL Server instance that a workload changes: in the baseline, and put back."""
 
 INSTANCE_CHANGES: Mapping[InstanceSetting, str] = {
-    "process_affinity": "process affinity on each boot; read at the start, put back after its loads.",
-    "resource_pool": "a resource pool for data in memory, Resource Governor on; both put back at the end.",
-    "tcp_ports": "TcpPort in its registry, its own port first; read at the start, put back with a restart.",
+    "process_affinity": "process affinity on each boot; read at the start, restored after the workload.",
+    "resource_pool": (
+        "a resource pool for data in memory, with Resource Governor on; both restored at the end."
+    ),
+    "tcp_ports": "TcpPort in its registry, its own port first; read at the start, restored with a restart.",
 }
 """What a plan says of each."""
 
@@ -36,12 +38,12 @@ COARSE_BELOW_MS = 100
 
 CLOCK_MEANING = (
     "`messages` times by SET STATISTICS TIME, in whole ms; `query_stats` by sys.dm_exec_query_stats, "
-    "in microseconds; `auto` takes the latter for a size and form whose first execution is under "
-    "100 ms, for the whole run, and records it."
+    "in microseconds. `auto` uses the latter, for the whole run, for each size and form whose first "
+    "execution takes under 100 ms, and records that."
 )
 
 PLAN_MEANING = (
-    "`actual` runs each statement of the smallest size once more on each boot, untimed, for its plan."
+    "`actual` also runs each statement of the smallest size once on each boot, untimed, to record its plan."
 )
 
 

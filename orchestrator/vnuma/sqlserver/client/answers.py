@@ -78,7 +78,7 @@ def unexpected(connection: pyodbc.Connection, found: str, asked: str) -> Unexpec
     """The error for an answer that lacks something."""
     return UnexpectedAnswer(
         f"{where(connection)}: SQL Server answered with {found} to: {' '.join(asked.split())[:120]} ...",
-        fix="Run it by hand with this login. Does the login have VIEW SERVER STATE? vnuma doctor",
+        fix="Run it by hand with this login. Check that the login has VIEW SERVER STATE: vnuma doctor",
     )
 
 

@@ -37,9 +37,9 @@ def port_of(host: str, instance: str, timeout_s: float) -> int:
         pass  # nobody listens there
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not a valid name"
-        raise SqlUnreachable(f"{where}: the name is unknown here ({why}).") from error
+        raise SqlUnreachable(f"{where}: the name cannot be resolved here ({why}).") from error
     raise SqlUnreachable(
-        f"{where}: SQL Server Browser (UDP {PORT}) does not tell the instance's port.",
+        f"{where}: SQL Server Browser (UDP {PORT}) does not return the instance's port.",
         fix="Start the service SQL Server Browser and open UDP 1434, check the instance's name, or give the "
         "instance a fixed port and write vnuma_sql.port instead of instance.",
     )
@@ -54,6 +54,8 @@ def _port(answer: bytes, where: str) -> int:
     if port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536:
         return int(port)
     raise SqlUnreachable(
-        f"{where}: SQL Server Browser names no TCP port for the instance.",
-        fix="Is it started, and TCP/IP enabled for it (SQL Server Configuration Manager)?",
+        f"{where}: SQL Server Browser returns no TCP port for the instance.",
+        fix=(
+            "Check that it is started, and that TCP/IP is enabled for it (SQL Server Configuration Manager)."
+        ),
     )

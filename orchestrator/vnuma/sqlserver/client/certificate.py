@@ -51,7 +51,7 @@ def why_refused(end: Endpoint, timeout_s: float) -> CertificateRejected | None:
         certificate = shown(end, timeout_s)
         if certificate is None:
             return CertificateRejected(
-                f"{end.where} shows a certificate that is not trusted ({error.verify_message}). "
+                f"{end.where} presents a certificate that is not trusted ({error.verify_message}). "
                 "Nothing was sent.",
                 fix="Name the CA that signed it in vnuma_sql.ca_file.",
             )
@@ -176,4 +176,4 @@ def _encryption(options: bytes) -> int:
         kind, offset, length = struct.unpack(">BHH", options[at : at + 5])
         if kind == _ENCRYPTION and length >= 1 and offset < len(options):
             return int(options[offset])
-    raise ValueError("a PRELOGIN without a word on encryption")
+    raise ValueError("a PRELOGIN without an encryption option")

@@ -137,7 +137,7 @@ def connect(
     except LoginTimeoutError as error:
         raise SqlUnreachable(
             f"{asked.where}: SQL Server does not answer: {error}.",
-            fix="Is the guest up, or is it frozen? See its console, and SQL Server's error log.",
+            fix="Check whether the guest is up or frozen: its console, and SQL Server's error log.",
         ) from error
     if asked.logins:
         asked.logins.accepted(asked.account)
@@ -168,7 +168,7 @@ def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, lef
         end = Endpoint(server.host, server.port, server.ca_file, verified=server.verified)
         ours = why_refused(end, left_s) or ours
     if silent and server.kerberos and isinstance(ours, SqlUnreachable):
-        why = "FreeTDS gives no reason; most often a ticket is missing or has expired"
+        why = "FreeTDS gives no reason; usually a ticket is missing or has expired"
         return no_ticket(asked.where, why)
     return ours
 
@@ -233,9 +233,12 @@ def _require_verification(driver: Driver) -> None:
             raise not_loaded(error) from error
     if found < _VERIFIES_SINCE:
         raise DriverMissing(
-            f"FreeTDS {driver.version or 'of an unknown version'} ({driver.path or driver.name}) is not "
-            "known to verify a server's certificate, so nobody logs in with it.",
-            fix="Install FreeTDS 1.0 or later, or msodbcsql18; vnuma_sql.driver names a library by its path.",
+            f"FreeTDS {driver.version or 'of an unknown version'} ({driver.path or driver.name}) may "
+            "not verify a server's certificate, so vnuma does not log in with it.",
+            fix=(
+                "Install FreeTDS 1.0 or later, or msodbcsql18; vnuma_sql.driver can name a library by its "
+                "path."
+            ),
         )
 
 
@@ -275,6 +278,6 @@ def _braced_freetds(value: str) -> str:
     if "};" in value:
         raise InputError(
             "FreeTDS cannot pass on a name or password that contains the characters };",
-            fix="Choose another, or install msodbcsql18.",
+            fix="Choose different ones, or install msodbcsql18.",
         )
     return "{" + value + "}"

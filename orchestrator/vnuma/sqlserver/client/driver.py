@@ -95,7 +95,7 @@ def discover(preferred: str = "auto", *, machine: Machine | None = None) -> Driv
         if wanted.casefold() in (candidate.kind, candidate.name.casefold()):
             return candidate
     raise DriverMissing(
-        f"The ODBC driver '{wanted}' was asked for, but there is none of that name or kind.",
+        f"The ODBC driver '{wanted}' was requested, but no driver of that name or kind is installed.",
         fix=f"Registered here: {', '.join(machine.registered) or 'none'}. {_INSTALL}",
     )
 

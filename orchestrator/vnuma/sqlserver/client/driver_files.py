@@ -43,10 +43,10 @@ def read_ca(path: str) -> str:
         text = Path(path).expanduser().read_text(encoding="ascii")
         x509.load_pem_x509_certificates(text.encode())
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it holds no PEM certificate"
+        why = error.strerror if isinstance(error, OSError) else "it contains no PEM certificate"
         raise EnvironmentProblem(
             f"vnuma_sql.ca_file {path} cannot be used: {why}.",
-            fix="Name a PEM file with the certificate of the CA that signed SQL Server's.",
+            fix="Name a PEM file with the certificate of the CA that signed SQL Server's certificate.",
         ) from error
     return text
 

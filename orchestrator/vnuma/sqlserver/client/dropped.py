@@ -24,7 +24,7 @@ def broken(connection: pyodbc.Connection, how: str) -> SqlUnreachable:
     """The error for a connection that is gone."""
     return SqlUnreachable(
         f"{where(connection)}: the connection broke: {how}.",
-        fix="Did the guest or SQL Server restart? See its error log.",
+        fix="Check whether the guest or SQL Server restarted: see SQL Server's error log.",
     )
 
 

@@ -28,7 +28,9 @@ _WHERE = (
 _LATEST = 3
 """Rows looked at: sizes share a hash, and two executions may share a moment (datetime: 3.3 ms)."""
 
-NO_STATISTICS = "not in sys.dm_exec_query_stats: its plan was not kept, or its time is not the message's"
+NO_STATISTICS = (
+    "not in sys.dm_exec_query_stats: its plan was not kept, or its time does not match the message's"
+)
 
 NOT_SHOWN = "sys.dm_exec_requests does not show this session: the login may not see it"
 

@@ -46,7 +46,8 @@ _NAME = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NO_REASON = re.compile(r"unknown error", re.IGNORECASE)
 NO_ENCRYPTION = "refuses to encrypt. Nothing was sent"
 NO_ENCRYPTION_FIX = (
-    "Nobody should sit between you and it: ask the DBA. Only by name, and readable on the way: encrypt: no."
+    "Something may be intercepting the connection: ask the DBA. To allow an unencrypted, readable "
+    "connection: encrypt: no."
 )
 _NOT_ENCRYPTED = re.compile(r"encryption not supported", re.IGNORECASE)
 _CERTIFICATE = re.compile(r"certificate", re.IGNORECASE)
@@ -107,19 +108,19 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
     if state.startswith("08") and _CERTIFICATE.search(text):
         return CertificateRejected(
             f"{where}: SQL Server's certificate is not trusted: {text}. Nothing was sent.",
-            fix="Name its CA in vnuma_sql.ca_file, and as vnuma_sql.host a name that the certificate has.",
+            fix="Name its CA in vnuma_sql.ca_file, and set vnuma_sql.host to a name in the certificate.",
         )
     if state == "28000":
         return _refused(LoginRefused, where, text)
     if state.startswith(("08", "HYT")) or (state == "01000" and set(numbers) & _FREETDS_CUT):
         return SqlUnreachable(
             f"{where}: SQL Server does not answer: {text}.",
-            fix="Is the guest up, the port open and the address right?",
+            fix="Check that the guest is up, the port open and the address right.",
         )
     if 0 in numbers and _NO_REASON.search(text):
         return SqlUnreachable(
-            f"{where}: the driver gives no reason, as FreeTDS does when the connection was cut.",
-            fix="Did the guest or SQL Server restart? See its error log.",
+            f"{where}: the driver gives no reason; FreeTDS does this when the connection was cut.",
+            fix="Check whether the guest or SQL Server restarted: see SQL Server's error log.",
         )
     native = numbers[0] if numbers else None
     number = f" (message {native})" if native is not None else ""
@@ -129,9 +130,11 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
 def _by_number(where: str, numbers: set[int], text: str) -> VnumaError | None:
     """What SQL Server's own numbers mean: judged before words, which may be names of logins."""
     if numbers & _STARTING:
-        return SqlUnreachable(f"{where}: SQL Server does not take logins yet: {text}.")
+        return SqlUnreachable(f"{where}: SQL Server does not accept logins yet: {text}.")
     if 4060 in numbers:
-        return ServerError(f"{where}: {text}.", native=4060, fix="Does the database exist, and is it ONLINE?")
+        return ServerError(
+            f"{where}: {text}.", native=4060, fix="Check that the database exists and is ONLINE."
+        )
     if numbers & _LOGIN:
         if _ENTRA.search(_NAME.sub("", text)):
             return LoginRefused(
@@ -182,7 +185,7 @@ def no_ticket(where: str, why: str) -> LoginRefused:
     """The ticket is missing or has expired; one for a night has to be renewed."""
     return LoginRefused(
         f"{where}: no Kerberos login: {why}.",
-        fix="kinit USER@REALM, then klist. For a night's run get a new one from a keytab before it expires: "
+        fix="kinit USER@REALM, then klist. For a run overnight, renew it from a keytab before it expires: "
         "k5start -K 60 -f KEYTAB -U, or kinit -k -t KEYTAB USER@REALM from cron.",
     )
 
@@ -190,7 +193,7 @@ def no_ticket(where: str, why: str) -> LoginRefused:
 def _privilege(where: str, text: str) -> PrivilegeMissing:
     fix = "GRANT VIEW SERVER STATE TO the login; on SQL Server 2022 and later VIEW SERVER PERFORMANCE STATE."
     if "EXECUTE permission" in text or text.startswith("User "):  # 229; 15247 and 2571
-        fix = "Ask an administrator for the right, or for membership of sysadmin for the study's time."
+        fix = "Ask an administrator for the right, or for membership of sysadmin during the study."
     elif "SHOWPLAN" in text.upper():
         fix = "GRANT SHOWPLAN in the database TO the login."
     elif "CREATE DATABASE" in text.upper():

@@ -138,7 +138,7 @@ def log_in(
         return attempt.connection, attempt.own.mine if still_open(attempt.own.mine) else frozenset()
     if attempt.error is not None and (in_time or isinstance(attempt.error, LoginTimeoutError)):
         raise attempt.error
-    raise LoginTimeoutError(f"the login had not ended after {seconds} s")
+    raise LoginTimeoutError(f"the login did not finish within {seconds} s")
 
 
 def _watched(attempt: _Attempt, until: float) -> bool:
@@ -164,6 +164,6 @@ def addresses_of(host: str, port: int) -> frozenset[Address]:
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not a valid name"
         raise SqlUnreachable(
-            f"{host}: the name is unknown here ({why}).", fix="Check vnuma_sql.host."
+            f"{host}: the name cannot be resolved here ({why}).", fix="Check vnuma_sql.host."
         ) from error
     return frozenset((str(place[0]).removeprefix("::ffff:"), port) for *_kind, place in found)

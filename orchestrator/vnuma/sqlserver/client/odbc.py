@@ -65,7 +65,10 @@ try:
 except ImportError as error:
     raise DriverMissing(
         f"pyodbc could not be loaded: {error}.",
-        fix=f"It needs unixODBC's libodbc.so.2, which no wheel holds. {UNIXODBC} In a checkout: make setup.",
+        fix=(
+            f"It needs unixODBC's libodbc.so.2, which wheels do not contain. {UNIXODBC} In a "
+            "checkout: make setup."
+        ),
     ) from error
 
 # A pooled handle outlives the restart of the guest that it was connected to. The driver manager

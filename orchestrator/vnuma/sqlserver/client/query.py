@@ -137,7 +137,7 @@ def _executing(
     except DeadlinePassed:
         raise SqlUnreachable(
             f"{where(connection)}: SQL Server did not answer in time: {statement[:60]} ...",
-            fix="Is it blocked by another session, or is the guest frozen?",
+            fix="Check whether another session blocks it, or the guest is frozen.",
         ) from None
     except pyodbc.Error as error:
         raise failure(error, connection) from error

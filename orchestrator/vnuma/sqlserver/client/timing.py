@@ -129,7 +129,7 @@ def _execute(
             outcome.client_ms = (clock() - started) * 1000
     except DeadlinePassed:
         raise MeasurementFailed(
-            f"{where(connection)}: the statement was ended after {timeout_s:g} s; it was not done by then.",
+            f"{where(connection)}: the statement was stopped after {timeout_s:g} s, before it had finished.",
             fix="Raise workload.timeout_s, or measure smaller sizes.",
         ) from None
     except pyodbc.Error as error:
@@ -187,7 +187,7 @@ def _check(connection: pyodbc.Connection) -> tuple[int, int]:
     except DeadlinePassed:
         raise MeasurementFailed(
             f"{where(connection)}: the check after the timed statement took over {ANSWER_S:g} s.",
-            fix="Is the guest frozen, or SQL Server out of workers?",
+            fix="Check whether the guest is frozen, or SQL Server is out of workers.",
         ) from None
     except pyodbc.Error as error:
         raise _failed(error, connection) from error
@@ -213,7 +213,7 @@ def _rows(outcome: _Outcome, row_count: int, rows_from: RowsFrom, expected: int 
     if expected is not None and rows != expected:
         raise MeasurementFailed(
             f"The timed statement processed {rows:,} rows instead of {expected:,}.",
-            fix="It reads other data than expected, or was cut short: look at its data and its plan.",
+            fix="It reads unexpected data, or was cut short: check its data and its plan.",
         )
     return rows
 
@@ -223,10 +223,10 @@ def _counted(rows: list[tuple[Any, ...]]) -> int:
     if len(rows) == 1 and type(rows[0][0]) is int:
         return rows[0][0]
     found = (
-        f"a row that begins with {rows[0][0]!r}" if len(rows) == 1 else "several rows" if rows else "no row"
+        f"a row that starts with {rows[0][0]!r}" if len(rows) == 1 else "several rows" if rows else "no row"
     )
     raise MeasurementFailed(
-        f"The timed statement returned {found} instead of one row that begins with a whole number.",
+        f"The timed statement returned {found} instead of one row that starts with an integer.",
         fix="Let it count, as in SELECT COUNT_BIG(*) ..., or prove its rows otherwise: workload.rows_from.",
     )
 
@@ -242,8 +242,8 @@ def _last(times: StatisticsTime) -> Times:
     longest = max((one.elapsed_ms for one in within), default=0)
     if last.elapsed_ms + ROUNDING_MS < longest:
         raise MeasurementFailed(
-            f"The last execution time, {last.elapsed_ms} ms, is shorter than one before it, {longest} ms: "
-            "it is not that of the whole.",
+            f"The last execution time, {last.elapsed_ms} ms, is shorter than an earlier one, {longest} "
+            "ms: it is not the time of the whole.",
             fix="Time one EXEC; put several statements into a procedure.",
         )
     return last
@@ -256,11 +256,14 @@ def _only(times: StatisticsTime) -> Times:
     if not times.execution:
         raise MeasurementFailed(
             "SQL Server sent no execution time (message 3612) for the timed statement.",
-            fix="Does STATISTICS TIME report on this statement? No other clock's time takes its place.",
+            fix=(
+                "Check that STATISTICS TIME reports this statement. vnuma does not substitute another "
+                "clock's time."
+            ),
         )
     raise MeasurementFailed(
         f"SQL Server sent {len(times.execution)} execution times (message 3612) for one statement.",
-        fix="Does a trigger or a procedure run with it? Only a single statement can be timed.",
+        fix="Check whether a trigger or a procedure runs with it: only a single statement can be timed.",
     )
 
 

@@ -42,7 +42,9 @@ def judge(server: SqlServer) -> Answers:
         }
         left = f"The database {DATABASE} was dropped again."
         if database != DATABASE:
-            left = "Asked in master: this login can make no database. Nothing was changed."
+            left = (
+                "The checks ran in master, because this login cannot create a database. Nothing was changed."
+            )
         return Answers(of, left, beliefs, simulated)
 
 
@@ -56,7 +58,8 @@ def _own_database(connection: pyodbc.Connection) -> Iterator[str]:
         made = True
     except ownership.ForeignDatabase as error:
         raise ownership.ForeignDatabase(
-            error.what, fix=f"Rename or drop it yourself, then ask again: only {DATABASE} is used."
+            error.what,
+            fix=f"Rename or drop it yourself, then run the command again: only {DATABASE} is used.",
         ) from error
     except VnumaError:  # the right is missing, or the server is of another make: master has to do
         pass
@@ -78,12 +81,12 @@ def _judged(server: SqlServer, one: Belief[Asked], major: int, database: str) ->
 
     def look() -> str:
         if major < one.since:
-            raise NotEvaluableError(f"believed since version {one.since}, this is {major}")
+            raise NotEvaluableError(f"assumed since version {one.since}, this is {major}")
         try:
             with connect(server, database) as connection:
                 return one.look(Asked(connection, major))
         except UnexpectedAnswer as error:
-            raise DiffersError("an answer of another shape") from error
+            raise DiffersError("an answer of an unexpected form") from error
 
     return judged(one.id, look, _nameless)
 

@@ -168,13 +168,13 @@ for _id, _number, _batch, _says in (
         "table_exists",
         2714,
         "CREATE TABLE #asked (a int); CREATE TABLE #asked (a int)",
-        "A second table of one name is error 2714.",
+        "A second table with the same name is error 2714.",
     ),
     (
         "duplicate_key",
         2627,
         "CREATE TABLE #keys (a int PRIMARY KEY); INSERT INTO #keys VALUES (1); INSERT INTO #keys VALUES (1)",
-        "A second row with a primary key's value is error 2627.",
+        "A second row with the same primary key is error 2627.",
     ),
 ):
     BELIEFS.add(Belief(f"error.{_id}", _says, _ERRORS, _ends_with(_number, _batch)))

@@ -17,7 +17,7 @@ _TSQL = "https://learn.microsoft.com/sql/t-sql/"
 def _has(view: str, names: tuple[str, ...]) -> Callable[[Asked], str]:
     def look(asked: Asked) -> str:
         if asked.value(f"SELECT OBJECT_ID(N'{view}') AS id") is None:
-            raise NotEvaluableError("the view is not there")
+            raise NotEvaluableError("the view does not exist")
         found = columns.present(asked.connection, view, names)
         lacking = [name for name in names if name not in found]
         if lacking:

@@ -109,7 +109,7 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
     """Count and checksum the dataset, changing nothing. Raises ServerError if it is not as recorded."""
     if not ownership.require_ours(connection, spec.database):
         raise ServerError(
-            f"{where(connection)}: there is no database {spec.database}.",
+            f"{where(connection)}: the database {spec.database} does not exist.",
             native=None,
             fix="vnuma dataset prepare",
         )
@@ -123,9 +123,10 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
     wrong += [table.full_name for table in spec.tables if table.name not in present]
     if wrong:
         raise ServerError(
-            f"{where(connection)}: the dataset in {spec.database} is not as recorded ({', '.join(wrong)}).",
+            f"{where(connection)}: the dataset in {spec.database} differs from its record "
+            f"({', '.join(wrong)}).",
             native=None,
-            fix="Make it anew: vnuma dataset prepare",
+            fix="Create it again: vnuma dataset prepare",
         )
     return _dataset(spec, present, changed=False)
 
@@ -153,8 +154,8 @@ def _remake(connection: pyodbc.Connection, table: Table, spec: DatasetSpec) -> T
     made = _facts(connection, table)
     if made.rows != wanted.rows or (wanted.checksum is not None and made.checksum != wanted.checksum):
         raise ServerError(
-            f"{where(connection)}: {table.full_name} holds {made.rows:,} rows with checksum {made.checksum} "
-            f"instead of {wanted.rows:,} with {wanted.checksum}.",
+            f"{where(connection)}: {table.full_name} has {made.rows:,} rows with checksum "
+            f"{made.checksum} instead of {wanted.rows:,} with {wanted.checksum}.",
             native=None,
             fix="Prepare it again; if that fails again, report it with SQL Server's error log.",
         )
@@ -249,7 +250,7 @@ def _refuse_same_database(spec: DatasetSpec) -> None:
     if spec.source.casefold() == spec.database.casefold():
         raise InputError(
             f"dataset.source and dataset.database are both {spec.database}.",
-            fix="The copy needs a database of its own: vnuma creates it.",
+            fix="The copy needs its own database; vnuma creates it.",
         )
 
 

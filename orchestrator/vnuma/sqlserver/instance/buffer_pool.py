@@ -96,8 +96,8 @@ def lookups(connection: pyodbc.Connection) -> Lookups:
     remote = [count for name, count in found.items() if name.startswith("remote")]
     if not local or not remote:
         raise MeasurementFailed(
-            f"{where(connection)}: there are no Buffer Node counters of local and remote page lookups.",
-            fix="Is sys.dm_os_performance_counters empty? See lodctr /R on the guest.",
+            f"{where(connection)}: the Buffer Node counters of local and remote page lookups are missing.",
+            fix="Check sys.dm_os_performance_counters. If it is empty, see lodctr /R on the guest.",
         )
     return Lookups(sum(local), sum(remote))
 

@@ -85,10 +85,10 @@ def counts(connection: pyodbc.Connection, form: str, *, schedulers: bool) -> Ser
     if executions is None:
         raise MeasurementFailed(
             f"SQL Server has no statistics of dbo.{form}: its plan was evicted from the cache.",
-            fix="Does something empty the plan cache, or is memory short?",
+            fix="Check whether something empties the plan cache, or memory is short.",
         )
     if requests is None:
-        raise MeasurementFailed("SQL Server shows no counter Batch Requests/sec.")
+        raise MeasurementFailed("SQL Server has no counter Batch Requests/sec.")
     used = _scheduler_times(connection) if schedulers else None
     return ServerCounts(at, ticks, cpu, executions, requests, used)
 

@@ -68,5 +68,5 @@ def answers(server: SqlServer) -> Answer | None:
     except CertificateRejected:
         return Answer("a server with another certificate answers")
     except LoginRefused:
-        return Answer("a SQL Server answers, and refuses the login")
-    return Answer("a SQL Server answers, and takes the login")
+        return Answer("a SQL Server answers and refuses the login")
+    return Answer("a SQL Server answers and accepts the login")

@@ -84,7 +84,7 @@ def parse_plan(text: str) -> PlanFacts:
     root = _parse(text)
     statement = root.find(f".//{_NAMESPACE}StmtSimple")
     if statement is None:
-        raise MeasurementFailed("The plan that SQL Server sent holds no statement.")
+        raise MeasurementFailed("The plan that SQL Server sent contains no statement.")
     plan = statement.find(f"{_NAMESPACE}QueryPlan")
     parallel = plan.get("DegreeOfParallelism") if plan is not None else None
     operators = list(statement.iter(f"{_NAMESPACE}RelOp"))

@@ -116,12 +116,12 @@ def _gave_up(server: SqlServer, error: Exception, deadline_s: float) -> VnumaErr
     """What to say at the deadline: logins that are still refused are a matter of their own."""
     said = error.what if isinstance(error, VnumaError) else str(error)
     if isinstance(error, LoginRefused):
-        return LoginRefused(f"{said} It was so for {deadline_s:g} s after the boot.", fix=error.fix)
+        return LoginRefused(f"{said} This lasted for {deadline_s:g} s after the boot.", fix=error.fix)
     said = said.removeprefix(f"{server.where}: ")
     stage = error.stage if isinstance(error, _NotYet) else "waiting for a login"
     return SqlTimeout(
         f"{server.where}: SQL Server was not ready within {deadline_s:g} s, {stage}: {said.rstrip('.')}.",
-        fix="See the guest's console and SQL Server's error log; power.sql_timeout_s sets the deadline.",
+        fix="Check the guest's console and SQL Server's error log; power.sql_timeout_s sets the deadline.",
     )
 
 

@@ -93,7 +93,7 @@ def require_removed(connection: pyodbc.Connection, *, enabled: bool) -> None:
     now = read_governor(connection)
     if now.pool_percent is not None or now.enabled is not enabled:
         raise SqlFailed(
-            f"{where(connection)}: the pool {POOL} or the Resource Governor is not as it was: {now}.",
+            f"{where(connection)}: the pool {POOL} or the Resource Governor differs from before: {now}.",
             fix=f"DROP RESOURCE POOL {POOL}; ALTER RESOURCE GOVERNOR "
             f"{'RECONFIGURE' if enabled else 'DISABLE'}",
         )

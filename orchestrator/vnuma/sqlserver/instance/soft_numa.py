@@ -41,8 +41,8 @@ def configure_soft_numa(connection: pyodbc.Connection, on: bool) -> SoftNuma:
     now = read_soft_numa(connection)
     if now is None or now.configured is not on:
         raise SqlFailed(
-            f"{where(connection)}: automatic soft-NUMA was switched {'on' if on else 'off'}, but reads back "
-            "otherwise.",
+            f"{where(connection)}: automatic soft-NUMA was switched {'on' if on else 'off'}, but reads "
+            "back differently.",
             fix="It needs SQL Server 2016 or later and ALTER SETTINGS; see SELECT * FROM sys.configurations.",
         )
     return now

@@ -133,7 +133,7 @@ class ChangedVm(AskedVm):
         except ReadBackDiffers as error:
             now = unmet(change, self.settings())
             seen = ", ".join(f"{edit.setting} reads {edit.before} instead of {edit.after}" for edit in now)
-            raise DiffersError(seen or "not at once as asked") from error
+            raise DiffersError(seen or "not immediately as requested") from error
         except ReconfigureRefused as error:
             if error.__cause__ is None:  # never sent
                 raise NotEvaluableError(f"API {self.session.about.api_version}") from error

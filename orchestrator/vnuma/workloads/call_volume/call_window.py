@@ -150,12 +150,13 @@ def _require_calls(window: Window) -> None:
     fewest, most = window._client_range()
     if window.calls <= 0 or window.seconds <= 0:
         raise MeasurementFailed(
-            "SQL Server counted no call within the window.", fix="Raise workload.window_s, or see its log."
+            "SQL Server counted no call within the window.",
+            fix="Raise workload.window_s, or check SQL Server's log.",
         )
     if not fewest - window.connections <= window.calls <= most + window.connections:
         raise MeasurementFailed(
             f"SQL Server counted {window.calls:,} calls, the callers between {fewest:,} and {most:,}.",
-            fix="Does somebody else call the procedure, or does something empty the plan cache?",
+            fix="Check whether somebody else calls the procedure, or something empties the plan cache.",
         )
 
 
@@ -166,5 +167,5 @@ def _require_clock(window: Window) -> None:
         raise MeasurementFailed(
             f"The guest's clock was set during the window: {window.seconds:.2f} s passed by it, "
             f"{ticks:.2f} s by its tick count.",
-            fix="Let the guest's time be set by one source, and slowly (NTP, or VMware Tools without steps).",
+            fix="Let one source set the guest's time, and slowly (NTP, or VMware Tools without steps).",
         )

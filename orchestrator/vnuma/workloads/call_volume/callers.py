@@ -114,7 +114,7 @@ class Callers:
                 raise MeasurementFailed(
                     f"{self._active - len(found)} of {self._active} callers did not answer within "
                     f"{seconds:g} s.",
-                    fix="Is the server or the client overloaded, or the guest frozen?",
+                    fix="Check whether the server or the client is overloaded, or the guest frozen.",
                 )
             for answer in self._host.come(left):
                 if answer["answer"] != kind:
@@ -126,9 +126,9 @@ class Callers:
         """Why a caller failed, in words."""
         if answer["answer"] == "ended":
             return MeasurementFailed(
-                f"A caller's process ended by itself (exit code {answer['status']}).",
-                fix=f"Was it killed, or is {self._host.client.name} short of memory or processes? "
-                "Measure fewer connections, or from a larger machine.",
+                f"A caller's process ended unexpectedly (exit code {answer['status']}).",
+                fix=f"Check whether it was killed, or {self._host.client.name} is short of memory or "
+                "processes. Measure fewer connections, or use a larger machine.",
             )
         text = str(answer.get("text", f"it answered {answer['answer']}"))
         who = f"Caller {1 + int(str(answer['caller']))} of {self._active}"
@@ -136,7 +136,7 @@ class Callers:
         if answer.get("lost") or isinstance(error, SqlUnreachable):
             return ConnectionDropped(
                 f"{who} lost its connection: {error.what}",
-                fix="Did the guest or SQL Server restart? See its error log.",
+                fix="Check whether the guest or SQL Server restarted: see SQL Server's error log.",
             )
         what = error.what if answer.get("sqlstate") else text
         return MeasurementFailed(f"{who} failed: {what}", fix=error.fix if answer.get("sqlstate") else None)

@@ -70,7 +70,7 @@ def _fill(connection: pyodbc.Connection, rows: int) -> bool:
     found = _count(connection, rows)
     if found != rows:
         raise SqlFailed(
-            f"{where(connection)}: {TABLE} holds {found:,} right rows instead of {rows:,}.",
+            f"{where(connection)}: {TABLE} has {found:,} correct rows instead of {rows:,}.",
             fix="Prepare it again; if that fails again, see SQL Server's error log.",
         )
     return True

@@ -71,14 +71,15 @@ class CallVolume(WorkloadSettings):
     sizes: tuple[Size, ...] = Field(
         default=(1, 2, 4, 8, 12, 16, 20, 40),
         min_length=1,
-        description="Connections that call without pause, each from a process of its own.",
+        description="Connections that call without pause, each from its own process.",
     )
     forms: tuple[Form, ...] = Field(
         default=("noop", "seek"),
         min_length=1,
         description=(
-            "`noop` calls a procedure that draws a random number, calculates once and returns the session's "
-            "number; `seek` one that reads a row by its key. The first form decides."
+            "`noop` calls a procedure that draws a random number, calculates once and returns the "
+            "session's number; `seek` calls one that reads a row by its key. The first form decides "
+            "the verdict."
         ),
     )
     window_s: Seconds = Field(default=20, description="How long calls are counted, in seconds.")
@@ -93,8 +94,9 @@ class CallVolume(WorkloadSettings):
         default=None,
         min_length=1,
         description=(
-            "The inventory's host that calls, reached by SSH: a machine other than the guest's ESXi host "
-            "with Python 3.9, pyodbc and an ODBC driver. Without it the machine that vnuma runs on calls."
+            "The inventory's host that calls, reached by SSH: a machine that is not the guest's ESXi "
+            "host, with Python 3.9, pyodbc and an ODBC driver. By default the machine that vnuma runs "
+            "on."
         ),
     )
 
@@ -113,13 +115,13 @@ class CallVolume(WorkloadSettings):
         del around
         if len(set(self.sizes)) < len(self.sizes):
             yield Problem(
-                ("workload", "sizes"), "A number of connections is there twice.", "Name each of them once."
+                ("workload", "sizes"), "A number of connections is listed twice.", "List each only once."
             )
         if self.timeout_s <= self.window_s + self.ramp_s:
             yield Problem(
                 ("workload", "timeout_s"),
-                f"The deadline of {self.timeout_s:g} s ends before ramp and window "
-                f"({self.ramp_s:g} + {self.window_s:g} s) do.",
+                f"The deadline of {self.timeout_s:g} s is shorter than ramp and window "
+                f"({self.ramp_s:g} + {self.window_s:g} s).",
                 "Raise timeout_s, or shorten the window.",
             )
 

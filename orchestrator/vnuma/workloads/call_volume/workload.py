@@ -153,13 +153,13 @@ class CallVolumeWorkload:
 
 def _headroom(window: Window, *, simulated: bool) -> str:
     said = f"{window.headroom:.0f}%"
-    return f"{said}, not judged: on the lab a call takes modelled time" if simulated else said
+    return f"{said}, not judged: on the lab, calls take simulated time" if simulated else said
 
 
 def _from(where: call_counters.Endpoint | None) -> str:
     """Where the calls came from, and what that leaves out."""
     if where is None:
-        return "not known: this login may not see connections"
+        return "unknown: this login may not see connections"
     if where.same_host:
         return f"{where.client} ({where.transport}), the guest's own host: no network card took part"
     return f"{where.client} ({where.transport})"

@@ -32,18 +32,21 @@ class CrossJoin(WorkloadSettings):
 
     name: Literal["cross_join"] = Field(default="cross_join", description="The workload.")
     sizes: tuple[Size, ...] = Field(
-        default=(500, 1000, 2000, 3000), min_length=1, description="Rows a side; the result has the square."
+        default=(500, 1000, 2000, 3000),
+        min_length=1,
+        description="Rows on each side; the result has the square of that.",
     )
     forms: tuple[Form, ...] = Field(
         default=("client", "server"),
         min_length=1,
         description=(
-            "`client` streams every row and discards it in the driver (the paper's), `server` sends "
-            "one aggregate over all pairs, `into` writes to a temporary table. The first form decides."
+            "`client` streams every row and discards it in the driver (as in the paper), `server` "
+            "sends one aggregate over all pairs, `into` writes to a temporary table. The first form "
+            "decides the verdict."
         ),
     )
     maxdop: int = Field(
-        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 leaves the server's own."
+        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 keeps the server's own."
     )
     spool: Literal["allowed", "avoided"] = Field(
         default="allowed",

@@ -50,7 +50,7 @@ def cross_join(size: int, form: Form, *, maxdop: int = 1, spool: str = "allowed"
     """
     if size < 1:
         raise InputError(
-            f"A cross join needs 1 row a side or more, not {size}.", fix="Correct workload.sizes."
+            f"A cross join needs at least 1 row a side, not {size}.", fix="Correct workload.sizes."
         )
     left, right = _LEFT.format(size=size), _RIGHT.format(size=size)
     source = f"FROM ({left}) AS a CROSS JOIN ({right}) AS b{_hints(maxdop, spool)}"

@@ -121,7 +121,7 @@ def hold_start(connection: pyodbc.Connection) -> None:
     if granted != 0:
         raise MeasurementFailed(
             f"{where(connection)}: sessions of another load still run (application lock {START}: {granted}).",
-            fix="Is another study at work in this database?",
+            fix="Check whether another study is running in this database.",
         )
 
 

@@ -54,7 +54,7 @@ def _writers(connection: pyodbc.Connection) -> Iterator[Obstacle]:
         )
     elif len(nodes) > 1:
         yield Obstacle(
-            f"The log writers are on memory nodes {', '.join(map(str, nodes))}: no node is theirs alone.",
+            f"The log writers are on memory nodes {', '.join(map(str, nodes))}: no node without one is left.",
             "This workload compares the log writers' node with another; it cannot run on this SQL Server.",
         )
 
@@ -73,12 +73,13 @@ def _native(connection: pyodbc.Connection, settings: LogSpinlock) -> Iterator[Ob
     governor = resource_pool.read_governor(connection)
     if governor.pending:
         yield Obstacle(
-            "Changes to the Resource Governor wait for RECONFIGURE, which this workload would put in use.",
+            "Changes to the Resource Governor are waiting for RECONFIGURE, which this workload would "
+            "put into effect.",
             "ALTER RESOURCE GOVERNOR RECONFIGURE, or take the changes back.",
         )
     if governor.pool_percent is not None:
         yield Obstacle(
-            f"There is a resource pool {resource_pool.POOL} already, left by another run.",
+            f"The resource pool {resource_pool.POOL} already exists, left by another run.",
             f"vnuma restore the VM, or DROP RESOURCE POOL {resource_pool.POOL}.",
         )
     most = committed_target_mb(connection) * settings.pool_percent / 100

@@ -62,7 +62,7 @@ def run_load(load: Load, control: pyodbc.Connection, allowed: tuple[int, ...]) -
     spent = spinlocks.difference(before, spinlocks.read_counters(control))
     if spinlocks.went_back(spent):
         raise MeasurementFailed(
-            "SQL Server's counters were cleared while the load ran: there is no difference to take.",
+            "SQL Server's counters were cleared while the load ran, so no difference can be taken.",
             fix="Stop whatever calls DBCC SQLPERF (..., CLEAR) on this instance.",
         )
     window = max(one.ended for one in ran) - min(one.began for one in ran)
@@ -103,7 +103,7 @@ def _all_arrived(control: pyodbc.Connection, sessions: list[Future[Ran]]) -> tup
         if time.monotonic() > deadline:
             raise MeasurementFailed(
                 f"Only {len(cpus)} of {len(sessions)} sessions had arrived after {ARRIVE_S / 2:.0f} s.",
-                fix="Does something limit connections, workers or memory on this SQL Server?",
+                fix="Check whether something limits connections, workers or memory on this SQL Server.",
             )
         time.sleep(_LOOK_S)
 
@@ -112,6 +112,6 @@ def _require_on(cpus: tuple[int, ...], allowed: tuple[int, ...]) -> None:
     strangers = sorted(set(cpus) - set(allowed))
     if strangers:
         raise PlacementNotProven(
-            f"Sessions run on CPU {', '.join(map(str, strangers))}, outside of the process affinity.",
-            fix="Does a resource pool of yours have an affinity of its own?",
+            f"Sessions run on CPU {', '.join(map(str, strangers))}, outside the process affinity.",
+            fix="Check whether one of your resource pools has its own affinity.",
         )

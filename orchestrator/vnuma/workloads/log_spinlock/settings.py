@@ -51,17 +51,18 @@ class LogSpinlock(WorkloadSettings):
         default=("disk", "native"),
         min_length=1,
         description=(
-            "`disk` inserts two rows a transaction into a table on disk; `native` one row a statement into a "
-            "memory-optimised table, a session's in one atomic block of a natively compiled procedure. "
-            "Never compared with each other. The first form decides."
+            "`disk` inserts two rows a transaction into a table on disk; `native` inserts one row a "
+            "statement into a memory-optimised table, each session's in one atomic block of a natively "
+            "compiled procedure. The two are never compared with each other. The first form decides "
+            "the verdict."
         ),
     )
     sessions: int = Field(default=10, ge=1, le=512, description="Sessions that insert at the same time.")
     workers: Workers = Field(
         default="same_node",
         description=(
-            "Where they run, by SQL Server's process affinity: on the log writer's vNUMA node, or on the "
-            "next one. The log writer's CPUs are left out, and as many on the other node."
+            "Where the sessions run, by SQL Server's process affinity: on the log writer's vNUMA node, "
+            "or on the next one. The log writer's CPUs are excluded, and as many on the other node."
         ),
     )
     durability: Durability = Field(
@@ -72,7 +73,7 @@ class LogSpinlock(WorkloadSettings):
         default=50,
         ge=5,
         le=95,
-        description="Memory that the data of form `native` may take, of what SQL Server may use.",
+        description="Share of the memory that SQL Server may use for the data of form `native`.",
     )
 
     @property
@@ -91,7 +92,7 @@ class LogSpinlock(WorkloadSettings):
             if size % self.sessions:
                 yield Problem(
                     ("workload", "sizes", index),
-                    f"{size} inserts do not spread evenly over {self.sessions} sessions.",
+                    f"{size} inserts cannot be spread evenly over {self.sessions} sessions.",
                     f"Use a multiple of {self.sessions}.",
                 )
 

@@ -155,7 +155,7 @@ def _find_sides(connection: pyodbc.Connection) -> Sides:
     if placed is None:
         homes = ", ".join(str(node) for node in sorted({writer.memory_node_id for writer in writers}))
         raise PlacementNotProven(
-            f"No vNUMA node is the log writers' own while another is not: {len(writers)} log writers on "
+            f"No vNUMA node has all log writers while another has none: {len(writers)} log writers on "
             f"memory nodes {homes or 'unknown'}, of {len(nodes)} nodes.",
             fix=_INSTEAD,
         )
@@ -192,7 +192,7 @@ def _require_rows(connection: pyodbc.Connection, form: str, inserts: int) -> int
     if rows != wanted:
         raise MeasurementFailed(
             f"{log_load.TABLES[form]} holds {rows:,} rows after the load, not {wanted:,}.",
-            fix="See SQL Server's error log; is the log or the resource pool full?",
+            fix="Check SQL Server's error log: the log or the resource pool may be full.",
         )
     return rows
 

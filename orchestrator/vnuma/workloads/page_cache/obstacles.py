@@ -31,7 +31,7 @@ def obstacles_of_machine(machine: MachineFacts) -> Iterator[Obstacle]:
     name = machine.hostname
     if not machine.is_root:
         yield Obstacle(
-            f"{name}: no root; the page cache is dropped through /proc/sys/vm/drop_caches.",
+            f"{name}: not root; dropping the page cache through /proc/sys/vm/drop_caches needs root.",
             "Let Ansible become root there (ansible_become_password, or passwordless sudo), or run as root.",
         )
     elif not machine.may_drop_caches:
@@ -45,7 +45,7 @@ def obstacles_of_machine(machine: MachineFacts) -> Iterator[Obstacle]:
         )
     if not machine.dd_times:
         yield Obstacle(
-            f"{name}: its dd does not say how long it took, as some builds of busybox do not.",
+            f"{name}: its dd does not report its elapsed time, as in some builds of busybox.",
             "Install GNU coreutils there.",
         )
     if machine.spread_page == "1":
@@ -64,7 +64,8 @@ def _room(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
         )
     elif machine.is_root and not machine.may_write:
         yield Obstacle(
-            f"{machine.hostname}: {settings.folder} cannot be written: read-only, or not root's.",
+            f"{machine.hostname}: {settings.folder} cannot be written: it is read-only, or does not "
+            "belong to root.",
             "Set workload.folder to a folder on a disk that root may write to.",
         )
     elif machine.free_disk_mb is not None and machine.free_disk_mb < together:
@@ -95,7 +96,7 @@ def _nodes(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
         if len(memory) < 2:
             yield Obstacle(
                 f"{machine.hostname} has one NUMA node only: memory_node {settings.memory_node} needs two.",
-                "Leave the arm out.",
+                "Remove the arm.",
             )
         elif settings.memory_node == "depleted" and reader is not None:
             yield from _depletion(settings, machine, reader)
@@ -121,7 +122,7 @@ def _nodes(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
         yield Obstacle(
             f"{machine.hostname}: of node {holder.id}'s memory {holder.free_mb + holder.cached_mb:,} MB are "
             f"free or cache, too little for a file of {max(settings.sizes):,} MB: programs use the rest.",
-            "End what runs there, or use smaller sizes.",
+            "Stop what runs there, or use smaller sizes.",
         )
 
 
@@ -136,11 +137,11 @@ def _depletion(settings: PageCache, machine: MachineFacts, reader: Node) -> Iter
         yield Obstacle(
             f"A file of {smallest:,} MB may lie on the depleted node, whose last {LEFT_ON_DEPLETED_MB} MB "
             "stay free.",
-            f"Use sizes of {SMALLEST_DEPLETED_MB} MB and more with memory_node depleted.",
+            f"Use sizes of at least {SMALLEST_DEPLETED_MB} MB with memory_node depleted.",
         )
     elif machine.free_shm_mb is None or machine.free_shm_mb < taken:
         room = "nothing" if machine.free_shm_mb is None else f"{machine.free_shm_mb:,} MB"
         yield Obstacle(
-            f"{machine.hostname}: /dev/shm can take {room}; using up node {reader.id} takes {taken:,} MB.",
-            "Enlarge it: mount -o remount,size=90% /dev/shm. Or leave the arm out.",
+            f"{machine.hostname}: /dev/shm can take {room}; filling node {reader.id} takes {taken:,} MB.",
+            "Enlarge it: mount -o remount,size=90% /dev/shm. Or remove the arm.",
         )

@@ -46,12 +46,12 @@ def not_proven(placed: Placed, wanted: MemoryPlace, reader: int) -> str | None:
     """
     if placed.total_kb < PROVEN_SHARE * placed.file_kb:
         came, size = placed.total_kb // 1024, placed.file_kb // 1024
-        return f"only {came} of the file's {size} MiB came into the page cache when it was read in"
+        return f"only {came} of the file's {size} MiB were in the page cache after reading it"
     shares = {node: placed.share(node) for node in placed.grown_kb}
     told = ", ".join(f"node {node} {share * 100:.0f}%" for node, share in shares.items())
     if wanted == "depleted":
         kept = shares.get(reader, 0.0) > MOST_ON_DEPLETED
-        return f"node {reader} was not depleted, it took most of the file's pages: {told}" if kept else None
+        return f"node {reader} was not depleted; it took most of the file's pages: {told}" if kept else None
     if wanted == "interleave":
         even = 1 / len(shares)
         if any(abs(share - even) > EVEN_WITHIN for share in shares.values()):

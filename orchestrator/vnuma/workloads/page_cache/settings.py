@@ -44,35 +44,36 @@ class PageCache(WorkloadSettings):
         default=("single", "saturated", "unsaturated"),
         min_length=1,
         description=(
-            "`single`: one dd as fast as it can, which keeps its CPU busy (the published one); `saturated`: "
-            "one such reader for each CPU of the node, all at once; `unsaturated`: one reader that rests "
-            "after each sixteenth of the file, so that its CPU is idle for a part of the time. The first "
-            "form decides."
+            "`single`: one dd as fast as it can, which keeps its CPU busy (the published one). "
+            "`saturated`: one such reader for each CPU of the node, all at once. `unsaturated`: one "
+            "reader that rests after each sixteenth of the file, so that its CPU is idle part of the "
+            "time. The first form decides the verdict."
         ),
     )
     cpu_node: NodeNumber = Field(default=0, description="NUMA node whose CPUs read.")
     memory_node: MemoryPlace = Field(
         default=0,
         description=(
-            "Where the file's pages lie: a NUMA node; `interleave`, spread over all; `depleted`, wherever "
-            "the kernel puts them when they are read in from `cpu_node` whose own memory is used up."
+            "Where the file's pages are: a NUMA node; `interleave`, spread over all; `depleted`, "
+            "wherever the kernel puts them when they are read in from `cpu_node` while its own memory "
+            "is full."
         ),
     )
     folder: str = Field(
         default="/var/tmp",
         pattern=r"^/[A-Za-z0-9._/-]{1,199}$",
         description=(
-            "Folder on the machine, on a disk, never a tmpfs; the file lies in a folder of its own in it, "
+            "Folder on the machine, on a disk, never a tmpfs. The file is in its own folder there, "
             "`vnuma-page-cache`, which is removed after the run."
         ),
     )
     numa_balancing: Literal["keep", "on", "off"] = Field(
         default="keep",
-        description="kernel.numa_balancing during a pass; put back at its end. Recorded in any case.",
+        description="kernel.numa_balancing during a pass; restored at its end. Always recorded.",
     )
     transparent_hugepages: Literal["keep", "always", "madvise", "never"] = Field(
         default="keep",
-        description="Transparent huge pages during a pass; put back at its end. Recorded in any case.",
+        description="Transparent huge pages during a pass; restored at its end. Always recorded.",
     )
 
     def kernel_settings(self) -> Mapping[str, str]:

@@ -115,7 +115,7 @@ class _Pass:
         if sum(moved.values()) < -LOST_SHARE * size * 1000:
             raise PlacementNotProven(
                 f"{self.site.vm}: pages left the page cache while the file was read: {moved} KB by node.",
-                fix="Look for memory pressure, and at the cgroup's memory limit.",
+                fix="Check memory pressure, and the cgroup's memory limit.",
             )
         if form == "unsaturated":
             return _rested(shown, moved, size)
@@ -143,8 +143,8 @@ class _Pass:
         if wrong:
             raise PlacementNotProven(
                 f"{site.vm}, arm {site.arm}: {wrong}.",
-                fix="Look at the nodes' free memory (numactl -H), cgroup limits, memory_spread_page, "
-                "and for programs that read the same file.",
+                fix="Check the nodes' free memory (numactl -H), cgroup limits, memory_spread_page, and "
+                "programs that read the same file.",
             )
 
 
@@ -162,7 +162,7 @@ def _copied(shown: Mapping[str, str]) -> tuple[Copied, ...]:
         ) from None
     if not found:
         raise MeasurementFailed(
-            f"dd told no time: {shown['read'].strip()[-200:]!r}.", fix="Run dd on the machine by hand."
+            f"dd reported no time: {shown['read'].strip()[-200:]!r}.", fix="Run dd on the machine by hand."
         )
     return found
 

@@ -15,8 +15,9 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.timing import Statement, timed
 
 COST_MATRIX = (
-    "one row of it is known, by scans from either node; for latencies in ns, and for pages on the other "
-    "nodes, run Coreinfo -m (Sysinternals) or Intel MLC in the guest and keep its output with the run"
+    "one row of it is measured here, by scans from either node; for latencies in ns, and for pages on "
+    "the other nodes, run Coreinfo -m (Sysinternals) or Intel MLC in the guest and keep its output "
+    "with the run"
 )
 """What a report says of the guest's cross-node cost matrix."""
 

@@ -51,8 +51,8 @@ class ReportingStreams(WorkloadSettings):
     streams: Literal["fixed", "search"] = Field(
         default="fixed",
         description=(
-            "`fixed` runs the numbers of streams in `sizes`; `search` tries 1, 2, 4 ... 64. The largest "
-            "difference of a search is a maximum over it, and the report says so."
+            "`fixed` runs the numbers of streams in `sizes`; `search` tries 1, 2, 4 ... 64. The "
+            "largest difference of a search is a maximum over it, and the report says so."
         ),
     )
     sizes: tuple[Size, ...] = Field(
@@ -64,8 +64,8 @@ class ReportingStreams(WorkloadSettings):
     placement: Placement = Field(
         default="local",
         description=(
-            "Where the streams run: `local` on the memory node that holds the pages, `remote` on the other "
-            "one. Arms set it."
+            "Where the streams run: `local` on the memory node that has the pages, `remote` on the "
+            "other one. Arms set it."
         ),
     )
     scale_factor: float = Field(
@@ -80,15 +80,17 @@ class ReportingStreams(WorkloadSettings):
     ports: tuple[Port, Port] = Field(
         default=(50001, 50002),
         description=(
-            "Further TCP ports, mapped to the first and the last memory node. An inventory's "
-            "`vnuma_sql.node_ports` comes before these. Open them in the guest's firewall."
+            "Two more TCP ports, mapped to the first and the last memory node. `vnuma_sql.node_ports` "
+            "in the inventory has precedence. Open them in the guest's firewall."
         ),
     )
     misplaced_percent: float = Field(
         default=0.1,
         ge=0,
         lt=50,
-        description="Most pages, and page lookups, on the wrong side for a cell to count, in percent.",
+        description=(
+            "Largest share of pages, and of page lookups, on the wrong side for a cell to count, in percent."
+        ),
     )
 
     @model_validator(mode="before")
@@ -120,7 +122,7 @@ class ReportingStreams(WorkloadSettings):
             yield Problem(
                 ("workload", "ports"),
                 f"port {self.ports[0]} is named twice.",
-                "Name two ports: one for each memory node.",
+                "Name two ports, one for each memory node.",
             )
         if max(self.sizes) > 512:
             yield Problem(
@@ -133,8 +135,8 @@ class ReportingStreams(WorkloadSettings):
         if self.streams == "fixed":
             return None
         return (
-            f"The numbers of streams are a search over {len(self.sizes)}: the largest difference among them "
-            "is a maximum over a search, and such a maximum exceeds the true difference.",
+            f"The numbers of streams are a search over {len(self.sizes)}: the largest difference is a "
+            "maximum over a search, which exceeds the true difference.",
             "Repeat with that number alone (streams: fixed, sizes: [N]) before quoting it.",
         )
 

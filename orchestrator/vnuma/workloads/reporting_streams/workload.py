@@ -161,7 +161,7 @@ def _require_arrival(connection: pyodbc.Connection, side: Side) -> None:
         raise PlacementNotProven(
             f"A connection to port {side.server.port} (local_tcp_port {came.port}) has affinity to memory "
             f"node {came.memory_node}, not {side.node}.",
-            fix=f"See the port mapping in {tcp_ports.BY_HAND}, and the error log at SQL Server's start.",
+            fix=f"Check the port mapping in {tcp_ports.BY_HAND}, and the error log from SQL Server's start.",
         )
 
 
@@ -200,15 +200,15 @@ def _warmed(site: Site, connection: pyodbc.Connection, node: int) -> Mapping[int
     if not total:
         raise MeasurementFailed(
             "After the warm-up no page of the tables is in the buffer pool.",
-            fix="Is max server memory large enough for them?",
+            fix="Check whether max server memory is large enough for them.",
         )
     wrong = 100 * (total - pages.get(node, 0)) / total
     if wrong > site.settings.misplaced_percent:
         raise PlacementNotProven(
-            f"{site.vm}, arm {site.arm}: {wrong:.2f}% of the tables' {total:,} pages lie on other memory "
-            f"nodes than {node} ({_by_node(pages)}); at most "
-            f"{site.settings.misplaced_percent:g}% may.",
-            fix="Look at free memory by node (sys.dm_os_memory_nodes), and at trace flags 834 and 8015.",
+            f"{site.vm}, arm {site.arm}: {wrong:.2f}% of the tables' {total:,} pages are on memory "
+            f"nodes other than {node} ({_by_node(pages)}); at most "
+            f"{site.settings.misplaced_percent:g}% may be.",
+            fix="Check free memory by node (sys.dm_os_memory_nodes), and trace flags 834 and 8015.",
         )
     return pages
 
@@ -218,7 +218,7 @@ def _require_side(settings: ReportingStreams, looked: buffer_pool.Lookups) -> fl
     if looked.total <= 0:
         raise MeasurementFailed(
             "The Buffer Node counters did not count a single page lookup while the streams ran.",
-            fix="Do the counters work? See sys.dm_os_performance_counters.",
+            fix="Check the counters in sys.dm_os_performance_counters.",
         )
     wrong, side = (looked.remote, "remote") if settings.placement == "local" else (looked.local, "local")
     percent = 100 * wrong / looked.total
@@ -226,7 +226,10 @@ def _require_side(settings: ReportingStreams, looked: buffer_pool.Lookups) -> fl
         raise PlacementNotProven(
             f"With placement {settings.placement}, {percent:.2f}% of {looked.total:,} page lookups were "
             f"{side}; at most {settings.misplaced_percent:g}% may be.",
-            fix="Does something else use this SQL Server? Were pages read again on the other node?",
+            fix=(
+                "Check whether something else uses this SQL Server, or pages were read again on the other "
+                "node."
+            ),
         )
     return percent
 

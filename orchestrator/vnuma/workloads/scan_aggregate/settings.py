@@ -33,18 +33,18 @@ class ScanAggregate(WorkloadSettings):
     sizes: tuple[Megabytes, ...] = Field(
         default=(1024,),
         min_length=1,
-        description="MB of rows (2,048 bytes each), a table for each size; take several times the cache.",
+        description="MB of rows (2,048 bytes each), one table per size; use several times the cache size.",
     )
     forms: tuple[ScanForm, ...] = Field(
         default=("sparse", "dense"),
         min_length=1,
         description=(
             "`sparse` reads a few cache lines of each row (distance to memory), `dense` every byte "
-            "(bandwidth). The first form decides."
+            "(bandwidth). The first form decides the verdict."
         ),
     )
     maxdop: int = Field(
-        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 leaves the server's own."
+        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 keeps the server's own."
     )
     plan: PlanChoice = Field(default="actual", description=PLAN_MEANING)
     clock: ClockChoice = Field(default="auto", description=CLOCK_MEANING)

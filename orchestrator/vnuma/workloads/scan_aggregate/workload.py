@@ -61,7 +61,7 @@ class ScanAggregateWorkload:
         if wanted > most:
             yield Obstacle(
                 f"workload.sizes need {wanted:,} MB of memory-optimised tables; SQL Server may use "
-                f"{most / LARGEST_SHARE:,.0f} MB in all, of which {most:,.0f} MB can be theirs.",
+                f"{most / LARGEST_SHARE:,.0f} MB in all, and {most:,.0f} MB of that for them.",
                 "Use smaller sizes, or give SQL Server more memory (max server memory, the VM's size).",
             )
 

@@ -45,7 +45,7 @@ def not_one_statement(script: SqlScript) -> Iterator[Problem]:
             yield Problem(
                 path,
                 f"statement '{name}' has a line that says GO, but one batch is timed.",
-                "Leave that line out; what comes before the timed statement belongs into setup.",
+                "Remove that line; what comes before the timed statement belongs in setup.",
             )
         if script.times == "procedure" and not CALL.search(text):
             yield Problem(
@@ -69,7 +69,7 @@ def expected_of_none(script: SqlScript) -> Iterator[Problem]:
 def _unused(path: Path, name: str) -> Problem:
     return Problem(
         path,
-        f"parameter '{name}' is used nowhere: no script names $({name}).",
+        f"parameter '{name}' is never used: no script contains $({name}).",
         "Remove it, or look for a typing error.",
     )
 

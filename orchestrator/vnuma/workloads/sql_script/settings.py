@@ -24,13 +24,13 @@ def _plain(value: object) -> object:
     """YAML reads a date, true or nothing where a script means its own letters."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return value
-    raise ValueError(f"{value} is neither text nor a number in YAML; put it in quotes")
+    raise ValueError(f"{value} is neither text nor a number in YAML; quote it")
 
 
 def _some(text: str) -> str:
     """A statement of blanks alone has nothing to time."""
     if not text.strip():
-        raise ValueError("there is no statement in it")
+        raise ValueError("it contains no statement")
     return text
 
 
@@ -54,7 +54,8 @@ class SqlScript(WorkloadSettings):
     statements: Mapping[StatementName, Text] = Field(
         min_length=1,
         description=(
-            "Name -> the statement that is timed: one alone, or a procedure's call. The first decides."
+            "Name -> the statement that is timed: a single statement, or a procedure call. The first "
+            "decides the verdict."
         ),
     )
     sizes: tuple[Size, ...] = Field(default=(1,), min_length=1, description="Values of `$(size)`.")
@@ -66,8 +67,8 @@ class SqlScript(WorkloadSettings):
     database: str = Field(
         default="",
         description=(
-            "The database to run in. Empty: the study's own (dataset.database), made and dropped by vnuma; "
-            "any other is left as your script leaves it."
+            "The database to run in. Empty: the study's own (dataset.database), created and dropped by "
+            "vnuma; any other is left as your script leaves it."
         ),
     )
     times: Literal["statement", "procedure"] = Field(
@@ -80,15 +81,15 @@ class SqlScript(WorkloadSettings):
     rows_from: Literal["rowcount", "result", "none"] = Field(
         default="rowcount",
         description=(
-            "What proves that the work was done: ROWCOUNT_BIG(), the first column of a single result row, or "
-            "nothing (natively compiled procedures reset the count)."
+            "What proves that the work was done: ROWCOUNT_BIG(), the first column of a single result "
+            "row, or nothing (natively compiled procedures reset the count)."
         ),
     )
     expected_rows: Mapping[StatementName, Annotated[int, Field(ge=0)]] = Field(
         default={},
         description=(
-            "Name -> rows of each execution. Without it the first execution of a statement and size in the "
-            "run tells, and every later one must give as many."
+            "Name -> rows of each execution. By default, every execution of a statement and size must "
+            "return as many rows as the first in the run."
         ),
     )
     plan: PlanChoice = Field(default="actual", description=PLAN_MEANING)

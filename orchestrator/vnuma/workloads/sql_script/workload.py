@@ -57,7 +57,7 @@ class SqlScriptWorkload:
         for place, batch in _batches(settings):
             wrong = script.syntax_error(connection, batch)
             if wrong:
-                yield Obstacle(f"workload.{place}: {wrong}", "Correct it; nothing of it was run.")
+                yield Obstacle(f"workload.{place}: {wrong}", "Correct it; no part of it was run.")
 
     def prepare(self, site: Site) -> Document:
         """The study's own database, unless the script runs in another."""
@@ -91,7 +91,7 @@ class SqlScriptWorkload:
             try:
                 _tear_down(site, database)
             except VnumaError as second:
-                error.what = f"{error.what} The teardown failed too: {second.what}"
+                error.what = f"{error.what} The teardown also failed: {second.what}"
             raise
         _tear_down(site, database)
 
