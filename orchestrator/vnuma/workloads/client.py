@@ -172,7 +172,7 @@ class ClientHost:
         lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         said = lines[-1].strip().rstrip(".") if lines else "it did not answer"
         by_ssh = (
-            "try ssh to it as the inventory says (ansible_host, ansible_port, ansible_user, a key without a "
+            "Try ssh to it as the inventory says (ansible_host, ansible_port, ansible_user, a key without a "
             "passphrase or in an agent); "
         )
         return MachineUnreachable(
