@@ -138,7 +138,7 @@ def test_an_arm_is_in_its_own_shape_whatever_was_measured_before(tmp_path: Path,
     assert "1-way" not in {arm for arm, median in others.items() if median is not None}
     shown = vnuma_here("results", "latest", "--all").out
     assert "lower at 16 vCPUs: up to 5" in " ".join(shown.split())
-    assert "not shown: words withheld, fixed order" in " ".join(shown.split())
+    assert "not shown: verdicts withheld, fixed order" in " ".join(shown.split())
     assert "noop: one CPU was saturated in" in shown
     assert "busiest scheduler" in shown
     assert "server CPU per call" in shown

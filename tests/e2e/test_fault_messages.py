@@ -104,7 +104,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         "boot",
         (
             r"sql16, arm 1x16: the guest shows 4x4, the arm needs 1x16; the guest has 4 vNUMA nodes, the arm "
-            r"needs 1 \(.*vmware\.log of this boot says the same as the guest\)\. "
+            r"needs 1 \(.*vmware\.log of this boot agrees with the guest\)\. "
             r"This attempt does not count\.",
             r"Check what the arm needs on this release: vnuma plan STUDY",
         ),

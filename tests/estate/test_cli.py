@@ -118,7 +118,7 @@ def test_a_waiver_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, wor
     ran = vnuma_here("check", "--snapshot", file, "--waivers", waivers)
     assert ran.code == 3, ran.text
     assert words in " ".join(ran.err.split())
-    assert "An entry is {rule: T11" in ran.err or "Rules are" in ran.err
+    assert "Write each entry as {rule: T11" in ran.err or "Rules are" in ran.err
 
 
 def test_a_baseline_of_another_estate_is_refused(tmp_path: Path) -> None:

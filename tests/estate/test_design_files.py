@@ -141,7 +141,7 @@ REFUSED = {
     "empty vmx": ("vm.vmx", b"", "not a .vmx"),
     "too large": ("vm.vmx", b"x" * 1_000_001, "larger than"),
     "no xml": ("vm.ovf", b"hello", "not XML"),
-    "other xml": ("vm.ovf", b"<html/>", "no OVF"),
+    "other xml": ("vm.ovf", b"<html/>", "not OVF"),
     "no vm": ("vm.ovf", b"<Envelope/>", "no VM"),
     "external entity": ("vm.ovf", XXE.encode(), "document type"),
     "external entity in UTF-16": ("vm.ovf", XXE.encode("utf-16"), "document type"),

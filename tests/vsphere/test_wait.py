@@ -57,7 +57,7 @@ def test_unset_properties_are_absent(session: Session) -> None:
 def test_a_wait_ends_at_its_deadline(session: Session) -> None:
     """A state that never comes ends the wait, with what was waited for, how long, and what was seen."""
     ref = find_vm(session, "sql16")
-    with pytest.raises(WaitTimeout, match=r"^sql16 did not power off in 0\.1 s\.\n  Look at") as caught:
+    with pytest.raises(WaitTimeout, match=r"^sql16 did not power off in 0\.1 s\.\n  Check the") as caught:
         wait_for(session, ref, (POWER,), is_off, 0.1, "sql16 did not power off")
     assert str(caught.value.seen[POWER]) == "poweredOn"
 

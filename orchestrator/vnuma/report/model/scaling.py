@@ -121,7 +121,7 @@ def _over_vcpus(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:
             count: {block: statistics.geometric_mean(values) for block, values in of_count.items()}
             for count, of_count in blocks.items()
         }
-        withheld = f"words withheld, {analysis.withheld}" if analysis.withheld else ""
+        withheld = f"verdicts withheld, {analysis.withheld}" if analysis.withheld else ""
         at = loaded.study.workload.size_label(row.size)
         yield from _curve(analysis, (VCPUS, at), medians, rates, withheld)
 
