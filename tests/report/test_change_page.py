@@ -34,7 +34,7 @@ def page(**changes: str) -> ChangePage:
     return ChangePage(
         facts=((HOSTILE, HOSTILE),),
         steps=[HOSTILE],
-        back=[HOSTILE],
+        restore_steps=[HOSTILE],
         vms=[vm],
         study_sha256="0" * 64,
         **fields,

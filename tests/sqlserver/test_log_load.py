@@ -88,7 +88,7 @@ def test_ten_sessions_begin_together_and_their_rows_are_there(
 def test_workers_away_from_the_log_writer_take_longer(server: SqlServer, control: pyodbc.Connection) -> None:
     """Found, left out, verified; the lab's truth is 1.55 times the time and 4.5 times the spins."""
     writers = log_writers.read_log_writers(control)
-    found = log_writers.sides(writers, affinity.cpus_by_memory_node(control))
+    found = log_writers.worker_cpus(writers, affinity.cpus_by_memory_node(control))
     assert found is not None
     assert [(writer.memory_node_id, writer.status) for writer in writers] == [(0, "HIDDEN ONLINE")]
     assert found.left_out == (0, 8)

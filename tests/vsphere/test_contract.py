@@ -196,7 +196,7 @@ def test_only_the_vm_that_was_consented_to_is_changed(
     refusal = InputError if meanwhile == "renamed" else PreflightBlocked
     assert isinstance(answers.cut_short, refusal)
     assert "sql16" in answers.cut_short.what
-    assert answers.left == NOTHING
+    assert answers.leftover == NOTHING
     assert (now(running).power, now(running).lease) == (Power.ON, None)
     with open_store(store_url()).read() as connection:
         assert not runs.list_runs(connection)
@@ -224,7 +224,7 @@ def test_a_vm_under_study_is_not_taken(lab: LabFactory, login: Login, tmp_path: 
 
     assert isinstance(answers.cut_short, VmHeld)
     assert "ann@there" in str(answers.cut_short)
-    assert answers.left == NOTHING
+    assert answers.leftover == NOTHING
     assert now(running).change_version == version
 
 

@@ -144,8 +144,8 @@ def split_sentence(noise: Noise, replicate: Replicate) -> str:
     )
 
 
-def plans_sentence(plans: Plans, replicate: Replicate, beside: int | None = None) -> str:
-    """What costs least for the wanted width, and what as many iterations as `beside` would cost."""
+def plans_sentence(plans: Plans, replicate: Replicate, own_iterations: int | None = None) -> str:
+    """What costs least for the wanted width, and what as many iterations as `own_iterations` would cost."""
     width = f"95% intervals of {plans.width * 100:g}% to each side"
     if not plans.choices:
         return f"{width} would need more than 200 blocks, however many iterations."
@@ -154,7 +154,7 @@ def plans_sentence(plans: Plans, replicate: Replicate, beside: int | None = None
         f"The cheapest way to {width} (80% likely): {counted(best.blocks, 'block')} of {best.iterations} "
         f"iterations a {replicate}, {_hours(best)}"
     )
-    told = [one for one in others if beside is None or one.iterations == beside]
+    told = [one for one in others if own_iterations in (None, one.iterations)]
     more = (f"with {one.iterations} iterations, {one.blocks} blocks and {_hours(one)}" for one in told)
     return "; ".join([text, *more]) + "."
 
@@ -180,9 +180,9 @@ def amount(value: float, unit: str) -> str:
     return f"{_half_up(value, figure_decimals(value, unit)):,.{figure_decimals(value, unit)}f}"
 
 
-def signed_amount(value: float, unit: str, beside: float) -> str:
+def signed_amount(value: float, unit: str, next_to: float) -> str:
     """A difference as fine as the figure next to it: "+1,434"."""
-    places = figure_decimals(beside, unit)
+    places = figure_decimals(next_to, unit)
     return f"{_half_up(value, places) + 0.0:+,.{places}f}"
 
 

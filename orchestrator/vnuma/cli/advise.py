@@ -14,7 +14,7 @@ from vnuma.checks.fixes.tool import Tool, fix_as
 from vnuma.checks.fixes.wording import Target, in_comment
 from vnuma.cli.completion import vm_names
 from vnuma.cli.options import InventoryOption
-from vnuma.cli.screen import WIDEST, echo, say, simulated_banner, width
+from vnuma.cli.screen import WIDEST, echo, say, width
 from vnuma.cli.shape_options import (
     ClusterOption,
     EditionOption,
@@ -33,7 +33,7 @@ from vnuma.cli.shape_options import (
     sized,
     where,
 )
-from vnuma.domain.vm.provenance import in_json
+from vnuma.domain.vm.provenance import banner, in_json
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def advise(
         echo(json.dumps(_document(advice, there), indent=2))
         return
     if there.simulated:
-        say(simulated_banner(there.simulated))
+        say(banner(there.simulated))
     say(f"{count} vCPUs, {memory_mb / 1024:.4g} GB on {where(there)}: {_needs(advice.nodes_needed)}.")
     say("\n".join(_text(advice, count)))
     if write:
@@ -168,7 +168,7 @@ def _target(there: VmLocation, name: str) -> Target:
 def _as_tool(tool: Tool, best: Candidate, there: VmLocation, name: str) -> str:
     """The settings of a shape for a tool, under the marker of a lab."""
     text = fix_as(tool, best.fix(there.vm), _target(there, name))
-    marker = [f"# {in_comment(simulated_banner(there.simulated))}"] if there.simulated else []
+    marker = [f"# {in_comment(banner(there.simulated))}"] if there.simulated else []
     return "\n".join([*marker, text or f"# The VM is {best.topology} already."])
 
 

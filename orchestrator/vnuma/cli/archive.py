@@ -9,6 +9,7 @@ import typer
 
 from vnuma.cli.options import RunArgument, StoreOption
 from vnuma.cli.screen import echo, say
+from vnuma.domain.vm.provenance import banner
 
 
 def export(
@@ -24,7 +25,6 @@ def export(
 
     Examples: vnuma export quick.4; vnuma export quick.4 -o /backup/quick.4.zip
     """
-    from vnuma.cli.screen import simulated_banner
     from vnuma.engine.lease.context import store_url
     from vnuma.report.archive.arrow import HELP, parquet_possible
     from vnuma.report.archive.write import default_path, export_run
@@ -36,7 +36,7 @@ def export(
     path = output or default_path(loaded)
     manifest = export_run(opened, loaded, path)
     if loaded.simulated:
-        echo(simulated_banner(loaded.simulated))
+        echo(banner(loaded.simulated))
     size = sum(entry.bytes for entry in manifest.files) / 1e6
     echo(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
     if not parquet_possible():
@@ -54,7 +54,6 @@ def import_(
 
     Examples: vnuma import quick.4.vnuma.zip; vnuma import FILE --store sqlite:///other.db
     """
-    from vnuma.cli.screen import simulated_banner
     from vnuma.engine.lease.context import store_url
     from vnuma.report.archive.read import import_run
     from vnuma.report.model.model import load_run
@@ -64,7 +63,7 @@ def import_(
     found = import_run(opened, archive)
     loaded = load_run(opened, found.run)
     if loaded.simulated:
-        echo(simulated_banner(loaded.simulated))
+        echo(banner(loaded.simulated))
     renamed = "" if found.run == found.archived_as else f" (archived as {found.archived_as})"
     echo(f"Imported   {found.run}{renamed}: {len(found.manifest.files)} files, unchanged since export")
     if found.differences:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from vnuma.cli.screen import echo, simulated_banner
+from vnuma.cli.screen import echo
+from vnuma.domain.vm.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.checks.result import CheckResult
@@ -37,7 +38,7 @@ def show(store: str | None, since: str | None, *, as_json: bool) -> None:
         return
     for one in found:
         if one.simulated:
-            echo(simulated_banner(one.simulated))
+            echo(banner(one.simulated))
         for line in as_history.lines(one):
             echo(line)
 

@@ -6,8 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vnuma.cli.screen import console, echo, signed, simulated_banner
+from vnuma.cli.screen import console, echo, signed
 from vnuma.domain.vm.plain_text import escaped
+from vnuma.domain.vm.provenance import banner
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _show(result: CheckResult) -> None:
     screen = console()
     heads = headline(result).splitlines()
     if result.simulated:
-        screen.print(Text(escaped(simulated_banner(result.simulated))))
+        screen.print(Text(escaped(banner(result.simulated))))
     for line, severity in lines(result):
         shown = line if line in heads else signed(line)
         text = Text(escaped(shown))
@@ -101,7 +102,7 @@ def _show_counts(result: CheckResult, output: Path) -> None:
     from vnuma.report.check.words import headline
 
     if result.simulated:
-        echo(simulated_banner(result.simulated))
+        echo(banner(result.simulated))
     echo(headline(result))
     echo(f"Check      {output}")
 

@@ -18,7 +18,8 @@ from vnuma.cli.options import (
     inventory_of,
     reached_by,
 )
-from vnuma.cli.screen import echo, note, require_yes, say, signed, simulated_banner
+from vnuma.cli.screen import echo, note, require_yes, say, signed
+from vnuma.domain.vm.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.domain.contract.belief import Answers
@@ -143,7 +144,7 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
         )
     shut_down = "shuts the guest down, " if vm.power is Power.ON else ""
     if simulated:
-        say(simulated_banner(simulated), sys.stderr)
+        say(banner(simulated), sys.stderr)
     say(f"VM       {vm.name} ({vm.path}), {vm.power.value}", sys.stderr)
     say(f"Will     {shut_down}changes the VM while it is off, powers it on, changes it again", sys.stderr)
     say("Then     restores every setting and the power state, at the end and after Ctrl-C;", sys.stderr)
@@ -163,7 +164,7 @@ def tell(answers: Answers, output: Path | None, format_: ContractFormat = Contra
     if not in_words:
         echo(json.dumps(answers.document(), indent=2))
     elif answers.simulated:
-        say(simulated_banner(answers.simulated))
+        say(banner(answers.simulated))
     for one in answers.beliefs if in_words else ():
         say(signed(f"{one.verdict:13} {one.id}: {one.seen}"))
     if output:
@@ -172,7 +173,7 @@ def tell(answers: Answers, output: Path | None, format_: ContractFormat = Contra
     differing = answers.count(Verdict.DIFFERS)
     closing = (
         f"{answers.count(Verdict.HELD)} held, {differing} differ, "
-        f"{answers.count(Verdict.NOT_EVALUABLE)} could not be evaluated. {answers.left}".rstrip()
+        f"{answers.count(Verdict.NOT_EVALUABLE)} could not be evaluated. {answers.leftover}".rstrip()
     )
     if answers.cut_short:
         (echo if in_words else note)(closing)

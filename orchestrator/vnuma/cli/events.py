@@ -56,7 +56,7 @@ class EventLog:
         for vm in progress.vms:
             self._is_new(vm, "needs_person", vm.lasting)
             self._is_new(vm, "not_back", vm.restore_words)
-        words = f"{counted(progress.total - progress.ended, 'cell')} to run on "
+        words = f"{counted(progress.total - progress.done, 'cell')} to run on "
         self._write_of_run("started", words + ", ".join(vm.name for vm in progress.vms) + ".")
 
     def end(self, event: End, error: Exception | None, words: str = "") -> None:
@@ -78,7 +78,7 @@ class EventLog:
             if vm.restore_failed and self._is_new(vm, "not_back", vm.restore_words):
                 words = vm.restore_words or f"{vm.name} was not restored."
                 self._write(progress, vm, "trouble", words=words, next=None)
-            if vm.last and self._is_new(vm, "cell", (vm.ended, vm.last)):
+            if vm.last and self._is_new(vm, "cell", (vm.done, vm.last)):
                 arm, outcome = vm.last[0]
                 self._write(progress, vm, "cell", arm=arm, outcome=outcome)
             if vm.step and self._is_new(vm, "step", (vm.label, vm.block, vm.step)):
@@ -96,7 +96,7 @@ class EventLog:
 
     def _write(self, progress: Progress, vm: VmProgress, event: str, **more: object) -> None:
         about = {name.rstrip("_"): value for name, value in more.items()}
-        self._tell(progress, event, vm=vm.name, **about, cells_ended=vm.ended, cells=vm.total)
+        self._tell(progress, event, vm=vm.name, **about, cells_ended=vm.done, cells=vm.total)
 
     def _write_of_run(self, event: str, words: str, **more: object) -> None:
         progress = self._latest
@@ -106,7 +106,7 @@ class EventLog:
             {"name": vm.name, "at_baseline": vm.at_baseline, "words": vm.restore_words} for vm in progress.vms
         ]
         about = {"ticket": progress.run.ticket, "words": words, **more, "vms": vms}
-        self._tell(progress, event, **about, cells_ended=progress.ended, cells=progress.total)
+        self._tell(progress, event, **about, cells_ended=progress.done, cells=progress.total)
 
     def _tell(self, progress: Progress, event: str, **about: object) -> None:
         from vnuma.engine.notify.message import event_line

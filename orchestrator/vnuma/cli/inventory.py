@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory
-from vnuma.cli.screen import echo, simulated_banner
+from vnuma.cli.screen import echo
 from vnuma.cli.verb import verb
 from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.provenance import banner
 
 app = typer.Typer(
     help="Save VMs, hosts and clusters of a vCenter to a file.", no_args_is_help=True, rich_markup_mode=None
@@ -36,7 +37,7 @@ def save(
 
     for estate in estates.save(find_inventory(inventory), file):
         if estate.simulated:
-            echo(simulated_banner(estate.simulated))
+            echo(banner(estate.simulated))
         hosts, clusters = counted(len(estate.hosts), "host"), counted(len(estate.clusters), "cluster")
         echo(f"{estate.source}: {counted(len(estate.vms), 'VM')} on {hosts} in {clusters}")
         for item in estate.unseen[:_LISTED]:

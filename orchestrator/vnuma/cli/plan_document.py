@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from vnuma import __version__
 from vnuma.cli.design_lines import in_all
 from vnuma.cli.plan_text import labelled, value_text
-from vnuma.cli.screen import simulated_banner
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.vm.plain_text import counted, duration
+from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
 from vnuma.report.page.change_page import (
     MACHINES,
@@ -49,7 +49,7 @@ class _Page:
     each: str
     facts: Callable[[Study], Pairs]
     steps: Callable[[Study], Iterator[str]]
-    back: tuple[str, ...]
+    restore_steps: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ def change_page(study: Study, text: str, plans: Sequence[TargetPlan], permit: Pe
     return ChangePage(
         study=study.name,
         title=study.title,
-        banner=simulated_banner(simulated),
+        banner=banner(simulated),
         facts=facts,
         steps=tuple(own.steps(study)),
-        back=own.back,
+        restore_steps=own.restore_steps,
         vms=[_change(study, plan, index, own.words) for index, plan in enumerate(plans)],
         study_text=text,
         study_sha256=sha256(text.encode()).hexdigest(),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all
 from vnuma.cli.findings_lines import closing_line, findings_lines
-from vnuma.cli.screen import aligned, clock_time, simulated_banner, width
+from vnuma.cli.screen import aligned, clock_time, width
 from vnuma.domain.vm.plain_text import counted, duration
+from vnuma.domain.vm.provenance import banner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ class _Lines:
 def plan_text(study: Study, plan: TargetPlan, start: str, checks: bool) -> str:
     """The plan of one VM or machine. `start` is the command that measures it."""
     own = plan.by_kind(vm=partial(_vm, study), machine=partial(_machine, study))
-    lines = [simulated_banner(plan.simulated)] if plan.simulated else []
+    lines = [banner(plan.simulated)] if plan.simulated else []
     lines += [
         f"{study.name}  {own.head}",
         "",
@@ -53,7 +54,7 @@ def plan_text(study: Study, plan: TargetPlan, start: str, checks: bool) -> str:
 
 def summary(study: Study, plans: Sequence[TargetPlan]) -> str:
     """What a study will change, in a few lines, shown before it starts."""
-    lines = [simulated_banner(plans[0].simulated)] if plans and plans[0].simulated else []
+    lines = [banner(plans[0].simulated)] if plans and plans[0].simulated else []
     lines += [f"{study.name}  {', '.join(study.labels)} on {counted(len(plans), 'VM')}"]
     for plan in plans:
         lines += [f"  {line}" for line in plan.by_kind(vm=_changed, machine=_measured)]

@@ -15,8 +15,9 @@ import typer
 from vnuma.cli.completion import run_names
 from vnuma.cli.design_lines import assumed_plans
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
-from vnuma.cli.screen import echo, say, simulated_banner, working
+from vnuma.cli.screen import echo, say, working
 from vnuma.domain.vm.plain_text import aligned, counted, duration
+from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import plural as plural_of
 from vnuma.errors import InputError
 
@@ -138,7 +139,7 @@ class _Found:
     plans: Plans | None
 
     def text(self, path: Path) -> str:
-        lines = [simulated_banner(self.pilot.simulated)] if self.pilot and self.pilot.simulated else []
+        lines = [banner(self.pilot.simulated)] if self.pilot and self.pilot.simulated else []
         work = self.study.workload
         lines += [self._heading(), "", *self._table(), "", *self._outlook(), *self._ending(), *self._plans()]
         if self.pilot:

@@ -13,7 +13,7 @@ import typer
 from vnuma.cli.completion import vm_names
 from vnuma.cli.options import InventoryOption
 from vnuma.cli.predict_sweep import sweep_table, swept_sizes
-from vnuma.cli.screen import WIDEST, aligned, echo, say, simulated_banner, width
+from vnuma.cli.screen import WIDEST, aligned, echo, say, width
 from vnuma.cli.shape_options import (
     ClusterOption,
     EditionOption,
@@ -35,7 +35,7 @@ from vnuma.cli.shape_options import (
     some,
     where,
 )
-from vnuma.domain.vm.provenance import in_json
+from vnuma.domain.vm.provenance import banner, in_json
 from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def predict(
         echo(json.dumps(document, indent=2))
         return
     if there.simulated:
-        say(simulated_banner(there.simulated))
+        say(banner(there.simulated))
     named, many = f"{there.vm.name}: " if there.vm else "", _vcpus(shapes) if swept else count
     on = f"hardware version {version}, on {where(there)}"
     echo(f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, {on}")

@@ -17,10 +17,10 @@ from vnuma.cli.screen import (
     folded,
     painted,
     sign,
-    simulated_banner,
     width,
 )
 from vnuma.domain.vm.plain_text import counted, duration, escaped
+from vnuma.domain.vm.provenance import banner
 from vnuma.engine.lease.vcenter_retry import PUTTING_BACK
 
 if TYPE_CHECKING:
@@ -116,19 +116,19 @@ class LineLog:
             if MANNER.verbose and vm.step and self._steps.get(vm.name) != vm.step:
                 self._print(f"step vm={vm.name} arm={vm.label or '-'} {vm.step_words}")
             self._steps[vm.name] = vm.step
-            state = (vm.ended, vm.last)
+            state = (vm.done, vm.last)
             if vm.last and self._seen.get(vm.name) != state:
                 self._seen[vm.name] = state
                 label, outcome = vm.last[0]
                 left = f" left={duration(progress.left_s)}" if progress.left_s is not None else ""
-                self._print(f"cell {vm.ended}/{vm.total} vm={vm.name} arm={label} {outcome}{left}")
+                self._print(f"cell {vm.done}/{vm.total} vm={vm.name} arm={label} {outcome}{left}")
         if time.monotonic() - self._spoke > HEARTBEAT_S:
             busy = "; ".join(
                 f"vm={vm.name} arm={vm.label or '-'} step={vm.step_words}"
                 for vm in progress.vms
                 if vm.step or vm.waits_for
             )
-            self._print(f"alive {progress.ended}/{progress.total} {busy}")
+            self._print(f"alive {progress.done}/{progress.total} {busy}")
 
     def _print(self, text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -140,7 +140,7 @@ class LineLog:
 def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
     """The live block: one VM in detail; several as a table, or two lines each if the table is too wide."""
     run = progress.run
-    head = [simulated_banner(run.simulated)] if run.simulated else []
+    head = [banner(run.simulated)] if run.simulated else []
     one = len(progress.vms) == 1
     lines = _one(progress, progress.vms[0]) if one else _several(progress, columns)
     return folded("\n".join([*head, *lines, *_stopping_lines(progress)]), columns).split("\n")
@@ -149,7 +149,7 @@ def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
 def detail_lines(progress: Progress, columns: int = USUAL) -> list[str]:
     """The current state of a run, VM by VM, for `vnuma status RUN`."""
     run = progress.run
-    lines = [simulated_banner(run.simulated)] if run.simulated else []
+    lines = [banner(run.simulated)] if run.simulated else []
     for vm in progress.vms:
         lines += _one(progress, vm)
         if vm.since and vm.step:
@@ -165,14 +165,14 @@ def detail_lines(progress: Progress, columns: int = USUAL) -> list[str]:
 
 
 def _several(progress: Progress, columns: int) -> list[str]:
-    counts = f"{counted(len(progress.vms), 'VM')}  {progress.ended} of {progress.total}"
+    counts = f"{counted(len(progress.vms), 'VM')}  {progress.done} of {progress.total}"
     ends = f", ends about {clock_time(progress.left_s)}" if progress.left_s is not None else ""
     first = f"{progress.run.name}  {counts}  {_left(progress)}{ends}"
     cells = [
         (
             vm.name,
             vm.host,
-            f"{vm.ended}/{vm.total}",
+            f"{vm.done}/{vm.total}",
             f"{vm.label or ''} {vm.step_words}".strip(),
         )
         for vm in progress.vms
@@ -187,14 +187,14 @@ def _several(progress: Progress, columns: int) -> list[str]:
 
 
 def _bar(vm: VmProgress, width: int) -> str:
-    filled = round(width * vm.ended / vm.total) if vm.total else 0
+    filled = round(width * vm.done / vm.total) if vm.total else 0
     return f"[{'#' * filled}{'.' * (width - filled)}]"
 
 
 def _one(progress: Progress, vm: VmProgress) -> list[str]:
     lines = [
         f"{progress.run.name}  {vm.name}" + (f" on {vm.host}" if vm.host != vm.name else ""),
-        f"  {vm.ended} of {vm.total}  block {vm.block or 1} of {progress.blocks}  {_bar(vm, 28)}  "
+        f"  {vm.done} of {vm.total}  block {vm.block or 1} of {progress.blocks}  {_bar(vm, 28)}  "
         + _left(progress),
     ]
     begun = f"began {progress.run.created_at.astimezone():%H:%M}"
@@ -226,7 +226,7 @@ def _stopping_lines(progress: Progress) -> list[str]:
 
 def _has_all(progress: Progress) -> bool:
     """Whether no cell is left that a stop could leave out."""
-    return progress.ended == progress.total
+    return progress.done == progress.total
 
 
 def _is_put_back(vm: VmProgress) -> bool:

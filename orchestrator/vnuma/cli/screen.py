@@ -17,7 +17,6 @@ from typing import TextIO
 
 from rich.console import Console
 
-from vnuma.domain.vm import provenance
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.domain.vm.signs import IN_ASCII, SIGNS
 from vnuma.errors import VnumaError
@@ -156,11 +155,6 @@ def command() -> str:
     with suppress(ValueError):
         return str(here.resolve().relative_to(Path.cwd()))
     return str(here)
-
-
-def simulated_banner(scenario: str | None) -> str:
-    """The first line of every output about simulated figures; empty for real ones."""
-    return provenance.banner(scenario)
 
 
 def clock_time(seconds: float) -> str:

@@ -40,7 +40,7 @@ class Figures:
         What is behind by an attempt is given at once; the next who asks gets the new one.
         """
         run_id = progress.run.id
-        mark = progress.run.state, tuple((vm.ended, vm.valid, vm.last, vm.ended_by) for vm in progress.vms)
+        mark = progress.run.state, tuple((vm.done, vm.valid, vm.last, vm.ended_by) for vm in progress.vms)
 
         def make() -> tuple[str, Hashable]:
             return self._answers_now(run_id), mark

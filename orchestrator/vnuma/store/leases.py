@@ -93,7 +93,7 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
         raise StoreError(f"The store has no attempt {attempt_id}.", fix="vnuma status lists the runs.")
     check_token(conn, row.vm_key, token)
     if row.token != token:
-        raise _lost(row.name)
+        raise _lease_lost(row.name)
     if row.ended_at is not None:
         raise StoreError(
             f"Attempt {attempt_id} on {row.name} has already ended ({row.outcome}); nothing can be "
@@ -137,7 +137,7 @@ def get_lease(conn: Connection, vm_key: str) -> Lease | None:
 
 def _require(conn: Connection, lease: Row[*tuple[Any, ...]] | None, vm_key: str, token: int) -> None:
     if lease is None or lease.run_id is None or lease.token != token:
-        raise _lost(_vm_name(conn, vm_key))
+        raise _lease_lost(_vm_name(conn, vm_key))
 
 
 def _ensure_row(conn: Connection, vm_key: str) -> None:
@@ -180,7 +180,7 @@ def _held(conn: Connection, lease: Lease) -> VmHeld:
     )
 
 
-def _lost(vm_name: str) -> LeaseLost:
+def _lease_lost(vm_name: str) -> LeaseLost:
     return LeaseLost(
         f"Another process has taken over {vm_name}; this process must not write any more.",
         fix="Nothing to do: the other process continues. vnuma status shows it.",

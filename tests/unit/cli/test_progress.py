@@ -44,7 +44,7 @@ RUN = Run(
 VM = VmProgress(
     name="sql16-clone",
     host="esx01",
-    ended=17,
+    done=17,
     valid=16,
     total=48,
     label="1x16 (A/A)",
@@ -77,7 +77,7 @@ def test_one_vm_shows_cells_block_bar_and_time_left_in_80_columns() -> None:
 
 def test_a_run_that_has_not_begun_stands_at_its_first_block() -> None:
     """Before the first claim nothing is said of the last one."""
-    fresh = replace(VM, ended=0, valid=0, block=None, label=None, step=None, last=(), note=None, left_s=None)
+    fresh = replace(VM, done=0, valid=0, block=None, label=None, step=None, last=(), note=None, left_s=None)
 
     assert "  0 of 48  block 1 of 8  [" in shown(Progress(RUN, (fresh,), 8))[1]
 
@@ -174,7 +174,7 @@ def test_vms_of_one_host_take_turns_and_hosts_work_side_by_side() -> None:
 
 def test_each_vm_of_several_has_a_bar() -> None:
     """How far each has come is seen without reading figures."""
-    lines = shown(Progress(RUN, (VM, replace(VM, name="b", ended=48)), 8))
+    lines = shown(Progress(RUN, (VM, replace(VM, name="b", done=48)), 8))
 
     assert any("[####......]" in line for line in lines)
     assert any("[##########]" in line for line in lines)

@@ -32,7 +32,7 @@ def test_a_store_that_fails_does_not_keep_a_vm_from_being_put_back(store: Store)
         connection.execute(text("DROP TABLE fact"))
     lost: list[StoreError] = []
 
-    deferred_log.collect(Journal(store, "vc/1", "sql16", run, lost=lost.append), NOBODY, NOBODY)
+    deferred_log.collect(Journal(store, "vc/1", "sql16", run, on_store_error=lost.append), NOBODY, NOBODY)
     with pytest.raises(StoreError):
         deferred_log.collect(Journal(store, "vc/1", "sql16", run), NOBODY, NOBODY)
 

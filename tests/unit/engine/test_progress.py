@@ -60,9 +60,9 @@ def test_a_cell_that_is_tried_again_has_not_ended_before_its_second_attempt_nor_
     counts = []
     for outcome in (Outcome.FAILED, Outcome.INVALID, Outcome.VALID):
         attempt = going.claim()
-        counts.append(going.seen().ended)
+        counts.append(going.seen().done)
         going.end(attempt, outcome)
-        counts.append(going.seen().ended)
+        counts.append(going.seen().done)
 
     assert counts == [0, 0, 0, 0, 0, 1]
 
@@ -113,7 +113,7 @@ def test_a_cell_without_a_result_has_ended_with_its_last_attempt(going: Going) -
     counts = []
     for _ in range(TRIES):
         going.end(going.claim(), Outcome.FAILED)
-        counts.append(going.seen().ended)
+        counts.append(going.seen().done)
 
     (vm,) = going.seen().vms
     assert counts == [0, 0, 1]
@@ -149,7 +149,7 @@ def test_a_guest_that_does_not_shut_down_is_left_to_people(going: Going) -> None
     going.end(going.claim(), Outcome.FAILED, ShutdownTimeout.reason)
 
     (vm,) = going.seen().vms
-    assert (vm.ended, vm.last) == (0, (("arm0", "failed, waits for a person"),))
+    assert (vm.done, vm.last) == (0, (("arm0", "failed, waits for a person"),))
 
 
 def test_an_interrupted_attempt_is_no_try(going: Going) -> None:
@@ -157,7 +157,7 @@ def test_an_interrupted_attempt_is_no_try(going: Going) -> None:
     going.end(going.claim(), Outcome.INTERRUPTED)
 
     (vm,) = going.seen().vms
-    assert (vm.ended, vm.last) == (0, (("arm0", "interrupted"),))
+    assert (vm.done, vm.last) == (0, (("arm0", "interrupted"),))
 
 
 def test_what_lasts_waits_for_a_person_and_uses_up_no_attempt(going: Going) -> None:
@@ -166,13 +166,13 @@ def test_what_lasts_waits_for_a_person_and_uses_up_no_attempt(going: Going) -> N
         going.end(going.claim(), Outcome.FAILED, "privilege_missing")
     (vm,) = going.seen().vms
 
-    assert (vm.ended, vm.last[0]) == (0, ("arm0", "failed, waits for a person"))
+    assert (vm.done, vm.last[0]) == (0, ("arm0", "failed, waits for a person"))
     assert vm.lasting
     assert vm.lasting.reason == "privilege_missing"
 
     going.end(going.claim(), Outcome.VALID)
     (vm,) = going.seen().vms
-    assert (vm.ended, vm.lasting) == (1, None)
+    assert (vm.done, vm.lasting) == (1, None)
 
 
 def test_a_vm_that_waits_for_its_neighbour_says_for_whom_and_since_when(

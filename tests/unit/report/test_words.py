@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.wording import limits, listed
+from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.plain_text import counted
-from vnuma.report.model.words import banner, lead, level_words, places
+from vnuma.domain.vm.provenance import banner
+from vnuma.report.model.words import lead, places
 
 
 @pytest.mark.parametrize(
@@ -17,7 +19,7 @@ from vnuma.report.model.words import banner, lead, level_words, places
 )
 def test_a_level_is_written_as_people_do(level: float, words: str) -> None:
     """No more decimals than the level has."""
-    assert level_words(level) == words
+    assert percent_text(level) == words
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.sqlserver.instance.log_writers import LogWriter, sides
+from vnuma.sqlserver.instance.log_writers import LogWriter, worker_cpus
 
 TWO = {0: (0, 1, 2, 3), 1: (4, 5, 6, 7)}
 
@@ -17,7 +17,7 @@ def writer(cpu: int, memory_node: int = 0, number: int = 0) -> LogWriter:
 
 def test_the_writers_cpu_is_left_out_on_either_side() -> None:
     """On the other node it is the one in the same place."""
-    found = sides([writer(1)], TWO)
+    found = worker_cpus([writer(1)], TWO)
 
     assert found is not None
     assert (found.writer_node, found.other_node) == (0, 1)
@@ -28,7 +28,7 @@ def test_the_writers_cpu_is_left_out_on_either_side() -> None:
 
 def test_a_cpu_that_is_not_named_counts_as_the_lowest_free_one() -> None:
     """255 says: bound to no CPU; the writers still need as many."""
-    found = sides([writer(255), writer(0, number=1), writer(255, number=2)], TWO)
+    found = worker_cpus([writer(255), writer(0, number=1), writer(255, number=2)], TWO)
 
     assert found is not None
     assert found.same == (3,)
@@ -37,7 +37,7 @@ def test_a_cpu_that_is_not_named_counts_as_the_lowest_free_one() -> None:
 
 def test_writers_on_the_last_node_are_compared_with_the_first() -> None:
     """There is no next one."""
-    found = sides([writer(4, memory_node=1)], TWO)
+    found = worker_cpus([writer(4, memory_node=1)], TWO)
 
     assert found is not None
     assert (found.writer_node, found.other_node) == (1, 0)
@@ -46,11 +46,11 @@ def test_writers_on_the_last_node_are_compared_with_the_first() -> None:
 
 def test_where_nothing_can_be_compared_there_are_no_sides() -> None:
     """One node, writers on two nodes, none at all, or a node that has no CPU in use."""
-    assert sides([writer(0)], {0: (0, 1)}) is None
-    assert sides([writer(0), writer(4, memory_node=1)], TWO) is None
-    assert sides([], TWO) is None
-    assert sides([writer(8, memory_node=2)], TWO) is None
-    assert sides([writer(0)], {0: (0,), 1: (1,)}) is None
+    assert worker_cpus([writer(0)], {0: (0, 1)}) is None
+    assert worker_cpus([writer(0), writer(4, memory_node=1)], TWO) is None
+    assert worker_cpus([], TWO) is None
+    assert worker_cpus([writer(8, memory_node=2)], TWO) is None
+    assert worker_cpus([writer(0)], {0: (0,), 1: (1,)}) is None
 
 
 @given(
@@ -68,7 +68,7 @@ def test_sides_are_equal_and_free_of_writers(sizes: list[int], cpus: list[int], 
     for node, size in enumerate(sizes):
         nodes[node] = tuple(sorted(numbers[start : start + size]))
         start += size
-    found = sides([writer(cpu, number=n) for n, cpu in enumerate(cpus)], nodes)
+    found = worker_cpus([writer(cpu, number=n) for n, cpu in enumerate(cpus)], nodes)
 
     if found is None:
         assert min(sizes[:2]) <= len(cpus)

@@ -110,12 +110,12 @@ def judged(id_: str, look: Callable[[], str], nameless: Callable[[VnumaError], s
 class Answers:
     """What one server answered to every belief. `of` says what it is, as versions and words without names.
 
-    `simulated` is the lab's scenario where it is not a real server. `left` is what is left on it, as a
+    `simulated` is the lab's scenario where it is not a real server. `leftover` is what is left on it, as a
     sentence. `cut_short` is the error that ended the questions early: raise it after showing these answers.
     """
 
     of: Mapping[str, object]
-    left: str
+    leftover: str
     beliefs: tuple[Judged, ...]
     simulated: str | None
     cut_short: Exception | None = None

@@ -13,6 +13,8 @@ _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
 )
 _LAYOUT = frozenset("\n\r\t")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?[\d.,]+%?")
 
 
 def refuse_controls(text: str, *, lines: bool = False) -> None:
@@ -54,6 +56,11 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
         ).rstrip()
         for row in rows
     ]
+
+
+def spreadsheet_safe(text: str) -> str:
+    """Text that a spreadsheet would run as a formula gets an apostrophe before it; numbers stay."""
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 def in_yaml(text: str) -> str:

@@ -59,7 +59,7 @@ def collect(journal: Journal, session: Session, ref: VmRef) -> None:
         if owed is not None:
             _fetch(journal.store, owed, session, ref)
     except StoreError as error:
-        journal.lost(error)
+        journal.on_store_error(error)
 
 
 def _fetch(store: Store, owed: _Owed, session: Session, ref: VmRef) -> None:

@@ -23,7 +23,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.provenance import scenario_of
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
-from vnuma.engine.contract.changing import NOTHING, Ended, LeasedWriter, Say, on_the_clone
+from vnuma.engine.contract.changing import NOTHING, ChangingOutcome, LeasedWriter, Say, on_the_clone
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError, Interrupted, LeaseLost, VCenterUnreachable, VnumaError
 from vnuma.vsphere.connect import connect
@@ -78,11 +78,11 @@ def judge_vcenter(
             changed.append(one)
 
     try:
-        ended = on_the_clone(target, _still(target, vm), inventory, simulated, ask, say)
+        outcome = on_the_clone(target, _still(target, vm), inventory, simulated, ask, say)
     except VnumaError as error:
-        ended = Ended(NOTHING, error)
+        outcome = ChangingOutcome(NOTHING, error)
     rest = _unasked(len(changed), "not asked: it ended earlier")
-    return Answers(of, ended.left, (*found, *changed, *rest), simulated, ended.error)
+    return Answers(of, outcome.leftover, (*found, *changed, *rest), simulated, outcome.error)
 
 
 def _still(target: Target, vm: VmFacts) -> VmFacts:

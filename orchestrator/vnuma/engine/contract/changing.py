@@ -60,10 +60,10 @@ NOTHING = "Nothing was changed."
 
 
 @dataclass(frozen=True)
-class Ended:
+class ChangingOutcome:
     """How the changing part ended: what is left of it on the VM, as a sentence, and what cut it short."""
 
-    left: str
+    leftover: str
     error: Exception | None
 
 
@@ -137,7 +137,7 @@ class LeasedWriter:
 
 def on_the_clone(
     target: Target, vm: VmFacts, inventory: Path, simulated: str | None, ask: Ask, say: Say
-) -> Ended:
+) -> ChangingOutcome:
     """Take this VM, have every belief asked that needs a change, and put it back, whatever happens. Another
     VM that has its name by then is not taken.
 
@@ -166,7 +166,7 @@ def on_the_clone(
             _close(store, run, problems, stopping)
     words = "; ".join(one.words for one in restored)
     left = f"Restored: {words}." if restored else "" if away else NOTHING
-    return Ended(left, worst_of(problems) if problems else None)
+    return ChangingOutcome(left, worst_of(problems) if problems else None)
 
 
 def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -> None:

@@ -50,8 +50,8 @@ class Journal:
     """Where the changes to one VM are written down. `run` is None for a role's work outside a run, which has
     a `ticket` of its own, and for a run that this store does not know: then it has its `run_name`.
 
-    `made` holds what was changed, in order. `lost` decides what happens when a line cannot be written: by
-    default its StoreError keeps the change from being made.
+    `made` holds what was changed, in order. `on_store_error` decides what happens when a line cannot be
+    written: by default its StoreError keeps the change from being made.
     """
 
     store: Store
@@ -59,7 +59,7 @@ class Journal:
     vm: str
     run: Run | None = None
     ticket: str | None = None
-    lost: Callable[[StoreError], None] = field(default=_refuse)
+    on_store_error: Callable[[StoreError], None] = field(default=_refuse)
     made: list[Edit] = field(default_factory=list)
     run_name: str | None = None
 
@@ -98,7 +98,7 @@ class Journal:
                 audit.add_line(connection, line, run.id if run else None)
             _append(audit_file(self.store.place), as_json(line))
         except StoreError as error:
-            self.lost(error)
+            self.on_store_error(error)
 
 
 def note_of_run(store: Store, run: Run, action: str, detail: str) -> None:

@@ -174,7 +174,9 @@ class Restoration(ABC):
                 leases.require_current(connection, self.vm.vm_key, token)
 
         # A line that cannot be written does not keep a VM from being restored; `give_up` tells of the store.
-        return Held(fence, Journal(self.store, self.vm.vm_key, self.vm.name, self.run, lost=lambda _: None))
+        return Held(
+            fence, Journal(self.store, self.vm.vm_key, self.vm.name, self.run, on_store_error=lambda _: None)
+        )
 
     def _advance_token(self) -> tuple[int, StoreError | None]:
         """Raise the token, so that whatever else works on the target stops at its next write.

@@ -45,7 +45,7 @@ class VmProgress:
 
     name: str
     host: str
-    ended: int
+    done: int
     valid: int
     total: int
     label: str | None
@@ -109,9 +109,9 @@ class Progress:
         return sum(vm.valid for vm in self.vms)
 
     @property
-    def ended(self) -> int:
+    def done(self) -> int:
         """Cells that need no further attempt."""
-        return sum(vm.ended for vm in self.vms)
+        return sum(vm.done for vm in self.vms)
 
     @property
     def left_s(self) -> float | None:
@@ -180,7 +180,7 @@ def _vm(
     return VmProgress(
         name=vm.name,
         host=vm.esxi_host,
-        ended=done,
+        done=done,
         valid=sum(cell.state == "valid" for cell in planned),
         total=len(planned),
         label=now.label if now else None,

@@ -228,7 +228,7 @@ def _launch_until_done(
         if _over(after, played, going):
             break
         going = _without_lasting(going, before, after)
-        fruitless = 0 if after.ended > before.ended else fruitless + 1
+        fruitless = 0 if after.done > before.done else fruitless + 1
     return output
 
 
@@ -287,7 +287,7 @@ def _closed(store: Store, run: Run, study: Study) -> Closed | None:
     with store.read() as connection:
         past = attempts.lines_of_run(connection, run.id)
         progress = progress_of(connection, run.name)
-    return closed(study, past, utc_now()) if progress.ended < progress.total else None
+    return closed(study, past, utc_now()) if progress.done < progress.total else None
 
 
 def _close(store: Store, run: Run, problems: list[Exception], asked: Asked, shut: Closed | None) -> Progress:

@@ -82,7 +82,7 @@ def settle(store: Store, run: Run) -> None:
     if progress.valid == progress.total:
         state = RunState.FINISHED
     else:
-        state = RunState.FAILED if progress.ended == progress.total else RunState.STOPPED
+        state = RunState.FAILED if progress.done == progress.total else RunState.STOPPED
     with store.write() as connection:
         runs.set_run_state(connection, run.id, state)
         runs.clear_supervisor(connection, run.id)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vnuma.analysis.wording import listed
+from vnuma.domain.vm.provenance import banner
 from vnuma.report.archive.rerun_guide import LAB_INVENTORY, inventory_name
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import banner
 
 
 def readme(loaded: LoadedRun) -> str:

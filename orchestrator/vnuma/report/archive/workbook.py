@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vnuma.domain.vm.plain_text import escaped
+from vnuma.domain.vm.provenance import banner
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.report.archive.raw import COLUMNS, SAMPLES, sample_rows
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import answer, banner
+from vnuma.report.model.words import answer
 from vnuma.report.tables.csv_export import TABLES
 from vnuma.report.tables.tidy import Column, Row
 from vnuma.store.open import Store

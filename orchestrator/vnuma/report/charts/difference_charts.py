@@ -13,6 +13,7 @@ from vnuma.analysis.measure import Measure
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import limits, percent, signed
+from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.charts.svg import (
@@ -31,7 +32,7 @@ from vnuma.report.charts.svg import (
     shape_of,
     until,
 )
-from vnuma.report.model.words import faster_side, level_words, places
+from vnuma.report.model.words import faster_side, places
 
 _ROW = 30
 """Height of a row in pixels."""
@@ -41,7 +42,7 @@ def forest(analysis: Analysis, *, key: str, width: int) -> Figure:
     """All sizes together: every arm's difference from the reference with its interval."""
     rows = difference_rows(analysis.arms, None, analysis.table[0].cells[0].arm)
     reference = analysis.table[0].cells[0].arm
-    level = level_words(analysis.arms[0].verdict.level) if analysis.arms else ""
+    level = percent_text(analysis.arms[0].verdict.level) if analysis.arms else ""
     chart = _differences(rows, extent_of([analysis.arms], ()), analysis, width, with_text=False)
     words = f"Difference from {reference} in percent over all sizes, {level} intervals; "
     words += f"{faster_side(analysis.measure)}. "
@@ -68,7 +69,7 @@ def by_size(
     for size, paper in zip(analysis.sizes, known, strict=True):
         rows = difference_rows(size.arms, paper, reference)
         chart = _differences(rows, extent, analysis, width, with_text=True)
-        level = level_words(size.arms[0].verdict.level) if size.arms else ""
+        level = percent_text(size.arms[0].verdict.level) if size.arms else ""
         words = f"Difference from {reference}, %, form {analysis.form}, {level} intervals; "
         words += f"{faster_side(analysis.measure)}. "
         title = sized(size.size, size_word)

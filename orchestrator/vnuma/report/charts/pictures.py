@@ -15,6 +15,7 @@ from markupsafe import escape
 from vnuma.analysis.result import Analysis
 from vnuma.apart import ApartError
 from vnuma.assets import asset
+from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import plural
 from vnuma.report.charts import difference_charts
 from vnuma.report.charts.convert import svg_as_pdf, svg_as_png
@@ -26,7 +27,7 @@ from vnuma.report.charts.svg import Figure
 from vnuma.report.charts.topology_drawing import drawing
 from vnuma.report.model.arm_topologies import topologies_of
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import banner, boots_words, direction, faster_side, named
+from vnuma.report.model.words import boots_words, direction, faster_side, named
 from vnuma.report.published.published_comparison import published_exact
 
 Scheme = Literal["light", "dark"]

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator
 
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
+from vnuma.domain.vm.plain_text import spreadsheet_safe
 
 COLUMNS = (
     *("simulated", "vm", "path", "cluster", "host", "esxi", "shape", "memory_mb", "guest_nodes"),
@@ -22,7 +23,8 @@ def as_csv(result: CheckResult) -> str:
     writer.writerow(COLUMNS)
     for vm in result.vms:
         for item in vm.findings:
-            writer.writerow(_harmless(cell) for cell in _cells(result, vm, item))
+            cells = _cells(result, vm, item)
+            writer.writerow(spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in cells)
     return text.getvalue()
 
 
@@ -33,11 +35,3 @@ def _cells(result: CheckResult, vm: CheckedVm, item: Judged) -> Iterator[object]
     yield from (it.rule, it.severity.value, it.kind, it.name, it.arm, it.title)
     yield "; ".join(f"{name}: {value}" for name, value in it.observed.items())
     yield from (it.fix.text if it.fix else "", it.source, it.superseded_by, item.waived, item.change or "")
-
-
-_BEGINS = ("=", "+", "-", "@", "\t", "\r")
-
-
-def _harmless(cell: object) -> object:
-    """A name that begins like a formula must not become one in a spreadsheet."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_BEGINS) else cell

@@ -15,8 +15,8 @@ from vnuma.checks.fixes.tool import Tool, fix_in_tools
 from vnuma.checks.fixes.wording import Target
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.provenance import banner
 from vnuma.report.check.words import mixed_words, unseen_words
-from vnuma.report.model.words import banner
 from vnuma.report.page.template import filled
 
 WITHOUT_SCRIPTS = 100

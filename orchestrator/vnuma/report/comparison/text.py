@@ -12,9 +12,10 @@ from vnuma.analysis.between import Change
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import decimals, limits, listed, signed
 from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.provenance import banner
 from vnuma.report.comparison.condition import Condition, State
 from vnuma.report.comparison.pair import Comparison, Pair
-from vnuma.report.model.words import banner, direction, verdict_words
+from vnuma.report.model.words import direction, verdict_words
 
 WIDTH = 80
 CAUTION = (

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vnuma.domain.vm.plain_text import aligned
+from vnuma.domain.vm.plain_text import aligned, spreadsheet_safe
 
 WIDEST = 100
 """Captions on the screen are wrapped at this width."""
@@ -23,8 +22,6 @@ _LATEX = {
     "≤": r"$\leq$",
     "≥": r"$\geq$",
 }
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_NUMBER = re.compile(r"[+-]?[\d.,]+%?")
 
 
 @dataclass(frozen=True)
@@ -80,11 +77,6 @@ def as_latex(table: GridTable) -> str:
 def latex_text(text: str) -> str:
     """Text with LaTeX's own characters escaped."""
     return "".join(_LATEX.get(char, char) for char in text)
-
-
-def spreadsheet_safe(text: str) -> str:
-    """Text that a spreadsheet would run as a formula gets an apostrophe before it; numbers stay."""
-    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 def _pipes(cells: Sequence[str]) -> str:

@@ -14,7 +14,6 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Withheld, Word
 from vnuma.analysis.wording import decimals, headline, limits, listed, percent_whole, sentence, together
 from vnuma.domain.study.design import Order
-from vnuma.domain.vm import provenance
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.workloads.replicate import plural
 from vnuma.report.model.model import LoadedRun
@@ -43,20 +42,10 @@ def faster_side(measure: Measure) -> str:
     return "left is faster" if measure.better == "lower" else "right is faster"
 
 
-def banner(scenario: str | None) -> str:
-    """The first line of every output about simulated figures; empty for real ones."""
-    return provenance.banner(scenario)
-
-
 def lead(text: str) -> tuple[str, str]:
     """What a finding is about, up to its first colon or full stop, and the rest of it."""
     found = re.match(r"(.+?[:.])\s+(.+)", text, re.DOTALL)
     return (found[1], found[2]) if found else (text, "")
-
-
-def level_words(level: float) -> str:
-    """A confidence level as people write it: 95%, 97.5%, 98.75%."""
-    return f"{level * 100:.4g}%"
 
 
 def places(intervals: Iterable[Interval | None], margin: float) -> list[int]:

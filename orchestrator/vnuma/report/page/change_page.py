@@ -105,7 +105,7 @@ class ChangePage:
     banner: str
     facts: Pairs
     steps: Sequence[str]
-    back: Sequence[str]
+    restore_steps: Sequence[str]
     vms: Sequence[VmChange]
     study_text: str
     study_sha256: str

@@ -8,6 +8,7 @@ from typing import Literal
 
 from vnuma.analysis.result import Analysis
 from vnuma.apart import ApartError
+from vnuma.domain.vm.provenance import banner
 from vnuma.errors import EnvironmentProblem
 from vnuma.report.charts import difference_charts
 from vnuma.report.charts.pictures import Picture, plain, standalone
@@ -15,7 +16,7 @@ from vnuma.report.model.grid import GridTable, as_markdown
 from vnuma.report.model.limits import how_far
 from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import answer, banner
+from vnuma.report.model.words import answer
 from vnuma.report.page.page import verdict_rows
 from vnuma.store.rows import Vm
 

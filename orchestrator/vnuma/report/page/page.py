@@ -10,6 +10,7 @@ from markupsafe import Markup
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import growth_sentence, limits, listed, signed
+from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.charts.host_drawing import host_figures, host_map
@@ -35,7 +36,6 @@ from vnuma.report.model.words import (
     boots_words,
     direction,
     faster_side,
-    level_words,
     named,
     places,
     verdict_kind,
@@ -95,7 +95,7 @@ class FormPart:
 
 
 @dataclass(frozen=True)
-class LostRow:
+class NotCountedRow:
     """An attempt that did not count."""
 
     words: str
@@ -139,7 +139,7 @@ class VmPart(AnswerPart):
     figures: tuple[GridTable, ...]
     verified: tuple[Verified, ...]
     warnings: tuple[Warning_, ...]
-    lost: tuple[LostRow, ...]
+    not_counted: tuple[NotCountedRow, ...]
     missing: tuple[str, ...]
     published: tuple[PublishedRow, ...]
     methods: str
@@ -211,7 +211,7 @@ def _vm_part(loaded: LoadedRun, first: AnswerPart) -> VmPart:
         verified=tuple(verified(loaded, vm)),
         topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),
         warnings=tuple(warnings_of(loaded, vm, analysis)),
-        lost=tuple(_lost(loaded, attempt) for attempt in loaded.not_counted(vm)),
+        not_counted=tuple(_not_counted(loaded, attempt) for attempt in loaded.not_counted(vm)),
         missing=tuple(
             f"{item.label} in block {item.block}: {item.outcome}"
             + (f", {item.reason}" if item.reason != item.outcome else "")
@@ -308,7 +308,7 @@ def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
                 primary=analysis.primary,
                 table=tuple(size_rows(analysis)),
                 arms=tuple((cell.arm, cell.boots) for cell in analysis.table[0].cells),
-                level=level_words(analysis.sizes[0].arms[0].verdict.level) if analysis.arms else "",
+                level=percent_text(analysis.sizes[0].arms[0].verdict.level) if analysis.arms else "",
                 by_size=tuple(each_size(analysis, published, size_word)) if drawn else (),
                 strips=_strips(analysis, size_word, f"{key}-{form}-strip") if drawn else (),
             )
@@ -338,5 +338,5 @@ def _published(loaded: LoadedRun, primary: Analysis) -> list[PublishedRow]:
     return [row for analysis in _by_form(loaded, primary) for row in published_rows(analysis, loaded.study)]
 
 
-def _lost(loaded: LoadedRun, attempt: Attempt) -> LostRow:
-    return LostRow(attempt_words(attempt), repeated(loaded, attempt))
+def _not_counted(loaded: LoadedRun, attempt: Attempt) -> NotCountedRow:
+    return NotCountedRow(attempt_words(attempt), repeated(loaded, attempt))

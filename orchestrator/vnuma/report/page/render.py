@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from vnuma.domain.vm.provenance import banner
 from vnuma.errors import InputError
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import banner, progress_words
+from vnuma.report.model.words import progress_words
 from vnuma.report.page.contents import contents
 from vnuma.report.page.matrix import matrix
 from vnuma.report.page.one_page import markdown, write_pictures

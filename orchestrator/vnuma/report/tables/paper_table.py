@@ -9,11 +9,13 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
+from vnuma.domain.vm.percent import percent_text
+from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import medians
 from vnuma.domain.workloads.sizes import in_table
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import banner, boots_words, direction, level_words, named, places
+from vnuma.report.model.words import boots_words, direction, named, places
 
 
 def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:
@@ -77,4 +79,4 @@ def _differences(verdicts: Sequence[Verdict], *, with_limits: bool) -> Iterator[
         "-" if interval is None else limits(interval, n)
         for interval, n in zip(intervals, places(intervals, verdicts[0].margin), strict=True)
     ]
-    yield PaperRow(f"  {level_words(verdicts[0].level)}", ["", *shown])
+    yield PaperRow(f"  {percent_text(verdicts[0].level)}", ["", *shown])

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vnuma.domain.vm.plain_text import escaped
+from vnuma.domain.vm.plain_text import escaped, spreadsheet_safe
 
 Kind = Literal["text", "whole", "number", "yes/no", "time"]
 Row = Mapping[str, object]
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,5 @@ def field(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        text = escaped(value)
-        return f"'{text}" if value.startswith(_FORMULA) else text
+        return escaped(spreadsheet_safe(value))
     return value

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vnuma.domain.vm.provenance import banner
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.wait_totals import WaitShare
-from vnuma.report.model.words import banner
 
 MOST = 8
 """Wait types shown; the rest is in the raw data."""

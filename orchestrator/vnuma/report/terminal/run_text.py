@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from vnuma.analysis.cells import YET_TO_RUN
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
+from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.report.export.results import as_json
 from vnuma.report.model import grid
@@ -30,11 +32,9 @@ from vnuma.report.model.trust import (
 from vnuma.report.model.words import (
     ORDER_WORDS,
     answer,
-    banner,
     blindness,
     boots_words,
     direction,
-    level_words,
     named,
     places,
     progress_words,
@@ -158,7 +158,7 @@ def _notes(loaded: LoadedRun) -> Iterator[str]:
     several = [found for found in loaded.result.primary if len(found.sizes) > 1]
     verdicts = [arm.verdict for found in several for arm in found.sizes[0].arms if arm.verdict.interval]
     if verdicts:
-        level = level_words(verdicts[0].level)
+        level = percent_text(verdicts[0].level)
         yield f"Intervals at one size are {level} each, so that all sizes hold together at 95%."
 
 
@@ -253,7 +253,7 @@ def _lines(analysis: Analysis, size_word: str, width: int) -> Iterator[str]:
                 text += f", {difference} {unit}, {signed(cell.ratio)}"
             if verdict and verdict.interval:
                 places_shown = places([verdict.interval], verdict.margin)[0]
-                text += f" ({level_words(verdict.level)}: {limits(verdict.interval, places_shown)})"
+                text += f" ({percent_text(verdict.level)}: {limits(verdict.interval, places_shown)})"
             yield _wrap(text, "    ", width)
 
 
@@ -287,7 +287,7 @@ def _trust(loaded: LoadedRun, analysis: Analysis, reference: str, width: int) ->
     ]
     lines = [_wrap(text, indent, width, first=indent) for text in statements]
     if vm is not None:
-        lines += _lost(loaded, analysis, width)
+        lines += _not_counted(loaded, analysis, width)
     return "\n".join(["Trust  " + lines[0].lstrip(), *lines[1:]])
 
 
@@ -295,7 +295,7 @@ _SAID_ELSEWHERE = frozenset({"no_data", "aa_missing", "no_aa", "aa_note", "aa_al
 """Cautions whose content already stands in a verdict or in the A/A sentence."""
 
 
-def _lost(loaded: LoadedRun, analysis: Analysis, width: int) -> list[str]:
+def _not_counted(loaded: LoadedRun, analysis: Analysis, width: int) -> list[str]:
     """Attempts that did not count and cells without a value, each with its reason."""
     vm = loaded.vm(analysis.vm)
     lost = loaded.not_counted(vm) if vm else ()

@@ -36,7 +36,7 @@ class LogWriter:
 
 
 @dataclass(frozen=True)
-class Sides:
+class WorkerCpus:
     """CPUs on the log writers' memory node and on another, equally many, for workers; and those left out."""
 
     writer_node: int
@@ -55,7 +55,7 @@ def read_log_writers(connection: pyodbc.Connection) -> tuple[LogWriter, ...]:
     return tuple(LogWriter(*found) for found in answers.rows(connection, _WRITERS, *[int] * 5, str))
 
 
-def sides(writers: Sequence[LogWriter], nodes: Mapping[int, tuple[int, ...]]) -> Sides | None:
+def worker_cpus(writers: Sequence[LogWriter], nodes: Mapping[int, tuple[int, ...]]) -> WorkerCpus | None:
     """The CPUs of either side; None when the writers are on several nodes, or there is only one.
 
     Left out on the writers' node are their CPUs; where the server does not name one of that node (255: bound
@@ -75,7 +75,7 @@ def sides(writers: Sequence[LogWriter], nodes: Mapping[int, tuple[int, ...]]) ->
         return None
     kept = (*same[:both], *away[:both])
     left_out = tuple(cpu for cpu in (*near, *far) if cpu not in kept)
-    return Sides(home, other, tuple(same[:both]), tuple(away[:both]), left_out)
+    return WorkerCpus(home, other, tuple(same[:both]), tuple(away[:both]), left_out)
 
 
 def _places(writers: Sequence[LogWriter], cpus: list[int]) -> set[int]:

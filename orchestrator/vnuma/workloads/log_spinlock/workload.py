@@ -13,7 +13,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.sqlserver.instance import affinity, log_writers
-from vnuma.sqlserver.instance.log_writers import LogWriter, Sides
+from vnuma.sqlserver.instance.log_writers import LogWriter, WorkerCpus
 from vnuma.sqlserver.instance.spinlocks import LOGCACHE_ACCESS, Counters
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
 from vnuma.workloads.log_spinlock import load as log_load
@@ -133,7 +133,7 @@ class LogSpinlockWorkload:
         database = site.dataset.database
         with connect(site.server, database) as connection:
             log_load.set_durability(connection, database, settings.durability)
-            placed = _find_sides(connection)
+            placed = _find_worker_cpus(connection)
             cpus = placed.cpus(settings.workers)
             with site.process_affinity(affinity.affinity_to(cpus)):
                 writers = log_writers.read_log_writers(connection)
@@ -148,10 +148,10 @@ def _drop_all(settings: LogSpinlock) -> Iterator[str]:
         yield from list(log_load.make(form, 1))[:2]
 
 
-def _find_sides(connection: pyodbc.Connection) -> Sides:
+def _find_worker_cpus(connection: pyodbc.Connection) -> WorkerCpus:
     writers = log_writers.read_log_writers(connection)
     nodes = affinity.cpus_by_memory_node(connection)
-    placed = log_writers.sides(writers, nodes)
+    placed = log_writers.worker_cpus(writers, nodes)
     if placed is None:
         homes = ", ".join(str(node) for node in sorted({writer.memory_node_id for writer in writers}))
         raise PlacementNotProven(
@@ -162,7 +162,7 @@ def _find_sides(connection: pyodbc.Connection) -> Sides:
     return placed
 
 
-def _require_still_there(writers: tuple[LogWriter, ...], placed: Sides) -> None:
+def _require_still_there(writers: tuple[LogWriter, ...], placed: WorkerCpus) -> None:
     """The process affinity must not have moved the log writers, as SQL Server up to 2017 says it does not."""
     homes = {writer.memory_node_id for writer in writers}
     if homes != {placed.writer_node}:
@@ -174,7 +174,7 @@ def _require_still_there(writers: tuple[LogWriter, ...], placed: Sides) -> None:
 
 
 def _evidence(
-    settings: LogSpinlock, writers: tuple[LogWriter, ...], placed: Sides, cpus: tuple[int, ...]
+    settings: LogSpinlock, writers: tuple[LogWriter, ...], placed: WorkerCpus, cpus: tuple[int, ...]
 ) -> Document:
     return {
         "workers": settings.workers,

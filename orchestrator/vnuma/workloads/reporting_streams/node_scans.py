@@ -23,7 +23,7 @@ COST_MATRIX = (
 
 
 @dataclass(frozen=True)
-class Side:
+class NodePort:
     """A memory node, and the port of SQL Server that leads there."""
 
     node: int
@@ -56,7 +56,7 @@ class NodeScans:
 
 
 def scan_from_both(
-    own: Side, other: Side, database: str, statement: str, *, rows: int, timeout_s: float
+    own: NodePort, other: NodePort, database: str, statement: str, *, rows: int, timeout_s: float
 ) -> NodeScans:
     """Scan from own, other, other and own node: what drifts evenly falls on both alike.
 
@@ -65,8 +65,8 @@ def scan_from_both(
     """
     taken: dict[int, list[int]] = {own.node: [], other.node: []}
     scan = Statement(statement, rows, "result")
-    for side in (own, other, other, own):
-        with connect(side.server, database) as connection:
+    for node_port in (own, other, other, own):
+        with connect(node_port.server, database) as connection:
             timing = timed(connection, scan, timeout_s)
-        taken[side.node].append(timing.elapsed_ms)
+        taken[node_port.node].append(timing.elapsed_ms)
     return NodeScans(own.node, fmean(taken[own.node]), other.node, fmean(taken[other.node]))

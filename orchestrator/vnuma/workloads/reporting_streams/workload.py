@@ -15,7 +15,7 @@ from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
 from vnuma.workloads.query import Query
 from vnuma.workloads.reporting_streams import tran_stats
-from vnuma.workloads.reporting_streams.node_scans import COST_MATRIX, NodeScans, Side, scan_from_both
+from vnuma.workloads.reporting_streams.node_scans import COST_MATRIX, NodePort, NodeScans, scan_from_both
 from vnuma.workloads.reporting_streams.settings import (
     MISPLACED,
     MS_PER_QUERY,
@@ -29,12 +29,12 @@ NAME = "reporting_streams"
 
 
 @dataclass(frozen=True)
-class _Sides:
+class _MemoryNodes:
     """The two memory nodes of the experiment: the pages lie on the one, streams come in by either."""
 
-    pages: Side
-    away: Side
-    streams: Side
+    pages: NodePort
+    away: NodePort
+    streams: NodePort
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class StreamsBench:
     """One warm boot: its pages lie on one node, its streams come in by one port."""
 
     site: Site
-    streams: Side
+    streams: NodePort
     query: Query
     scans: NodeScans
 
@@ -108,24 +108,24 @@ class ReportingStreamsWorkload:
     @contextmanager
     def bench(self, site: Site) -> Iterator[StreamsBench]:
         """Warm one node through its port, and prove where every page lies and how connections come in."""
-        sides, settings, database = _sides(site), site.settings, site.dataset.database
-        with connect(sides.pages.server, database, statement_timeout_s=settings.timeout_s) as connection:
-            _require_arrival(connection, sides.pages)
-            _require_room(connection, sides.pages.node, settings)
-            pages = _warmed(site, connection, sides.pages.node)
-        with connect(sides.away.server) as connection:
-            _require_arrival(connection, sides.away)
+        nodes, settings, database = _memory_nodes(site), site.settings, site.dataset.database
+        with connect(nodes.pages.server, database, statement_timeout_s=settings.timeout_s) as connection:
+            _require_arrival(connection, nodes.pages)
+            _require_room(connection, nodes.pages.node, settings)
+            pages = _warmed(site, connection, nodes.pages.node)
+        with connect(nodes.away.server) as connection:
+            _require_arrival(connection, nodes.away)
         site.say("scanning from either memory node")
         scans = scan_from_both(
-            sides.pages,
-            sides.away,
+            nodes.pages,
+            nodes.away,
             database,
             tran_stats.WARM[0],
             rows=settings.rows,
             timeout_s=settings.timeout_s,
         )
-        site.record("workload", _evidence(site, sides, pages, scans))
-        yield StreamsBench(site, sides.streams, reporting_query(settings.rows), scans)
+        site.record("workload", _evidence(site, nodes, pages, scans))
+        yield StreamsBench(site, nodes.streams, reporting_query(settings.rows), scans)
 
 
 def reporting_query(rows: int) -> Query:
@@ -134,7 +134,7 @@ def reporting_query(rows: int) -> Query:
     return Query(tran_stats.REPORT, groups, "result", workload=NAME, size=rows, form="report")
 
 
-def _sides(site: Site) -> _Sides:
+def _memory_nodes(site: Site) -> _MemoryNodes:
     with connect(site.server) as connection:
         nodes = buffer_pool.sqlos_nodes(connection)
     if len(nodes) < 2:
@@ -145,8 +145,8 @@ def _sides(site: Site) -> _Sides:
     first, last = (
         replace(site.server, port=port, instance="") for port in ports_of(site.server, site.settings)
     )
-    pages, away = Side(min(nodes), first), Side(max(nodes), last)
-    return _Sides(pages, away, pages if site.settings.placement == "local" else away)
+    pages, away = NodePort(min(nodes), first), NodePort(max(nodes), last)
+    return _MemoryNodes(pages, away, pages if site.settings.placement == "local" else away)
 
 
 def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
@@ -154,13 +154,13 @@ def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
     return server.node_ports[:2] if len(server.node_ports) > 1 else settings.ports
 
 
-def _require_arrival(connection: pyodbc.Connection, side: Side) -> None:
+def _require_arrival(connection: pyodbc.Connection, by: NodePort) -> None:
     """Raises PlacementNotProven unless the connection by that port has affinity to that node."""
     came = tcp_ports.arrival(connection)
-    if came.memory_node != side.node:
+    if came.memory_node != by.node:
         raise PlacementNotProven(
-            f"A connection to port {side.server.port} (local_tcp_port {came.port}) has affinity to memory "
-            f"node {came.memory_node}, not {side.node}.",
+            f"A connection to port {by.server.port} (local_tcp_port {came.port}) has affinity to memory "
+            f"node {came.memory_node}, not {by.node}.",
             fix=f"Check the port mapping in {tcp_ports.BY_HAND}, and the error log from SQL Server's start.",
         )
 
@@ -234,15 +234,17 @@ def _require_side(settings: ReportingStreams, looked: buffer_pool.Lookups) -> fl
     return percent
 
 
-def _evidence(site: Site, sides: _Sides, pages: Mapping[int, int], scans: NodeScans) -> dict[str, object]:
+def _evidence(
+    site: Site, nodes: _MemoryNodes, pages: Mapping[int, int], scans: NodeScans
+) -> dict[str, object]:
     """What was proven of this boot, for the report."""
     megabytes = buffer_pool.kilobytes(sum(pages.values())) / 1024
     return {
         "placement": site.settings.placement,
-        "pages on memory node": sides.pages.node,
-        "streams on memory node": sides.streams.node,
-        "port of the pages": sides.pages.server.port,
-        "port of the streams": sides.streams.server.port,
+        "pages on memory node": nodes.pages.node,
+        "streams on memory node": nodes.streams.node,
+        "port of the pages": nodes.pages.server.port,
+        "port of the streams": nodes.streams.server.port,
         "pages by memory node": _by_node(pages),
         "tables in the buffer pool": f"{megabytes:,.0f} MB",
         "scan of the pages": scans.words,
