@@ -115,14 +115,14 @@ def test_the_collection_holds_ansible_content_and_nothing_else(built: Path) -> N
     assert held == {*tracked, "MANIFEST.json", "FILES.json"}
 
 
-def test_the_source_distribution_holds_tracked_files_alone(built: Path) -> None:
+def test_the_source_distribution_holds_tracked_files_and_the_man_page_alone(built: Path) -> None:
     """An inventory or a study that somebody wrote in the checkout does not leave it."""
     with tarfile.open(next(built.glob("vnuma-[0-9]*.tar.gz"))) as archive:
         held = {member.name.split("/", 1)[1] for member in archive if member.isfile()}
     command = ["git", "ls-files"]
     tracked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
 
-    assert held - set(tracked) == {"PKG-INFO"}
+    assert held - set(tracked) == {"PKG-INFO", "share/man/man1/vnuma.1"}
 
 
 def test_the_bill_names_locked_packages_and_linked_modules(bill: dict[str, Any]) -> None:
