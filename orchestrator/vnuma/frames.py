@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from vnuma.engine.lease.context import store_url
+from vnuma.engine.access.places import store_url
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.report.archive.arrow import table_of
 from vnuma.report.archive.raw import SAMPLES, sample_table

@@ -15,9 +15,10 @@ from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.hours import AllowedHours
+from vnuma.engine.access.places import audit_file
 from vnuma.engine.cell.boot import boot_cell
 from vnuma.engine.cell.site import CellSite
-from vnuma.engine.lease.audit import audit_file, audit_lines
+from vnuma.engine.lease.audit import audit_lines
 from vnuma.engine.run.claim import NoCell, claim
 from vnuma.errors import Interrupted, PreflightBlocked, ReconfigureRefused
 from vnuma.store import attempts

@@ -13,7 +13,7 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import SMALL, write_inventory
-from vnuma.engine.lease.context import store_url
+from vnuma.engine.access.places import store_url
 from vnuma.store import runs, samples
 from vnuma.store.open import open_store
 

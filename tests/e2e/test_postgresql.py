@@ -20,7 +20,7 @@ from tests.support.postgresql import Cluster
 from tests.support.proxy import proxy_before
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
-from vnuma.engine.lease.context import home_folder
+from vnuma.engine.access.places import home_folder
 from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision, require_supervision
 from vnuma.engine.restore.restore_leftover import restore_leftovers
 from vnuma.errors import LeaseLost, StoreError

@@ -14,7 +14,7 @@ from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.otlp import receiver
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.lease.context import store_url
+from vnuma.engine.access.places import store_url
 from vnuma.store import facts, runs, samples
 from vnuma.store.open import open_store
 from vnuma.store.rows import Sample

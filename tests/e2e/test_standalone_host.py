@@ -12,8 +12,8 @@ from tests.e2e.steps import Steps
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import mark_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
+from vnuma.engine.access.places import store_url
 from vnuma.engine.cell.evidence import SCOPE
-from vnuma.engine.lease.context import store_url
 from vnuma.store import facts, runs
 from vnuma.store.open import open_store
 

@@ -23,7 +23,7 @@ from tests.support.cli import command, vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
-from vnuma.engine.lease.context import home_folder
+from vnuma.engine.access.places import home_folder
 from vnuma.engine.lease.locking import StillLocked, vm_lock
 from vnuma.engine.lease.supervision import (
     SILENT_AFTER,

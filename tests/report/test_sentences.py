@@ -28,7 +28,7 @@ from vnuma.analysis.wording import sentence
 from vnuma.assets import asset
 from vnuma.domain.study.declaration import METHOD
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.lease.context import store_url
+from vnuma.engine.access.places import store_url
 from vnuma.report.model.limits import how_far
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun, load_run

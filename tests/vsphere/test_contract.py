@@ -27,9 +27,9 @@ from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.inventory import named_targets
+from vnuma.engine.access.places import store_url
 from vnuma.engine.contract.ask_vcenter import judge_vcenter
 from vnuma.engine.contract.changing import NOTHING, LeasedWriter
-from vnuma.engine.lease.context import store_url
 from vnuma.errors import InputError, Interrupted, NotAtBaseline, PreflightBlocked, VmHeld
 from vnuma.sqlserver.contract.judge import judge
 from vnuma.store import attempts, runs

@@ -25,7 +25,7 @@ def export(
 
     Examples: vnuma export quick.4; vnuma export quick.4 -o /backup/quick.4.zip
     """
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.report.archive.arrow import HELP, parquet_possible
     from vnuma.report.archive.write import default_path, export_run
     from vnuma.report.model.model import load_run
@@ -54,7 +54,7 @@ def import_(
 
     Examples: vnuma import quick.4.vnuma.zip; vnuma import FILE --store sqlite:///other.db
     """
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.report.archive.read import import_run
     from vnuma.report.model.model import load_run
     from vnuma.store.open import open_store

@@ -42,8 +42,8 @@ def audit(
 
     Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
     """
-    from vnuma.engine.lease.audit import as_json, audit_file, audit_lines
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import audit_file, store_url
+    from vnuma.engine.lease.audit import as_json, audit_lines
     from vnuma.store.open import open_store
 
     opened = open_store(store_url(store))

@@ -58,7 +58,7 @@ def show(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.engine.restore.baseline_diff import stored_baseline
     from vnuma.store.open import open_store
 
@@ -91,7 +91,7 @@ def diff(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.engine.restore.baseline_diff import differences_now
     from vnuma.store.open import open_store
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def recorded(result: CheckResult, store: str | None) -> CheckResult:
     """The recorded result, each finding marked as new or unchanged since the previous check."""
+    from vnuma.engine.access.places import store_url
     from vnuma.engine.design_check.check import compare
     from vnuma.engine.design_check.history import record
-    from vnuma.engine.lease.context import store_url
     from vnuma.store.open import open_store
 
     before = record(open_store(store_url(store)), result)
@@ -27,8 +27,8 @@ def recorded(result: CheckResult, store: str | None) -> CheckResult:
 
 def show(store: str | None, since: str | None, *, as_json: bool) -> None:
     """Print the recorded checks: which findings are new, gone or unchanged, and for how long."""
+    from vnuma.engine.access.places import store_url
     from vnuma.engine.design_check.history import history
-    from vnuma.engine.lease.context import store_url
     from vnuma.report.check import as_history
     from vnuma.store.open import open_store
 

@@ -72,7 +72,7 @@ def compare(
     vnuma compare quick.4 other.1 --vm sql16=sql17
     """
     from vnuma.analysis.wording import listed
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.errors import InputError, ThresholdMet, UsageError
     from vnuma.report.comparison import text
     from vnuma.report.comparison.condition import parse_condition

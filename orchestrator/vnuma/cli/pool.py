@@ -43,7 +43,7 @@ def pool(
     Examples: vnuma pool quick.1 quick.2 quick.3; vnuma pool a.1 b.1 c.1 --allow sql_server.version;
     vnuma pool a.1 b.1 c.1 --format json
     """
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.report.comparison import pool_text
     from vnuma.report.comparison.many import pool_runs
     from vnuma.report.model.model import load_run

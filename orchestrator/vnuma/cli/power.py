@@ -117,7 +117,7 @@ def _plans(study: Study, design: AnalysisDesign, pilot: Pilot | None) -> Plans |
 
 
 def _pilot(name: str, study: Study, url: str | None) -> Pilot:
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.engine.preflight.pilot import read_pilot
     from vnuma.store.open import open_store
 

@@ -36,7 +36,7 @@ def report(
 
     Examples: vnuma report; vnuma report quick.4 -o quick.html; vnuma report --format pdf
     """
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.report.model.model import load_run
     from vnuma.report.page.render import write_report
     from vnuma.store.open import open_store

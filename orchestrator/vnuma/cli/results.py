@@ -67,7 +67,7 @@ def results(
 
     Examples: vnuma results; vnuma results --all; vnuma results quick.4 --format csv --table samples > all.csv
     """
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.report.model.model import load_run
     from vnuma.report.tables.csv_export import TABLES
     from vnuma.report.terminal import run_text

@@ -136,7 +136,7 @@ def _start(
     from datetime import UTC, datetime
 
     from vnuma.engine.access.inventory import study_targets
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.notify.ways import ready_ways
@@ -181,7 +181,8 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
     from pathlib import Path
 
     from vnuma.engine.access.inventory import study_targets
-    from vnuma.engine.lease.context import open_run, store_url
+    from vnuma.engine.access.places import store_url
+    from vnuma.engine.lease.context import open_run
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.notify.ways import ready_ways

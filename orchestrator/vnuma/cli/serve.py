@@ -64,7 +64,7 @@ def serve(
             fix=f"{sys.executable} -m pip install starlette uvicorn prometheus-client (installed by pipx: "
             "pipx inject vnuma starlette uvicorn prometheus-client)",
         )
-    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.access.places import store_url
     from vnuma.engine.run.stop_request import ask_to_stop
     from vnuma.serve.access import Access, Proxy, Tls
     from vnuma.serve.listen import serve as served

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit, net
 from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
@@ -18,14 +19,7 @@ from vnuma.engine.cell.machine_pass import measure_pass
 from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.lease.context import (
-    VmContext,
-    home_folder,
-    open_context,
-    open_run,
-    supervisor_token,
-    vm_of_run,
-)
+from vnuma.engine.lease.context import VmContext, open_context, open_run, supervisor_token, vm_of_run
 from vnuma.engine.restore.restoration import Choice, Restoration, Restored
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run import unsupervised

@@ -14,6 +14,7 @@ from vnuma.domain.arm.arm import Arm
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import power_on
 from vnuma.engine.cell.guest_shutdown import PowerRules, shut_down
@@ -21,7 +22,6 @@ from vnuma.engine.cell.shape import Shaped, plan_shape, shape
 from vnuma.engine.instance.sql_identity import require_by_hand
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.baseline import refuse_if_marked
-from vnuma.engine.lease.context import store_url
 from vnuma.engine.preflight.permit import Permit
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.failures import ServerError

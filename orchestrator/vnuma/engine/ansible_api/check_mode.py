@@ -17,6 +17,7 @@ from vnuma.domain.vm.change import Edit, with_moved
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Kind, Target
 from vnuma.engine.ansible_api.actions import Document, edits_diff, shaped_document, why_no_cell
 from vnuma.engine.cell.dataset import planned_making
@@ -29,7 +30,7 @@ from vnuma.engine.instance.settings import SETTINGS, guest_of
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.lease.baseline import marking, plan_baseline
-from vnuma.engine.lease.context import VmContext, home_folder, open_run, vm_of_run
+from vnuma.engine.lease.context import VmContext, open_run, vm_of_run
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import next_cell

@@ -15,6 +15,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to, with_moved
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Value
+from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import power_on
 from vnuma.engine.cell.guest_shutdown import PowerRules, require_way_back, shut_down
@@ -22,7 +23,7 @@ from vnuma.engine.cell.shape import change_document, predict_for, prediction_doc
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import baseline_settings
-from vnuma.engine.lease.context import VmContext, store_url, vm_of_run
+from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, on_vsphere

@@ -11,8 +11,7 @@ from typing import Any
 
 from vnuma import __version__, lab
 from vnuma.domain.study.declaration import METHOD
-from vnuma.engine.lease.audit import audit_file
-from vnuma.engine.lease.context import store_url
+from vnuma.engine.access.places import audit_file, store_url
 from vnuma.errors import DriverMissing, EnvironmentProblem
 from vnuma.store.place import parse_place
 from vnuma.store.schema import HEAD

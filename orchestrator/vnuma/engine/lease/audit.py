@@ -6,28 +6,23 @@ states, names.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL
-
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
-from vnuma.engine.lease.context import VmContext, holder, home_folder
+from vnuma.engine.access.places import audit_file
+from vnuma.engine.lease.context import VmContext, holder
 from vnuma.errors import InputError, StoreError, VnumaError, to_write
 from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
-from vnuma.store.place import Place
 from vnuma.store.rows import Run
 from vnuma.store.types import iso, utc_now
 
@@ -129,33 +124,6 @@ def edits_of(written: Iterable[AuditLine]) -> list[Edit]:
 def _value(stored: Any) -> Value:
     """A value as it was: JSON has no tuples."""
     return tuple(stored) if isinstance(stored, list) else stored
-
-
-def audit_file(place: Place) -> Path:
-    """The file beside the store; for a database on a server, its own in vnuma's home."""
-    if place.is_sqlite:
-        return place.path.with_name(f"{place.path.stem}.audit.jsonl")
-    url = place.url
-    where = json.dumps([*_address(url), url.database])
-    name = re.sub(r"\W", "_", url.database or "")
-    return home_folder() / f"vnuma-{name}-{hashlib.sha256(where.encode()).hexdigest()[:8]}.audit.jsonl"
-
-
-def audit_files(place: Place) -> tuple[Path, ...]:
-    """The files that hold what the store's runs changed, oldest first; those that exist.
-
-    0.1.0 wrote the changes of all databases on servers to one file.
-    """
-    earlier = () if place.is_sqlite else (home_folder() / "vnuma.audit.jsonl",)
-    return tuple(file for file in (*earlier, audit_file(place)) if file.exists())
-
-
-def _address(url: URL) -> tuple[str, str]:
-    """Host and port of a database, the same however this machine is named."""
-    host, port = (str(given or "") for given in (url.host or url.query.get("host"), url.port))
-    with suppress(ValueError):
-        host = "localhost" if ip_address(host).is_loopback else host
-    return host.lower(), port or str(url.query.get("port", "5432"))
 
 
 def as_json(line: AuditLine) -> dict[str, Any]:

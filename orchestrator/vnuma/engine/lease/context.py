@@ -12,11 +12,11 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from vnuma import assets
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.access.target import AnyTarget, Kind
 from vnuma.engine.lease.locking import vm_lock
@@ -24,25 +24,8 @@ from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.store import leases, runs, vms
 from vnuma.store.open import Store, open_store
-from vnuma.store.place import default_url
 from vnuma.store.rows import Run, Vm
 from vnuma.vsphere.connect import Session, connect
-
-
-def home_folder() -> Path:
-    """Where locks, logs and the default store live: the supervisor's own home inside a play."""
-    private = Private.read()
-    return Path(private.home) if private else assets.home()
-
-
-def store_url(given: str | None = None) -> str:
-    """The store's address: as given, else the run's private file, else VNUMA_STORE, else SQLite at home."""
-    private = Private.read()
-    if given:
-        return given
-    if private:
-        return private.store_url
-    return os.environ.get("VNUMA_STORE") or default_url(home_folder())
 
 
 @dataclass(frozen=True)

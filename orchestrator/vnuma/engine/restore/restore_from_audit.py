@@ -15,11 +15,11 @@ from vnuma.domain.vm.change import Change, Edit, change_to, net
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.guest_shutdown import POWER_ON, PowerRules, require_way_back, shut_down
-from vnuma.engine.lease.audit import Journal, audit_files, edits_of, read_audit_file
+from vnuma.engine.lease.audit import Journal, edits_of, read_audit_file
 from vnuma.engine.lease.baseline import parse_mark
-from vnuma.engine.lease.context import home_folder
 from vnuma.engine.lease.foreign_changes import ThreeWay, conflict_words
 from vnuma.engine.lease.identity import find_by_key
 from vnuma.engine.lease.locking import vm_lock

@@ -12,9 +12,9 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
+from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.baseline import parse_mark
-from vnuma.engine.lease.context import store_url
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.restore.restoration import Choice

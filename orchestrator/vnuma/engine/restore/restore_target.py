@@ -8,8 +8,9 @@ from typing import Protocol
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.machine_shell import PlayedShell
+from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Kind
-from vnuma.engine.lease.context import home_folder, refuse_other_kind
+from vnuma.engine.lease.context import refuse_other_kind
 from vnuma.engine.restore.restoration import Choice, Restoration
 from vnuma.engine.restore.restore_from_audit import AuditRestoration, MachineByHand, Unanswered
 from vnuma.engine.restore.restore_machine import MachineRestoration

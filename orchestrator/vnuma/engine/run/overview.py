@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from vnuma.engine.lease.context import store_url
+from vnuma.engine.access.places import store_url
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.run.progress import Progress, progress_of

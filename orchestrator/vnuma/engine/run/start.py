@@ -12,12 +12,13 @@ from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
+from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Kind, SqlTarget
 from vnuma.engine.instance.machine_lease import take_machine
 from vnuma.engine.instance.settings import guest_of
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import take_over
-from vnuma.engine.lease.context import VmContext, home_folder
+from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.engine.lease.context import store_url
+from vnuma.engine.access.places import store_url
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.store import runs
 from vnuma.store.open import open_store

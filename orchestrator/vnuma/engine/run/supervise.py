@@ -13,11 +13,11 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import api_versions, shared_logins
+from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_inventory import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import Private, remember, remembered_secrets, resolve_all
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.context import home_folder
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.lease.vcenter_retry import VCenterRetry

@@ -1,0 +1,60 @@
+"""Where a home, its store and the audit log are. Loads neither vSphere nor ODBC: most commands only read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+
+from sqlalchemy import URL
+
+from vnuma import assets
+from vnuma.engine.access.secrets import Private
+from vnuma.store.place import Place, default_url
+
+
+def home_folder() -> Path:
+    """Where locks, logs and the default store live: the supervisor's own home inside a play."""
+    private = Private.read()
+    return Path(private.home) if private else assets.home()
+
+
+def store_url(given: str | None = None) -> str:
+    """The store's address: as given, else the run's private file, else VNUMA_STORE, else SQLite at home."""
+    private = Private.read()
+    if given:
+        return given
+    if private:
+        return private.store_url
+    return os.environ.get("VNUMA_STORE") or default_url(home_folder())
+
+
+def audit_file(place: Place) -> Path:
+    """The file beside the store; for a database on a server, its own in vnuma's home."""
+    if place.is_sqlite:
+        return place.path.with_name(f"{place.path.stem}.audit.jsonl")
+    url = place.url
+    where = json.dumps([*_address(url), url.database])
+    name = re.sub(r"\W", "_", url.database or "")
+    return home_folder() / f"vnuma-{name}-{hashlib.sha256(where.encode()).hexdigest()[:8]}.audit.jsonl"
+
+
+def audit_files(place: Place) -> tuple[Path, ...]:
+    """The files that hold what the store's runs changed, oldest first; those that exist.
+
+    0.1.0 wrote the changes of all databases on servers to one file.
+    """
+    earlier = () if place.is_sqlite else (home_folder() / "vnuma.audit.jsonl",)
+    return tuple(file for file in (*earlier, audit_file(place)) if file.exists())
+
+
+def _address(url: URL) -> tuple[str, str]:
+    """Host and port of a database, the same however this machine is named."""
+    host, port = (str(given or "") for given in (url.host or url.query.get("host"), url.port))
+    with suppress(ValueError):
+        host = "localhost" if ip_address(host).is_loopback else host
+    return host.lower(), port or str(url.query.get("port", "5432"))
