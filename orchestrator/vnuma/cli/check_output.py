@@ -6,10 +6,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vnuma.cli.screen import console, echo, signed
+from vnuma.cli.screen import console, echo, signed, write_out
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.domain.vm.provenance import banner
-from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from vnuma.checks.fixes.tool import Tool
@@ -51,17 +50,9 @@ def write_fixes(result: CheckResult, tool: Tool, output: Path | None) -> None:
 
 
 def _written(result: CheckResult, text: str, output: Path | None) -> None:
-    if output is None:
-        echo(text, nl=False)
-        return
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"The check cannot be written to {output} ({error.strerror}).", fix="Name another file: -o FILE"
-        ) from error
-    _show_counts(result, output)
+    write_out(text, output, "The check")
+    if output is not None:
+        _show_counts(result, output)
 
 
 def _text(result: CheckResult, format_: CheckFormat) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from enum import StrEnum
+from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.cli.completion import vm_names
 from vnuma.cli.options import InventoryOption
+from vnuma.cli.predict_document import as_csv, document
 from vnuma.cli.predict_sweep import sweep_table, swept_sizes
-from vnuma.cli.screen import WIDEST, aligned, echo, say, width
+from vnuma.cli.screen import WIDEST, aligned, echo, say, width, write_out
 from vnuma.cli.shape_options import (
     ClusterOption,
     EditionOption,
@@ -35,12 +36,13 @@ from vnuma.cli.shape_options import (
     some,
     where,
 )
-from vnuma.domain.vm.provenance import banner, in_json
+from vnuma.domain.vm.provenance import banner
 from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
     from vnuma.domain.topology.forecast import Forecast
     from vnuma.domain.topology.topology import Topology
+    from vnuma.domain.topology.vm_location import VmLocation
     from vnuma.domain.vm.setting import Value
 
 
@@ -49,6 +51,8 @@ class PredictFormat(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    CSV = "csv"
+    SVG = "svg"
 
 
 def predict(
@@ -92,7 +96,12 @@ def predict(
         bool,
         typer.Option("--soft-numa/--no-soft-numa", help="Automatic soft-NUMA (SQL Server 2016 or later)."),
     ] = True,
-    format_: Annotated[PredictFormat, typer.Option("--format", help="text or json.")] = PredictFormat.TEXT,
+    format_: Annotated[
+        PredictFormat, typer.Option("--format", help="text, json or csv; svg is a picture of --sweep.")
+    ] = PredictFormat.TEXT,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File; standard output by default.")
+    ] = None,
 ) -> None:
     """Predict what the guest will see: vNUMA nodes, SQL Server's nodes, the cores that editions use.
 
@@ -101,13 +110,20 @@ def predict(
     Examples: vnuma predict --vcpus 16 --memory 64 --host-nodes 2x16/96 --esxi 6.0;
     vnuma predict --vcpus 30 --memory 512 --host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0;
     vnuma predict --vm sql16 --snapshot estate.json;
-    vnuma predict --sweep vcpus=4..128 --memory 256 --host-nodes 2x32/512@8.0
+    vnuma predict --sweep vcpus=4..128 --memory 256 --host-nodes 2x32/512@8.0;
+    vnuma predict --sweep vcpus=4..128 --memory 256 --cluster SQL-PROD --format svg -o good-sizes.svg
     """
     from vnuma.domain.topology.forecast import forecast_on
 
     there = site(host_nodes, esxi, threads_per_core, vm, cluster, snapshot, inventory)
     if sweep and vcpus:
         raise UsageError("--sweep and --vcpus both set the number of vCPUs.", fix="Leave one of them out.")
+    if format_ is PredictFormat.SVG and not sweep:
+        raise UsageError(
+            "--format svg is a picture of many VM sizes.", fix="Name the sizes: --sweep vcpus=4..128"
+        )
+    if output is not None and format_ is PredictFormat.TEXT:
+        raise UsageError(f"{output} needs a format.", fix="Add --format json, csv or svg.")
     version, guest = hardware_of(hardware, there), guest_of(edition, sql, windows, soft_numa=soft_numa)
     swept = swept_sizes(sweep, cores_per_socket, version) if sweep else []
     count, memory_mb = sized(1 if swept else vcpus, memory, there)
@@ -122,23 +138,30 @@ def predict(
             {**own, **size, **shape, **settings_of(set_)}, version, there.hosts, guest, there.unseen
         )
     ]
-    if format_ is PredictFormat.JSON:
-        document = {
-            "schema": "vnuma/predict/1",
-            **in_json(there.simulated),
-            "vm": there.vm.name if there.vm else None,
-            "hosts_not_read": list(there.unread),
-            "rows": [_document(row) for row in rows],
+    named, many = f"{there.vm.name}: " if there.vm else "", _vcpus(shapes) if swept else count
+    head = f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}"
+    runs = f"SQL Server {sql} {edition}{f', {guest.windows}' if guest.windows else ''}"
+    if format_ is not PredictFormat.TEXT:
+        writers = {
+            PredictFormat.JSON: lambda: json.dumps(document(rows, there), indent=2) + "\n",
+            PredictFormat.CSV: lambda: as_csv(rows, there),
+            PredictFormat.SVG: lambda: _picture(rows, there, f"{head}; {runs}"),
         }
-        echo(json.dumps(document, indent=2))
+        write_out(writers[format_](), output, "The prediction")
         return
     if there.simulated:
         say(banner(there.simulated))
-    named, many = f"{there.vm.name}: " if there.vm else "", _vcpus(shapes) if swept else count
-    on = f"hardware version {version}, on {where(there)}"
-    echo(f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, {on}")
-    echo(f"SQL Server {sql} {edition}{f', {guest.windows}' if guest.windows else ''}\n")
+    echo(f"{head}, on {where(there)}")
+    echo(f"{runs}\n")
     say("\n".join(sweep_table(rows) if swept else _table(rows)))
+
+
+def _picture(rows: list[Forecast], there: VmLocation, conditions: str) -> str:
+    from vnuma.report.charts.size_chart import SizeChart, sizes_svg
+
+    unread = f"; not read: {', '.join(there.unread)}" if there.unread else ""
+    simulated = banner(there.simulated) if there.simulated else ""
+    return sizes_svg(rows, SizeChart("Good VM sizes on these hosts", f"{conditions}{unread}", simulated))
 
 
 def _vcpus(swept: list[dict[str, Value]]) -> str:
@@ -229,28 +252,3 @@ def _why(rows: list[Forecast]) -> list[str]:
         for reason, shapes in reasons.items()
         for line in wrap(f"{', '.join(shapes)}: {reason}", width() or WIDEST, subsequent_indent="  ")
     ]
-
-
-def _document(row: Forecast) -> dict[str, Any]:
-    """One row as JSON: everything known, unrounded."""
-    return {
-        "vcpus": sum(row.prediction.node_sizes),
-        "topology": str(row.topology),
-        "hosts": list(row.hosts),
-        "esxi": row.release,
-        "vnuma_nodes": row.prediction.vnuma_nodes,
-        "node_sizes": list(row.prediction.node_sizes),
-        "clients": list(row.prediction.clients),
-        "alternatives": list(row.prediction.alternatives),
-        "because": row.prediction.because,
-        "sql_memory_nodes": row.prediction.vnuma_nodes,
-        "sql_cpu_nodes": row.sql_cpu_nodes,
-        "sql_cpu_nodes_online": row.sql_cpu_nodes_online,
-        "usable_cores": row.usable_cores,
-        "by_sql": asdict(row.by_sql),
-        "by_windows": asdict(row.by_windows) if row.by_windows else None,
-        "remote_mb": row.remote_mb,
-        "hidden_host_nodes": row.hidden_nodes,
-        "more_vcpus_than_cores": row.too_wide,
-        "confidence": row.confidence,
-    }

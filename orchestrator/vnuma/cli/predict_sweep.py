@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vnuma.cli.screen import aligned, width
@@ -14,7 +12,7 @@ from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
     from vnuma.domain.topology.forecast import Forecast
-    from vnuma.domain.topology.layout import Prediction
+    from vnuma.domain.topology.sizes import Span
     from vnuma.domain.vm.setting import Value
 
 _SWEEP = re.compile(r"(?:vcpus=)?([1-9][0-9]{0,2})\.\.([1-9][0-9]{0,2})", re.ASCII)
@@ -49,82 +47,28 @@ def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[
     return found
 
 
-@dataclass(frozen=True)
-class Span:
-    """Neighbouring VM sizes (vCPUs) with the same number of vNUMA nodes; `even`: those whose nodes are
-    equal.
-    """
-
-    nodes: str
-    memory: str
-    confidence: str
-    vcpus: tuple[int, ...]
-    even: tuple[int, ...]
-
-
 def sweep_table(rows: Sequence[Forecast]) -> list[str]:
-    """A line for each span; hosts with the same spans share lines."""
-    found: dict[tuple[Span, ...], list[str]] = {}
-    for host in dict.fromkeys(name for row in rows for name in row.hosts):
-        found.setdefault(tuple(_spans(row for row in rows if host in row.hosts)), []).append(host)
+    """A line for each span of sizes; hosts with the same spans share lines."""
+    from vnuma.domain.topology.sizes import even_everywhere, ranges, spans_by_hosts
+
+    found = spans_by_hosts(rows)
     header = ["vCPUs", "vNUMA nodes", "even sizes", "confidence", "memory"]
     lines = []
-    for spans, hosts in found.items():
+    for hosts, spans in found.items():
         if len(found) > 1:
             lines += [f"On {some(hosts)}:", ""]
         lines += [*aligned([header, *map(_line, spans)], width()), ""]
+    if len(found) > 1:
+        lines += [f"Even on every host: {ranges(even_everywhere(found.values())) or 'none'}", ""]
     return [
         *lines,
         "Even: every vNUMA node has the same number of vCPUs. Set that number as cores per socket.",
     ]
 
 
-def _spans(rows: Iterable[Forecast]) -> Iterator[Span]:
-    for (nodes, memory), span in groupby(rows, _alike):
-        sizes = [row.prediction for row in span]
-        even = [one for one in sizes if len(set(one.node_sizes)) == 1]
-        yield Span(nodes, memory, _confidence(sizes, even), _vcpus(sizes), _vcpus(even))
-
-
-def _alike(row: Forecast) -> tuple[str, str]:
-    """What the sizes of a span have in common; sizes that no host node can hold form one span."""
-    if row.too_wide:
-        return "-", "does not fit"
-    others = "".join(f", else {count}" for count in row.prediction.alternatives)
-    return f"{row.prediction.vnuma_nodes}{others}", _memory(row)
-
-
-def _confidence(sizes: Sequence[Prediction], even: Sequence[Prediction]) -> str:
-    """The confidence of all sizes, and of the even ones if it differs."""
-    every = {one.confidence for one in sizes}
-    best = {one.confidence for one in even}
-    if len(every) == 1:
-        return every.pop()
-    return f"{best.pop()} if even" if len(best) == 1 else "high or low"
-
-
-def _vcpus(sizes: Iterable[Prediction]) -> tuple[int, ...]:
-    return tuple(sum(one.node_sizes) for one in sizes)
-
-
-def _memory(row: Forecast) -> str:
-    if row.remote_mb is None:
-        return "not known"
-    if row.remote_mb:
-        return "partly remote"
-    return f"on {row.hidden_nodes} host nodes, unseen" if row.hidden_nodes else "local"
-
-
 def _line(span: Span) -> list[str]:
-    even = "all" if span.even == span.vcpus else _ranges(span.even) or "none"
-    told = ["-", "-"] if span.nodes == "-" else [even, span.confidence]
-    return [_ranges(span.vcpus), span.nodes, *told, span.memory]
+    from vnuma.domain.topology.sizes import ranges
 
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers, short: `4-16`, `18-32 by 2`, `33 36 40`; empty for none."""
-    steps = {after - before for before, after in pairwise(numbers)}
-    if len(numbers) < 3 or len(steps) > 1:
-        return " ".join(map(str, numbers))
-    (step,) = steps
-    return f"{numbers[0]}-{numbers[-1]}" + (f" by {step}" if step > 1 else "")
+    even = "all" if span.even == span.vcpus else ranges(span.even) or "none"
+    told = [even, span.confidence] if span.fits else ["-", "-"]
+    return [ranges(span.vcpus), span.nodes, *told, span.memory]

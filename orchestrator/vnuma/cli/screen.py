@@ -19,7 +19,7 @@ from rich.console import Console
 
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.domain.vm.signs import IN_ASCII, SIGNS
-from vnuma.errors import VnumaError
+from vnuma.errors import InputError, VnumaError
 
 # Nothing is wider than this, however wide the terminal.
 WIDEST = 100
@@ -210,6 +210,20 @@ def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
     target = sys.stderr if err else sys.stdout
     target.write(escaped(text) + ("\n" if nl else ""))
     target.flush()
+
+
+def write_out(text: str, output: Path | None, what: str) -> None:
+    """Print a document as it is, or write it to a file, whose folder is made. Raises InputError."""
+    if output is None:
+        echo(text, nl=False)
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{what} cannot be written to {output} ({error.strerror}).", fix="Name another file: -o FILE"
+        ) from error
 
 
 @contextmanager

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.cli import vnuma_here
+from vnuma.domain.topology.sizes import ranges
 
 PAPER = ("predict", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "6.0")
 
@@ -97,6 +102,75 @@ def test_hosts_of_other_node_sizes_have_a_sweep_each() -> None:
     assert "On 2x20/384@7.0:" in shown.out
     assert "On 4x14/256@7.0:" in shown.out
     assert "10-14  1 " in shown.out
+    assert "Even on every host: 10-14, 16" in shown.out
+
+
+def test_sizes_of_one_number_of_nodes_share_a_line_although_odd_ones_have_remote_memory() -> None:
+    """With 512 GB the larger of two uneven nodes of 256 GB is too small."""
+    shown = vnuma_here(
+        *("predict", "--memory", "512", "--host-nodes", "4x14/256@7.0", "--sweep", "vcpus=15..28")
+    )
+
+    assert "15-28  2            16-28 by 2  high if even  local if even" in shown.out
+
+
+def test_a_sweep_in_csv_has_a_line_for_each_size_and_host(tmp_path: Path) -> None:
+    """For a spreadsheet: uneven sizes and those that do not fit are not called even."""
+    table = tmp_path / "new" / "sizes.csv"
+    shown = vnuma_here(*SWEEP, "--sweep", "38..42", "--format", "csv", "-o", table)
+
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    assert (shown.code, shown.out) == (0, "")
+    assert [(row["vcpus"], row["node_sizes"], row["even"]) for row in rows[:3]] == [
+        ("38", "19+19", "true"),
+        ("39", "20+19", "false"),
+        ("40", "20+20", "true"),
+    ]
+    assert {(row["even"], row["more_vcpus_than_cores"]) for row in rows[3:]} == {("false", "true")}
+
+
+def test_a_sweep_as_a_picture_has_a_box_for_each_size(tmp_path: Path) -> None:
+    """One SVG document, with its sizes, hosts and what is even on all of them."""
+    picture = tmp_path / "sizes.svg"
+    shown = vnuma_here(
+        *(*SWEEP, "--host-nodes", "4x14/256@7.0", "--sweep", "10..60", "--format", "svg", "-o", picture)
+    )
+
+    assert shown.code == 0, shown.text
+    drawn = ElementTree.parse(picture).getroot()
+    boxes = [rect.get("class") for rect in drawn.iter("{http://www.w3.org/2000/svg}rect")]
+    texts = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert (len(boxes), boxes.count("none")) == (2 * 51 + 1, 20 + 4)
+    assert "On 2x20/384@7.0" in texts
+    assert any(text and text.startswith("Even on every host: 10-14, 16") for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--vcpus", "8", "--format", "svg"), "--sweep vcpus=4..128"),
+        (("--vcpus", "8", "-o", "prediction"), "--format json, csv or svg"),
+        (("--vcpus", "8", "--format", "csv", "-o", "/proc/vnuma/sizes.csv"), "-o FILE"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused(options: tuple[str, ...], sentence: str) -> None:
+    """With the option that helps."""
+    refused = vnuma_here(*SWEEP, *options)
+
+    assert refused.code in (2, 3)
+    assert sentence in refused.err
+
+
+@given(st.sets(st.integers(1, 200), max_size=40).map(sorted))
+def test_short_ranges_name_exactly_their_numbers(numbers: list[int]) -> None:
+    """Read back, `4-14, 16-30 by 2, 36` gives the numbers again."""
+    found: list[int] = []
+    for part in filter(None, ranges(numbers).split(", ")):
+        span, _, step = part.partition(" by ")
+        first, dash, last = span.partition("-")
+        found += range(int(first), int(last) + 1, int(step or 1)) if dash else map(int, span.split())
+
+    assert found == numbers
 
 
 def test_a_sweep_in_json_has_a_row_for_each_size() -> None:
