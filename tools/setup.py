@@ -40,7 +40,7 @@ from tools.setup_shell import (
 
 STAMP = VENV / "vnuma-setup.json"
 RUN_LOCKS = (ROOT / "requirements.lock", ROOT / "tools" / "build.lock")
-DEV_LOCK = ROOT / "tools" / "dev.lock"
+DEV_LOCKS = (ROOT / "tools" / "dev.lock", ROOT / "tools" / "docs.lock")
 GO_LOCK = ROOT / "tools" / "go.lock"
 COLLECTION = ROOT / ".ansible" / "collections" / "ansible_collections" / "vnuma" / "vnuma"
 
@@ -64,7 +64,7 @@ def python_step(*, dev: bool) -> None:
         have, wanted = {}, wanted_stamp(dev=dev, have={})
     changed = [
         lock
-        for key, of_key in (("run", RUN_LOCKS), ("dev", (DEV_LOCK,)))
+        for key, of_key in (("run", RUN_LOCKS), ("dev", DEV_LOCKS))
         if wanted[key] and have.get(key) != wanted[key]
         for lock in of_key
     ]
@@ -99,14 +99,14 @@ def wanted_stamp(*, dev: bool, have: dict[str, str]) -> dict[str, str]:
         "root": str(ROOT),
         "python": f"{sys.version_info[0]}.{sys.version_info[1]}",
         "run": digest(*RUN_LOCKS),
-        "dev": digest(DEV_LOCK) if dev else have.get("dev", ""),
+        "dev": digest(*DEV_LOCKS) if dev else have.get("dev", ""),
         "project": digest(ROOT / "pyproject.toml", ROOT / "hatch_build.py"),
     }
 
 
 def locks(stamp: dict[str, str]) -> tuple[Path, ...]:
     """The locks that an environment with this stamp has installed."""
-    return (*RUN_LOCKS, DEV_LOCK) if stamp["dev"] else RUN_LOCKS
+    return (*RUN_LOCKS, *DEV_LOCKS) if stamp["dev"] else RUN_LOCKS
 
 
 def number_of_packages(*files: Path) -> int:

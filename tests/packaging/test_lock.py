@@ -17,17 +17,18 @@ from tools.dist import applies
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 GROUPS = PROJECT["dependency-groups"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-RUN, BUILD, DEV = "requirements.lock", "tools/build.lock", "tools/dev.lock"
+RUN, BUILD, DEV, DOCS = "requirements.lock", "tools/build.lock", "tools/dev.lock", "tools/docs.lock"
 ASKED = {
     RUN: PROJECT["project"]["dependencies"],
     DEV: [*GROUPS["dev"], *(text for name, texts in EXTRAS.items() if name != "lab" for text in texts)],
     BUILD: GROUPS["build"],
+    DOCS: GROUPS["docs"],
     "tools/go.lock": GROUPS["go"],
     "tools/odbc.lock": GROUPS["odbc"],
 }
 """What pyproject.toml asks for, by the lock that pins it."""
 
-TOGETHER = {DEV: (RUN, BUILD, DEV)}
+TOGETHER = {DEV: (RUN, BUILD, DEV), DOCS: (RUN, BUILD, DEV, DOCS)}
 """A lock that is installed beside others names only what those lack."""
 
 
@@ -77,8 +78,8 @@ def test_no_lock_names_an_address(lock: str) -> None:
 
 
 def names(lock: str) -> set[str]:
-    """The packages that a lock pins."""
-    return {canonicalize_name(pin.name) for pin, _ in pins(ROOT / lock)}
+    """The packages that a lock pins on this machine."""
+    return {canonicalize_name(pin.name) for pin, _ in pins(ROOT / lock) if applies(pin.marker)}
 
 
 def test_what_running_needs_is_locked_and_nothing_else() -> None:
@@ -94,7 +95,21 @@ def test_what_running_needs_is_locked_and_nothing_else() -> None:
     assert names(RUN) == needed
 
 
+def test_the_docs_are_locked_with_all_that_they_need() -> None:
+    """Set-up installs without resolving: what one of these packages asks for is pinned in some lock."""
+    pinned = names(RUN) | names(BUILD) | names(DEV) | names(DOCS)
+    asked = {
+        canonicalize_name(requirement.name)
+        for name in names(DOCS)
+        for requirement in map(Requirement, distribution(name).requires or [])
+        if applies(requirement.marker)
+    }
+
+    assert asked <= pinned
+
+
 def test_each_pin_stands_in_one_lock() -> None:
     """Set-up installs several locks together: two versions of a package cannot meet."""
     assert not names(RUN) & names(BUILD)
     assert not names(DEV) & (names(RUN) | names(BUILD))
+    assert not names(DOCS) & (names(RUN) | names(BUILD) | names(DEV))

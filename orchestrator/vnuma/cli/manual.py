@@ -81,7 +81,7 @@ def common_options() -> tuple[tuple[str, str], ...]:
 def markdown() -> str:
     """The same as one page of Markdown."""
     parts = ["# Command line", "Made from the commands themselves: what `vnuma VERB --help` says.\n"]
-    parts += _options_in_markdown("Every command takes", common_options())
+    parts += _options_in_markdown("Every command takes these options:", common_options())
     for entry in entries():
         parts += [
             f"## {entry.words}\n",
@@ -98,11 +98,7 @@ def _options_in_markdown(head: str, options: tuple[tuple[str, str], ...]) -> lis
     if not options:
         return []
     rows = [f"| `{name}` | {words.replace('|', chr(92) + '|')} |" for name, words in options]
-    return (
-        [f"{head}\n", "| option | |", "|--|--|", *rows, ""]
-        if head
-        else ["| option | |", "|--|--|", *rows, ""]
-    )
+    return [*([f"{head}\n"] if head else []), "| option | meaning |", "|--|--|", *rows, ""]
 
 
 def man_page(date: str) -> str:
