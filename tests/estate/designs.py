@@ -23,6 +23,9 @@ class Design:
     cores_per_socket: int = 16
     memory: int = 65536
     reservation: int = 0
+    limit: int = -1
+    cpu_reservation: int = 0
+    cpu_limit: int = -1
     cpu_hot_add: bool = False
     memory_hot_add: bool = False
     hardware: int = 19
@@ -35,6 +38,9 @@ class Design:
             num_cores_per_socket=self.cores_per_socket,
             memory=self.memory,
             memory_reservation=self.reservation,
+            memory_limit=self.limit,
+            cpu_reservation=self.cpu_reservation,
+            cpu_limit=self.cpu_limit,
             cpu_hot_add_enabled=self.cpu_hot_add,
             memory_hot_add_enabled=self.memory_hot_add,
             hardware_version=self.hardware,
@@ -52,6 +58,9 @@ class Design:
             "cpuid.coresPerSocket": self.cores_per_socket,
             "memSize": self.memory,
             "sched.mem.min": self.reservation,
+            "sched.mem.max": "unlimited" if self.limit < 0 else self.limit,
+            "sched.cpu.min": self.cpu_reservation,
+            "sched.cpu.max": "unlimited" if self.cpu_limit < 0 else self.cpu_limit,
             "vcpu.hotadd": str(self.cpu_hot_add).upper(),
             "mem.hotadd": str(self.memory_hot_add).upper(),
             **self.keys,
@@ -74,6 +83,9 @@ class Design:
                 "num_cpu_cores_per_socket": "{{ per_socket }}",
                 "memory_mb": self.memory,
                 "mem_reservation": self.reservation,
+                "mem_limit": self.limit,
+                "cpu_reservation": self.cpu_reservation,
+                "cpu_limit": self.cpu_limit,
                 "hotadd_cpu": self.cpu_hot_add,
                 "hotadd_memory": self.memory_hot_add,
                 "version": str(self.hardware),
@@ -102,6 +114,9 @@ class Design:
             "Kerne pro Sockel": self.cores_per_socket,
             "Arbeitsspeicher (GB)": f"{self.memory // 1024},0",
             "Reservierung": f"{self.reservation} MB",
+            "Speicherlimit": self.limit if self.limit >= 0 else "unbegrenzt",
+            "CPU-Reservierung": self.cpu_reservation,
+            "CPU-Limit": self.cpu_limit if self.cpu_limit >= 0 else "unbegrenzt",
             "CPU Hot-Add": "ja" if self.cpu_hot_add else "nein",
             "Memory hot add": "wahr" if self.memory_hot_add else "falsch",
             "HW-Version": f"vmx-{self.hardware}",
@@ -109,6 +124,13 @@ class Design:
         }
         lines = [";".join(map(str, cells)) for cells in (row.keys(), row.values())]
         return _written(folder / "design.csv", "\n".join(lines))
+
+    def full_table(self, folder: Path) -> Path:
+        """The same with the columns that no other form has: SQL Server, Windows, latency sensitivity."""
+        titles, row = self.table(folder).read_text(encoding="utf-8").splitlines()
+        titles += ";SQL edition;Operating system;Latency sensitivity"
+        row += ";Standard 2022;Windows Server 2022 Standard;normal"
+        return _written(folder / "design.csv", f"{titles}\n{row}")
 
     def rvtools(self, folder: Path) -> Path:
         """As an export of the VM once it exists; one shows no keys."""
@@ -118,6 +140,8 @@ class Design:
         sheets["vCPU"][0] |= {"VM": "sql16", "CPUs": self.vcpus, "Cores p/s": self.cores_per_socket}
         sheets["vCPU"][0] |= {"Hot Add": self.cpu_hot_add, "Numa Hotadd Exposed": False}
         sheets["vMemory"][0] |= {"VM": "sql16", "Size MiB": self.memory, "Reservation": self.reservation}
+        sheets["vMemory"][0] |= {"Limit": self.limit}
+        sheets["vCPU"][0] |= {"Reservation": self.cpu_reservation, "Limit": self.cpu_limit}
         sheets["vMemory"][0] |= {"Memory Reservation Locked To Max": False}
         return workbooks.write(folder / "export.xlsx", sheets)
 
@@ -130,14 +154,23 @@ class Design:
             **{"numCPUs": self.vcpus, "numCoresPerSocket": self.cores_per_socket, "memoryMB": self.memory},
             **{"memoryReservation": self.reservation, "memoryReservationLockedToMax": False},
             **{"cpuHotAddEnabled": self.cpu_hot_add, "memoryHotAddEnabled": self.memory_hot_add},
-            **{"cpuAffinity": (), "memoryAffinity": (), "cpuReservation": 0, "cpuLimit": -1},
-            **{"memoryLimit": -1, "latencySensitivity": "normal", **self.keys},
+            **{"cpuReservation": self.cpu_reservation, "cpuLimit": self.cpu_limit},
+            **{"cpuAffinity": (), "memoryAffinity": (), "memoryLimit": self.limit},
+            **{"latencySensitivity": "normal", **self.keys},
         }
         facts = replace(vm.facts, settings=settings, hardware_version=self.hardware, instance_uuid="sql16")
         return replace(estate, vms=(replace(vm, facts=facts, absent={}),))
 
     def _words(self) -> dict[str, str]:
-        return {"cpu": str(self.cpu_hot_add).lower(), "memory": str(self.memory_hot_add).lower()}
+        limits = {
+            name: f"<rasd:Limit>{value}</rasd:Limit>" if value >= 0 else ""
+            for name, value in (("limit", self.limit), ("cpu_limit", self.cpu_limit))
+        }
+        return {
+            "cpu": str(self.cpu_hot_add).lower(),
+            "memory": str(self.memory_hot_add).lower(),
+            **limits,
+        }
 
 
 def _written(path: Path, text: str) -> Path:
@@ -154,10 +187,11 @@ _OVF = """<?xml version="1.0" encoding="UTF-8"?>
     <VirtualHardwareSection><Info>Hardware</Info>
       <System><vssd:VirtualSystemType>vmx-{design.hardware}</vssd:VirtualSystemType></System>
       <Item><rasd:ElementName>CPUs</rasd:ElementName><rasd:InstanceID>1</rasd:InstanceID>
+        {cpu_limit}<rasd:Reservation>{design.cpu_reservation}</rasd:Reservation>
         <rasd:ResourceType>3</rasd:ResourceType><rasd:VirtualQuantity>{design.vcpus}</rasd:VirtualQuantity>
         <vmw:CoresPerSocket ovf:required="false">{design.cores_per_socket}</vmw:CoresPerSocket></Item>
       <Item><rasd:AllocationUnits>byte * 2^20</rasd:AllocationUnits><rasd:InstanceID>2</rasd:InstanceID>
-        <rasd:Reservation>{design.reservation}</rasd:Reservation><rasd:ResourceType>4</rasd:ResourceType>
+        {limit}<rasd:Reservation>{design.reservation}</rasd:Reservation><rasd:ResourceType>4</rasd:ResourceType>
         <rasd:VirtualQuantity>{design.memory}</rasd:VirtualQuantity></Item>
       <vmw:Config ovf:required="false" vmw:key="cpuHotAddEnabled" vmw:value="{cpu}"/>
       <vmw:Config ovf:required="false" vmw:key="memoryHotAddEnabled" vmw:value="{memory}"/>

@@ -20,6 +20,10 @@ def document(result: CheckResult) -> dict[str, Any]:
         "checked_at": result.checked_at,
         "sources": [asdict(source) for source in result.sources],
         "rules": [rule.id for rule in result.rules],
+        "coverage": [
+            {"source": source, "rules_evaluated": count, "rules": result.every_rule}
+            for source, count in result.coverage.items()
+        ],
         "summary": summary(result),
         "findings": [finding(group) | _declared(group, result) for group in result.groups],
         "not_evaluated": [

@@ -62,7 +62,8 @@ def _introduction() -> str:
 
 {len(RULES)} rules ({counts}). Each comes out as pass, fail or not evaluated; what could
 not be read is never a pass. A rule passes where it does not apply. `vnuma check --explain T14`
-shows one of them. This page is written from the rules: `vnuma check --explain markdown`.
+shows one of them. [rule-sources.md](rule-sources.md) says which source each can be evaluated from. This page
+is written from the rules: `vnuma check --explain markdown`.
 
 Severity: **block** spoils or breaks what is planned, **warn** may, **info** is worth knowing. On a
 VM under study some rules weigh otherwise. *Unconfirmed* rules rest on general knowledge and warn

@@ -39,6 +39,9 @@ WHY_ABSENT = {
 }
 """Why a part is absent when the subject gives no reason of its own."""
 
+DESCRIBED = "the host is described by its NUMA nodes alone"
+"""Why a fact of a host is not known that no description of it has."""
+
 _MOST_DIGITS = 18
 
 
@@ -210,6 +213,8 @@ class Facts:
 
     def option(self, name: str) -> str | None:
         """An advanced option of the host, None: not set. Raises Unknown when options were not read."""
+        if self.host.described:
+            raise Unknown(f"{DESCRIBED}: its advanced options are unknown")
         return known(self.host.advanced, "the host's advanced options").get(name)
 
     @cached_property

@@ -217,6 +217,14 @@ class CheckResult:
         found = [(reason, tuple(sorted(rules[reason])), count) for reason, count in vms.items()]
         return tuple(sorted(found, key=lambda entry: (-entry[2], -len(entry[1]), entry[0])))
 
+    @cached_property
+    def coverage(self) -> Mapping[str, int]:
+        """How many rules could be evaluated on at least one VM of each source that has VMs."""
+        never: dict[str, set[str]] = {}
+        for vm in self.vms:
+            never.setdefault(vm.source, set(vm.not_evaluated)).intersection_update(vm.not_evaluated)
+        return {source: len(self.rules) - len(rules) for source, rules in never.items()}
+
     @property
     def checks(self) -> int:
         """Rules times VMs."""

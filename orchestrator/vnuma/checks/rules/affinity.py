@@ -257,7 +257,7 @@ def a10(facts: Facts) -> Fail | None:
 def a12(facts: Facts) -> Fail | None:
     """Every thread is scheduled on."""
     host = facts.host
-    if known(host.threads_used, "whether hyper-threading is on but not active"):
+    if known(host.threads_used, "whether ESXi schedules on every thread of a core"):
         return None
     seen = {"vCPUs / cores of the host": f"{facts.vcpus} / {host.cores}"}
     if facts.affinity:

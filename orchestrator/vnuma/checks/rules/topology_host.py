@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from vnuma.checks.facts import Facts, Unknown
+from vnuma.checks.facts import DESCRIBED, Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.shape import gigabytes, host_object
@@ -156,9 +156,7 @@ def _shape(host: HostFacts) -> str:
 )
 def t20(facts: Facts) -> Fail | None:
     """A node is a socket."""
-    host = facts.host
-    if host.numa_reported is False:
-        raise Unknown(f"{host.name} reports no list of NUMA nodes")
+    host = _with_packages(facts)
     if len(host.numa_nodes) in {1, host.packages}:
         return None
     return Fail(
@@ -169,6 +167,16 @@ def t20(facts: Facts) -> Fail | None:
         },
         object=host_object(host),
     )
+
+
+def _with_packages(facts: Facts) -> HostFacts:
+    """The host, if its NUMA nodes and its processor packages are known, neither from the other."""
+    host = facts.host
+    if host.described:
+        raise Unknown(f"{DESCRIBED}: its processor packages are unknown")
+    if host.numa_reported is False:
+        raise Unknown(f"{host.name} reports no list of NUMA nodes")
+    return host
 
 
 # Cores that share a last-level cache, by the last digit of an EPYC 7000 model: Naples, Rome, Milan.
@@ -191,7 +199,7 @@ CORE_COMPLEX = {"1": 4, "2": 4, "3": 8}
 )
 def t21(facts: Facts) -> Fail | None:
     """Virtual sockets end where caches end."""
-    model = facts.host.cpu_model
+    model = known(facts.host.cpu_model or None, "the host's processor model")
     if "EPYC" not in model.upper():
         return None
     found = re.search(r"EPYC\s+7[0-9A-Z]\w([123])", model, re.IGNORECASE)
@@ -221,9 +229,7 @@ def t21(facts: Facts) -> Fail | None:
 )
 def t22(facts: Facts) -> Fail | None:
     """The host shows its nodes."""
-    host = facts.host
-    if host.numa_reported is False:
-        raise Unknown(f"{host.name} reports no list of NUMA nodes")
+    host = _with_packages(facts)
     if len(host.numa_nodes) > 1 or host.packages < 2:
         return None
     return Fail(

@@ -14,7 +14,8 @@ _SPEC = re.compile(
 def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
     """The host that `text` describes; `release` holds where it names none, and stands in the host's name.
 
-    Memory that is not given is 0, which counts as not known. Raises ValueError with a sentence.
+    Memory that is not given is 0, which counts as not known. Predictions assume a socket for
+    each node and no host option; rules about either are not evaluated. Raises ValueError with a sentence.
     """
     match = _SPEC.fullmatch(text.strip())
     if not match:
@@ -36,11 +37,11 @@ def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
         cores=nodes * cores,
         threads=nodes * width,
         memory_mb=nodes * memory_gb * 1024,
-        threads_used=True,
         advanced={},
         numa_nodes=tuple(
             NumaNode(node, tuple(range(node * width, (node + 1) * width)), memory_gb * 1024)
             for node in range(nodes)
         ),
         numa_reported=True,
+        described=True,
     )

@@ -67,6 +67,8 @@ class HostFacts:
     """Most cores per virtual socket that this host supports (its VM capability)."""
     powered_on_mb: Mapping[str, int] | None = None
     """Memory of every VM that is powered on here, by managed object id; None: not counted."""
+    described: bool = False
+    """Whether somebody described it by its NUMA nodes alone: sockets and options are then assumed."""
 
     @cached_property
     def threads_per_core(self) -> int:

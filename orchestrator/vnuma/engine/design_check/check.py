@@ -66,7 +66,7 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
                 chosen.append(vm)
             else:
                 others.append((estate, vm))
-        subjects = [_subject(estate, vm, asked) for vm in chosen]
+        subjects = [subject_of(estate, vm, asked) for vm in chosen]
         evaluated = _evaluated(subjects, rules, asked.study)
         for vm, (subject, evaluations) in zip(chosen, evaluated, strict=True):
             own, wrong = _own_waivers(vm)
@@ -136,7 +136,8 @@ def _rules(asked: Asked) -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if not rule.needs & _STUDY_PARTS)
 
 
-def _subject(estate: Estate, vm: EstateVm, asked: Asked) -> Subject:
+def subject_of(estate: Estate, vm: EstateVm, asked: Asked) -> Subject:
+    """What the rules are asked about: a VM with its host, cluster, guest and SQL Server, as far as known."""
     moid = vm.facts.host_moid
     answer = asked.sql.read(vm.facts, estate.source) if asked.sql else None
     absent = vm.absent

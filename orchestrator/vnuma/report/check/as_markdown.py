@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.plain_text import counted, escaped
-from vnuma.report.check.words import headline, outlook_words, since_words, unseen_words
+from vnuma.report.check.words import coverage_words, headline, outlook_words, since_words, unseen_words
 
 _MOST = 50
 """Rows of a table: a comment of GitHub holds 65,536 characters."""
@@ -22,7 +22,8 @@ _MARKS = {Severity.BLOCK: "⛔ block", Severity.WARN: "⚠️ warn", Severity.IN
 def as_markdown(result: CheckResult) -> str:
     """The text. Names and values are plain text in it, whatever they contain."""
     counts, detail = headline(result).splitlines()
-    parts = [f"### vnuma: {counts}", detail]
+    covered = "; ".join(_plain(words) for words in coverage_words(result)[:_MOST])
+    parts = [f"### vnuma: {counts}", detail, *([covered] if covered else [])]
     if result.simulated:
         parts.insert(1, f"**SIMULATED**: {_plain(result.simulated)}")
     if result.since:

@@ -10,6 +10,7 @@ from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.plain_text import counted
 from vnuma.report.check.words import (
+    coverage_words,
     headline,
     outlook_words,
     since_words,
@@ -32,7 +33,7 @@ def lines(result: CheckResult) -> Iterator[tuple[str, str]]:
     """Lines, each with the severity that colours its first word; empty for none."""
     for line in headline(result).splitlines():
         yield line, ""
-    for line in taken_over_words(result):
+    for line in (*coverage_words(result)[:_LISTED], *taken_over_words(result)):
         yield line, ""
     if result.since:
         yield since_words(result.since), ""

@@ -91,6 +91,14 @@ def taken_over_words(result: CheckResult) -> list[str]:
     ]
 
 
+def coverage_words(result: CheckResult) -> list[str]:
+    """For each source, how many rules could be evaluated on at least one of its VMs."""
+    return [
+        f"{source}: {count} of {result.every_rule} rules evaluated"
+        for source, count in result.coverage.items()
+    ]
+
+
 def mixed_words(result: CheckResult, rule: str) -> str:
     """`42 warn, 6,619 info` where a rule weighs differently from object to object; else empty."""
     counts = result.severities.get(rule, {})
