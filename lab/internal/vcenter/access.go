@@ -169,6 +169,9 @@ var operations = map[string]string{
 	"AddCustomFieldDef":           "Global.ManageCustomFields",
 	"UpdateOptions":               "Host.Config.AdvancedConfig",
 	"AcquireGenericServiceTicket": "System.View",
+	"CreateCollectorForEvents":    "System.View",
+	"ReadNextEvents":              "System.View",
+	"DestroyCollector":            "System.View",
 }
 
 // holds reports whether an account has a privilege on an object: of its own, or by a role given there.

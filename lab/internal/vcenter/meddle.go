@@ -116,11 +116,14 @@ func (m *machine) drsDisabled() bool {
 	})
 }
 
+// colleague is who changes a VM by hand.
+const colleague = `VSPHERE.LOCAL\colleague`
+
 // changeByHand sets a CPU reservation, as a colleague in the vSphere Client would.
 func (m *machine) changeByHand(ctx *simulator.Context, mhz int64) {
 	spec := &types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}
 	event := Event{"event": "changed", "vm": m.Name, "path": m.scenario.Path(), "cpu_reservation_mhz": mhz}
-	if refused := m.apply(ctx, spec); refused != nil {
+	if refused := m.apply(ctx, colleague, spec); refused != nil {
 		event["event"], event["reason"] = "not_changed", refused.message
 	}
 	m.lab.tell(event)

@@ -17,14 +17,14 @@ import (
 // ReconfigVMTask changes the configuration as a whole, or not at all.
 func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
 	defer letGo(ctx, m.VirtualMachine)
-	spec := req.Spec
+	spec, user := req.Spec, userNow(ctx)
 	task := m.startTask(ctx, "reconfigVM", "reconfigure", func(ctx *simulator.Context) *refusal {
-		return m.reconfigure(ctx, &spec)
+		return m.reconfigure(ctx, user, &spec)
 	})
 	return &methods.ReconfigVM_TaskBody{Res: &types.ReconfigVM_TaskResponse{Returnval: task}}
 }
 
-func (m *machine) reconfigure(ctx *simulator.Context, spec *types.VirtualMachineConfigSpec) *refusal {
+func (m *machine) reconfigure(ctx *simulator.Context, user string, spec *types.VirtualMachineConfigSpec) *refusal {
 	if fault := m.lab.faults.take(scenario.ReconfigureRefused, m.scenario, int(m.boots.Load())+1); fault != nil {
 		reason := "vnuma-lab: the scenario refuses this reconfigure"
 		return &refusal{fault: &types.SystemError{Reason: reason}, message: "A general system error occurred: " + reason}
@@ -33,10 +33,10 @@ func (m *machine) reconfigure(ctx *simulator.Context, spec *types.VirtualMachine
 		return noSpace()
 	}
 	m.writtenByOthers(ctx)
-	return m.apply(ctx, spec)
+	return m.apply(ctx, user, spec)
 }
 
-func (m *machine) apply(ctx *simulator.Context, spec *types.VirtualMachineConfigSpec) *refusal {
+func (m *machine) apply(ctx *simulator.Context, user string, spec *types.VirtualMachineConfigSpec) *refusal {
 	if spec.ChangeVersion != "" && spec.ChangeVersion != m.Config.ChangeVersion {
 		return &refusal{fault: &types.ConcurrentAccess{}, message: "The object has been modified since the caller's change version."}
 	}
@@ -71,7 +71,9 @@ func (m *machine) apply(ctx *simulator.Context, spec *types.VirtualMachineConfig
 	if m.isOn() {
 		m.reservedWhileOn.Store(*after.memory.Reservation)
 	}
+	changes := m.changed(before, after)
 	m.publish(ctx, m.changes(before, after))
+	m.tellReconfigured(ctx, user, spec, changes)
 	return nil
 }
 

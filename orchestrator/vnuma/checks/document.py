@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from vnuma.checks.against_design import Difference, Drift
 from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.fixes.tool import fix_in_tools
 from vnuma.checks.result import SCHEMA, CheckResult, Group, Outlook
+from vnuma.domain.vm.config_event import Author
 from vnuma.domain.vm.provenance import in_json
 
 
@@ -32,6 +34,7 @@ def document(result: CheckResult) -> dict[str, Any]:
         "unseen": [asdict(item) for item in result.unseen],
         "waivers": list(result.waivers),
         **_predictions(result),
+        **({"drift": _drift(result.drift)} if result.drift else {}),
         "baseline": _since(result),
     }
 
@@ -75,6 +78,47 @@ def _declared(group: Group, result: CheckResult) -> dict[str, Any]:
     """File and line of the design that a finding's VM stands in; no key where there is no code."""
     at = result.declared.get(group.judged.finding.key)
     return {"declared": {"file": at.file, "line": at.line}} if at else {}
+
+
+def _drift(drift: Drift) -> dict[str, Any]:
+    """How the site differs from the designs; values as settings have them, null: not set."""
+    return {
+        "designs": list(drift.designs),
+        "vms_compared": drift.compared,
+        "vms": [
+            {
+                "vm": vm.facts.name,
+                "path": vm.facts.path,
+                "key": vm.facts.key,
+                "source": vm.source,
+                "design": vm.design,
+                **({"declared": asdict(vm.declared)} if vm.declared else {}),
+                "differences": [_difference(one) for one in vm.differences],
+            }
+            for vm in drift.vms
+        ],
+        "only_design": [asdict(one) for one in drift.only_design],
+        "only_site": [asdict(one) for one in drift.only_site],
+        "vms_not_compared": [asdict(one) for one in drift.unmatched],
+        "settings_not_compared": [
+            {"setting": setting, "reason": why, "vms": vms}
+            for (setting, why), vms in sorted(drift.not_compared.items())
+        ],
+    }
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    """`changed_by` and `changed_at` are null where `not_known` says why."""
+    known = one.author if isinstance(one.author, Author) else None
+    return {
+        "setting": one.setting,
+        "design": one.design,
+        "now": one.now,
+        "changed_by": known.user if known else None,
+        "changed_at": known.at if known else None,
+        "before": (known.before or None) if known else None,
+        "not_known": None if known else one.author,
+    }
 
 
 def _predictions(result: CheckResult) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Finding, Kind, Severity
 from vnuma.checks.rule import Rule
 from vnuma.domain.vm.estate import Declared, Unseen
@@ -153,6 +154,8 @@ class CheckResult:
     """VMs that the filters left out."""
     not_asked: frozenset[str] = frozenset()
     """Keys of VMs that the filters left out, and names of the hosts and clusters that these run on."""
+    drift: Drift | None = None
+    """How the site differs from a design; None: not asked."""
     every_rule: int = field(default=0)
     """How many rules there are; `rules` are those that were asked."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology import prediction_confidence
+from vnuma.domain.vm import setting
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import Settings
@@ -65,5 +66,5 @@ class Subject:
 EXTRA_CONFIG = prediction_confidence.EXTRA_CONFIG
 """The name under which `absent` says that no extraConfig could be read."""
 
-HARDWARE = "hardwareVersion"
+HARDWARE = setting.HARDWARE
 """The name under which `absent` says that a design leaves the virtual hardware version open."""

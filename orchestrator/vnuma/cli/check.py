@@ -11,7 +11,7 @@ import typer
 from vnuma.checks.fixes.tool import Tool
 from vnuma.cli.check_designs import Where, read_designs
 from vnuma.cli.check_history import recorded, show
-from vnuma.cli.check_output import CheckFormat, FailOn, judge, write, write_fixes
+from vnuma.cli.check_output import WITH_DRIFT, CheckFormat, FailOn, judge, write, write_fixes
 from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
@@ -117,6 +117,14 @@ def check(
             "--baseline", metavar="FILE", help="An earlier check (JSON) or snapshot; show what is new."
         ),
     ] = None,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--against",
+            metavar="DESIGN",
+            help="Also show how VMs differ from this design (DESIGN or snapshot), and who changed them.",
+        ),
+    ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Write the findings into the store, to see how they change.")
     ] = False,
@@ -146,7 +154,10 @@ def check(
     ] = None,
     fail_on: Annotated[
         FailOn | None,
-        typer.Option("--fail-on", help="Exit with 10 if a finding has this severity or a worse one."),
+        typer.Option(
+            "--fail-on",
+            help="Exit with 10 if a finding has this severity or a worse one; drift: only for drift.",
+        ),
     ] = None,
 ) -> None:
     """Check VMs, hosts and clusters against the design rules. Nothing is changed.
@@ -161,6 +172,8 @@ def check(
     if history:
         show(store, since, as_json=_history_format(format_) is CheckFormat.JSON)
         return
+    from vnuma.engine.design_check.against_design import drift
+    from vnuma.engine.design_check.against_design import read_designs as read_intended
     from vnuma.engine.design_check.check import Asked, compare, run_check
     from vnuma.engine.design_check.earlier_check import earlier, require_same_estate
     from vnuma.engine.design_check.filters import Filters
@@ -175,6 +188,7 @@ def check(
         )
     if fix_as and (study or format_ is not CheckFormat.TABLE):
         raise typer.BadParameter("--fix-as cannot be combined with --study or --format.")
+    _check_against(against, fail_on, format_, unfit=bool(planned or study or fix_as))
     if full and not (all_ and record):
         raise typer.BadParameter("--full needs --all --record.")
     if record and (study or baseline):
@@ -185,6 +199,7 @@ def check(
         waivers=load_waivers(waivers) if waivers else (),
         placements=placements(read_text(str(evidence)), evidence) if evidence else {},
     )
+    intended = read_intended(against) if against else []
     estates: Sequence[Estate]
     if rvtools or planned or snapshot:
         if sql:
@@ -199,6 +214,9 @@ def check(
         estates, asked = _live(find_inventory(inventory), asked, vm, sql=sql, recorded=record, full=full)
     asked.filters.require_any(estates)
     result = run_check(estates, asked)
+    if against:
+        site_file = None if snapshot or rvtools else find_inventory(inventory)
+        result = replace(result, drift=drift(intended, estates, asked.filters, site_file))
     if record:
         result = recorded(result, store)
     if baseline:
@@ -210,6 +228,18 @@ def check(
     else:
         write(result, format_, output)
     judge(result, fail_on)
+
+
+def _check_against(
+    against: list[Path] | None, fail_on: FailOn | None, format_: CheckFormat, *, unfit: bool
+) -> None:
+    """Refuse what does not go with a comparison with a design, and what needs one."""
+    if fail_on is FailOn.DRIFT and not against:
+        raise typer.BadParameter("--fail-on drift needs --against DESIGN.")
+    if against and unfit:
+        raise typer.BadParameter("--against cannot be combined with --design, --study or --fix-as.")
+    if against and format_ not in WITH_DRIFT:
+        raise typer.BadParameter(f"--against is shown as {', '.join(WITH_DRIFT)}.")
 
 
 def _explain(rule: str) -> None:

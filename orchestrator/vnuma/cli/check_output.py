@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vnuma.cli.screen import console, echo, signed, write_out
-from vnuma.domain.vm.plain_text import escaped
+from vnuma.domain.vm.plain_text import counted, escaped
 from vnuma.domain.vm.provenance import banner
 
 if TYPE_CHECKING:
@@ -28,10 +28,15 @@ class CheckFormat(StrEnum):
 
 
 class FailOn(StrEnum):
-    """The lowest severity at which an unwaived finding means exit code 10."""
+    """The lowest severity at which an unwaived finding means exit code 10. Drift counts as a warning."""
 
     BLOCK = "block"
     WARN = "warn"
+    DRIFT = "drift"
+
+
+WITH_DRIFT = (CheckFormat.TABLE, CheckFormat.JSON, CheckFormat.MARKDOWN)
+"""Formats that show drift."""
 
 
 def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> None:
@@ -102,12 +107,22 @@ _STYLES = {"block": "bold red", "warn": "yellow", "info": "blue"}
 
 
 def judge(result: CheckResult, fail_on: FailOn | None) -> None:
-    """Raise ThresholdMet if an unwaived finding is at least that severe."""
+    """Raise ThresholdMet if an unwaived finding is at least that severe, or for drift where it counts."""
     if fail_on is None:
         return
     from vnuma.checks.finding import Severity
     from vnuma.errors import ThresholdMet
 
+    drift = result.drift
+    if fail_on is not FailOn.BLOCK and drift and drift.any:
+        first = (*(vm.facts.name for vm in drift.vms), *(one.name for one in drift.only_design))[0]
+        raise ThresholdMet(
+            f"{counted(len(drift.vms) + len(drift.only_design), 'VM')} not as designed in "
+            f"{', '.join(drift.designs)}; the first is {first}.",
+            fix="Restore the designed settings, or change the design.",
+        )
+    if fail_on is FailOn.DRIFT:
+        return
     found = list(result.open(Severity(fail_on.value)))
     if found:
         worst = found[0].judged.finding

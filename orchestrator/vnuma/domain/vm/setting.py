@@ -88,6 +88,15 @@ AUTOMATIC: Mapping[str, str] = {
 # Derived by vSphere and never written: compared for information, not for equality.
 DERIVED = frozenset(AUTOMATIC.values())
 
+# ESXi rewrites these at every power-on, and clears the last one with the reboot that it is set for: their
+# change is nobody's.
+WRITTEN_BY_ESXI = frozenset(
+    {"numa.autosize.cookie", "numa.autosize.vcpu.maxpervirtualnode", "rebootpoweroff"}
+)
+
+HARDWARE = "hardwareVersion"
+"""What the virtual hardware version is called beside settings, though a study never changes it."""
+
 # vSphere ignores these in extraConfig without a word, since typed fields own them: evidence only.
 _OWNED_BY_TYPED_FIELDS = ("cpuid.corespersocket", "sched.cpu.", "sched.mem.")
 

@@ -27,12 +27,12 @@ def read_all(inventory: Path) -> list[Estate]:
     Raises InputError without a vCenter in it, EnvironmentProblem when the accounts see no VM at all: a
     pipeline would take a check of nothing for well.
     """
-    return _seen([_read(target, lambda _session: None) for target in _vcenters(inventory)])
+    return _seen([_read(target, lambda _session: None) for target in vcenters_of(inventory)])
 
 
 def read_all_tagged(inventory: Path) -> list[Estate]:
     """The same with the VMs' tags. Where those cannot be read, `unseen` says why."""
-    return _seen([_tagged(_read(target, lambda _session: None), target) for target in _vcenters(inventory)])
+    return _seen([_tagged(_read(target, lambda _session: None), target) for target in vcenters_of(inventory)])
 
 
 def read_changes(inventory: Path, *, full: bool, tags: bool) -> list[Estate]:
@@ -40,7 +40,7 @@ def read_changes(inventory: Path, *, full: bool, tags: bool) -> list[Estate]:
 
     The reading is kept for the next one. Raises InputError where it cannot be.
     """
-    found = [(_since_last(target, full=full), target) for target in _vcenters(inventory)]
+    found = [(_since_last(target, full=full), target) for target in vcenters_of(inventory)]
     return _seen([_tagged(one, target) if tags else one for one, target in found])
 
 
@@ -130,7 +130,7 @@ def _seen(estates: list[Estate], name: str = "") -> list[Estate]:
     return estates
 
 
-def _vcenters(inventory: Path) -> Iterable[Target]:
+def vcenters_of(inventory: Path) -> Iterable[Target]:
     """One target for each vCenter and account. Raises InputError where the inventory has none."""
     targets = read_targets(inventory)
     if not targets:

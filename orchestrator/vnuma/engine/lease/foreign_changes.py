@@ -8,13 +8,7 @@ from typing import Any
 
 from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.plain_text import aligned
-from vnuma.domain.vm.setting import Settings, Value
-
-# ESXi rewrites these at every power-on, and clears the last one with the reboot that it is set for: their
-# change is nobody's.
-_WRITTEN_BY_ESXI = frozenset(
-    {"numa.autosize.cookie", "numa.autosize.vcpu.maxpervirtualnode", "rebootpoweroff"}
-)
+from vnuma.domain.vm.setting import WRITTEN_BY_ESXI, Settings, Value
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,7 @@ def conflicts(baseline: Settings, ours: Mapping[str, set[Value]], now: Settings)
     for edit in change_back(now, baseline):
         name = edit.setting
         values = ours.get(name, set())
-        if name.lower() in _WRITTEN_BY_ESXI or any(
+        if name.lower() in WRITTEN_BY_ESXI or any(
             not change_back({name: value}, {name: edit.before}) for value in values
         ):
             continue

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from vnuma.checks.against_design import Drift, DriftedVm
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.plain_text import counted, escaped
+from vnuma.report.check import drift_words
 from vnuma.report.check.words import coverage_words, headline, outlook_words, since_words, unseen_words
 
 _MOST = 50
@@ -28,12 +30,33 @@ def as_markdown(result: CheckResult) -> str:
         parts.insert(1, f"**SIMULATED**: {_plain(result.simulated)}")
     if result.since:
         parts.append(since_words(result.since))
+    if result.drift:
+        parts += _section(f"**{_plain(drift_words.headline(result.drift))}**", _drift(result.drift))
     parts += _section("", _findings(result))
     parts += _section("**What the guest sees**", _outlooks(result))
     parts += _folded("Not evaluated", _not_evaluated(result))
     parts += _folded("Accepted", _accepted(result))
     parts += _section("", [f"- {_plain(words)}" for words in result.waivers])
     return "\n\n".join(parts) + "\n"
+
+
+def _drift(drift: Drift) -> list[str]:
+    rows = [
+        f"| {_where(vm)} | {_plain(drift_words.difference_words(one))} "
+        f"| {_plain(drift_words.author_words(one))} |"
+        for vm in drift.vms
+        for one in vm.differences
+    ]
+    left = len(rows) - _MOST
+    table = ["| VM | setting | changed by |", "|--|--|--|", *rows[:_MOST]] if rows else []
+    more = [f"\n{left} more: `vnuma check --format json` shows all."] if left > 0 else []
+    notes = [*drift_words.one_sided_words(drift), *drift_words.silent_words(drift)]
+    return [*table, *more, *([""] if table and notes else []), *(f"- {_plain(words)}" for words in notes)]
+
+
+def _where(vm: DriftedVm) -> str:
+    at = vm.declared
+    return _plain(vm.facts.name) + (f"<br>{_plain(at.file)}:{at.line}" if at else "")
 
 
 def _findings(result: CheckResult) -> list[str]:

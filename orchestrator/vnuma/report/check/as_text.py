@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from textwrap import wrap
 
+from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.plain_text import counted
+from vnuma.report.check import drift_words
 from vnuma.report.check.words import (
     coverage_words,
     headline,
@@ -37,6 +39,8 @@ def lines(result: CheckResult) -> Iterator[tuple[str, str]]:
         yield line, ""
     if result.since:
         yield since_words(result.since), ""
+    if result.drift:
+        yield from _drift(result.drift)
     shown = [group for group in result.groups if group.judged.severity is not Severity.INFO]
     some = shown if len(shown) <= MOST else list(_examples(shown))
     for group in some:
@@ -52,6 +56,23 @@ def lines(result: CheckResult) -> Iterator[tuple[str, str]]:
     yield from _unseen(result)
     for words in result.waivers:
         yield from _wrapped("note   ", words)
+
+
+def _drift(drift: Drift) -> Iterator[tuple[str, str]]:
+    """Before the findings: a person's change matters more tonight than what stands for months."""
+    yield from _wrapped("", drift_words.headline(drift))
+    for vm in drift.vms[:MOST]:
+        yield f"drift      {vm.facts.name}", ""
+        for one in vm.differences:
+            yield from _wrapped(
+                _INDENT, f"{drift_words.difference_words(one)}; {drift_words.author_words(one)}"
+            )
+    if len(drift.vms) > MOST:
+        yield f"drift      {len(drift.vms) - MOST:,} more VMs (--format json has all)", ""
+    for words in drift_words.one_sided_words(drift):
+        yield from _wrapped("drift      ", words)
+    for words in drift_words.silent_words(drift):
+        yield from _wrapped("not compared ", words)
 
 
 def _finding(group: Group) -> Iterator[tuple[str, str]]:

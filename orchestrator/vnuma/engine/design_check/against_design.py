@@ -1,0 +1,117 @@
+"""Drift against a design: what differs, and who changed it by the events of the vCenters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from pyVmomi import vmodl
+
+from vnuma.checks.against_design import Difference, Drift, DriftedVm, compare_with_design
+from vnuma.domain.vm.config_event import Author, ConfigEvent, last_change
+from vnuma.domain.vm.estate import Estate
+from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.target import Target
+from vnuma.engine.design_check.estates import vcenters_of
+from vnuma.engine.design_check.filters import Filters
+from vnuma.errors import InputError, VnumaError
+from vnuma.estate import snapshot
+from vnuma.estate.design import read_design
+from vnuma.vsphere.config_events import days_kept, read_config_events
+from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.faults import describe
+
+_FILE = "a file has no events: check the vCenter itself"
+_NO_LONGER = "the vCenter is not in the inventory"
+
+
+def read_designs(files: Sequence[Path]) -> list[Estate]:
+    """The designs, or earlier snapshots. Raises InputError, also where a file has no VM to compare."""
+    found = [estate for file in files for estate in _read(file)]
+    if not any(estate.vms for estate in found):
+        why = next((item.why for estate in found for item in estate.unseen), "it has no VM")
+        raise InputError(
+            f"No VM to compare with in {files[0]}: {why}.", fix="Name the design that planned them."
+        )
+    return found
+
+
+def _read(file: Path) -> Sequence[Estate]:
+    """A JSON file that says so is a snapshot; everything else is a design."""
+    if file.suffix.lower() == ".json" and file.is_file():
+        document = snapshot.read_json(file)
+        if snapshot.is_snapshot(document):
+            found = snapshot.from_document(document, file)
+            return [replace(estate, source=f"{estate.source} in {file.name}") for estate in found]
+    return [read_design(file)]
+
+
+def drift(designs: Sequence[Estate], present: Sequence[Estate], filters: Filters, site: Path | None) -> Drift:
+    """What differs, with its authors where `site`, an inventory, leads to the vCenters that know them."""
+    found = compare_with_design(
+        designs,
+        present,
+        filters.admit,
+        lambda name: not filters.name or fnmatchcase(name, filters.name),
+    )
+    why = {vm.facts.key: _FILE if site is None else _NO_LONGER for vm in found.vms}
+    events: dict[str, tuple[list[ConfigEvent], str]] = {}
+    if site is not None and found.vms:
+        sources = {vm.source for vm in found.vms}
+        for target in vcenters_of(site):
+            if target.vcenter.host in sources:
+                _ask(target, found.vms, events, why)
+    vms = tuple(_with_authors(vm, events, why) for vm in found.vms)
+    return replace(found, vms=vms)
+
+
+def _ask(
+    target: Target,
+    vms: Sequence[DriftedVm],
+    events: dict[str, tuple[list[ConfigEvent], str]],
+    why: dict[str, str],
+) -> None:
+    """The events of those of the VMs that are this vCenter's. A vCenter that does not answer is a reason."""
+    try:
+        with connect(vcenter(target)) as session:
+            mine = [
+                vm for vm in vms if vm.facts.vcenter_uuid == session.about.uuid and vm.facts.key not in events
+            ]
+            kept = _kept(days_kept(session)) if mine else ""
+            for vm in mine:
+                found = _events(session, vm)
+                if isinstance(found, str):
+                    why[vm.facts.key] = found
+                else:
+                    events[vm.facts.key] = found, kept
+    except VnumaError as error:
+        for vm in vms:
+            if vm.source == target.vcenter.host:
+                why[vm.facts.key] = f"events could not be read: {error.what}"
+
+
+def _events(session: Session, vm: DriftedVm) -> list[ConfigEvent] | str:
+    try:
+        return read_config_events(session, vm.facts.moid)
+    except vmodl.MethodFault as fault:
+        error = session.translate(fault)
+        return f"events could not be read: {error.what if error else describe(fault)}"
+
+
+def _kept(days: int | None) -> str:
+    if days is None:
+        return "it does not say for how long it keeps events"
+    return f"it keeps events for {days} days" if days else "it keeps all events"
+
+
+def _with_authors(
+    vm: DriftedVm, events: Mapping[str, tuple[list[ConfigEvent], str]], why: Mapping[str, str]
+) -> DriftedVm:
+    found, kept = events.get(vm.facts.key, ([], ""))
+
+    def author(one: Difference) -> Author | str:
+        return last_change(one.setting, one.now, found, kept) if kept else why[vm.facts.key]
+
+    return replace(vm, differences=tuple(replace(one, author=author(one)) for one in vm.differences))

@@ -1,0 +1,77 @@
+"""Drift against a design in words, for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from vnuma.checks.against_design import Difference, Drift, OneSided
+from vnuma.domain.vm.config_event import Author
+from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.setting import AUTOMATIC, Value
+
+_NAMED = 5
+
+
+def headline(drift: Drift) -> str:
+    """`drift from plan.json: 2 of 14 VMs differ in 3 settings; 1 VM only in the design`."""
+    head = (
+        f"drift from {', '.join(drift.designs)}: {len(drift.vms):,} of {counted(drift.compared, 'VM')} differ"
+    )
+    parts = [f"{head} in {counted(drift.settings, 'setting')}" if drift.vms else head]
+    parts += [
+        f"{counted(len(some), 'VM')} {where}"
+        for some, where in (
+            (drift.only_design, "only in the design"),
+            (drift.only_site, "not in the design"),
+            (drift.unmatched, "not compared"),
+        )
+        if some
+    ]
+    return "; ".join(parts)
+
+
+def difference_words(one: Difference) -> str:
+    """`numCoresPerSocket is 16, designed 8`."""
+    return f"{one.setting} is {_value(one.setting, one.now)}, designed {_value(one.setting, one.design)}"
+
+
+def author_words(one: Difference) -> str:
+    """Who changed it and when, or why that is not known."""
+    if isinstance(one.author, Author):
+        was = f", it was {one.author.before}" if one.author.before else ""
+        return f"changed by {one.author.user} at {one.author.at[:19].replace('T', ' ')} UTC{was}"
+    return f"changed by: not known ({one.author})"
+
+
+def one_sided_words(drift: Drift) -> Iterator[str]:
+    """VMs that only one of the two has, and those that could not be compared, by name as far as they fit."""
+    if drift.only_design:
+        yield f"only in the design: {_names(drift.only_design)}"
+    if drift.only_site:
+        yield f"not in the design: {_names(drift.only_site)}"
+    for one in drift.unmatched[:_NAMED]:
+        yield f"not compared: {one.name}: {one.why}"
+
+
+def silent_words(drift: Drift) -> Iterator[str]:
+    """Settings that could not be compared, by reason: `2 settings on 14 VMs (cpuAffinity, ...): why`."""
+    by_reason: dict[str, dict[str, int]] = defaultdict(dict)
+    for (setting, why), vms in drift.not_compared.items():
+        by_reason[why][setting] = vms
+    for why, found in sorted(by_reason.items()):
+        names = ", ".join(sorted(found)[:_NAMED]) + (", ..." if len(found) > _NAMED else "")
+        yield f"{counted(len(found), 'setting')} on {counted(max(found.values()), 'VM')} ({names}): {why}"
+
+
+def _names(some: tuple[OneSided, ...]) -> str:
+    left = len(some) - _NAMED
+    return ", ".join(one.name for one in some[:_NAMED]) + (f" and {left:,} more" if left > 0 else "")
+
+
+def _value(setting: str, value: Value) -> str:
+    if value is None or value == ():
+        return "not set"
+    if setting in AUTOMATIC and value == 0:
+        return "automatic"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

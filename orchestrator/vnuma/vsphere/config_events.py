@@ -1,0 +1,122 @@
+"""vCenter's events of a VM's reconfigurations: who changed it, when and what. Only reads.
+
+A collector reads them from the oldest to the newest, a page at a time
+(https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/sdk/vim25/release/EventManager/moId/CreateCollectorForEvents/post).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC
+from typing import Any
+
+from pyVmomi import vim, vmodl
+
+from vnuma.domain.vm.config_event import ConfigEvent
+from vnuma.domain.vm.setting import HARDWARE, Value
+from vnuma.vsphere.session import Session
+
+_PAGE = 100
+_MOST_PAGES = 100
+"""10,000 reconfigurations of one VM: backups make several a day, and vCenter keeps 30 days by default."""
+
+_KINDS = ("VmReconfiguredEvent", "VmUpgradeCompleteEvent")
+
+
+def read_config_events(session: Session, moid: str) -> list[ConfigEvent]:
+    """Every event of this kind that vCenter still has of a VM and shows to this account.
+
+    Raises MethodFault where the account may not ask, VCenterUnreachable for an answer that is not one.
+    """
+    wanted = vim.event.EventFilterSpec(
+        entity=vim.event.EventFilterSpec.ByEntity(entity=session.vm(moid), recursion="self"),
+        eventTypeId=list(_KINDS),
+        disableFullMessage=True,
+    )
+    collector: Any = session.content.eventManager.CreateCollectorForEvents(wanted)
+    try:
+        return list(_events(session, collector))
+    finally:
+        with suppress(vmodl.MethodFault):
+            collector.DestroyCollector()
+
+
+def _events(session: Session, collector: Any) -> Iterator[ConfigEvent]:
+    for _ in range(_MOST_PAGES):
+        page = collector.ReadNextEvents(_PAGE)
+        if not page:
+            return
+        with session.understanding():
+            yield from [_event(event) for event in page]
+
+
+def days_kept(session: Session) -> int | None:
+    """For how many days vCenter keeps events; 0: for ever; None: it does not say.
+
+    https://techdocs.broadcom.com/us/en/vmware-cis/vsphere/vsphere/8-0/vcenter-configuration-8-0.html
+    """
+    found: dict[str, Any] = {}
+    for name in ("event.maxAge", "event.maxAgeEnabled"):
+        try:
+            options = session.content.setting.QueryOptions(name)
+        except (vmodl.MethodFault, AttributeError):
+            return None
+        found |= {option.key: option.value for option in options or ()}
+    if found.get("event.maxAgeEnabled") is False:
+        return 0
+    days = found.get("event.maxAge")
+    return days if isinstance(days, int) and days > 0 else None
+
+
+def _event(event: Any) -> ConfigEvent:
+    at = event.createdTime.astimezone(UTC)
+    if isinstance(event, vim.event.VmUpgradeCompleteEvent):
+        return ConfigEvent(at, event.userName, {HARDWARE: int(event.version.rpartition("-")[2])})
+    listed = event.configChanges
+    changes = None if listed is None else f"{listed.modified or ''}\n{listed.added or ''}"
+    deleted = (listed.deleted or "") if listed else ""
+    return ConfigEvent(at, event.userName, _wrote(event.configSpec), changes, deleted)
+
+
+def _wrote(spec: vim.vm.ConfigSpec) -> Mapping[str, Value]:
+    """The settings that a request names."""
+    wrote: dict[str, Value] = {name: value for name, value in _plain(spec) if value is not None}
+    for option in spec.extraConfig or ():
+        wrote[option.key] = str(option.value) or None
+    if spec.version:
+        wrote[HARDWARE] = int(spec.version.rpartition("-")[2])
+    return wrote
+
+
+def _plain(spec: vim.vm.ConfigSpec) -> Iterator[tuple[str, Value]]:
+    for name in _SAME_NAME:
+        yield name, getattr(spec, name)
+    for name, part, leaf, made in _NESTED:
+        value = getattr(getattr(spec, part, None), leaf, None)
+        yield name, None if value is None else made(value)
+
+
+_SAME_NAME = (
+    *(
+        "numCPUs",
+        "numCoresPerSocket",
+        "cpuHotAddEnabled",
+        "memoryHotAddEnabled",
+        "memoryReservationLockedToMax",
+    ),
+    *("memoryMB", "rebootPowerOff"),
+)
+_NESTED: tuple[tuple[str, str, str, Callable[[Any], Value]], ...] = (
+    ("cpuAffinity", "cpuAffinity", "affinitySet", tuple),
+    ("memoryAffinity", "memoryAffinity", "affinitySet", tuple),
+    ("memoryReservation", "memoryAllocation", "reservation", int),
+    ("memoryLimit", "memoryAllocation", "limit", int),
+    ("memoryShares", "memoryAllocation", "shares", lambda shares: str(shares.level)),
+    ("cpuReservation", "cpuAllocation", "reservation", int),
+    ("cpuLimit", "cpuAllocation", "limit", int),
+    ("cpuShares", "cpuAllocation", "shares", lambda shares: str(shares.level)),
+    ("latencySensitivity", "latencySensitivity", "level", str),
+    ("coresPerNumaNode", "virtualNuma", "coresPerNumaNode", int),
+    ("exposeVnumaOnCpuHotadd", "virtualNuma", "exposeVnumaOnCpuHotadd", bool),
+)
