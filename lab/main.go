@@ -36,10 +36,10 @@ const (
 )
 
 type options struct {
-	scenario, stateDir, passwordFile, listen string
-	timeScale                                float64
-	seed                                     int64
-	untilStdinCloses                         bool
+	scenario, stateDir, passwordFile, listen, keytab string
+	timeScale                                        float64
+	seed                                             int64
+	untilStdinCloses                                 bool
 }
 
 func main() {
@@ -64,6 +64,7 @@ func parseFlags(arguments []string) (options, error) {
 	flags.StringVar(&o.stateDir, "state-dir", "", "folder for certificates, password and ready.json (default: a temporary one)")
 	flags.StringVar(&o.passwordFile, "password-file", "", "file with the password of every account; made when missing (default: STATE-DIR/password)")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "address of the vSphere API; port 0 = a free one")
+	flags.StringVar(&o.keytab, "keytab", "", "keytab with the SQL Servers' SPNs: with it Kerberos tickets log in (default: they do not)")
 	flags.Float64Var(&o.timeScale, "time-scale", -1, "how much of a statement's time really passes, 0 to 1 (default: the scenario's)")
 	flags.Int64Var(&o.seed, "seed", 0, "seed of the noise (default: the scenario's)")
 	flags.BoolVar(&o.untilStdinCloses, "until-stdin-closes", false, "stop when standard input ends, as it does when the starter dies")
@@ -119,7 +120,7 @@ func run(o options) error {
 	if err != nil {
 		return fmt.Errorf("certificates in %s: %w", dir, err)
 	}
-	services, err := newServices(played, model, password, addresses, &certificates.SQL)
+	services, err := newServices(played, model, password, addresses, &certificates.SQL, o.keytab)
 	if err != nil {
 		return err
 	}

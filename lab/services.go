@@ -38,6 +38,7 @@ func modelOf(played *scenario.Scenario) (cost.Model, error) {
 
 func newServices(
 	played *scenario.Scenario, model cost.Model, password string, addresses []string, certificate *tls.Certificate,
+	keytab string,
 ) (*services, error) {
 	made := &services{guests: map[string]guest.Service{}, ports: map[string][]int{}}
 	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -51,8 +52,8 @@ func newServices(
 			NodePorts: nodePorts, RegistryReadOnly: vm.SQL.RegistryReadOnly,
 			SingleAddresses: !vm.SQL.ListenAll, DynamicPort: vm.SQL.DynamicPort, Linux: vm.SQL.Platform == "linux", Logins: vm.SQL.Logins,
 			ClockAhead:  time.Duration(vm.Around.ClockMinutes * float64(time.Minute)),
-			Certificate: certificate,
-			Log:         diagnosis.With("vm", vm.Path()),
+			Certificate: certificate, Keytab: keytab,
+			Log: diagnosis.With("vm", vm.Path()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("SQL Server in %s: %w", vm.Path(), err)

@@ -134,7 +134,7 @@ func (s *Session) connectionProperty(name string) any {
 	case "protocol_type":
 		return "TSQL"
 	case "auth_scheme":
-		return "SQL"
+		return s.authScheme()
 	case "local_net_address":
 		return s.login.LocalAddress
 	case "local_tcp_port":

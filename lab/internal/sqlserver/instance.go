@@ -44,6 +44,7 @@ type Config struct {
 	Scenario         string  // what it is simulated by, as its version says
 	Learned          Learned // where a real server answers otherwise
 	Certificate      *tls.Certificate
+	Keytab           string       // a file: with it Kerberos tickets log in, each as a member of sysadmin; "" = none
 	Log              *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
 }
 
@@ -159,7 +160,7 @@ func (i *Instance) Start(b guest.Boot) error {
 	}
 	i.server = tds.Serve(listener, i, tds.Options{
 		ServerName: i.serverName(), Version: i.config.Version, DropAfterRows: b.Faults.DropAfterRows, Log: i.config.Log,
-		Certificate: i.config.Certificate,
+		Certificate: i.config.Certificate, Keytab: i.config.Keytab,
 	})
 	return nil
 }

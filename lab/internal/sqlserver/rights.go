@@ -27,7 +27,17 @@ var includes = map[string][]string{
 }
 
 // limited tells whether the session's login may do less than a member of sysadmin.
-func (s *Session) limited() bool { return !strings.EqualFold(s.login.User, s.inst.config.User) }
+func (s *Session) limited() bool {
+	return !s.login.Kerberos && !strings.EqualFold(s.login.User, s.inst.config.User)
+}
+
+// authScheme is how the session logged in, as sys.dm_exec_connections shows it.
+func (s *Session) authScheme() string {
+	if s.login.Kerberos {
+		return "KERBEROS"
+	}
+	return "SQL"
+}
 
 // may tells whether the session's login has a server permission.
 func (s *Session) may(permission string) bool {

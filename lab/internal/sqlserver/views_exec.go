@@ -73,7 +73,7 @@ func execConnections(v *viewContext) []viewRow {
 	i := v.inst()
 	var out []viewRow
 	for _, s := range i.sortedSessions() {
-		out = append(out, viewRow{"session_id": s.id, "net_transport": "TCP", "auth_scheme": "SQL",
+		out = append(out, viewRow{"session_id": s.id, "net_transport": "TCP", "auth_scheme": s.authScheme(),
 			"encrypt_option": strings.ToUpper(strconv.FormatBool(s.login.Encrypted)), "node_affinity": i.topology.nodes[s.node].memoryNode,
 			"client_net_address": "127.0.0.1", "local_net_address": s.login.LocalAddress, "local_tcp_port": s.port})
 	}

@@ -1,6 +1,10 @@
 package tds
 
-import "net"
+import (
+	"net"
+
+	"github.com/jcmturner/gokrb5/v8/keytab"
+)
 
 // answerPrelogin answers PRELOGIN, and does what both sides have agreed on about encryption.
 func (c *connection) answerPrelogin(r *request) error {
@@ -62,12 +66,30 @@ func (c *connection) openSession(login *loginRequest) (Session, *Message) {
 	case login.version < version73A:
 		return nil, &Message{Number: 50000, State: 1, Class: 16, Line: 1,
 			Text: "This server speaks TDS 7.3 and 7.4 only: set TDS_Version=7.4."}
-	case login.integrated:
+	case login.integrated && !c.byTicket(login):
 		return nil, &Message{Number: 18452, State: 1, Class: 14, Line: 1, Text: "Login failed. The login is from an " +
 			"untrusted domain and cannot be used with Integrated authentication."}
 	}
 	login.version = min(login.version, version74)
 	return c.server.engine.Open(login.Login)
+}
+
+// byTicket logs in with a Kerberos ticket, if it is one that this server can read.
+func (c *connection) byTicket(login *loginRequest) bool {
+	if c.server.options.Keytab == "" {
+		return false
+	}
+	var user string
+	keys, err := keytab.Load(c.server.options.Keytab)
+	if err == nil {
+		user, err = checkTicket(login.token, keys)
+	}
+	if err != nil {
+		c.log.Info("a ticket was refused", "reason", err)
+		return false
+	}
+	login.User, login.Password, login.Kerberos = user, "", true
+	return true
 }
 
 // refusedError is the end of a connection whose login was refused.

@@ -20,6 +20,7 @@ type loginRequest struct {
 	version    uint32
 	packetSize int // as negotiated
 	integrated bool
+	token      []byte // of integrated security
 }
 
 // parseLogin7 reads a LOGIN7 message and makes the password readable again.
@@ -31,6 +32,10 @@ func parseLogin7(b []byte) (loginRequest, error) {
 	out.version = binary.LittleEndian.Uint32(b[4:])
 	out.packetSize = negotiatePacketSize(binary.LittleEndian.Uint32(b[8:]))
 	out.integrated = b[25]&flagSSPI != 0
+	var err error
+	if out.token, err = sspiToken(b); err != nil {
+		return out, err
+	}
 	for _, f := range []struct {
 		at   int // of the offset and length pair
 		to   *string

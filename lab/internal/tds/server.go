@@ -20,6 +20,8 @@ type Options struct {
 	LoginTimeout  time.Duration // from connect to login, 30 s when 0
 	// Certificate encrypts sessions, or their logins alone, as clients ask for it; nil = no encryption.
 	Certificate *tls.Certificate
+	// Keytab names the file with the keys of this server's SPNs, read at each login by ticket; "" = no such logins.
+	Keytab string
 }
 
 const (

@@ -20,6 +20,7 @@ type Login struct {
 	LocalAddress   string // of this server, that the client connected to
 	LocalPort      int    // its port
 	Encrypted      bool   // the session is encrypted, not its login alone
+	Kerberos       bool   // a ticket has logged in, not a password
 }
 
 // String leaves the password out, so that a log line cannot carry it.

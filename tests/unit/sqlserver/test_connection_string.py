@@ -148,6 +148,14 @@ def test_kerberos_sends_neither_user_nor_password() -> None:
     assert not {"UID", "PWD"} & set(fields)
 
 
+@pytest.mark.parametrize("driver", [FREETDS, MICROSOFT_18])
+def test_kerberos_asks_for_the_service_that_the_inventory_names(driver: Driver) -> None:
+    """Drivers left alone ask DNS for another name of the host, each in its own way."""
+    server = _server(driver, kerberos=True)
+
+    assert _read(connection_string(server, "master"))["ServerSPN"] == f"MSSQLSvc/{server.host}:{server.port}"
+
+
 def test_microsofts_driver_may_not_reconnect_by_itself() -> None:
     """A connection replaced in silence would have lost SET STATISTICS TIME."""
     assert _read(connection_string(_server(MICROSOFT_18), "master"))["ConnectRetryCount"] == "0"

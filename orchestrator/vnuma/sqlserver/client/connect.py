@@ -87,6 +87,14 @@ class SqlServer:
         return f"{self.host}\\{self.instance}" if self.instance else f"{self.host}:{self.port}"
 
     @property
+    def spn(self) -> str:
+        """The service principal name that Kerberos tickets are for.
+
+        https://learn.microsoft.com/sql/database-engine/configure-windows/register-a-service-principal-name-for-kerberos-connections
+        """
+        return f"MSSQLSvc/{self.host}:{self.port}"
+
+    @property
     def account(self) -> str:
         """Server and login, as refusals are counted."""
         return f"SQL Server {self.where} {self.user}"
@@ -185,13 +193,16 @@ def connection_string(server: SqlServer, database: str) -> str:
     """The ODBC connection string. It holds the password: never log it."""
     options = _freetds(server) if server.driver.kind == "freetds" else _microsoft(server)
     options |= {"DATABASE": database, "APP": APPLICATION}
-    options |= (
-        {"Trusted_Connection": "yes"} if server.kerberos else {"UID": server.user, "PWD": server.password}
-    )
+    options |= _by_ticket(server) if server.kerberos else {"UID": server.user, "PWD": server.password}
     braced = _braced_freetds if server.driver.kind == "freetds" else _braced
     pairs = {"DRIVER": server.driver.name, **options}.items()
     # FreeTDS takes the last value's closing brace for part of it, unless a semicolon follows.
     return "".join(f"{name}={braced(value)};" for name, value in pairs)
+
+
+def _by_ticket(server: SqlServer) -> dict[str, str]:
+    """The SPN is said: left alone, drivers ask DNS for another name of the host, each in its own way."""
+    return {"Trusted_Connection": "yes", "ServerSPN": server.spn}
 
 
 def driver_files(server: SqlServer) -> DriverFiles:

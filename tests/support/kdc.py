@@ -1,0 +1,133 @@
+"""A private Kerberos KDC for the tests: MIT's, in a folder of its own, on a free loopback port."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+REALM = "VNUMA.TEST"
+_PROGRAMS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit", "klist")
+_READY_S = 30.0
+_TICK_S = 0.02
+_PLACES = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/lib/mit/sbin"))
+
+
+def lacking() -> str:
+    """The programs of a KDC that this machine lacks, with what installs them; empty when all are there."""
+    missing = [name for name in _PROGRAMS if shutil.which(name, path=_PLACES) is None]
+    what = ", ".join(missing)
+    return (
+        f"no Kerberos KDC ({what}): Debian: apt install krb5-kdc krb5-admin-server krb5-user" if what else ""
+    )
+
+
+def _program(name: str) -> str:
+    return str(shutil.which(name, path=_PLACES))
+
+
+@dataclass
+class Kdc:
+    """A running KDC; `environment` makes Kerberos libraries and programs use it."""
+
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables, with a ticket cache that does not exist yet."""
+        return {
+            "KRB5_CONFIG": str(self.folder / "krb5.conf"),
+            "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf"),
+            "KRB5CCNAME": f"FILE:{self.folder / 'cache'}",
+            "KRB5RCACHENAME": "none:",
+        }
+
+    def run(self, program: str, *arguments: str, said: str = "") -> str:
+        """What one of Kerberos' programs prints; fails with what it says."""
+        done = subprocess.run(
+            [_program(program), *arguments],
+            env=os.environ | self.environment,
+            input=said,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"{program} {arguments}: {done.stderr}"
+        return done.stdout
+
+    def admin(self, query: str) -> None:
+        """Change the database, as kadmin.local does."""
+        self.run("kadmin.local", "-r", REALM, "-q", query)
+
+    def keytab(self, *principals: str, name: str = "keytab") -> Path:
+        """New principals, and a file with their keys."""
+        file = self.folder / name
+        for principal in principals:
+            self.admin(f"addprinc -randkey {principal}")
+            self.admin(f"ktadd -k {file} {principal}")
+        return file
+
+    def kinit(self, keytab: Path, principal: str, *options: str) -> None:
+        """A ticket into the cache."""
+        self.run("kinit", *options, "-k", "-t", str(keytab), principal)
+
+    def stop(self) -> None:
+        """End the KDC; its database stays."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(timeout=30)
+            self.process = None
+
+
+def start(folder: Path) -> Kdc:
+    """A KDC with an empty realm, answering."""
+    kdc, port = Kdc(folder), _free_port()
+    (folder / "krb5.conf").write_text(
+        f"[libdefaults]\n default_realm = {REALM}\n dns_lookup_kdc = false\n dns_lookup_realm = false\n"
+        f" rdns = false\n dns_canonicalize_hostname = false\n udp_preference_limit = 1\n"
+        f"[realms]\n {REALM} = {{\n  kdc = 127.0.0.1:{port}\n }}\n"
+        f" NOWHERE.TEST = {{\n  kdc = 127.0.0.1:1\n }}\n"
+        f"[domain_realm]\n localhost = {REALM}\n 127.0.0.1 = {REALM}\n",
+        encoding="ascii",
+    )
+    (folder / "kdc.conf").write_text(
+        f"[kdcdefaults]\n kdc_listen = 127.0.0.1:{port}\n kdc_tcp_listen = 127.0.0.1:{port}\n"
+        f"[realms]\n {REALM} = {{\n  database_name = {folder}/principal\n  key_stash_file = {folder}/stash\n"
+        f"  acl_file = {folder}/acl\n  max_life = 10h\n  max_renewable_life = 7d\n }}\n"
+        f"[logging]\n kdc = FILE:{folder}/kdc.log\n",
+        encoding="ascii",
+    )
+    kdc.run("kdb5_util", "create", "-r", REALM, "-s", "-W", "-P", "of-a-test")
+    kdc.process = subprocess.Popen(
+        [_program("krb5kdc"), "-n", "-r", REALM],
+        env=os.environ | kdc.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _wait_until_it_answers(kdc.process, port)
+    return kdc
+
+
+def _wait_until_it_answers(process: subprocess.Popen[bytes], port: int) -> None:
+    deadline = time.monotonic() + _READY_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            assert process.poll() is None, "the KDC ended"
+            assert time.monotonic() < deadline, "the KDC does not answer"
+            time.sleep(_TICK_S)
+        else:
+            return
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
