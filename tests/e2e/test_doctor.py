@@ -118,7 +118,9 @@ def test_the_connection_to_sql_server_is_told_as_the_inventory_has_it(
         "driver": str(library),
     }
     inventory.write_text(json.dumps(document), encoding="utf-8")
-    ran = json.loads(vnuma_here("doctor", "-i", inventory, "--format", "json").out)["checks"]
+    answer = json.loads(vnuma_here("doctor", "-i", inventory, "--format", "json").out)
+    ran = answer["checks"]
+    assert (answer["simulated"], answer["scenario"]) == (True, "paper")
 
     told = {item["subject"]: item for item in ran}
     assert str(library) in told["driver"]["what"]

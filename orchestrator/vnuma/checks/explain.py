@@ -5,13 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from textwrap import wrap
+from typing import Any
 
 from vnuma.checks.finding import Severity
 from vnuma.checks.rule import FAMILIES, Rule
 from vnuma.checks.rules.catalogue import BY_ID, RULES, find_rule
+from vnuma.domain.vm.provenance import in_json
 
 WIDTH = 80
 _INDENT = 11
+
+
+def document(rule_id: str) -> dict[str, Any]:
+    """One rule, or every one with `all`, as `vnuma check --explain RULE --format json`. Raises InputError."""
+    everything = rule_id.strip().lower() == "all"
+    rules = RULES if everything else (find_rule(rule_id),)
+    return {"schema": "vnuma/rules/1", **in_json(None), "rules": [_fields(rule) for rule in rules]}
+
+
+def _fields(rule: Rule) -> dict[str, Any]:
+    return {
+        "id": rule.id,
+        "family": rule.family,
+        "title": rule.title,
+        "severity": rule.severity.value,
+        "severity_in_study": rule.severity_for(studied=True).value,
+        "concerns": _concerns(rule),
+        "condition": rule.condition,
+        "consequence": rule.consequence,
+        "fix": rule.fix,
+        "needs": sorted(rule.needs),
+        "unconfirmed": rule.unconfirmed,
+        "waits_for": [{"rule": other, "reason": reason} for other, reason in rule.yields_to.items()],
+        "sources": list(rule.sources),
+        "related": list(rule.related),
+    }
 
 
 def explain(rule_id: str) -> str:

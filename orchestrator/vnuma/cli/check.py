@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -164,10 +165,10 @@ def check(
 
     Examples: vnuma check --all --name 'sql-*'; vnuma check --rvtools export.xlsx --format html -o check.html;
     vnuma check --vm sql16 --sql --fail-on block; vnuma check plan.json --host-nodes 2x16/256@8.0;
-    vnuma check --vm sql16 --fix-as govc; vnuma check --explain T14
+    vnuma check --vm sql16 --fix-as govc; vnuma check --explain T14; vnuma check --explain all --format json
     """
     if explain is not None:
-        _explain(explain)
+        _explain(explain, format_)
         return
     if history:
         show(store, since, as_json=_history_format(format_) is CheckFormat.JSON)
@@ -242,14 +243,18 @@ def _check_against(
         raise typer.BadParameter(f"--against is shown as {', '.join(WITH_DRIFT)}.")
 
 
-def _explain(rule: str) -> None:
-    from vnuma.checks.explain import as_markdown
+def _explain(rule: str, format_: CheckFormat) -> None:
+    from vnuma.checks.explain import as_markdown, document
     from vnuma.checks.explain import explain as explanation
 
-    if rule.strip().lower() == "markdown":
+    if format_ is CheckFormat.JSON:
+        typer.echo(json.dumps(document(rule), indent=2))
+    elif rule.strip().lower() == "markdown":
         typer.echo(as_markdown(), nl=False)
-    else:
+    elif format_ is CheckFormat.TABLE:
         typer.echo(explanation(rule))
+    else:
+        raise typer.BadParameter("--explain is available as table or json.")
 
 
 def _history_format(given: CheckFormat) -> CheckFormat:

@@ -13,6 +13,7 @@ from vnuma.cli.completion import vm_names
 from vnuma.cli.options import InventoryOption, find_inventory, inventory_of, reached_by
 from vnuma.cli.screen import echo, say, signed
 from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.provenance import in_json, scenario_of
 
 
 class DoctorFormat(StrEnum):
@@ -71,9 +72,10 @@ def doctor(
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)
     if format_ is DoctorFormat.JSON:
-        echo(
-            json.dumps({"schema": "vnuma/doctor/1", "checks": [asdict(item) for item in findings]}, indent=2)
-        )
+        # A lab says in its vCenter's name, or in its machine's, that it is one.
+        scenario = next(filter(None, (scenario_of(item.what) for item in findings)), None)
+        checks = [asdict(item) for item in findings]
+        echo(json.dumps({"schema": "vnuma/doctor/1", **in_json(scenario), "checks": checks}, indent=2))
     else:
         say(f"Reads {reached_by(where, targets)}")
         for item in findings:

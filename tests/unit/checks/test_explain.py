@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.checks.explain import as_markdown, explain
+from vnuma.checks.explain import as_markdown, document, explain
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.errors import InputError
 
@@ -37,3 +37,13 @@ def test_all_lists_every_rule_once() -> None:
 def test_the_page_is_the_rules() -> None:
     """vnuma check --explain markdown > docs/rules.md"""
     assert PAGE.read_text(encoding="utf-8") == as_markdown()
+
+
+def test_json_has_one_rule_or_all() -> None:
+    """Severity, texts and sources as fields; nothing in it was measured."""
+    (rule,) = document("t14")["rules"]
+
+    assert (rule["id"], document("t14")["simulated"]) == ("T14", False)
+    assert rule["fix"] in " ".join(as_markdown().split())
+    assert rule["sources"]
+    assert [one["id"] for one in document("all")["rules"]] == [one.id for one in RULES]
