@@ -12,6 +12,7 @@ import typer
 from vnuma.checks.fixes.tool import Tool
 from vnuma.cli.check_designs import Where, read_designs
 from vnuma.cli.check_history import recorded, show
+from vnuma.cli.check_notify import telling
 from vnuma.cli.check_output import WITH_DRIFT, CheckFormat, FailOn, judge, write, write_fixes
 from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.evidence import read_text
@@ -200,26 +201,28 @@ def check(
         waivers=load_waivers(waivers) if waivers else (),
         placements=placements(read_text(str(evidence)), evidence) if evidence else {},
     )
-    intended = read_intended(against) if against else []
-    estates: Sequence[Estate]
-    if rvtools or planned or snapshot:
-        if sql:
-            raise UsageError("--sql needs running VMs.", fix="Use it with --vm, --study or --all.")
-        if planned:
-            where = Where(host_nodes, esxi, threads_per_core, cluster, snapshot, inventory)
-            estates, present = read_designs(planned, where)
-            asked = replace(asked, present=present)
+    with telling(find_inventory(inventory) if all_ and record else None) as tell:
+        intended = read_intended(against) if against else []
+        estates: Sequence[Estate]
+        if rvtools or planned or snapshot:
+            if sql:
+                raise UsageError("--sql needs running VMs.", fix="Use it with --vm, --study or --all.")
+            if planned:
+                where = Where(host_nodes, esxi, threads_per_core, cluster, snapshot, inventory)
+                estates, present = read_designs(planned, where)
+                asked = replace(asked, present=present)
+            else:
+                estates = _from_file(snapshot, rvtools)
         else:
-            estates = _from_file(snapshot, rvtools)
-    else:
-        estates, asked = _live(find_inventory(inventory), asked, vm, sql=sql, recorded=record, full=full)
-    asked.filters.require_any(estates)
-    result = run_check(estates, asked)
-    if against:
-        site_file = None if snapshot or rvtools else find_inventory(inventory)
-        result = replace(result, drift=drift(intended, estates, asked.filters, site_file))
-    if record:
-        result = recorded(result, store)
+            estates, asked = _live(find_inventory(inventory), asked, vm, sql=sql, recorded=record, full=full)
+        asked.filters.require_any(estates)
+        result = run_check(estates, asked)
+        if against:
+            site_file = None if snapshot or rvtools else find_inventory(inventory)
+            result = replace(result, drift=drift(intended, estates, asked.filters, site_file))
+        if record:
+            result = recorded(result, store)
+        tell(result)
     if baseline:
         then = earlier(baseline, asked)
         require_same_estate(result, then, baseline)

@@ -27,6 +27,9 @@ _TITLES = {
     "paused": "{run} paused",
     "hours_missed": "{run} ended early: its allowed hours are over",
     "not_at_baseline": "{run}: a VM is not at its baseline",
+    "new_findings": "new findings of the design check",
+    "drift": "VMs are not as designed",
+    "check_failed": "the design check could not be made",
     TEST: "a test of vnuma_notify",
 }
 _LONGEST_TITLE = 150

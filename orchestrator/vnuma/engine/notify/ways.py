@@ -19,8 +19,18 @@ from vnuma.errors import InputError, VnumaError
 
 VARIABLE = "vnuma_notify"
 
-Told = Literal["started", "trouble", "ended", "paused", "hours_missed", "not_at_baseline"]
-"""The events of `vnuma/event/1` that are sent to people. Each run ends with one of the last four."""
+Told = Literal[
+    "started",
+    "trouble",
+    "ended",
+    "paused",
+    "hours_missed",
+    "not_at_baseline",
+    "new_findings",
+    "drift",
+    "check_failed",
+]
+"""The events of `vnuma/event/1` that are sent to people: of a run, and of a recorded check."""
 
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+")
 _PORTS = {"starttls": 587, "implicit": 465, "none": 25}
