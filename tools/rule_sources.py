@@ -58,11 +58,12 @@ def _counts(sources: Sequence[Source], rows: Mapping[str, Row]) -> Iterator[str]
     for source in sources:
         for number, way in enumerate(source.ways):
             given = {one.word for one in source.ways[: number + 1]}
-            cells = [row[source.name] for row in rows.values() if row[source.name].way in given]
-            whole = sum(cell.whole for cell in cells)
+            cells = [row[source.name] for row in rows.values()]
+            whole = sum(cell.whole and cell.way in given for cell in cells)
+            part = sum(way.word in cell.partly for cell in cells)
             name = source.name if number == 0 else ""
             word = "nothing else" if way.word == "yes" else f"`{way.word}`"
-            yield f"| {name} | {whole} of {len(RULES)} | {len(cells) - whole} | {word} |"
+            yield f"| {name} | {whole} of {len(RULES)} | {part} | {word} |"
     yield ""
 
 

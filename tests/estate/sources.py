@@ -172,7 +172,8 @@ def _host(case: HostFacts | None, there: HostFacts | None) -> HostFacts | None:
     less = _less(case, there)
     if less is None or there is None:
         return None
-    return replace(less, described=there.described, numa_reported=there.numa_reported)
+    clock = less.mhz if there.mhz else 0
+    return replace(less, described=there.described, numa_reported=there.numa_reported, mhz=clock)
 
 
 def _cluster(case: ClusterFacts | None, there: ClusterFacts | None) -> ClusterFacts | None:
@@ -200,6 +201,8 @@ class Cell:
     way: str
     whole: bool
     why: str
+    partly: frozenset[str] = frozenset()
+    """The ways that answer some cases, but not all."""
 
     @property
     def never(self) -> bool:
@@ -224,16 +227,19 @@ def table(sources: Sequence[Source]) -> dict[str, Row]:
 def _cell(rule: Rule, cases: Sequence[Subject], source: Source) -> Cell:
     """The first way that answers every case; else the one that answers most."""
     best, most, why = "", 0, ""
+    partly = set[str]()
     for way in source.ways:
         given = [case for case in cases if _concerns(case, way.subject)] or cases
         answers = [next(evaluate([seen(case, way)], [rule])).answers[0] for case in given]
         reasons = [answer for answer in answers if isinstance(answer, str)]
         if not reasons:
-            return Cell(way.word, True, "")
+            return Cell(way.word, True, "", frozenset(partly))
+        if len(answers) > len(reasons):
+            partly.add(way.word)
         if len(answers) - len(reasons) > most:
             best, most = way.word, len(answers) - len(reasons)
         why = reasons[0]
-    return Cell(best, False, why)
+    return Cell(best, False, why, frozenset(partly))
 
 
 def _concerns(case: Subject, there: Subject) -> bool:

@@ -57,7 +57,11 @@ def test_a_full_example_evaluates_the_rules_that_the_table_names(
         )
         promised = {rule for rule, cell in cells.items() if cell.whole and cell.way in reached}
         later = words[words.index(way.word) + 1 :]
-        denied = {rule for rule, cell in cells.items() if cell.never or (cell.whole and cell.way in later)}
+        denied = {
+            rule
+            for rule, cell in cells.items()
+            if cell.never or (cell.way in later and way.word not in cell.partly)
+        }
         assert promised - evaluated == set(), way.word
         assert denied & evaluated == set(), way.word
 
@@ -69,13 +73,16 @@ def _applies(rule: str, subject: Subject) -> bool:
 
 
 def test_a_check_says_how_many_rules_its_source_allowed(rows: dict[str, Row], tmp_path: Path) -> None:
-    """The number of the table, for a Terraform plan on a described host."""
+    """The number of the table, for a Terraform plan on a described host; rules in part may count."""
     plan = Design().terraform(tmp_path)
-    expected = sum(row["Terraform"].way in {"yes", "--host-nodes"} for row in rows.values())
+    cells = [row["Terraform"] for row in rows.values()]
+    whole = sum(cell.whole and cell.way in {"yes", "--host-nodes"} for cell in cells)
+    partly = sum("--host-nodes" in cell.partly for cell in cells)
 
     ran = vnuma_here("check", plan, "--host-nodes", "2x16/96@8.0")
 
     assert ran.code == 0, ran.text
     found = re.search(r"plan\.json: (\d+) of (\d+) rules evaluated", ran.out)
     assert found, ran.out
-    assert (int(found[1]), int(found[2])) == (expected, len(RULES))
+    assert whole <= int(found[1]) <= whole + partly
+    assert int(found[2]) == len(RULES)

@@ -50,12 +50,14 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "hot_add": ("Hot Add", "HotAdd"),
         "exposed": ("Numa Hotadd Exposed",),
         "reservation": ("Reservation",),
+        "limit": ("Limit",),
     },
     "vMemory": {
         **_VM_KEYS,
         "size": ("Size MiB", "Size MB", "Size"),
         "locked": ("Memory Reservation Locked To Max", "Reservation Locked To Max"),
         "reservation": ("Reservation",),
+        "limit": ("Limit",),
     },
     "vHost": {
         "host": ("Host", "Name"),

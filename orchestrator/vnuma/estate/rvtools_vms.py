@@ -44,6 +44,11 @@ class _Source:
     read: Callable[[Row, str], Value]
 
 
+def _limit(row: Row, column: str) -> Value:
+    """A limit in MHz or MB; vSphere and its exports write -1 for none."""
+    return -1 if row.text(column) in {"-1", "-1.0"} else row.number(column)
+
+
 _SOURCES = (
     _Source("numCPUs", "vInfo", "cpus", Row.number),
     _Source("memoryMB", "vInfo", "memory", Row.number),
@@ -52,8 +57,10 @@ _SOURCES = (
     _Source("cpuHotAddEnabled", "vCPU", "hot_add", Row.truth),
     _Source("exposeVnumaOnCpuHotadd", "vCPU", "exposed", Row.truth),
     _Source("cpuReservation", "vCPU", "reservation", Row.number),
+    _Source("cpuLimit", "vCPU", "limit", _limit),
     _Source("memoryReservationLockedToMax", "vMemory", "locked", Row.truth),
     _Source("memoryReservation", "vMemory", "reservation", Row.number),
+    _Source("memoryLimit", "vMemory", "limit", _limit),
 )
 
 

@@ -10,6 +10,7 @@ from vnuma.checks.rules import (
     affinity,
     affinity_moves,
     api,
+    limits,
     measurement,
     memory,
     sqlserver,
@@ -25,7 +26,7 @@ from vnuma.errors import InputError
 
 _MODULES = (
     *(topology_shape, topology_release, topology_features, topology_host),
-    *(affinity, affinity_moves, memory, api, windows),
+    *(affinity, affinity_moves, memory, limits, api, windows),
     *(sqlserver_editions, sqlserver, sqlserver_settings, measurement),
 )
 

@@ -50,6 +50,7 @@ HOT_ADD_KB = (
 HOT_ADD_8 = "https://williamlam.com/2022/11/virtual-numa-vnuma-and-cpu-hot-add-support-in-vsphere-8.html"
 VIRTUAL_NUMA_API = _XAPI + "virtual-infrastructure-json-api/latest/data-structures/VirtualMachineVirtualNuma"
 AFFINITY_API = _XAPI + "virtual-infrastructure-json-api/latest/data-structures/VirtualMachineAffinityInfo"
+ALLOCATION_API = _XAPI + "virtual-infrastructure-json-api/latest/data-structures/ResourceAllocationInfo"
 VM_OPERATOR = (
     "https://github.com/vmware-tanzu/vm-operator/blob/main/api/v1alpha6/virtualmachine_compute_types.go"
 )
