@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -51,6 +52,11 @@ func Load(nameOrFile string) (*Scenario, error) {
 	parsed, err := Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", nameOrFile, err)
+	}
+	var given struct{ Name string }
+	if err := yaml.Unmarshal(data, &given); err == nil && given.Name == "" {
+		base := filepath.Base(nameOrFile)
+		parsed.Name = strings.TrimSuffix(base, filepath.Ext(base)) // what it plays is not the paper's laboratory
 	}
 	return parsed, nil
 }

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -96,6 +98,19 @@ func TestWhatCannotBePlayedIsRefusedByName(t *testing.T) {
 func TestAnUnknownNameTellsTheBuiltInOnes(t *testing.T) {
 	if _, err := Load("papre"); err == nil || !strings.Contains(err.Error(), "paper") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAFileWithoutANameIsCalledByItsOwn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.yml")
+	for text, name := range map[string]string{"esxi: {version: 7.0.3}\n": "mine", "name: other\n": "other"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Load(file)
+		if err != nil || s.Name != name {
+			t.Errorf("%q: named %v, error %v", text, s, err)
+		}
 	}
 }
 
