@@ -113,7 +113,7 @@ class Steps:
         with self.store.read() as connection:
             return list(iter_samples(connection, self.run.id))
 
-    def put_back(self, choice: Choice = "refuse") -> Restored:
+    def restore(self, choice: Choice = "refuse") -> Restored:
         """Restore the VM."""
         return self.restoration(choice).restore()
 

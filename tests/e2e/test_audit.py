@@ -30,7 +30,7 @@ def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_p
     """Mark, shutdown, shape and putting back: old and new values, who, run; both places agree."""
     steps = Steps.prepared(tmp_path / "home", lab())
     steps.shape(steps.take())
-    steps.put_back()
+    steps.restore()
 
     lines = audit_lines(steps.store, steps.run.name)
     assert [line.action for line in lines] == [
@@ -95,7 +95,7 @@ def test_no_cell_begins_outside_the_allowed_hours(lab: LabFactory, tmp_path: Pat
     assert isinstance(refused, NoCell)
     assert "open at Wed 2026-11-18 20:00 UTC" in refused.why
     assert not isinstance(claim(context, clock=lambda: datetime(2026, 11, 18, 21, tzinfo=UTC)), NoCell)
-    steps.put_back()
+    steps.restore()
 
 
 def test_a_cell_that_overruns_the_allowed_hours_is_stopped_between_steps_and_iterations(
@@ -118,7 +118,7 @@ def test_a_cell_that_overruns_the_allowed_hours_is_stopped_between_steps_and_ite
     with steps.store.read() as connection:
         assert attempts.get_attempt(connection, attempt.id).outcome is Outcome.INTERRUPTED
     assert settings_now(running)["power"] == "poweredOff"  # the boot was not begun
-    steps.put_back()
+    steps.restore()
     assert settings_now(running) == before
 
 

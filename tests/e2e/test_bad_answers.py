@@ -31,7 +31,7 @@ def test_putting_back_goes_on_when_the_answers_are_vcenters_again(
         steps.shape(context)
         proxy.turn(kind, 1, at="PowerOnVM_Task")
 
-        done = steps.put_back()
+        done = steps.restore()
 
         assert proxy.spoiled == 2
     assert done.equal == done.settings

@@ -36,7 +36,7 @@ def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path:
     assert by["numCoresPerSocket"] == "us"
     assert by["cpuShares"] == "somebody else"
 
-    steps.put_back("baseline")
+    steps.restore("baseline")
     assert f"baseline from before {steps.run.name}" in vnuma_here("baseline", "diff", "sql16", *store).out
 
 

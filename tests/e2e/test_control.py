@@ -74,7 +74,7 @@ def test_an_affinity_left_by_a_dead_controller_is_put_back(tmp_path: Path, lab: 
     PROCESS_AFFINITY.switch(context.sql(), "0,1,2,3", journal_of(context))
     steps.shape(context)
 
-    done = steps.put_back()
+    done = steps.restore()
 
     assert affinity(steps) == AUTO
     assert done.equal == done.settings

@@ -44,7 +44,7 @@ def test_every_boot_is_seen_from_three_sides_and_a_log_never_costs_a_cell(
     context = steps.take()
     for _ in range(6):
         steps.measure(context)
-    steps.put_back()
+    steps.restore()
 
     seen = boots("small.1", "--store", f"sqlite:///{steps.home / 'vnuma.db'}")
     assert [boot["outcome"] for boot in seen] == ["valid"] * 6
@@ -84,7 +84,7 @@ def test_a_vm_that_went_off_by_itself_still_gives_the_log_that_is_owed(
 
     if then == "next cell":
         steps.shape(context)
-    steps.put_back()
+    steps.restore()
 
     with steps.store.read() as connection:
         effective: Any = attempts.get_attempt(connection, attempt.id).effective

@@ -71,12 +71,12 @@ def test_each_write_of_a_cell_survives_what_passes_and_is_made_once(
     ready_cell(context, attempt)
     assert power_ons(running) == 1
     running.fault(**fault)
-    restored = steps.put_back()
+    restored = steps.restore()
 
     assert restored.equal == restored.settings
     assert settings_now(running) == before
     told = dict.fromkeys((fact.key, fact.attempt_id is not None) for fact in retries(steps))
-    assert list(told) == [("shutdown", True), ("power_on", True), ("putting back", False)]
+    assert list(told) == [("shutdown", True), ("power_on", True), ("restoring", False)]
 
 
 @pytest.mark.long
@@ -108,7 +108,7 @@ def test_a_vcenter_that_stays_away_fails_the_step_when_patience_ends(tmp_path: P
 
     assert retries(steps)[0].key == "power_on"
     running.clear_faults()
-    steps.put_back()
+    steps.restore()
     assert settings_now(running) == before
 
 
@@ -126,7 +126,7 @@ def test_putting_back_without_vcenter_shows_each_try_and_ends_unreachable(
     _, problems = restore_vms(steps.store, steps.run, steps.study, steps.targets, seen.append)
 
     shown = [str(progress.vms[0].step) for progress in seen]
-    assert shown[0] == "putting back"
+    assert shown[0] == "restoring"
     assert re.search(r"503.* Try 2 at \d\d:\d\d:\d\d, giving up at \d\d:\d\d:\d\d", shown[1])
     assert [type(problem) for problem in problems] == [NotAtBaseline]
     assert steps.vm.restore_outcome is RestoreOutcome.UNREACHABLE

@@ -101,7 +101,7 @@ def test_once_put_back_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: P
     finish(context, Attempt.of(claimed), Outcome.FAILED, ShutdownTimeout.reason, "hangs")
     assert not isinstance(claim(context), Claim)
 
-    steps.put_back()
+    steps.restore()
 
     assert isinstance(claim(steps.take()), Claim)
 
@@ -144,6 +144,6 @@ def test_on_esxi_8_a_cell_may_begin_with_a_reboot_that_ends_powered_off(
     steps.shape(steps.take())
     assert settings_now(running)["power"] == "poweredOff"
 
-    done = steps.put_back()
+    done = steps.restore()
 
     assert (done.equal, done.power) == (done.settings, Power.ON)

@@ -29,5 +29,5 @@ def test_a_cell_of_an_installed_packages_workload_is_measured_and_put_back(
     found = [stored.sample for stored in steps.samples]
     assert {sample.value for sample in found} == {21.0}
     assert [sample.figures for sample in found] == [{"orders on the books": 3.0 * n} for n in (1, 2)]
-    steps.put_back()
+    steps.restore()
     assert settings_now(running) == before

@@ -138,7 +138,7 @@ def test_a_boot_tells_where_workers_and_log_writers_were(tmp_path: Path, lab: La
     assert changes.count("process affinity") == 4
     assert changes.count("resource pool") == 1
 
-    done = steps.put_back()
+    done = steps.restore()
 
     assert done.equal == done.settings
     assert state(steps) == (AUTO, None, False)
@@ -155,7 +155,7 @@ def test_what_a_dead_controller_left_is_put_back(tmp_path: Path, lab: LabFactory
     PROCESS_AFFINITY.switch(context.sql(), "9,10,11", journal_of(context))
     assert state(steps) == ("9,10,11", 50, True)
 
-    done = steps.put_back()
+    done = steps.restore()
 
     assert done.equal == done.settings
     assert state(steps) == (AUTO, None, False)

@@ -25,7 +25,7 @@ def test_what_others_write_after_a_shutdown_does_not_end_putting_back(
     steps.shape(steps.take())
     running.fault("keys_written", times=3)
 
-    done = steps.put_back()
+    done = steps.restore()
 
     assert done.equal == done.settings
     assert settings_now(running) == before
@@ -40,7 +40,7 @@ def test_writes_that_never_end_are_no_conflict_and_the_vm_is_on(tmp_path: Path, 
     running.fault("keys_written", times=0)
 
     with pytest.raises(NotAtBaseline, match=r"powered on in its present shape") as told:
-        steps.put_back()
+        steps.restore()
 
     assert not isinstance(told.value, RestoreConflict)
     assert settings_now(running)["power"] == "poweredOn"
@@ -55,7 +55,7 @@ def test_a_conflict_found_while_the_vm_is_off_leaves_it_on(tmp_path: Path, lab: 
     change_by_hand(running, "sql16", numCPUs=8, numCoresPerSocket=8)
 
     with pytest.raises(RestoreConflict, match="numCPUs"):
-        steps.put_back()
+        steps.restore()
 
     now = settings_now(running)
     assert (now["power"], now["vcpus"]) == ("poweredOn", 8)
@@ -71,10 +71,10 @@ def test_a_power_on_that_is_refused_is_tried_again(tmp_path: Path, lab: LabFacto
     running.fault("power_on_refused")
 
     with pytest.raises(NotAtBaseline, match="could not power on sql16"):
-        steps.put_back()
+        steps.restore()
 
     assert settings_now(running)["power"] == "poweredOn"
-    steps.put_back()
+    steps.restore()
     assert settings_now(running) == before
 
 
@@ -91,7 +91,7 @@ def test_a_shutdown_that_ends_late_is_awaited_and_the_vm_is_on(tmp_path: Path, l
     """Restored while its guest still shut down, the VM would be off a moment later."""
     running, steps = slow_to_shut_down(tmp_path, lab, 3.5)
 
-    done = steps.put_back()
+    done = steps.restore()
 
     assert done.power is Power.ON
     assert [event for event in running.events if event["event"] == "power_off"]
@@ -103,11 +103,11 @@ def test_a_shutdown_that_does_not_end_leaves_the_vm_named(tmp_path: Path, lab: L
     running, steps = slow_to_shut_down(tmp_path, lab, 6.0)
 
     with pytest.raises(NotAtBaseline, match="sql16 was asked to shut down"):
-        steps.put_back()
+        steps.restore()
 
     assert steps.vm.restore_outcome is RestoreOutcome.FAILED
     running.wait_for("power_off")
-    steps.put_back()
+    steps.restore()
     assert settings_now(running)["power"] == "poweredOn"
 
 
@@ -137,7 +137,7 @@ def test_a_host_is_looked_at_again_before_each_shutdown(tmp_path: Path, lab: Lab
 
     with pytest.raises(HostNotReady, match=HOSTS[kind]):
         steps.shape(context)
-    steps.put_back()
+    steps.restore()
 
     assert settings_now(running) == before
     assert not [event for event in running.events if event["event"] == "power_off"]

@@ -57,7 +57,7 @@ def test_bad_answers_cost_a_run_on_postgresql_no_vm(
         steps.shape(context)
         proxy.turn("cut short", 1, at="PowerOnVM_Task")
 
-        steps.put_back()
+        steps.restore()
 
         assert proxy.spoiled == 2
     assert settings_now(running) == before

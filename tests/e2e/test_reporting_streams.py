@@ -94,7 +94,7 @@ def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
     assert scans(steps) == [pytest.approx(alone, abs=0.02)] * 2
     one, two = sql_server(steps.target).node_ports
     assert ports(steps)[0] == f"{before},{one}[0x1],{two}[0x2]"
-    steps.put_back()
+    steps.restore()
     assert ports(steps) == (before, frozenset(ports_of(before)))
     changes = [line.change[0] for line in audit_lines(steps.store, None) if line.action == "TCP ports"]
     assert [change["after"] for change in changes] == [f"{before},{one}[0x1],{two}[0x2]", before]
@@ -132,7 +132,7 @@ def test_a_local_boot_that_is_not_local_does_not_count(
         measured(steps, context)
 
     assert rates(steps) == []
-    steps.put_back()
+    steps.restore()
     assert ports(steps)[0] == before
 
 

@@ -108,7 +108,7 @@ def test_a_registry_that_may_not_be_written_ends_the_vms_cells_at_the_first_boot
     assert isinstance(ended, NoCell)
     assert ended.final
     assert "another attempt would end like the last one" in ended.why
-    steps.put_back()
+    steps.restore()
     assert settings_now(running) == before
     again = claim(steps.take())
     assert isinstance(again, Claim)

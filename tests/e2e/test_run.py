@@ -162,7 +162,7 @@ def test_a_vm_that_was_off_is_off_again(tmp_path: Path, lab: LabFactory) -> None
     steps = Steps.prepared(tmp_path / "a", running)
     steps.measure(steps.take())
 
-    done = steps.put_back()
+    done = steps.restore()
 
     assert "powered off" in done.words
     assert settings_now(running) == before

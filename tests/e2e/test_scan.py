@@ -40,7 +40,7 @@ def test_remote_memory_slows_a_scan_that_no_cache_holds(tmp_path: Path, lab: Lab
     assert {item.sample.rows for item in found} == {20 * 512}
     assert times["2x8 (remote)", "sparse"] / times["2x8", "sparse"] == pytest.approx(1.4 / 1.2, rel=0.02)
     assert times["2x8 (remote)", "dense"] / times["2x8", "dense"] == pytest.approx(1.24 / 1.12, rel=0.02)
-    steps.put_back()
+    steps.restore()
 
 
 def test_tables_that_do_not_fit_are_refused_before_anything_is_touched(

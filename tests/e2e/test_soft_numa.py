@@ -71,7 +71,7 @@ def test_each_arm_boots_with_its_own_soft_numa_and_the_servers_own_comes_back(
     assert (whole.guest.numa_nodes, whole.guest.sql_cpu_nodes) == (1, 1)
     assert state(steps) == SoftNuma(False, False)
 
-    done = steps.put_back()
+    done = steps.restore()
 
     assert state(steps) == ON
     checked = [name for name in baseline_settings(steps.vm) if not is_evidence(name)]
@@ -90,7 +90,7 @@ def test_it_is_put_back_on_a_vm_that_was_left_off(tmp_path: Path, lab: LabFactor
     boot(context, steps.shape(context))
     steps.shape(context)
 
-    done = steps.put_back()
+    done = steps.restore()
 
     assert state(steps) == ON
     assert done.power is Power.ON
@@ -111,7 +111,7 @@ def test_a_boot_with_the_wrong_soft_numa_does_not_count_and_the_next_one_is_righ
     assert said is not None
     assert "automatic soft-NUMA is on, the arm needs off" in said
     assert state(steps) == SoftNuma(configured=False, in_use=True)
-    steps.put_back()
+    steps.restore()
     assert state(steps) == ON
 
 
@@ -144,7 +144,7 @@ def test_a_server_that_does_not_come_up_keeps_the_vms_lease_and_not_its_shape(
     steps.shape(context)
 
     with pytest.raises(NotAtBaseline, match=r"sql16 may not be at its baseline: .*waiting for a login"):
-        steps.put_back()
+        steps.restore()
 
     now = settings_now(running)
     assert (now["cores_per_socket"], now["power"]) == (4, "poweredOn")

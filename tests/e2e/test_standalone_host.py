@@ -78,7 +78,7 @@ def test_the_mark_alone_keeps_the_vm_where_there_are_no_custom_attributes(
     mark = json.loads(settings_now(running)["keys"]["vnuma.run"])
     study = write_study(tmp_path, name="second")
     refused = vnuma_here("run", study, "-i", write_inventory(tmp_path, running))
-    first.put_back()
+    first.restore()
 
     assert mark["run"] == "small.1"
     assert refused.code == 8

@@ -131,7 +131,7 @@ def test_a_run_that_restored_its_vm_leaves_nothing_to_answer_for(tmp_path: Path,
     """Its audit log has every change undone, so a lost store costs nothing."""
     steps = Steps.prepared(tmp_path / "a", lab())
     steps.shape(steps.take())
-    steps.put_back()
+    steps.restore()
     for file in steps.home.glob("vnuma.db*"):
         file.unlink()
 

@@ -45,8 +45,8 @@ def test_of_two_stores_that_race_for_a_vm_one_is_refused(
     with pytest.raises(VmHeld, match="under study by"):
         slow.take()
 
-    assert not slow.put_back().changed
-    quick.put_back()
+    assert not slow.restore().changed
+    quick.restore()
     assert settings_now(running) == before
 
 
@@ -64,7 +64,7 @@ def test_what_somebody_changes_just_before_the_mark_is_part_of_the_baseline(
     steps.shape(steps.take())
 
     assert baseline_settings(steps.vm)["cpuReservation"] == 700
-    steps.put_back()
+    steps.restore()
     assert settings_now(running)["power"] == "poweredOn"
     assert settings_now(running)["cpuReservation"] == 700
 

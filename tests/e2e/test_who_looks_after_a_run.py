@@ -178,7 +178,7 @@ def test_a_run_that_wakes_restores_what_somebody_gave_up(
         with monkeypatch.context() as frozen:
             frozen.setattr(VmRestoration, "_restore", _cannot)
             with pytest.raises(NotAtBaseline):
-                steps.put_back()
+                steps.restore()
 
     ended = Struck(running, restored_by_a_person).run(steps)
 

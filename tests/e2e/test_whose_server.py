@@ -160,7 +160,7 @@ def test_the_first_arms_setting_is_written_after_the_first_power_cycle(
     steps.shape(context)  # that boot is proven: the next arm's setting needs no boot of its own
     assert len(running.audit(CLONE)["changes"]) == 2
     assert sum(event["event"] == "power_off" for event in running.events) == 3
-    steps.put_back()
+    steps.restore()
     assert running.audit(PRODUCTION)["changes"] == []
 
 
@@ -182,7 +182,7 @@ def test_a_corrected_inventory_has_the_settings_read_again(tmp_path: Path, lab: 
 
     corrected = read_targets(clone_with_sql_of(tmp_path, running, CLONE), ["sql16"])
     steps = replace(steps, target=corrected["sql16"], targets=corrected)
-    steps.put_back()
+    steps.restore()
     wait_for_server(sql_server(steps.target), 60)
     steps.take()
 
@@ -206,7 +206,7 @@ def test_clocks_that_are_minutes_off_neither_block_nor_delay(tmp_path: Path, lab
     assert seen.judgement.counts
     assert re.search(r"clocks +against 127\.0\.0\.1: host \+4(79|80) s, guest -6(59|60|61) s", doctor.out)
     assert "its address is the guest's" in doctor.out
-    steps.put_back()
+    steps.restore()
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ def test_putting_back_never_takes_another_runs_mark_off(
 
     if changed:
         with pytest.raises(RestoreConflict, match=r"theirs\.7"):
-            steps.put_back()
+            steps.restore()
     else:
-        assert not steps.put_back().changed
+        assert not steps.restore().changed
 
     assert mark_of(running)["run"] == "theirs.7"
     assert steps.vm.at_baseline is not changed
@@ -91,7 +91,7 @@ def test_a_vm_that_was_changed_after_it_was_put_back_is_not_taken_over_again(
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
     steps.shape(steps.take())
-    steps.put_back()
+    steps.restore()
     change_by_hand(running, memoryReservationLockedToMax=True)
 
     with pytest.raises(PreflightBlocked, match="memoryReservationLockedToMax"):
@@ -115,7 +115,7 @@ def test_what_somebody_sets_between_two_cells_is_neither_overwritten_nor_taken_f
         steps.shape(context)
     assert settings_now(running)["cores_per_socket"] == 2
     with pytest.raises(RestoreConflict, match="numCoresPerSocket"):
-        steps.put_back()
+        steps.restore()
 
 
 def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(

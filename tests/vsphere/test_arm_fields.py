@@ -194,7 +194,7 @@ def test_every_field_of_sql_server_is_set_read_back_seen_and_put_back(
         assert (attempt.arm, seen["guest"]["sql_cpu_nodes"]) == (case.arm["name"], case.cpu_nodes)
         assert read_soft_numa_of(steps) == SoftNuma(case.soft_numa, case.soft_numa), case
         assert [execution["dop"] for execution in executions] == [case.dop], case
-    done = steps.put_back()
+    done = steps.restore()
 
     assert done.equal == done.settings
     assert read_soft_numa_of(steps) == before

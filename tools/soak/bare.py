@@ -97,4 +97,4 @@ class BareRun:
                 ready_cell(context, attempt)
                 prepare_cell(context, attempt)
                 measure_cell(context, attempt)
-        self._steps.put_back()
+        self._steps.restore()

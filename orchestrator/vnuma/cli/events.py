@@ -85,8 +85,8 @@ class EventLog:
                 self._write(progress, vm, "step", arm=vm.label, block=vm.block, step=vm.step)
             if vm.waits_for and self._is_new(vm, "waiting", vm.waits_for):
                 self._write(progress, vm, "waiting", for_=vm.waits_for)
-            if vm.restore_words and self._is_new(vm, "put_back", vm.restore_words):
-                self._write(progress, vm, "put_back", at_baseline=vm.at_baseline, words=vm.restore_words)
+            if vm.restore_words and self._is_new(vm, "restored", vm.restore_words):
+                self._write(progress, vm, "restored", at_baseline=vm.at_baseline, words=vm.restore_words)
 
     def _is_new(self, vm: VmProgress, event: str, state: object) -> bool:
         if self._seen.get((vm.name, event)) == state:

@@ -21,7 +21,7 @@ from vnuma.cli.screen import (
 )
 from vnuma.domain.vm.plain_text import counted, duration, escaped
 from vnuma.domain.vm.provenance import banner
-from vnuma.engine.lease.vcenter_retry import PUTTING_BACK
+from vnuma.engine.lease.vcenter_retry import RESTORING
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -109,9 +109,9 @@ class LineLog:
             if vm.waits_for and self._waiting.get(vm.name) != vm.waits_for:
                 self._print(f"waiting vm={vm.name}: {vm.waits_for}")
             self._waiting[vm.name] = vm.waits_for
-            back = vm.step_words if _is_put_back(vm) else None
+            back = vm.step_words if _is_restoring(vm) else None
             if back and self._back.get(vm.name) != back:
-                self._print(f"{PUTTING_BACK} vm={vm.name}{back.removeprefix(PUTTING_BACK)}")
+                self._print(f"{RESTORING} vm={vm.name}{back.removeprefix(RESTORING)}")
             self._back[vm.name] = back
             if MANNER.verbose and vm.step and self._steps.get(vm.name) != vm.step:
                 self._print(f"step vm={vm.name} arm={vm.label or '-'} {vm.step_words}")
@@ -155,12 +155,12 @@ def detail_lines(progress: Progress, columns: int = USUAL) -> list[str]:
         if vm.since and vm.step:
             lines.append(f"  since {vm.since.astimezone():%a %H:%M:%S}")
         if vm.repeated:
-            lines.append(f"  again {counted(vm.repeated, 'attempt')} repeated")
+            lines.append(f"  repeated {counted(vm.repeated, 'attempt')} repeated")
         if vm.ended_by:
-            lines.append(f"  ended {vm.ended_by}")
-        lines += [f"  left  {words}" for words in vm.left_behind]
+            lines.append(f"  ended by {vm.ended_by}")
+        lines += [f"  left behind {words}" for words in vm.left_behind]
         if vm.restore_words:
-            lines += [f"  back  {line.strip()}" for line in vm.restore_words.splitlines()]
+            lines += [f"  restored {line.strip()}" for line in vm.restore_words.splitlines()]
     return folded("\n".join(lines), columns).split("\n")
 
 
@@ -219,7 +219,7 @@ def _stopping_lines(progress: Progress) -> list[str]:
     """What a stop does and what another Ctrl-C would do; empty while VMs are being restored, which no Ctrl-C
     ends.
     """
-    if not progress.run.stop_requested or any(map(_is_put_back, progress.vms)) or _has_all(progress):
+    if not progress.run.stop_requested or any(map(_is_restoring, progress.vms)) or _has_all(progress):
         return []
     return [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; VMs are still restored."]
 
@@ -229,8 +229,8 @@ def _has_all(progress: Progress) -> bool:
     return progress.done == progress.total
 
 
-def _is_put_back(vm: VmProgress) -> bool:
-    return (vm.step or "").startswith(PUTTING_BACK)
+def _is_restoring(vm: VmProgress) -> bool:
+    return (vm.step or "").startswith(RESTORING)
 
 
 def stopping_words(progress: Progress) -> str:

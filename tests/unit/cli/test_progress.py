@@ -130,11 +130,11 @@ def test_a_log_has_one_line_per_cell_and_none_when_nothing_is_new(capsys: pytest
 
 def test_a_vm_that_is_put_back_says_so_and_not_that_it_stops() -> None:
     """What another Ctrl-C would do holds no longer."""
-    away = replace(VM, label=None, step="putting back: vc01 does not answer.")
+    away = replace(VM, label=None, step="restoring: vc01 does not answer.")
 
     text = "\n".join(block_lines(Progress(replace(RUN, stop_requested=StopRequest.NOW), (away,), 8)))
 
-    assert "putting back: vc01 does not answer." in text
+    assert "restoring: vc01 does not answer." in text
     assert "Ctrl-C" not in text
 
 
@@ -142,12 +142,12 @@ def test_a_log_tells_each_repetition_of_putting_back_once(capsys: pytest.Capture
     """With what failed, the next try and the last; else a log stands still for a quarter of an hour."""
     log = LineLog()
     for tries in ("Try 2 at 20:45:03", "Try 2 at 20:45:03", "Try 3 at 20:45:07"):
-        away = f"putting back: vc01 does not answer. {tries}, given up at 21:00:00."
+        away = f"restoring: vc01 does not answer. {tries}, given up at 21:00:00."
         log.show(Progress(RUN, (replace(VM, step=away, last=()),), 8))
 
     second, third = capsys.readouterr().err.splitlines()
     assert second.endswith(
-        "putting back vm=sql16-clone: vc01 does not answer. Try 2 at 20:45:03, given up at 21:00:00."
+        "restoring vm=sql16-clone: vc01 does not answer. Try 2 at 20:45:03, given up at 21:00:00."
     )
     assert "Try 3" in third
 
@@ -189,7 +189,7 @@ def test_events_are_json_lines_told_once() -> None:
         log.show(Progress(RUN, (vm,), 8))
 
     events = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [event["event"] for event in events] == ["cell", "step", "step", "put_back"]
+    assert [event["event"] for event in events] == ["cell", "step", "step", "restored"]
     assert {event["schema"] for event in events} == {"vnuma/event/1"}
     assert {event["simulated"] for event in events} == {False}
     assert (events[0]["arm"], events[0]["outcome"], events[0]["cells_ended"]) == ("2x8", "valid", 17)
@@ -215,7 +215,7 @@ def test_events_tell_the_run_from_its_start_to_its_end() -> None:
     log.end("not_at_baseline", NotAtBaseline("sql16-clone is away.", fix="vnuma restore"))
 
     assert [event["event"] for event in heard] == [
-        *("started", "trouble", "trouble", "put_back", "not_at_baseline")
+        *("started", "trouble", "trouble", "restored", "not_at_baseline")
     ]
     assert (heard[1]["vm"], heard[1]["words"], heard[1]["next"]) == (
         "sql16-clone",

@@ -1,6 +1,6 @@
 """A change to a VM is a value: computed here, applied and read back elsewhere.
 
-The same value serves the plan, check mode, the diff, applying and putting back.
+The same value serves the plan, check mode, the diff, applying and restoring.
 """
 
 from __future__ import annotations

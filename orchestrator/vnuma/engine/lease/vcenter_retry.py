@@ -37,7 +37,7 @@ _PASSING = (VCenterUnreachable, CertificateRejected)
 RETRY = "retry"
 """Scope of the facts that tell of each repetition."""
 
-PUTTING_BACK = "putting back"
+RESTORING = "restoring"
 """What is repeated when a VM that is put back cannot be reached."""
 
 

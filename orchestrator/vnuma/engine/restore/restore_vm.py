@@ -27,7 +27,7 @@ from vnuma.engine.lease.baseline import baseline_power, baseline_settings, forei
 from vnuma.engine.lease.foreign_changes import conflicts, written
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.locking import vm_lock
-from vnuma.engine.lease.vcenter_retry import PUTTING_BACK, VCenterRetry, report_retry, retry_vcenter
+from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.restore.restoration import Difference, Held, Restoration, Restored, RestorePlan
 from vnuma.engine.restore.restore_instance import InstanceRestore
 from vnuma.engine.restore.restore_plan import (
@@ -123,9 +123,7 @@ class VmRestoration(Restoration):
                 return _Work(self, held, session).done()
 
         patience = VCenterRetry(self.rules.retry_s)
-        return retry_vcenter(
-            once, patience, report_retry(self.store, self.vm, PUTTING_BACK, patience, self.say)
-        )
+        return retry_vcenter(once, patience, report_retry(self.store, self.vm, RESTORING, patience, self.say))
 
 
 @dataclass(frozen=True)

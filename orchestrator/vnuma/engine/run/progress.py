@@ -15,7 +15,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.cell.dataset import left_behind
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.lease.vcenter_retry import PUTTING_BACK, RETRY, retried_now
+from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
 from vnuma.engine.run.retry_policy import needs_a_person, permanent_failure, without_result
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
@@ -224,9 +224,9 @@ def _cell_word(cell: Cell, failed: set[int]) -> CellWord:
 
 def restoring(vm: VmProgress, why: str = "") -> VmProgress:
     """The VM as one that is being put back, and why that is repeated, whatever its last attempt was at."""
-    if (vm.step or "").startswith(PUTTING_BACK):
+    if (vm.step or "").startswith(RESTORING):
         return vm
-    step = f"{PUTTING_BACK}: {why}" if why else PUTTING_BACK
+    step = f"{RESTORING}: {why}" if why else RESTORING
     return replace(vm, label=None, step=step, since=None, waits_for=None)
 
 
@@ -234,7 +234,7 @@ def _restore_repeated(connection: Connection, vm: Vm, seen: VmProgress) -> VmPro
     """The VM with why putting it back is repeated, if it is."""
     if seen.at_baseline or seen.step:
         return seen
-    why = retried_now(connection, vm, PUTTING_BACK)
+    why = retried_now(connection, vm, RESTORING)
     return restoring(seen, why) if why else seen
 
 

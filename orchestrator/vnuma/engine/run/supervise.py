@@ -113,19 +113,19 @@ def restore_vms(
         lost.fix = f"{first or 'Fix the store.'} Otherwise: vnuma restore --run {run.name}"
         return [], [lost]
     for row in rows:
-        say = partial(_show_put_back, store, run, row.name, watch)
+        say = partial(_show_restoring, store, run, row.name, watch)
         say("")
         try:
             restored.append(restoration_of(store, run, study, row, targets[row.name], say=say).restore())
         except LeaseLost as error:
-            if not _was_put_back(store, run, row.vm_key):
+            if not _was_restored(store, run, row.vm_key):
                 problems.append(error)
         except VnumaError as error:
             problems.append(error)
     return restored, problems
 
 
-def _was_put_back(store: Store, run: Run, vm_key: str) -> bool:
+def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
     """Whether the one that took the VM over meanwhile, often this run's own play, has restored it."""
     try:
         with store.read() as connection:
@@ -134,7 +134,7 @@ def _was_put_back(store: Store, run: Run, vm_key: str) -> bool:
         return False
 
 
-def _show_put_back(store: Store, run: Run, name: str, watch: Watch, _words: str) -> None:
+def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str) -> None:
     """Show that a VM is being put back. A store or screen that is gone must not keep it from that."""
     with suppress(StoreError, OSError):
         seen = _look(store, run)

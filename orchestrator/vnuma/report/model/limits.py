@@ -67,7 +67,7 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
         _order(loaded, analysis),
         *([] if machine_of(loaded, vm) else [_sentinel(analysis), _contention(loaded, vm)]),
         _effective(loaded, vm),
-        _put_back(vm),
+        _restored(vm),
     ]
     order: tuple[Kind, ...] = ("alarm", "limits it", "not run", "not evaluated", "no alarm", "holds")
     return sorted(statements, key=lambda item: order.index(item.kind))
@@ -271,7 +271,7 @@ def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
     return Statement("limits it", "Not every cell has shown its topology.", f"{found.words}.{more}")
 
 
-def _put_back(vm: Vm) -> Statement:
+def _restored(vm: Vm) -> Statement:
     """Whether the VM is as it was before the run."""
     detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
     words = str(detail.get("words") or "")
