@@ -4,8 +4,10 @@ Two forms are known. Up to ESXi 6.0 a line for each vCPU, `numa: VCPU 3: VPD 0 (
 from 6.5 on `numaHost: 16 VCPUs 2 VPDs 2 PPDs` and then `numaHost: VCPU 3 VPD 0 PPD 0`, later with a
 NodeMask. VPD: virtual proximity domain, a vNUMA node. PPD: physical proximity domain, a NUMA client.
 
-DICT lines are the configuration as the power-on found it. What ESXi sizes itself (`numa.autosize.*`) is
-there that of the power-on before; only `ConfigDB: Setting` lines show the new values.
+DICT lines are the configuration as the power-on found it; excerpts also have them without quotes, or as lines
+of the .vmx. A DICT line counts more than a .vmx line, which may be text that a user wrote. What ESXi sizes
+itself (`numa.autosize.*`) is there that of the power-on before; only `ConfigDB: Setting` lines show the new
+values.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from datetime import datetime
 
 _TIME = re.compile(r"^\W{0,8}(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d))", re.ASCII)
 _DICT = re.compile(r'\bDICT\s+([\w.:\-]+)\s*=\s*"([^"]*)"', re.ASCII)
+_UNQUOTED = re.compile(r'\bDICT\s+([\w.:\-]+)\s*=\s*([^"\s][^"]{0,400})$', re.ASCII)
+_VMX = re.compile(r'^\s*([A-Za-z][\w.:\-]*)\s*=\s*"([^"]*)"\s*$', re.ASCII)
 _SETTING = re.compile(r'\bConfigDB: Setting ([\w.:\-]+)\s*=\s*"([^"]*)"', re.ASCII)
 _NUMA = re.compile(r"(?<![\w.])numa(?:Host)?(?::\s*|\s+)(?=\S)", re.ASCII)
 _N = r"(?<![\d.-])(\d{1,9})(?!\d)"
@@ -124,15 +128,20 @@ class _Reader:
     invalid_cookie: bool = False
     figures: dict[str, int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
+    vmx: dict[str, str] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
     def take(self, line: str) -> None:
         """Take one line of the log."""
         self.began = self.began or _time(line)
-        entry = _DICT.search(line)
+        entry = _DICT.search(line) or _UNQUOTED.search(line)
         if entry:
-            self.settings[entry[1].lower()] = entry[2]
+            self.settings[entry[1].lower()] = entry[2].rstrip()
+            return
+        entry = _VMX.match(line)
+        if entry:
+            self.vmx[entry[1].lower()] = entry[2]
             return
         entry = _SETTING.search(line)
         if entry:
@@ -160,11 +169,11 @@ def read_vmware_log(text: str) -> VmwareLog:
     reader = _Reader()
     for line in text.splitlines():
         reader.take(line)
-    figure = reader.figures.get
+    figure, settings = reader.figures.get, {**reader.vmx, **reader.settings}
     told = VmwareLog(
         began=reader.began,
         numa_at=reader.account.at,
-        vcpus=reader.vcpus if reader.vcpus is not None else _count(reader.settings.get("numvcpus", "")),
+        vcpus=reader.vcpus if reader.vcpus is not None else _count(settings.get("numvcpus", "")),
         vpds=1 if reader.forced_uma else None,
         suggested_cores_per_socket=figure("suggested_cores_per_socket"),
         max_vcpus_per_vpd=figure("max_vcpus_per_vpd"),
@@ -174,7 +183,7 @@ def read_vmware_log(text: str) -> VmwareLog:
         resume_vpd=figure("resume_vpd"),
         forced_uma=reader.forced_uma,
         invalid_cookie=reader.invalid_cookie,
-        settings=reader.settings,
+        settings=settings,
         written=reader.written,
         lines=tuple(reader.lines[-_MOST_LINES:]),
     )

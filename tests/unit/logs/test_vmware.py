@@ -79,6 +79,28 @@ def test_a_name_that_looks_like_a_line_of_the_layout_is_a_name() -> None:
     assert log.settings["displayname"] == "numaHost: 9 VCPUs 3 VPDs 3 PPDs"
 
 
+@given(
+    st.dictionaries(
+        st.sampled_from(["numvcpus", "cpuid.coresPerSocket", "vcpu.hotadd", "numa.vcpu.preferHT", "memSize"]),
+        st.from_regex(r"[A-Za-z0-9][A-Za-z0-9.]{0,8}", fullmatch=True),
+        min_size=1,
+    ),
+    st.sampled_from(['DICT {:>24} = "{}"', "DICT {:>24} = {}", '{} = "{}"']),
+)
+def test_settings_are_read_in_each_form(settings: dict[str, str], form: str) -> None:
+    """DICT with and without quotes, and lines as the .vmx has them."""
+    log = read_vmware_log("".join(f"{form.format(key, value)}\n" for key, value in settings.items()))
+
+    assert log.settings == {key.lower(): value for key, value in settings.items()}
+
+
+def test_a_line_of_the_log_counts_more_than_one_of_the_vmx() -> None:
+    """Whichever comes first: a user's text in the log may look like a .vmx line."""
+    lines = ['DICT numvcpus = "8"\n', 'numvcpus = "4"\n']
+
+    assert read_vmware_log("".join(lines)).vcpus == read_vmware_log("".join(reversed(lines))).vcpus == 8
+
+
 def test_keys_are_whole() -> None:
     """ethernet0.displayname is not displayName."""
     log = read_vmware_log('DICT displayName = "sql16"\nDICT ethernet0.displayname = "Ethernet"\n')
