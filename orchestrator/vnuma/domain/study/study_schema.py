@@ -91,6 +91,7 @@ arms:
   topologies: all                              # or a list, as in [1x16, 2x8, auto]
   affinity: [none, {physical_cores: [0], spare: 1}]
   memory_reservation: locked                   # one value: the same in every arm
+reference: 1x16 cpus=none
 ```
 
 A list is a list of values; a value that is itself a list stands in a list of its own, as in
