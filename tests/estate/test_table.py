@@ -10,7 +10,10 @@ import pytest
 from tests.estate import workbooks
 from tests.estate.build import SMALL, checked
 from tests.support.cli import vnuma_here
+from vnuma.domain.topology.host_spec import parse_host
+from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.domain.vm.estate import Estate
+from vnuma.engine.design_check.planned_host import on_hosts
 from vnuma.errors import InputError
 from vnuma.estate import snapshot
 from vnuma.estate.design import read_design
@@ -171,3 +174,20 @@ def test_a_host_model_is_found_in_a_snapshot(tmp_path: Path) -> None:
     ran = vnuma_here("check", "--design", file, "--snapshot", SMALL, "--format", "json")
     assert ran.code == 0, ran.text
     assert "is called X1" in ran.out
+
+
+@pytest.mark.parametrize(("named", "expected"), [("", 13), ("20", 20)])
+def test_a_host_given_in_place_of_the_rows_decides_the_hardware_version(
+    tmp_path: Path, named: str, expected: int
+) -> None:
+    """Of a row that names no version; one that does keeps its own."""
+    columns = {"name": "sql01", "vCPU": "16", "Memory GB": "64", "Host": "2x16/256@8.0", "HW version": named}
+    text = "\n".join(";".join(values) for values in (columns.keys(), columns.values()))
+    estate = read_design(_csv(tmp_path, text))
+    assert estate.vms[0].facts.hardware_version == 20
+
+    older = on_hosts(estate, VmLocation((parse_host("2x16/256@6.5", "6.5"),)), None)
+
+    assert older.vms[0].facts.hardware_version == expected
+    assumed = [item for item in older.unseen if item.name == "hardware version"]
+    assert bool(assumed) is not bool(named)

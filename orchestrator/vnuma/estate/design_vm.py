@@ -48,6 +48,8 @@ class DesignedVm:
     windows: WindowsFacts | None = None
     sql: SqlEdition | None = None
     accepted: tuple[str, ...] = ()
+    hardware_of_host: bool = False
+    """Whether `hardware` is that of `host`, since the design names no version itself."""
     before: Before | None = None
 
     def facts(self, source: str) -> EstateVm:
@@ -76,6 +78,7 @@ class DesignedVm:
             declared=self.declared,
             sql=self.sql,
             accepted=self.accepted,
+            hardware_of_host=self.hardware_of_host,
             before=self.before,
         )
 

@@ -65,7 +65,8 @@ def vm_of_row(row: Row, address: str, declared: Declared | None) -> DesignedVm:
         _read(row, column, name, read, settings, absent)
     host = _host(row, absent)
     hardware = _hardware(row, absent)
-    if host and absent.get(HARDWARE) == HOST_DECIDES:
+    of_host = host is not None and absent.get(HARDWARE) == HOST_DECIDES
+    if host and of_host:
         hardware = hardware_version_of(host.release.key)
         del absent[HARDWARE]
     return DesignedVm(
@@ -76,6 +77,7 @@ def vm_of_row(row: Row, address: str, declared: Declared | None) -> DesignedVm:
         absent=absent,
         declared=declared,
         host=host,
+        hardware_of_host=of_host,
         runs_on="" if host else row.text("host") or row.text("cluster"),
         windows=_windows(row, absent),
         sql=_sql(row, absent),

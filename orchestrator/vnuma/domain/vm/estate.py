@@ -60,6 +60,8 @@ class EstateVm:
     """The SQL Server that a design plans; None: it names none, or the VM exists."""
     accepted: tuple[str, ...] = ()
     """What a design says of accepted findings, as it is written there; see `vnuma.estate.waivers`."""
+    hardware_of_host: bool = False
+    """Whether its hardware version is that of the host which its design describes: another gives its own."""
     before: Before | None = None
     """The VM before the plan is applied; None: it is new, or no plan says."""
 

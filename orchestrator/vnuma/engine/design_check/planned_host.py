@@ -29,7 +29,7 @@ def on_hosts(estate: Estate, there: VmLocation, cluster: str | None) -> Estate:
     if named:
         why = f"the hosts given count, not those of the design ({', '.join(named[:3])})"
         notes.append(Unseen("host", "design", why))
-    if any(vm.absent.get(HARDWARE) == HOST_DECIDES for vm in estate.vms):
+    if any(_host_decides(vm) for vm in estate.vms):
         notes.append(Unseen("host", "hardware version", f"{HOST_DECIDES}: {version} is assumed"))
     return replace(
         estate,
@@ -82,10 +82,15 @@ def _named_apart(hosts: Sequence[HostFacts]) -> tuple[HostFacts, ...]:
     return tuple(replace(host, moid=f"{number}:{host.moid}") for number, host in enumerate(hosts))
 
 
+def _host_decides(vm: EstateVm) -> bool:
+    """Whether the hardware version follows from the host, whichever that is."""
+    return vm.hardware_of_host or vm.absent.get(HARDWARE) == HOST_DECIDES
+
+
 def _on(vm: EstateVm, host: HostFacts, version: int) -> EstateVm:
     facts = replace(vm.facts, host_moid=host.moid, host_name=host.name)
     absent = {name: why for name, why in vm.absent.items() if name != "host"}
-    if absent.get(HARDWARE) == HOST_DECIDES:
-        del absent[HARDWARE]
+    if _host_decides(vm):
+        absent.pop(HARDWARE, None)
         facts = replace(facts, hardware_version=version)
     return replace(vm, facts=facts, absent=absent)
