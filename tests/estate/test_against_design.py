@@ -174,6 +174,24 @@ def test_a_terraform_plan_is_compared_with_a_live_vcenter(lab: LabFactory, tmp_p
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"encrypted_data": "x", "encryption_version": "v0"}', "is encrypted"),
+        ('{"format_version": "9.0", "values": {}}', "format 9.0"),
+        ("{", "Terraform plan"),
+        ('{"schema": "vnuma/inventory/99", "estates": []}', "format 99"),
+    ],
+)
+def test_a_bad_design_is_one_sentence_and_nothing_is_checked(tmp_path: Path, text: str, words: str) -> None:
+    """The reader of its own kind says what is wrong."""
+    file = tmp_path / "design.json"
+    file.write_text(text, encoding="utf-8")
+    ran = vnuma_here("check", "--snapshot", saved(tmp_path, estate_of("sql-a")), "--against", file)
+    assert (ran.code, ran.out) == (3, "")
+    assert words in ran.err
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--fail-on", "drift"], "--against"),

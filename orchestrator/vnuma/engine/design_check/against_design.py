@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -39,13 +40,15 @@ def read_designs(files: Sequence[Path]) -> list[Estate]:
 
 
 def _read(file: Path) -> Sequence[Estate]:
-    """A JSON file that says so is a snapshot; everything else is a design."""
-    if file.suffix.lower() == ".json" and file.is_file():
-        document = snapshot.read_json(file)
-        if snapshot.is_snapshot(document):
-            found = snapshot.from_document(document, file)
-            return [replace(estate, source=f"{estate.source} in {file.name}") for estate in found]
-    return [read_design(file)]
+    """A JSON file that says so is a snapshot; everything else is left to the readers of designs."""
+    document = None
+    if file.suffix.lower() == ".json":
+        with suppress(InputError):
+            document = snapshot.read_json(file)
+    if not snapshot.is_snapshot(document):
+        return [read_design(file)]
+    found = snapshot.from_document(document, file)
+    return [replace(estate, source=f"{estate.source} in {file.name}") for estate in found]
 
 
 def drift(designs: Sequence[Estate], present: Sequence[Estate], filters: Filters, site: Path | None) -> Drift:
