@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,87 @@ def test_a_ticket_logs_in(kdc: Kdc, server: SqlServer) -> None:
 def test_without_a_ticket_kinit_is_next(server: SqlServer) -> None:
     """There is nothing to log in with."""
     assert "kinit" in _refused(server)
+
+
+def test_a_server_without_an_spn_is_refused(kdc: Kdc, server: SqlServer) -> None:
+    """Under another name the server has none."""
+    kdc.kinit(kdc.folder / "keytab", ACCOUNT)
+
+    told = _refused(replace(server, host="127.0.0.1"))
+
+    assert f"MSSQLSvc/127.0.0.1:{server.port}" in told
+    assert "setspn" in told
+
+
+def test_an_expired_ticket_is_one_sentence(kdc: Kdc, server: SqlServer) -> None:
+    """A cache whose only ticket ended long ago."""
+    kdc.expired(kdc.folder / "keytab", ACCOUNT)
+
+    told = _refused(server)
+
+    assert "the ticket has expired" in told
+    assert "kinit" in told
+
+
+def test_an_unreachable_kdc_is_named(kdc: Kdc, server: SqlServer) -> None:
+    """The ticket is good, but nobody gives one for the service."""
+    kdc.kinit(kdc.folder / "keytab", ACCOUNT)
+    with kdc.silent():
+        told = _refused(server)
+
+    assert "no KDC of the realm can be reached" in told
+    assert "krb5.conf" in told
+
+
+def test_a_server_with_another_key_refuses_the_ticket(
+    kdc: Kdc, kerberos_lab: LabHandle, server: SqlServer
+) -> None:
+    """The account's password has changed since: the ticket's key has a version that the server lacks."""
+    kdc.kinit(kdc.folder / "keytab", ACCOUNT)
+    spn = f"MSSQLSvc/localhost:{kerberos_lab.vms['sql16'].port}"
+    kdc.admin(f"cpw -randkey {spn}")
+    try:
+        told = _refused(server)
+    finally:
+        kdc.admin(f"ktadd -k {kdc.folder / 'sql.keytab'} {spn}")
+
+    assert f"refuses the Kerberos ticket for {spn}" in told
+    assert f"setspn -Q {spn}" in told
+
+
+def test_a_keytab_gets_the_first_ticket(kdc: Kdc, server: SqlServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without kinit: the library asks the KDC for it."""
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(kdc.folder / "keytab"))
+
+    with connect(server) as connection:
+        assert value(connection, "SELECT 7") == 7
+
+
+def test_a_keytab_replaces_a_ticket_that_has_expired(
+    kdc: Kdc, server: SqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A night is longer than a ticket: nobody needs to call kinit in between."""
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(kdc.folder / "keytab"))
+    kdc.admin(f'modprinc -maxlife "1 second" {ACCOUNT}')
+    try:
+        last = int(time.time()) + 2
+        with connect(server):
+            pass
+        first = kdc.run("klist")
+        while int(time.time()) <= last:
+            time.sleep(0.02)
+    finally:
+        kdc.admin(f'modprinc -maxlife "10 hours" {ACCOUNT}')
+
+    with connect(server):
+        assert kdc.run("klist") != first
+
+
+def test_an_unknown_realm_is_named(kdc: Kdc, server: SqlServer) -> None:
+    """The default realm is not where the ticket is from, and nobody knows its KDC."""
+    kdc.kinit(kdc.folder / "keytab", ACCOUNT)
+    with kdc.default_realm("UNKNOWN.TEST"):
+        told = _refused(server)
+
+    assert "realm" in told
+    assert "krb5.conf" in told

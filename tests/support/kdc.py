@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +79,35 @@ class Kdc:
     def kinit(self, keytab: Path, principal: str, *options: str) -> None:
         """A ticket into the cache."""
         self.run("kinit", *options, "-k", "-t", str(keytab), principal)
+
+    def expired(self, keytab: Path, principal: str) -> None:
+        """A cache whose ticket has ended: it was for one second, the shortest time there is."""
+        self.kinit(keytab, principal, "-l", "1s")
+        last = int(time.time()) + 1
+        while int(time.time()) <= last:
+            time.sleep(_TICK_S)
+
+    @contextmanager
+    def default_realm(self, name: str) -> Iterator[None]:
+        """Configured with another default realm."""
+        file = self.folder / "krb5.conf"
+        text = file.read_text(encoding="ascii")
+        file.write_text(text.replace(f"default_realm = {REALM}", f"default_realm = {name}"), encoding="ascii")
+        try:
+            yield
+        finally:
+            file.write_text(text, encoding="ascii")
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Configured to be where nobody answers."""
+        file = self.folder / "krb5.conf"
+        text = file.read_text(encoding="ascii")
+        file.write_text(re.sub(r"kdc = 127\.0\.0\.1:\d+", "kdc = 127.0.0.1:1", text), encoding="ascii")
+        try:
+            yield
+        finally:
+            file.write_text(text, encoding="ascii")
 
     def stop(self) -> None:
         """End the KDC; its database stays."""

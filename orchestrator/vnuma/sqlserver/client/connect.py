@@ -22,10 +22,11 @@ from vnuma.sqlserver.client.failures import (
     ServerError,
     counts_against_account,
     natives,
-    no_ticket,
     not_loaded,
+    sentence,
     translate,
 )
+from vnuma.sqlserver.client.kerberos_failures import ticket_refused, why_no_ticket
 from vnuma.sqlserver.client.login_deadline import LoginTimeoutError, addresses_of, log_in
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sockets import Address
@@ -47,6 +48,10 @@ __all__ = [
     "driver_files",
     "translate",
 ]
+
+_NOT_TRUSTED = 18452
+"""SQL Server could not accept a ticket.
+https://learn.microsoft.com/sql/relational-databases/errors-events/mssqlserver-18452-database-engine-error"""
 
 _VERIFIES_SINCE = (1, 0)
 """FreeTDS since when a CA and the name are checked, and a server without encryption is refused.
@@ -169,15 +174,16 @@ def located(server: SqlServer, timeout_s: float) -> SqlServer:
 def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, left_s: float) -> VnumaError:
     """FreeTDS gives no reason when it is not content with a server's encryption; we look for ourselves."""
     ours = translate(error, asked.where)
+    if server.kerberos and _NOT_TRUSTED in natives(error):
+        return ticket_refused(asked.where, server.spn, sentence(error))
     if counts_against_account(error):
         return _counted(asked, ours)
     silent = server.driver.kind == "freetds" and natives(error)[:1] == (0,)
     if silent and server.encrypt != "no" and left_s > 0:
         end = Endpoint(server.host, server.port, server.ca_file, verified=server.verified)
         ours = why_refused(end, left_s) or ours
-    if silent and server.kerberos and isinstance(ours, SqlUnreachable):
-        why = "FreeTDS gives no reason; usually a ticket is missing or has expired"
-        return no_ticket(asked.where, why)
+    if server.kerberos and (silent or isinstance(ours, LoginRefused)):
+        return why_no_ticket(asked.where, server.spn) or ours
     return ours
 
 

@@ -1,0 +1,99 @@
+"""What the Kerberos library says of a login: drivers hide it, or word it each in its own way.
+
+The library is the drivers' own, so ticket cache, configuration and KDC are theirs. RFC 2744 has the calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+_INITIATE = 1
+_MECHANISM_CODE = 2
+_OF_ANY_LENGTH = 0xFFFFFFFF
+_ERROR_CLASSES = 0xFFFF0000
+_NO_CREDENTIALS = 7 << 16
+_EXPIRED = 11 << 16
+_TABLE_START = -1765328384
+"""Kerberos' errors begin here: https://web.mit.edu/kerberos/krb5-latest/doc/appdev/refs/macros/index.html"""
+
+
+class _Oid(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_uint32), ("elements", ctypes.c_char_p))
+
+
+class _Buffer(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_size_t), ("value", ctypes.c_void_p))
+
+
+_KERBEROS = _Oid(9, b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02")
+_PRINCIPAL_NAME = _Oid(10, b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02\x01")
+
+
+@dataclass(frozen=True)
+class Said:
+    """The library's answer: its status, the error's place in Kerberos' table, and words."""
+
+    status: int
+    code: int
+    words: str
+
+    @property
+    def no_credentials(self) -> bool:
+        """Whether there is no ticket at all."""
+        return self.status == _NO_CREDENTIALS
+
+    @property
+    def expired(self) -> bool:
+        """Whether the ticket was valid once."""
+        return self.status == _EXPIRED or self.code == 32
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    for name in ("libgssapi_krb5.so.2", ctypes.util.find_library("gssapi_krb5")):
+        if name:
+            with suppress(OSError):
+                return ctypes.CDLL(name)
+    return None
+
+
+def ask_for_ticket(spn: str) -> Said | None:
+    """Ask the KDC for a ticket to a service, as a driver does. None where it gives one, or nobody can ask."""
+    library = _library()
+    if library is None:
+        return None
+    minor, name, context = ctypes.c_uint32(), ctypes.c_void_p(), ctypes.c_void_p()
+    text = ctypes.create_string_buffer(spn.encode())
+    given, token = _Buffer(len(spn.encode()), ctypes.addressof(text)), _Buffer()
+    status = library.gss_import_name(
+        ctypes.byref(minor), ctypes.byref(given), ctypes.byref(_PRINCIPAL_NAME), ctypes.byref(name)
+    )
+    if not status & _ERROR_CLASSES:
+        status = library.gss_init_sec_context(
+            *(ctypes.byref(minor), None, ctypes.byref(context), name, ctypes.byref(_KERBEROS)),
+            *(ctypes.c_uint32(0), ctypes.c_uint32(0), None, None, None, ctypes.byref(token), None, None),
+        )
+    said = None
+    if status & _ERROR_CLASSES:
+        code = ctypes.c_int32(minor.value).value - _TABLE_START
+        said = Said(status & _ERROR_CLASSES, code, _words(library, minor.value))
+    spare = ctypes.c_uint32()
+    library.gss_release_buffer(ctypes.byref(spare), ctypes.byref(token))
+    library.gss_delete_sec_context(ctypes.byref(spare), ctypes.byref(context), None)
+    library.gss_release_name(ctypes.byref(spare), ctypes.byref(name))
+    return said
+
+
+def _words(library: ctypes.CDLL, code: int) -> str:
+    spare, more, text = ctypes.c_uint32(), ctypes.c_uint32(), _Buffer()
+    library.gss_display_status(
+        *(ctypes.byref(spare), ctypes.c_uint32(code), _MECHANISM_CODE, ctypes.byref(_KERBEROS)),
+        *(ctypes.byref(more), ctypes.byref(text)),
+    )
+    words = ctypes.string_at(text.value, text.length).decode(errors="replace") if text.value else ""
+    library.gss_release_buffer(ctypes.byref(spare), ctypes.byref(text))
+    return " ".join(words.split()).rstrip(".")
