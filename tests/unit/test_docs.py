@@ -154,3 +154,11 @@ def test_messages_that_troubleshooting_explains_are_messages() -> None:
 
     assert len(quoted) > 12
     assert [message for message in quoted if message not in code] == []
+
+
+def test_every_json_document_is_listed() -> None:
+    """docs/json.md names each schema that the code does, and no other."""
+    kind = re.compile(r"\bvnuma/[a-z-]+/\d+\b")
+    code = "".join(path.read_text("utf-8") for path in (ROOT / "orchestrator/vnuma").rglob("*.py"))
+
+    assert set(kind.findall((ROOT / "docs/json.md").read_text("utf-8"))) == set(kind.findall(code))
