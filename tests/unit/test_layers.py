@@ -45,7 +45,7 @@ ALLOWED = {
 ROOMS = {
     "engine": [
         {"access"},
-        {"lease", "design_check", "notify"},
+        {"lease", "design_check", "notify", "mesh"},
         {"instance"},
         {"cell"},
         {"preflight", "restore"},

@@ -40,6 +40,10 @@ def doctor(
     notify: Annotated[
         bool, typer.Option("--notify", help="Send a test notification through each entry of vnuma_notify.")
     ] = False,
+    site: Annotated[
+        str | None,
+        typer.Option("--site", metavar="NODE", help="Have this node check itself and the VMs that name it."),
+    ] = None,
     format_: Annotated[DoctorFormat, typer.Option("--format", help="text or json.")] = DoctorFormat.TEXT,
 ) -> None:
     """Check driver, vCenter, certificate, VM, privileges and SQL Server. Exit code 4 when one fails.
@@ -49,7 +53,7 @@ def doctor(
     --record asks harmless questions and changes nothing; read the file before you send it.
 
     Examples: vnuma doctor; vnuma doctor sql16 -i inventory; vnuma doctor sql16 --record contact.yml;
-    vnuma doctor localhost; vnuma doctor --notify
+    vnuma doctor localhost; vnuma doctor --notify; vnuma doctor --site site-b
     """
     from dataclasses import asdict
 
@@ -68,7 +72,14 @@ def doctor(
         record_contact(next(iter(targets.values())).in_vcenter(), record)
         echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return
-    findings = [*diagnose(targets, where), *diagnose_notify(where, targets, send=notify)]
+    if site:
+        from vnuma.engine.doctor.diagnose_site import diagnose_site
+        from vnuma.engine.mesh.node_files import controller_socket
+
+        targets = {name: target for name, target in targets.items() if target.node == site}
+        findings = diagnose_site(controller_socket(), site, targets, where)
+    else:
+        findings = [*diagnose(targets, where), *diagnose_notify(where, targets, send=notify)]
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)
     if format_ is DoctorFormat.JSON:

@@ -39,6 +39,7 @@ from vnuma.cli import (
     schema,
     serve,
     setup,
+    site,
     status,
     stop,
     version,
@@ -131,6 +132,7 @@ for _panel, _verbs in _VERBS.items():
 for _name, _group, _line, _panel in (
     ("inventory", inventory.app, "Save a vCenter's VMs and hosts for vnuma check", "Look ahead"),
     ("baseline", baseline.app, "Show a VM's saved configuration, or what differs", "Measure"),
+    ("site", site.app, "Set up nodes of a Receptor mesh", "Prepare"),
     ("lab", lab.app, "Start, stop and disturb the embedded lab", "Prepare"),
 ):
     app.add_typer(_group, name=_name, short_help=_line, rich_help_panel=_panel)

@@ -124,7 +124,7 @@ VERBS = (
     *("advise", "audit", "baseline", "calibrate", "check", "compare", "contract", "demo", "doctor"),
     *("evidence", "export"),
     *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report"),
-    *("restore", "results", "run", "schema", "serve", "setup", "status", "stop", "version"),
+    *("restore", "results", "run", "schema", "serve", "setup", "site", "status", "stop", "version"),
 )
 """What a text may name as a command."""
 

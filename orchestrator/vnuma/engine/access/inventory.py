@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -51,9 +52,21 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
 def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
     """What a study measures: VMs, or for a Linux workload machines. Raises InputError."""
     if study.workload.guest != "linux":
-        return dict(read_targets(inventory, study.vms))
+        vms = read_targets(inventory, study.vms)
+        for target in vms.values():
+            _refuse_elsewhere(target)
+        return dict(vms)
     targets = named_targets(inventory, study.vms)
     return {name: target.as_it_is(study.workload.name) for name, target in targets.items()}
+
+
+def _refuse_elsewhere(target: AnyTarget) -> None:
+    """Raise InputError for a VM that another node reaches. On that node VNUMA_NODE is its name."""
+    if target.node and target.node != os.environ.get("VNUMA_NODE"):
+        raise InputError(
+            f"{target.name} is reached by node {target.node} (vnuma_node); no study runs through a mesh.",
+            fix=f"Run the study on {target.node}, with the settings of its node.env: docs/sites.md.",
+        )
 
 
 def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]:

@@ -185,6 +185,8 @@ class AnyTarget(Strict, ABC):
 
     kind: ClassVar[Kind]
     name: str
+    node: str | None = None
+    """The node of a mesh that reaches it, where the inventory names one."""
 
     @property
     def vcenters(self) -> tuple[VCenterTarget, ...]:
@@ -301,7 +303,7 @@ def target_of_task(document: Mapping[str, Any]) -> AnyTarget:
 
 _VARIABLES = (
     *("vnuma_vm", "vnuma_vcenter", "vnuma_sql", "vnuma_test_clone", "vnuma_require_tag"),
-    "vnuma_notify",
+    *("vnuma_notify", "vnuma_node"),
 )
 _ALIKE = 0.9
 """How like one of them (difflib's ratio) a variable is that was meant to be it; others are the site's own."""
@@ -343,6 +345,7 @@ def target_from(name: str, variables: Mapping[str, object], where: str) -> Targe
         "sql": variables.get("vnuma_sql", {}),
         "test_clone": variables.get("vnuma_test_clone", False),
         "require_tag": variables.get("vnuma_require_tag"),
+        "node": variables.get("vnuma_node"),
     }
     try:
         return Target.model_validate(fields)

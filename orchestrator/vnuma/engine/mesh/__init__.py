@@ -1,0 +1,1 @@
+"""Sites by Receptor mesh: a node's files, and questions to a node over the mesh."""

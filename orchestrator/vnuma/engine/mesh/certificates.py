@@ -1,0 +1,130 @@
+"""The mesh's private certificate authority, its nodes' certificates, and the keys that sign work.
+
+A node's certificate names its node ID as Receptor expects it, as an otherName of the subject alternative name
+(https://docs.ansible.com/projects/receptor/en/latest/user_guide/tls.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+AUTHORITY_DAYS = 3650
+NODE_DAYS = 1825
+
+_NODE_ID = x509.ObjectIdentifier("1.3.6.1.4.1.2312.19.1")
+_KEY_BITS = 3072
+_UTF8_STRING = 0x0C
+_CLOCKS = timedelta(hours=1)
+"""How far another node's clock may be behind: a certificate is valid from that long ago."""
+
+
+@dataclass(frozen=True, repr=False)
+class KeyPair:
+    """A private key and what belongs to it in public, a certificate or a public key; both PEM."""
+
+    private: str
+    public: str
+
+
+def new_authority(now: datetime) -> KeyPair:
+    """A certificate authority of the mesh's own."""
+    key = _new_key()
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vnuma mesh")])
+    certificate = (
+        _dated(x509.CertificateBuilder(), now, AUTHORITY_DAYS)
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return KeyPair(_pem(key), certificate.public_bytes(Encoding.PEM).decode())
+
+
+def node_certificate(authority: KeyPair, node: str, hosts: Iterable[str], now: datetime) -> KeyPair:
+    """A key and certificate of a node; `hosts` are the names and addresses at which others dial it."""
+    issuer = x509.load_pem_x509_certificate(authority.public.encode())
+    signer = load_pem_private_key(authority.private.encode(), None)
+    assert isinstance(signer, rsa.RSAPrivateKey)  # new_authority made it
+    key = _new_key()
+    names = x509.SubjectAlternativeName([_node_id(node), *map(_host, hosts)])
+    purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    certificate = (
+        _dated(x509.CertificateBuilder(), now, NODE_DAYS)
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, node)]))
+        .issuer_name(issuer.subject)
+        .public_key(key.public_key())
+        .add_extension(names, critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+    return KeyPair(_pem(key), certificate.public_bytes(Encoding.PEM).decode())
+
+
+def signing_keys() -> KeyPair:
+    """The controller's private key for work units, and the public one by which nodes verify them."""
+    key = _new_key()
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return KeyPair(_pem(key), public.decode())
+
+
+def _new_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+
+
+def _pem(key: rsa.RSAPrivateKey) -> str:
+    """PKCS #1: Receptor reads signing keys in no other form."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
+
+
+def _dated(builder: x509.CertificateBuilder, now: datetime, days: int) -> x509.CertificateBuilder:
+    return (
+        builder.serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCKS)
+        .not_valid_after(now + timedelta(days=days))
+    )
+
+
+def _node_id(node: str) -> x509.OtherName:
+    """A node's name is at most 63 ASCII characters: its length is one byte of DER."""
+    text = node.encode("ascii")
+    return x509.OtherName(_NODE_ID, bytes([_UTF8_STRING, len(text)]) + text)
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_encipherment=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

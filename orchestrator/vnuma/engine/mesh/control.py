@@ -1,0 +1,135 @@
+"""Questions to a node, each a signed work unit over mutual TLS, by the controller's Receptor daemon.
+
+The daemon's control socket speaks lines of text (receptorctl(1) does the same):
+https://docs.ansible.com/projects/receptor/en/latest/receptorctl/receptorctl_index.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedRWPair
+from pathlib import Path
+from typing import Any
+
+from vnuma.engine.mesh.node_files import ASK, TLS
+from vnuma.errors import EnvironmentProblem
+
+ANSWER_S = 180
+"""How long a node may take for an answer: it asks vCenter and SQL Server, whose own limits are shorter."""
+
+_UNIT = re.compile(r"Work unit created with ID (\w+)\. Send stdin data and EOF\.")
+_MOST = 16 << 20
+
+
+def ask_node(control: Path, node: str, question: dict[str, Any]) -> dict[str, Any]:
+    """A node's answer. Raises EnvironmentProblem: no daemon here, a node that is not seen, or no answer."""
+    _require_seen(control, node)
+    unit = _submit(control, node, json.dumps(question))
+    try:
+        answer = _results(control, node, unit)
+        state = _told(control, f"work status {unit}")
+    finally:
+        _told(control, f"work release {unit}")
+    try:
+        document = json.loads(answer)
+    except ValueError:
+        raise EnvironmentProblem(
+            f"{node} gave no answer: {str(state.get('Detail', 'no reason was told')).strip()}.",
+            fix=f"On {node}: journalctl -u vnuma-mesh",
+        ) from None
+    if not isinstance(document, dict):
+        raise EnvironmentProblem(f"{node} gave an answer that is not understood.", fix=_SAME_VERSION)
+    return document
+
+
+_SAME_VERSION = "Install the same version of vnuma on controller and node."
+
+
+def _require_seen(control: Path, node: str) -> None:
+    seen = _told(control, "status").get("RoutingTable") or {}
+    if node not in seen:
+        others = ", ".join(sorted(seen)) or "no node"
+        raise EnvironmentProblem(
+            f"The mesh does not reach {node} now (it reaches: {others}).",
+            fix=f"On {node}: systemctl status vnuma-mesh. Then check that it may connect to the controller.",
+        )
+
+
+def _submit(control: Path, node: str, text: str) -> str:
+    wanted = {
+        "command": "work",
+        "subcommand": "submit",
+        "node": node,
+        "worktype": ASK,
+        "tlsclient": TLS,
+        "signwork": "true",
+    }
+    with _connected(control) as (connection, stream):
+        stream.write(json.dumps(wanted).encode() + b"\n")
+        stream.flush()
+        line = _line(stream)
+        made = _UNIT.fullmatch(line)
+        if not made:
+            raise EnvironmentProblem(
+                f"The mesh refused work for {node}: {line.removeprefix('ERROR: ')}.",
+                fix="Compare the controller's receptor.yml with the one that vnuma site init wrote.",
+            )
+        stream.write(text.encode())
+        stream.flush()
+        connection.shutdown(socket.SHUT_WR)
+        _line(stream)
+        return made[1]
+
+
+def _results(control: Path, node: str, unit: str) -> bytes:
+    with _connected(control) as (connection, stream):
+        stream.write(f"work results {unit}\n".encode())
+        stream.flush()
+        _line(stream)
+        connection.shutdown(socket.SHUT_WR)
+        try:
+            return stream.read(_MOST)
+        except TimeoutError:
+            raise EnvironmentProblem(
+                f"{node} has not answered within {ANSWER_S} s.", fix=f"On {node}: journalctl -u vnuma-mesh"
+            ) from None
+
+
+def _told(control: Path, command: str) -> dict[str, Any]:
+    """The daemon's answer to a command of one line, which is JSON."""
+    with _connected(control) as (_, stream):
+        stream.write(f"{command}\n".encode())
+        stream.flush()
+        line = _line(stream)
+    try:
+        found = json.loads(line)
+    except ValueError:
+        raise EnvironmentProblem(
+            f"The Receptor daemon refused '{command}': {line.removeprefix('ERROR: ')}.",
+            fix="journalctl -u vnuma-mesh",
+        ) from None
+    return found if isinstance(found, dict) else {}
+
+
+@contextmanager
+def _connected(control: Path) -> Iterator[tuple[socket.socket, BufferedRWPair]]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(ANSWER_S)
+        try:
+            connection.connect(str(control))
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"The controller's Receptor daemon does not answer at {control} ({error.strerror or error}).",
+                fix=f"Start it: receptor --config {control.parent / 'receptor.yml'}",
+            ) from error
+        with connection.makefile("rwb") as stream:
+            _line(stream)  # who it is
+            yield connection, stream
+
+
+def _line(stream: BufferedRWPair) -> str:
+    return stream.readline(_MOST).decode("utf-8", "replace").strip()

@@ -1,0 +1,274 @@
+"""What `vnuma site init` writes: a node's Receptor configuration, keys, environment and systemd unit.
+
+The folder `mesh` in the controller's home keeps what all nodes share: the authority and the signing keys.
+A node's own folder is carried to it; neither the authority's key nor the signing key is in that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from vnuma import assets
+from vnuma.engine.access.secrets import write_private
+from vnuma.engine.mesh.certificates import KeyPair, new_authority, node_certificate, signing_keys
+from vnuma.errors import InputError, UsageError, to_write
+
+TLS = "mesh"
+"""What a node's configuration calls its side of TLS, as server and as client."""
+
+ASK = "vnuma-ask"
+"""The work type that answers one question of the controller."""
+
+_STORE = "vnuma-store"
+_ADDRESS = re.compile(r"(?P<host>[^\s/:]+):(?P<port>[1-9]\d{0,4})")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """What all nodes share: the controller's name, where nodes dial it, and the store that it forwards to."""
+
+    controller: str
+    address: str
+    store: str | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node to be written: its name, its folder on its own machine, and `vnuma` there."""
+
+    name: str
+    at: Path
+    program: str
+
+
+def init_controller(base: Path, node: Node, address: str, store: str | None) -> Path:
+    """Write the authority, the signing keys and the controller's folder; return that. Overwrites nothing.
+
+    `address` is HOST:PORT at which nodes dial the controller, `store` PostgreSQL's as the controller reaches
+    it. Raises UsageError for a second controller, InputError for an invalid name or address.
+    """
+    _checked(node)
+    host, port = _address(address)
+    if store:
+        _address(store)
+    if (base / "mesh.json").exists():
+        raise UsageError(
+            f"{base} already has a controller, {read_mesh(base).controller}: --listen makes a new one.",
+            fix=f"vnuma site init {node.name}",
+        )
+    now = datetime.now(UTC)
+    authority, signing = new_authority(now), signing_keys()
+    mesh = Mesh(node.name, f"{host}:{port}", store)
+    kept = {
+        "ca.key": authority.private,
+        "ca.crt": authority.public,
+        "signing.key": signing.private,
+        "verification.key": signing.public,
+        "mesh.json": json.dumps(asdict(mesh)),
+    }
+    _write(base, kept)
+    certificate = node_certificate(authority, node.name, [host], now)
+    return _write_node(
+        base, node, _controller_yaml(node, mesh), certificate, {"signing.key": signing.private}
+    )
+
+
+def init_node(base: Path, node: Node) -> Path:
+    """Write the folder of a node that dials the controller; return it. Overwrites nothing.
+
+    Raises InputError: no mesh here yet, or a name that is invalid or taken.
+    """
+    _checked(node)
+    mesh = read_mesh(base)
+    authority = KeyPair(_read(base / "ca.key"), _read(base / "ca.crt"))
+    certificate = node_certificate(authority, node.name, [], datetime.now(UTC))
+    verification = {"verification.key": _read(base / "verification.key")}
+    return _write_node(base, node, _node_yaml(node, mesh), certificate, verification)
+
+
+def read_mesh(base: Path) -> Mesh:
+    """What all nodes share. Raises InputError where no mesh was begun."""
+    path = base / "mesh.json"
+    if not path.exists():
+        raise InputError(
+            f"There is no mesh in {base}.",
+            fix="Begin with the controller: vnuma site init controller --listen HOST:PORT",
+        )
+    return Mesh(**json.loads(_read(path)))
+
+
+def _checked(node: Node) -> None:
+    if not _NAME.fullmatch(node.name):
+        raise InputError(
+            f"'{node.name}' is not a valid node name.",
+            fix="Use up to 63 letters, digits, dots and hyphens; the first and last are letters or digits.",
+        )
+
+
+def _address(text: str) -> tuple[str, int]:
+    found = _ADDRESS.fullmatch(text)
+    if not found:
+        raise InputError(f"'{text}' is not a valid address.", fix="Give HOST:PORT.")
+    return found["host"], int(found["port"])
+
+
+def _write_node(
+    base: Path, node: Node, configuration: list[dict[str, Any]], own: KeyPair, work: dict[str, str]
+) -> Path:
+    folder = base / node.name
+    if folder.exists():
+        raise InputError(
+            f"{folder} exists already; nothing was overwritten.",
+            fix="Choose another name, or move that folder away.",
+        )
+    files = {
+        "node.key": own.private,
+        "node.crt": own.public,
+        "ca.crt": _read(base / "ca.crt"),
+        "receptor.yml": _yaml(configuration),
+        "node.env": _environment(node, read_mesh(base)),
+        "vnuma-mesh.service": _unit(node),
+        **work,
+    }
+    return _write(folder, files)
+
+
+def _write(folder: Path, files: dict[str, str]) -> Path:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, text in files.items():
+            write_private(folder / name, text)
+    except OSError as error:
+        raise InputError(
+            f"{folder} cannot be written ({error.strerror}).", fix=to_write(error, folder)
+        ) from error
+    return folder
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror}).", fix="Nodes are made where the mesh was begun."
+        ) from error
+
+
+def _common(node: Node) -> list[dict[str, Any]]:
+    """Both sides of TLS demand a certificate of the mesh's own authority."""
+    own = {"name": TLS, "cert": str(node.at / "node.crt"), "key": str(node.at / "node.key")}
+    authority = str(node.at / "ca.crt")
+    return [
+        {"node": {"id": node.name, "datadir": str(node.at / "data")}},
+        {"log-level": {"level": "info"}},
+        {"tls-server": {**own, "clientcas": authority, "requireclientcert": True}},
+        {"tls-client": {**own, "rootcas": authority}},
+        {"control-service": {"service": "control", "filename": str(control_socket(node.at)), "tls": TLS}},
+    ]
+
+
+def controller_socket() -> Path:
+    """That of the controller's daemon. Raises InputError where no mesh was begun.
+
+    VNUMA_RECEPTOR_SOCKET names it where --at has put the controller's files elsewhere.
+    """
+    if given := os.environ.get("VNUMA_RECEPTOR_SOCKET"):
+        return Path(given)
+    base = assets.home() / "mesh"
+    return control_socket(base / read_mesh(base).controller)
+
+
+def control_socket(folder: Path) -> Path:
+    """The Unix socket by which a machine's own processes speak to its daemon."""
+    return folder / "control.sock"
+
+
+def _controller_yaml(node: Node, mesh: Mesh) -> list[dict[str, Any]]:
+    host, port = _address(mesh.address)
+    forward = {"service": _STORE, "address": mesh.store, "tlsserver": TLS}
+    return [
+        *_common(node),
+        {"tcp-listener": {"bindaddr": _bind(host), "port": port, "tls": TLS}},
+        {"work-signing": {"privatekey": str(node.at / "signing.key"), "tokenexpiration": "10m"}},
+        *([{"tcp-client": forward}] if mesh.store else []),
+    ]
+
+
+def _bind(host: str) -> str:
+    """A name may stand for an address behind a gateway: then it listens on every one."""
+    return host if re.fullmatch(r"[\d.]+", host) else "0.0.0.0"
+
+
+def _node_yaml(node: Node, mesh: Mesh) -> list[dict[str, Any]]:
+    reached = {
+        "bindaddr": "127.0.0.1",
+        "port": _store_port(mesh),
+        "remotenode": mesh.controller,
+        "remoteservice": _STORE,
+        "tlsclient": TLS,
+    }
+    work = {"worktype": ASK, "command": node.program, "params": "site answer", "verifysignature": True}
+    return [
+        *_common(node),
+        {"tcp-peer": {"address": mesh.address, "redial": True, "tls": TLS}},
+        {"work-verification": {"publickey": str(node.at / "verification.key")}},
+        {"work-command": work},
+        *([{"tcp-server": reached}] if mesh.store else []),
+    ]
+
+
+def _store_port(mesh: Mesh) -> int:
+    """Where a node finds the store on its own loopback: one above the store's, which may be in use there."""
+    return _address(mesh.store)[1] + 1 if mesh.store else 0
+
+
+def _environment(node: Node, mesh: Mesh) -> str:
+    """What the node's work runs with; values stay on the node."""
+    where = f"127.0.0.1:{_store_port(mesh)}" if mesh.store else "STORE_HOST:5432"
+    return (
+        "# Read by systemd alone. Put passwords here that the inventory names as {env: NAME}.\n"
+        f"VNUMA_NODE={node.name}\n"
+        f"#VNUMA_STORE=postgresql://vnuma:PASSWORD@{where}/vnuma\n"
+        "#VNUMA_HOME=/var/lib/vnuma\n"
+    )
+
+
+def _unit(node: Node) -> str:
+    """KillMode: work that is under way outlives the daemon, and is found again (systemd.kill(5))."""
+    configuration = shlex.quote(str(node.at / "receptor.yml"))
+    return f"""[Unit]
+Description=vnuma node {node.name} (Receptor)
+Wants=network-online.target
+After=network-online.target
+
+[Service]
+User=vnuma
+UMask=0077
+EnvironmentFile={node.at / "node.env"}
+ExecStart=/usr/bin/receptor --config {configuration}
+KillMode=process
+Restart=always
+RestartSec=5
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def _yaml(document: list[dict[str, Any]]) -> str:
+    yaml, text = YAML(typ="safe", pure=True), StringIO()
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.dump(document, text)
+    return text.getvalue()

@@ -1,0 +1,158 @@
+"""Nodes of a mesh: the files that are written for them, and a node's doctor over real daemons."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.support.cli import vnuma_here
+from tests.support.installation import ROOT
+from tests.support.lab import LabHandle
+from tests.support.postgresql import Cluster
+from tests.support.receptor import Daemon, find_receptor, free_port
+from tests.support.site import write_study
+from vnuma.engine.mesh.node_files import Node, init_controller, init_node
+
+SECRET = "VNUMA_TEST_SITE_PASSWORD"
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home whose path is short enough for the name of a Unix socket."""
+    with tempfile.TemporaryDirectory(prefix="mesh-") as folder:
+        monkeypatch.setenv("VNUMA_HOME", f"{folder}/home")
+        yield Path(folder) / "home"
+
+
+def write_site(folder: Path, lab: LabHandle, node: str) -> Path:
+    """An inventory of the lab's first VM, behind a node whose environment has the password."""
+    password, authority = {"env": SECRET}, str(lab.vcenter.ca_file)
+    sql = next(iter(lab.vms.values()))
+    host = {
+        "vnuma_vm": sql.path,
+        "vnuma_node": node,
+        "vnuma_test_clone": True,
+        "vnuma_vcenter": {
+            "host": lab.vcenter.host,
+            "port": lab.vcenter.port,
+            "user": lab.vcenter.user,
+            "password": password,
+            "ca_file": authority,
+        },
+        "vnuma_sql": {
+            "host": sql.host,
+            "port": sql.port,
+            "user": sql.user,
+            "password": password,
+            "ca_file": authority,
+        },
+    }
+    path = folder / "site.yml"
+    path.write_text(json.dumps({"all": {"hosts": {"sql16": host}}}), encoding="utf-8")
+    return path
+
+
+def test_a_nodes_folder_holds_its_own_keys_alone_and_only_the_user_reads_them(home: Path) -> None:
+    """Neither the authority's key nor the one that signs work leaves the controller."""
+    vnuma_here("site", "init", "controller", "--listen", "127.0.0.1:27199", "--store-at", "127.0.0.1:5432")
+
+    made = vnuma_here("site", "init", "site-b")
+
+    folder = home / "mesh" / "site-b"
+    assert made.code == 0, made.text
+    names = {"node.key", "node.crt", "ca.crt", "verification.key", "receptor.yml", "node.env"}
+    assert {path.name for path in folder.iterdir()} == names | {"vnuma-mesh.service"}
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    settings = {key: part[key] for part in YAML(typ="safe").load(folder / "receptor.yml") for key in part}
+    assert settings["work-command"]["verifysignature"] is True
+    assert settings["tls-server"]["requireclientcert"] is True
+    assert settings["tcp-peer"]["address"] == "127.0.0.1:27199"
+    assert settings["tcp-server"]["bindaddr"] == "127.0.0.1"
+
+
+def test_no_file_of_a_node_is_overwritten(home: Path) -> None:
+    """A second init of the same name says which folder is there, and a second controller is refused."""
+    vnuma_here("site", "init", "controller", "--listen", "127.0.0.1:27199")
+    vnuma_here("site", "init", "site-b")
+    key = (home / "mesh" / "site-b" / "node.key").read_bytes()
+
+    again = vnuma_here("site", "init", "site-b")
+    other = vnuma_here("site", "init", "other", "--listen", "127.0.0.1:27200")
+
+    assert again.code == 3
+    assert str(home / "mesh" / "site-b") in again.err
+    assert (home / "mesh" / "site-b" / "node.key").read_bytes() == key
+    assert other.code == 2
+    assert "controller" in other.err
+
+
+def test_a_node_without_a_mesh_is_refused_with_the_command_that_begins_one(home: Path) -> None:
+    """The certificate authority is made with the controller."""
+    refused = vnuma_here("site", "init", "site-b")
+
+    assert refused.code == 3
+    assert "vnuma site init controller --listen" in refused.err
+    assert not (home / "mesh").exists()
+
+
+def test_a_study_of_a_vm_behind_a_node_is_refused_here(tmp_path: Path, shared_lab: LabHandle) -> None:
+    """It would be measured from a machine that its inventory says does not reach it."""
+    inventory = write_site(tmp_path, shared_lab, "site-b")
+
+    refused = vnuma_here("plan", write_study(tmp_path), "-i", inventory)
+
+    assert refused.code == 3
+    assert "Run the study on site-b" in refused.err
+
+
+def test_a_doctor_of_a_site_says_that_the_daemon_is_missing(
+    home: Path, tmp_path: Path, shared_lab: LabHandle
+) -> None:
+    """With the socket that it tried, and how to start the daemon."""
+    vnuma_here("site", "init", "controller", "--listen", "127.0.0.1:27199")
+
+    ended = vnuma_here("doctor", "--site", "site-b", "-i", write_site(tmp_path, shared_lab, "site-b"))
+
+    assert ended.code == 4
+    assert str(home / "mesh" / "controller" / "control.sock") in ended.out
+    assert "receptor --config" in ended.out
+
+
+def test_a_node_checks_itself_and_its_vms_where_it_is(
+    home: Path, tmp_path: Path, shared_lab: LabHandle, postgresql: Cluster
+) -> None:
+    """Signed work over mutual TLS; the password is known to the node alone, and in no file of either's."""
+    program, base = find_receptor(), home / "mesh"
+    own = str(ROOT / ".venv" / "bin" / "vnuma")
+    address = f"127.0.0.1:{free_port()}"
+    controller = init_controller(base, Node("controller", base / "controller", own), address, None)
+    site = init_node(base, Node("site-b", base / "site-b", own))
+    knows = {
+        SECRET: shared_lab.vcenter.password,
+        "VNUMA_STORE": postgresql.new_store(),
+        "VNUMA_HOME": str(tmp_path / "node"),
+    }
+    inventory = write_site(tmp_path, shared_lab, "site-b")
+    with ExitStack() as running:
+        for folder, env in ((controller, None), (site, knows)):
+            daemon = Daemon(program, folder, env)
+            running.callback(daemon.stop)
+        daemon.wait_for("Known Connections")
+        seen = vnuma_here("doctor", "--site", "site-b", "-i", inventory, "--format", "json")
+        lost = vnuma_here("doctor", "--site", "site-c", "-i", inventory)
+
+    assert seen.code == 0, seen.text
+    checks = {item["subject"]: item["state"] for item in json.loads(seen.out)["checks"]}
+    wanted = ("mesh", "version", "clock", "store", "driver", "vCenter", "SQL Server")
+    assert {name: checks.get(name) for name in wanted} == dict.fromkeys(wanted, "ok")
+    assert lost.code == 4
+    assert "site-b" in lost.out
+    secret = shared_lab.vcenter.password.encode()
+    left = [path for place in (home, tmp_path / "node") for path in place.rglob("*") if path.is_file()]
+    assert [path for path in left if secret in path.read_bytes()] == []
