@@ -14,6 +14,7 @@ from tests.report.serving import asked, serving
 from tests.support.cli import vnuma_here
 from tests.support.stores import new_store
 from tests.vsphere.tls_server import self_signed
+from vnuma.engine.run.approval import approval_of, approve, ask_for_approval
 from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.errors import InputError, UsageError
 from vnuma.serve.access import Access, Proxy, Tls
@@ -90,12 +91,12 @@ def test_a_run_is_stopped_by_a_writer_alone(tmp_path: Path) -> None:
     build(store, Story(text=study_text(sizes="500", forms="client"), stop_after=9, state=RunState.RUNNING))
     stopped: list[str] = []
 
-    def stop(run: str) -> str:
+    def stop(run: str, _who: str) -> str:
         stopped.append(run)
         return ask_to_stop(run, after_cell=False, url=f"sqlite:///{store.place.path}")
 
     path, right, wrong = "/runs/quick.1/stop", urlencode({"token": WRITER}), urlencode({"token": TOKEN})
-    with serving(store, Access(writer=WRITER), stop) as address:
+    with serving(store, Access(writer=WRITER), {"stop": stop}) as address:
         host = address.removeprefix("http://")
         refused = [
             asked(address, path, "POST", wrong),
@@ -119,6 +120,30 @@ def test_a_run_is_stopped_by_a_writer_alone(tmp_path: Path) -> None:
         assert "Stop this run" not in asked(address, "/runs/quick.1", Authorization=bearer).text
     with pytest.raises(InputError, match="same token"):
         Access(token=TOKEN, writer=TOKEN).require_safe()
+
+
+def test_a_run_is_approved_by_a_writer(tmp_path: Path) -> None:
+    """Under the name that the proxy has proven; not by a reader's token."""
+    store = new_store(tmp_path / "vnuma.db")
+    run = build(
+        store, Story(text=study_text(sizes="500", forms="client"), stop_after=0, state=RunState.PLANNED)
+    )
+    with store.write() as connection:
+        ask_for_approval(connection, run)
+    url = f"sqlite:///{store.place.path}"
+    acts = {"approve": lambda name, who: approve(name, by=who, url=url)}
+    access = Access(writer=WRITER, proxy=Proxy("127.0.0.1", "x-user"))
+
+    with serving(store, access, acts) as address:
+        page = asked(address, "/runs/quick.1", X_User="grace").text
+        assert ("Approve quick.1" in page, "waits for approval" in page) == (True, True)
+        path = "/runs/quick.1/approve"
+        assert asked(address, path, "POST", urlencode({"token": TOKEN}), X_User="grace").status == 403
+        assert asked(address, path, "POST", urlencode({"token": WRITER}), X_User="grace").status == 303
+    with store.read() as connection:
+        found = approval_of(connection, run)
+    assert found is not None
+    assert (found.by, found.valid) == ("grace", True)
 
 
 def test_a_browser_signs_in_once(token_site: str) -> None:
@@ -201,4 +226,4 @@ def test_a_key_that_does_not_belong_is_an_error_of_input(tmp_path: Path) -> None
     """Not a traceback."""
     pem, other = self_signed(tmp_path, "site"), self_signed(tmp_path, "other")
     with pytest.raises(InputError, match="cannot be used"):
-        server_of(new_store(tmp_path / "vnuma.db"), Access(tls=Tls(pem, other)))
+        server_of(new_store(tmp_path / "vnuma.db"), Access(tls=Tls(pem, other)), {})

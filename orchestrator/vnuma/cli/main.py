@@ -14,6 +14,7 @@ import typer
 from vnuma import __version__, assets
 from vnuma.cli import (
     advise,
+    approve,
     archive,
     audit,
     baseline,
@@ -103,6 +104,7 @@ _VERBS = {
     ),
     "Measure": (
         ("run", run.run, "Run a study, or continue one (--resume)"),
+        ("approve", approve.approve, "Approve a run that another person has created"),
         ("status", status.status, "Show runs, their progress, and VMs not at baseline"),
         ("stop", stop.stop, "Ask a run to stop; its VMs are restored"),
         ("restore", restore.restore, "Restore every VM that is not at its baseline"),

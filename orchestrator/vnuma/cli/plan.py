@@ -66,6 +66,7 @@ def plan(
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
     from vnuma.engine.preflight.permit import Permit
     from vnuma.engine.preflight.plan import plan_all
+    from vnuma.engine.run.approval import is_required
 
     permit = Permit.given(production, ticket, require_tag)
     parsed, text = read_study(study)
@@ -74,7 +75,8 @@ def plan(
     ways = ways_of(where, targets)
     plans = list(plan_all(parsed, targets, permit, where).values())
     if format_ is PlanFormat.JSON:
-        echo(json.dumps(_document(parsed, plans), indent=2))
+        found = _document(parsed, plans) | {"needs_approval": is_required(where, targets)}
+        echo(json.dumps(found, indent=2))
     else:
         start = _command("run", study, inventory, permit)
         for one in plans:
@@ -82,6 +84,8 @@ def plan(
         if len(plans) > 1:
             say(f"In all   {duration(in_all(parsed, plans))} for {len(plans)} VMs: {_order(parsed)}")
         say(f"Reads    {reached_by(where, targets)}")
+        if is_required(where, targets):
+            say(f"Approval by another person: vnuma run {study} stores the run, vnuma approve RUN permits it")
         for line in dict.fromkeys(f"Notifies {way.name}: {', '.join(way.events)}" for way in ways):
             say(line)
     if document:

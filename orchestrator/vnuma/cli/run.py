@@ -85,6 +85,8 @@ def run(
     asking, it restores VMs that a dead controller left changed. Ctrl-C stops after the current iteration and
     restores the VMs; a second Ctrl-C stops at once, and still restores them.
 
+    Where the inventory asks for another person's approval (vnuma_approval), the run is stored and waits.
+
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234
     """
@@ -140,6 +142,7 @@ def _start(
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.notify.ways import ready_ways
+    from vnuma.engine.run.approval import is_required, refuse_unapproved
     from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.start import create_run, prepare
     from vnuma.store.open import open_store
@@ -156,24 +159,27 @@ def _start(
     opened = open_store(address)
     for words in restore_after_death(opened, targets):
         say(words, sys.stderr)
-    prepared = prepare(parsed, text, targets, permit, where)
+    needed = is_required(where, targets)
+    prepared = prepare(parsed, text, targets, permit, where, needs_approval=needed)
     if ask and sys.stdin.isatty() and sys.stderr.isatty():
-        _ask(parsed, list(prepared.plans.values()), reached_by(where, targets))
+        question = "Store this run for approval?" if needed else "Start?"
+        _ask(parsed, list(prepared.plans.values()), reached_by(where, targets), question)
     created = create_run(opened, prepared, where)
     if create_only:
         echo(created.name)
         say(_by_hand(created.name, where), sys.stderr)
         return
+    refuse_unapproved(opened, created)
     _supervise(opened, address, created, parsed, targets, where, follow, Notifier(*ways))
 
 
-def _ask(study: Study, plans: Sequence[TargetPlan], reached: str) -> None:
+def _ask(study: Study, plans: Sequence[TargetPlan], reached: str, question: str) -> None:
     """Show what will change and continue only after a yes. Raises UsageError."""
     from vnuma.cli.plan_text import summary
 
     say(summary(study, plans), sys.stderr)
     say(f"By       {reached}", sys.stderr)
-    require_yes("Start?")
+    require_yes(question)
 
 
 def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Listener]) -> None:
@@ -186,6 +192,7 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.notify.ways import ready_ways
+    from vnuma.engine.run.approval import refuse_unapproved
     from vnuma.engine.run.recover import reopen
 
     opened, row, parsed = open_run(name, url)
@@ -193,6 +200,7 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
         say(f"{row.name} is complete: nothing was done.", sys.stderr)
         note(f"Next      vnuma results {row.name}    vnuma report {row.name}")
         return
+    refuse_unapproved(opened, row)
     refuse_if_closed(parsed, datetime.now(UTC))
     found = reopen(opened, row.name, inventory)
     where = Path(found.run.inventory) if found.run.inventory else study_inventory(None, parsed)

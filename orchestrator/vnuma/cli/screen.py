@@ -121,7 +121,18 @@ def error_text(error: VnumaError) -> str:
 
 
 VERBS = (
-    *("advise", "audit", "baseline", "calibrate", "check", "compare", "contract", "demo", "doctor"),
+    *(
+        "advise",
+        "approve",
+        "audit",
+        "baseline",
+        "calibrate",
+        "check",
+        "compare",
+        "contract",
+        "demo",
+        "doctor",
+    ),
     *("evidence", "export"),
     *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report"),
     *("restore", "results", "run", "schema", "serve", "setup", "site", "status", "stop", "version"),

@@ -34,7 +34,7 @@ def serve(
     ] = None,
     writer_token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"The token of those who may stop runs here; or {WRITER}."),
+        typer.Option(metavar="FILE", help=f"The token of those who may stop and approve runs; or {WRITER}."),
     ] = None,
     proxy: Annotated[
         str | None, typer.Option(metavar="IP", help="A reverse proxy that has proven who reads.")
@@ -52,7 +52,7 @@ def serve(
 ) -> None:
     """Show the store live in a browser: runs, reports, comparisons, estate, audit. Nothing is changed.
 
-    With a writer's token (--writer-token-file) a run can be stopped from its page by whoever knows it.
+    With a writer's token (--writer-token-file) whoever knows it stops or approves a run from its page.
 
     Examples: vnuma serve; vnuma serve --port 0; vnuma serve --host 10.0.0.5 --certificate site.pem --key
     site.key --token-file token
@@ -65,6 +65,7 @@ def serve(
             "pipx inject vnuma starlette uvicorn prometheus-client)",
         )
     from vnuma.engine.access.places import store_url
+    from vnuma.engine.run.approval import approve
     from vnuma.engine.run.stop_request import ask_to_stop
     from vnuma.serve.access import Access, Proxy, Tls
     from vnuma.serve.listen import serve as served
@@ -86,12 +87,15 @@ def serve(
     access.require_safe()
     url = store_url(store)
     opened = open_for_reading(url)
-    may = "read only, but writers stop runs" if access.writer else "read only"
+    may = "writers may stop and approve runs" if access.writer else "read only"
     served(
         opened,
         access,
         lambda at: say(f"Serving {opened.place} at {at} ({may}). Ctrl-C ends it."),
-        lambda run: ask_to_stop(run, after_cell=False, url=url),
+        {
+            "stop": lambda run, _who: ask_to_stop(run, after_cell=False, url=url),
+            "approve": lambda run, who: approve(run, by=who, url=url),
+        },
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from urllib.parse import unquote
 
 import anyio
@@ -18,7 +18,7 @@ from starlette.routing import Route
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.page.template import policy, text_of
 from vnuma.serve.access import Access
-from vnuma.serve.guard import Guard, form_of
+from vnuma.serve.guard import Guard, form_of, proven_user
 from vnuma.serve.metrics import CONTENT_TYPE, metrics
 from vnuma.serve.pages import Live, Pages
 from vnuma.serve.reader import POLL_S, Reader
@@ -31,15 +31,16 @@ ALIVE_S = 15.0
 """A stream without news says so, for proxies that end silent connections."""
 
 _RUN = "/runs/"
+WRITER = "a holder of the writer's token"
 
 
-Stop = Callable[[str], str]
-"""Asks a run to stop after its present iteration; says what will happen. Raises VnumaError."""
+Act = Callable[[str, str], str]
+"""(run, who asks for it) -> what will happen: what a writer does to a run. Raises VnumaError."""
 
 
-def application(store: Store, access: Access, stop: Stop | None = None) -> Starlette:
-    """The application over one store; runs are stopped through `stop`, where a writer has a token."""
-    pages = Pages(Reader(store), may_stop=access.writer is not None)
+def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starlette:
+    """The application over one store; `acts` are what writers may do to a run, by the address' last word."""
+    pages = Pages(Reader(store), may_act=access.writer is not None)
     watching = anyio.CapacityLimiter(MOST_WATCHERS)
 
     def runs(_: Request) -> Response:
@@ -64,14 +65,14 @@ def application(store: Store, access: Access, stop: Stop | None = None) -> Starl
     def audit(request: Request) -> Response:
         return HTMLResponse(pages.audit(request.query_params.get("run", "")))
 
-    async def stopped(request: Request) -> Response:
+    async def acted(request: Request) -> Response:
         form = await form_of(request)
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         given = bearer if scheme.lower() == "bearer" else form.get("token", "")
-        run, path = pages.name_of(request.path_params["run"]), request.url.path.removesuffix("/stop")
-        if stop is None or not access.is_writer(given.strip()):
+        run, (path, _, act) = pages.name_of(request.path_params["run"]), request.url.path.rpartition("/")
+        if not access.is_writer(given.strip()):
             return HTMLResponse(pages.run(run, refused=True), 403)
-        await run_in_threadpool(stop, run)
+        await run_in_threadpool(acts[act], run, proven_user(access, request) or WRITER)
         return RedirectResponse(path, 303)
 
     def measured(_: Request) -> Response:
@@ -96,7 +97,7 @@ def application(store: Store, access: Access, stop: Stop | None = None) -> Starl
             Route("/", runs),
             Route("/runs/{run}", run),
             Route("/runs/{run}/report", report),
-            Route("/runs/{run}/stop", stopped, methods=["POST"]),
+            *(Route(f"/runs/{{run}}/{act}", acted, methods=["POST"]) for act in acts),
             Route("/compare", compare),
             Route("/estate", estate),
             Route("/audit", audit),

@@ -27,8 +27,8 @@ HEADERS = {
     "cache-control": "no-store",
 }
 SIGN_IN = "/sign-in"
-STOP = re.compile(r"/runs/[^/]+/stop")
-"""Where a writer asks a run to stop: the only other address that takes POST."""
+ACT = re.compile(r"/runs/[^/]+/(stop|approve)")
+"""Where a writer acts on a run: the only other addresses that take POST."""
 
 OPEN = (SIGN_IN, "/static/style.css", "/static/serve.js")
 """What can be had without a token."""
@@ -83,8 +83,8 @@ class Guard:
 
     def _takes_post(self, request: Request) -> bool:
         path = request.url.path
-        may_stop = self._access.writer is not None and STOP.fullmatch(path) is not None
-        return request.method == "POST" and (path == SIGN_IN or may_stop)
+        may_act = self._access.writer is not None and ACT.fullmatch(path) is not None
+        return request.method == "POST" and (path == SIGN_IN or may_act)
 
     def _is_of_this_site(self, request: Request) -> bool:
         """What a browser says of the page that sent a form; programs say nothing."""
@@ -105,10 +105,7 @@ class Guard:
             return True
         if access.is_cookie(request.cookies.get(COOKIE, "")):
             return True
-        peer = request.client.host if request.client else None
-        return bool(
-            access.proxy and peer == access.proxy.address and request.headers.get(access.proxy.header)
-        )
+        return bool(proven_user(access, request))
 
     async def _signing_in(self, request: Request) -> Response | None:
         if request.url.path != SIGN_IN:
@@ -126,6 +123,14 @@ class Guard:
         secure = self._access.tls is not None
         answer.set_cookie(COOKIE, self._access.cookie(), httponly=True, samesite="strict", secure=secure)
         return answer
+
+
+def proven_user(access: Access, request: Request) -> str | None:
+    """Who asks, by the header of a proxy that has proven it; None without such a proxy."""
+    peer = request.client.host if request.client else None
+    if access.proxy is None or peer != access.proxy.address:
+        return None
+    return request.headers.get(access.proxy.header)
 
 
 def _own_path(given: str) -> str:

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import uvicorn
 
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.serve.access import Access
-from vnuma.serve.app import Stop, application
+from vnuma.serve.app import Act, application
 from vnuma.store.open import Store
 
 PATIENCE_S = 2
 """How long streams are waited for when the server ends."""
 
 
-def serve(store: Store, access: Access, say: Callable[[str], None], stop: Stop | None = None) -> None:
+def serve(store: Store, access: Access, say: Callable[[str], None], acts: Mapping[str, Act]) -> None:
     """Serve until Ctrl-C or SIGTERM; `say` hears the address.
 
     Raises UsageError for an address that others could read, InputError for a token or certificate that
     cannot be used, EnvironmentProblem for an address that is taken.
     """
-    server = server_of(store, access, stop)
+    server = server_of(store, access, acts)
     with bound(access) as listening:
         say(address_of(access, listening))
         with suppress(KeyboardInterrupt):  # how a server is ended
             server.run(sockets=[listening])
 
 
-def server_of(store: Store, access: Access, stop: Stop | None = None) -> uvicorn.Server:
+def server_of(store: Store, access: Access, acts: Mapping[str, Act]) -> uvicorn.Server:
     """A server that has yet to run. Raises UsageError and InputError as `serve` does."""
     access.require_safe()
     config = uvicorn.Config(
-        application(store, access, stop),
+        application(store, access, acts),
         log_level="warning",
         access_log=False,
         server_header=False,

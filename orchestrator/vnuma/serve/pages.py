@@ -42,9 +42,9 @@ class Live:
 class Pages:
     """The pages of one store."""
 
-    def __init__(self, reader: Reader, *, may_stop: bool = False) -> None:
+    def __init__(self, reader: Reader, *, may_act: bool = False) -> None:
         self.reader = reader
-        self.may_stop = may_stop
+        self.may_act = may_act
         self.figures = Figures(reader.store)
         self._live = Kept[Live](200)
 
@@ -57,19 +57,21 @@ class Pages:
         return self._run(given).run.name
 
     def run(self, name: str, *, refused: bool = False) -> str:
-        """A run as it stands: progress, verdicts so far, its cells. `refused`: it was not stopped.
+        """A run as it stands: progress, verdicts so far, its cells. `refused`: what was asked was not done.
 
         Raises InputError.
         """
         progress = self._run(name)
         path = f"/runs/{quote(reference(progress), safe='')}"
-        may_stop = self.may_stop and not progress.run.state.ended
+        may_stop = self.may_act and not progress.run.state.ended
+        waits = self.may_act and progress.approval is not None and not progress.approval.valid
         return self._watched(
             progress.run.name,
             self.run_live(name),
             path,
             progress.run.simulated,
-            stop=f"{path}/stop" if may_stop or refused else "",
+            stop=f"{path}/stop" if may_stop else "",
+            approve=f"{path}/approve" if waits else "",
             refused=refused,
         )
 
@@ -176,14 +178,14 @@ class Pages:
         simulated: str | None = None,
         *,
         stop: str = "",
+        approve: str = "",
         refused: bool = False,
     ) -> str:
-        return self._page("watched", title, simulated, live=live, watch=path, stop=stop, refused=refused)
+        forms = {"stop": stop, "approve": approve, "refused": refused}
+        return self._page("watched", title, simulated, live=live, watch=path, **forms)
 
     def _page(self, name: str, title: str, simulated: str | None, **values: object) -> str:
-        return _filled(
-            name, title=title, banner=banner(simulated), page=name, may_stop=self.may_stop, **values
-        )
+        return _filled(name, title=title, banner=banner(simulated), page=name, may_act=self.may_act, **values)
 
 
 def _live(html: str) -> Live:

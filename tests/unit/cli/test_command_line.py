@@ -143,7 +143,7 @@ def test_every_verb_is_known_as_a_command() -> None:
 def test_every_command_that_prints_data_prints_json_too() -> None:
     """The others do something, or write a file of a format of its own."""
     acts = {"init", "demo", "setup", "run", "stop", "restore", "report", "serve", "export", "import"}
-    acts |= {"inventory save", "site init", "lab up", "lab down", "lab build", "lab fault"}
+    acts |= {"approve", "inventory save", "site init", "lab up", "lab down", "lab build", "lab fault"}
     lacking = {
         entry.words.removeprefix("vnuma ")
         for entry in entries()

@@ -303,7 +303,7 @@ def target_of_task(document: Mapping[str, Any]) -> AnyTarget:
 
 _VARIABLES = (
     *("vnuma_vm", "vnuma_vcenter", "vnuma_sql", "vnuma_test_clone", "vnuma_require_tag"),
-    *("vnuma_notify", "vnuma_node"),
+    *("vnuma_notify", "vnuma_node", "vnuma_approval"),
 )
 _ALIKE = 0.9
 """How like one of them (difflib's ratio) a variable is that was meant to be it; others are the site's own."""

@@ -29,6 +29,8 @@ class RunLine:
     left_s: float | None
     retries: int
     event: str
+    approval: str | None = None
+    """Of a run that needs one: where that stands, in words."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def line_of(progress: Progress) -> RunLine:
         left_s=progress.left_s if is_alive(run) else None,
         retries=progress.retries,
         event=_event(progress),
+        approval=progress.approval.words if progress.approval else None,
     )
 
 
@@ -105,4 +108,6 @@ def _event(progress: Progress) -> str:
     restored = [vm.restore_words for vm in progress.vms if vm.restore_words]
     if restored:
         return restored[-1].splitlines()[0]
+    if progress.approval:
+        return progress.approval.words
     return "not begun"

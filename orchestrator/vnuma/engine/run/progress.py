@@ -16,6 +16,7 @@ from vnuma.engine.cell.dataset import left_behind
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
+from vnuma.engine.run.approval import Approval, approval_of
 from vnuma.engine.run.retry_policy import needs_a_person, permanent_failure, without_result
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
@@ -97,6 +98,8 @@ class Progress:
     """Of its cells, in the order of the study's arms."""
     retries: int = 0
     """How often vSphere had to be asked again: it was away, or could not do it at the moment."""
+    approval: Approval | None = None
+    """Where the run stands, if another person has to approve it."""
 
     @property
     def total(self) -> int:
@@ -153,6 +156,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         take_turns=study.design.neighbours == "take_turns",
         labels=_labels(study, planned),
         retries=facts.count_of_run(connection, run.id, RETRY),
+        approval=approval_of(connection, run),
     )
 
 

@@ -24,6 +24,7 @@ from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan import TargetPlan, plan_all
 from vnuma.engine.preflight.preflight import LOCK
+from vnuma.engine.run.approval import ask_for_approval, refuse_unapproved
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
 from vnuma.store.open import Store
@@ -42,6 +43,8 @@ class Prepared:
     targets: dict[str, AnyTarget]
     plans: dict[str, TargetPlan]
     permit: Permit
+    needs_approval: bool = False
+    """By another person, before it may start."""
 
 
 def prepare(
@@ -50,6 +53,8 @@ def prepare(
     targets: Mapping[str, AnyTarget],
     permit: Permit | None = None,
     inventory: Path = Path("inventory"),
+    *,
+    needs_approval: bool = False,
 ) -> Prepared:
     """Plan the study on every VM and refuse it if anything blocks. Changes nothing.
 
@@ -64,7 +69,7 @@ def prepare(
         for plan in plans.values():
             plan.refuse_if_held()
     refuse_blocked(findings)
-    return Prepared(study, text, dict(targets), plans, permit)
+    return Prepared(study, text, dict(targets), plans, permit, needs_approval)
 
 
 def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
@@ -101,6 +106,8 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             ticket=prepared.permit.ticket,
         )
         _declare(connection, study, saved.sha256, run)
+        if prepared.needs_approval:
+            ask_for_approval(connection, run)
         for index, (name, plan) in enumerate(prepared.plans.items()):
             row = vms.add_vm(
                 connection, run.id, vm_key=plan.key, name=name, path=plan.path, esxi_host=plan.host_name
@@ -126,7 +133,11 @@ def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) 
 def take(
     store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry
 ) -> VmContext:
-    """Take one VM or machine of the run over; the context that holds it. Raises what `take_over` raises."""
+    """Take one VM or machine of the run over; the context that holds it.
+
+    Raises what `take_over` raises, and PreflightBlocked for a run that nobody has approved.
+    """
+    refuse_unapproved(store, run)
     free = VmContext(store, run, study, vm, target, token=0, home=home_folder())
     token = _TAKE[target.kind](free, patience)
     with store.read() as connection:

@@ -1,0 +1,19 @@
+"""`vnuma approve`: let a run start that another person has created."""
+
+from __future__ import annotations
+
+from vnuma.cli.options import RunArgument, StoreOption, TicketOption
+from vnuma.cli.screen import say
+
+
+def approve(run: RunArgument, ticket: TicketOption = None, store: StoreOption = None) -> None:
+    """Approve a run that another person has created; then it can be started.
+
+    Needed where the inventory says vnuma_approval: required. vnuma run STUDY then stores the run and waits.
+    An approval holds for the run as it was created: a changed study is a new run.
+
+    Examples: vnuma approve quick.4; vnuma approve quick.4 --ticket CHG0031234
+    """
+    from vnuma.engine.run.approval import approve as give
+
+    say(give(run, ticket=ticket, url=store))

@@ -1,0 +1,144 @@
+"""A run that another person has to approve: `vnuma_approval: required` in the inventory.
+
+What is approved is the run as it was created: study, method, stopping rule, order, VMs and change ticket.
+Their hash is stored with the approval and compared before each VM is taken over, also by a play without
+`vnuma run`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from vnuma.domain.study.declaration import SCOPE as DECLARED
+from vnuma.domain.study.declaration import hash_of
+from vnuma.engine.access.inventory import read_variables
+from vnuma.engine.access.places import store_url
+from vnuma.engine.lease.audit import note_of_run
+from vnuma.engine.lease.context import holder
+from vnuma.engine.preflight.permit import Permit
+from vnuma.errors import InputError, PreflightBlocked
+from vnuma.store import facts, runs, vms
+from vnuma.store.open import Store, open_store
+from vnuma.store.rows import Run
+from vnuma.store.types import iso, utc_now
+
+VARIABLE = "vnuma_approval"
+SCOPE = "approval"
+"""Scope of the run's facts: `asked_by` from its creation, `given` once it is approved."""
+
+
+@dataclass(frozen=True)
+class Approval:
+    """Where a run stands. `by` and `ticket` are empty until it is approved; `valid`: what was approved is
+    what the store has now.
+    """
+
+    asked_by: str
+    by: str = ""
+    ticket: str | None = None
+    at: str = ""
+    valid: bool = False
+
+    @property
+    def words(self) -> str:
+        """The same for people, in one line."""
+        if not self.by:
+            return f"waits for approval by another person than {self.asked_by}"
+        under = f", {self.ticket}" if self.ticket else ""
+        given = f"approved by {self.by}{under}"
+        return given if self.valid else f"{given}, but the run was altered since"
+
+
+def is_required(inventory: Path, names: Iterable[str]) -> bool:
+    """Whether one of these hosts may be changed only with another person's approval. Raises InputError."""
+    hosts, found = read_variables(inventory), set()
+    for name in names:
+        given = hosts[name].get(VARIABLE, "none") if name in hosts else "none"
+        if given not in ("required", "none"):
+            raise InputError(
+                f"{inventory}: host {name}: {VARIABLE} is {given!r}.", fix=f"{VARIABLE}: required, or none"
+            )
+        found.add(given)
+    return "required" in found
+
+
+def ask_for_approval(connection: Connection, run: Run) -> None:
+    """Store with the new run that it needs an approval, and who asks for it."""
+    facts.add_run_facts(connection, run.id, SCOPE, {"asked_by": holder()})
+
+
+def approval_of(connection: Connection, run: Run) -> Approval | None:
+    """Where the run stands; None if it needs no approval."""
+    found = {fact.key: fact.value for fact in facts.facts_of_run(connection, run.id, SCOPE)}
+    if "asked_by" not in found:
+        return None
+    asked_by, given = str(found["asked_by"]), found.get("given")
+    if not isinstance(given, dict):
+        return Approval(asked_by)
+    valid = given["sha256"] == _hash(connection, run)
+    return Approval(asked_by, given["by"], given["ticket"], given["at"], valid)
+
+
+def approve(name: str, *, ticket: str | None = None, by: str | None = None, url: str | None = None) -> str:
+    """Approve a run that waits for it, and say so. `by`: who, where that is not the process's own account.
+
+    Raises InputError for a run that needs no approval, has begun, or was created by the same person.
+    """
+    ticket = Permit.given(production=False, ticket=ticket).ticket
+    who = by or holder()
+    store = open_store(store_url(url), create=False)
+    with store.write() as connection:
+        run = runs.lock_run(connection, runs.get_run(connection, name).id)
+        runs.refuse_imported(connection, run.id)
+        known = approval_of(connection, run)
+        if known is None:
+            raise InputError(
+                f"{run.name} needs no approval.", fix=f"vnuma run --resume {run.name} starts or continues it."
+            )
+        if known.valid:
+            return f"{run.name} is {known.words} already."
+        if _account(who) == _account(known.asked_by):
+            raise InputError(
+                f"{who} created {run.name} and cannot approve it.",
+                fix=f"Ask another person: vnuma approve {run.name}",
+            )
+        given = {"sha256": _hash(connection, run), "by": who, "ticket": ticket, "at": iso(utc_now())}
+        facts.add_run_facts(connection, run.id, SCOPE, {"given": given})
+    note_of_run(store, run, "approve", f"by {who}{f', {ticket}' if ticket else ''}: {given['sha256']}")
+    return f"{run.name} is approved by {who}. Start it: vnuma run --resume {run.name}"
+
+
+def _account(who: str) -> str:
+    """The user of USER@HOST: the same account on another machine is no other person."""
+    return who.partition("@")[0]
+
+
+def refuse_unapproved(store: Store, run: Run) -> None:
+    """Raise PreflightBlocked for a run that needs an approval and has none, or another than this."""
+    with store.read() as connection:
+        found = approval_of(connection, run)
+    if found is None or found.valid:
+        return
+    raise PreflightBlocked(
+        f"{run.name} {found.words}. Nothing was changed.",
+        fix=f"Another person: vnuma approve {run.name} --ticket ID; then vnuma run --resume {run.name}",
+    )
+
+
+def _hash(connection: Connection, run: Run) -> str:
+    """SHA-256 of what is approved: the declaration's own hash, the stored study, the VMs and the ticket."""
+    declared = {fact.key: fact.value for fact in facts.facts_of_run(connection, run.id, DECLARED)}
+    return hash_of(
+        {
+            "declared": declared,
+            "study": hashlib.sha256(runs.get_study(connection, run.study_id).yaml.encode()).hexdigest(),
+            "seed": run.seed,
+            "ticket": run.ticket,
+            "vms": [[vm.vm_key, vm.path] for vm in vms.vms_of_run(connection, run.id)],
+        }
+    )
