@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -38,6 +40,7 @@ class Cluster:
     process: subprocess.Popen[bytes]
     numbers: count[int] = field(default_factory=count)
     template: str = ""
+    port: int = 5432
 
     def new_database(self) -> str:
         """Create a database and return its URL."""
@@ -64,6 +67,26 @@ class Cluster:
         self.process.wait(timeout=30)
         shutil.rmtree(self.folder)
 
+    def execute(self, url: str, *statements: str) -> None:
+        """Let the superuser do something in the database of that URL."""
+        with psycopg.connect(self._dsn(database_of(url)), autocommit=True) as conn:
+            for statement in statements:
+                conn.execute(statement)
+
+    def url_as(self, login: str, url: str) -> str:
+        """The same database for another login."""
+        return url.replace("://owner@", f"://{login}@")
+
+    def shut_down(self) -> None:
+        """End every session and the server (pg_ctl's "fast"); `start_again` starts it with its data."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=30)
+
+    def start_again(self) -> None:
+        """Start it as it was; returns when it accepts connections."""
+        self.process = _serve(self.folder, self.process.args)
+        wait_until_up(self)
+
     def _created(self, template: str) -> str:
         name = f"store{next(self.numbers)}"
         with psycopg.connect(self._dsn("postgres"), autocommit=True) as conn:
@@ -71,14 +94,15 @@ class Cluster:
         return name
 
     def _url(self, database: str) -> str:
-        return f"postgresql://owner@/{database}?host={self.folder}"
+        other = "" if self.port == 5432 else f"&port={self.port}"
+        return f"postgresql://owner@/{database}?host={self.folder}{other}"
 
     def _dsn(self, database: str) -> str:
-        return f"host={self.folder} user=owner dbname={database} connect_timeout=5"
+        return f"host={self.folder} port={self.port} user=owner dbname={database} connect_timeout=5"
 
 
-def start(binaries: Path) -> Cluster:
-    """Make and start a server; returns when it accepts connections."""
+def start(binaries: Path, port: int = 5432) -> Cluster:
+    """Make and start a server; returns when it accepts connections. Other ports are on loopback too."""
     folder = Path(tempfile.mkdtemp(prefix="vnuma-pg-"))
     account = ACCOUNT if os.geteuid() == 0 else None
     if account:
@@ -90,22 +114,38 @@ def start(binaries: Path) -> Cluster:
         user=account,
         cwd=folder,
     )
-    settings = ["listen_addresses=", f"unix_socket_directories={folder}", "fsync=off", "max_connections=40"]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [binaries / "postgres", "-D", folder / "data", *(f"--{item}" for item in settings)],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            user=account,
-            cwd=folder,
-        )
-    cluster = Cluster(folder, process)
+    address = "" if port == 5432 else "127.0.0.1"
+    ours = [
+        f"listen_addresses={address}",
+        f"port={port}",
+        f"unix_socket_directories={folder}",
+        "fsync=off",
+        "max_connections=40",
+    ]
+    command = [binaries / "postgres", "-D", folder / "data", *(f"--{item}" for item in ours)]
+    cluster = Cluster(folder, _serve(folder, command), port=port)
     try:
         wait_until_up(cluster)
     except BaseException:
         cluster.stop()
         raise
     return cluster
+
+
+def _serve(folder: Path, command: Any) -> subprocess.Popen[bytes]:
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            user=ACCOUNT if os.geteuid() == 0 else None,
+            cwd=folder,
+        )
+
+
+def database_of(url: str) -> str:
+    """The name of the database."""
+    return url.partition("?")[0].rpartition("/")[2]
 
 
 def wait_until_up(cluster: Cluster) -> None:

@@ -43,6 +43,7 @@ from vnuma.cli import (
     site,
     status,
     stop,
+    store,
     version,
 )
 from vnuma.cli.screen import MANNER
@@ -135,6 +136,7 @@ for _name, _group, _line, _panel in (
     ("inventory", inventory.app, "Save a vCenter's VMs and hosts for vnuma check", "Look ahead"),
     ("baseline", baseline.app, "Show a VM's saved configuration, or what differs", "Measure"),
     ("site", site.app, "Set up nodes of a Receptor mesh", "Prepare"),
+    ("store", store.app, "Make a store on PostgreSQL, or copy one", "Prepare"),
     ("lab", lab.app, "Start, stop and disturb the embedded lab", "Prepare"),
 ):
     app.add_typer(_group, name=_name, short_help=_line, rich_help_panel=_panel)

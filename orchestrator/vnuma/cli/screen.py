@@ -135,7 +135,8 @@ VERBS = (
     ),
     *("evidence", "export"),
     *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report"),
-    *("restore", "results", "run", "schema", "serve", "setup", "site", "status", "stop", "version"),
+    *("restore", "results", "run", "schema", "serve", "setup", "site", "status", "stop", "store"),
+    "version",
 )
 """What a text may name as a command."""
 

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, insert, text
 
 from vnuma import __version__
 from vnuma.store.place import Place
+from vnuma.store.roles import act_as_owner, grant, roles_of
 from vnuma.store.schema import HEAD, VERSION_TABLE, current_revision, refuse_newer
 from vnuma.store.tables import schema_history
 from vnuma.store.types import utc_now
@@ -31,15 +32,28 @@ def upgrade(engine: Engine, place: Place, *, revision: str = HEAD) -> None:
     """
     with engine.connect().execution_options(vnuma_write=True) as conn, conn.begin():
         if not place.is_sqlite:
-            conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
-        before = current_revision(conn)
-        refuse_newer(conn, before, place)
-        if before is None or before < revision:
-            command.upgrade(alembic_config(conn), revision)
-            conn.execute(
-                insert(schema_history),
-                {"revision": revision, "product_version": __version__, "applied_at": utc_now()},
-            )
+            lock_schema(conn)
+            act_as_owner(conn, place)
+        upgrade_in(conn, place, revision=revision)
+
+
+def upgrade_in(conn: Connection, place: Place, *, revision: str = HEAD) -> None:
+    """The same in the caller's transaction, which holds the lock. A store with roles gets their grants."""
+    before = current_revision(conn)
+    refuse_newer(conn, before, place)
+    if before is None or before < revision:
+        command.upgrade(alembic_config(conn), revision)
+        conn.execute(
+            insert(schema_history),
+            {"revision": revision, "product_version": __version__, "applied_at": utc_now()},
+        )
+        if not place.is_sqlite and (roles := roles_of(conn)):
+            grant(conn, roles)
+
+
+def lock_schema(conn: Connection) -> None:
+    """Until this transaction ends nobody else migrates a store on this PostgreSQL database."""
+    conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
 
 
 def alembic_config(conn: Connection) -> Config:

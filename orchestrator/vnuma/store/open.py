@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
@@ -17,15 +18,11 @@ from sqlalchemy.exc import OperationalError
 
 from vnuma.errors import StoreError, to_write
 from vnuma.store.place import Place, default_url, parse_place, refuse_unsafe_sqlite
+from vnuma.store.postgresql import LOCK_WAIT_S, READ_ONLY, Patience, postgresql_engine
 from vnuma.store.schema import needs_upgrade
 from vnuma.store.translate import translated
 
 __all__ = ["Store", "default_url", "open_store"]
-
-LOCK_WAIT_S = 30
-"""How long a unit of work waits for another's lock before it is an error."""
-
-_CONNECT_WAIT_S = 10
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,7 @@ class Store:
         self.place = place
         self._engine = engine
         self._own = threading.local()
+        self._connect = engine.connect if place.is_sqlite else partial(Patience().connect, engine)
 
     def __repr__(self) -> str:
         return f"Store({str(self.place)!r})"
@@ -92,7 +90,7 @@ class Store:
             if own and not own.connection.in_transaction() and own.file == _identity(self.place):
                 yield own.connection.execution_options(**options)
                 return
-            with self._engine.connect().execution_options(**options) as conn:
+            with self._connect().execution_options(**options) as conn:
                 yield conn
 
     @contextmanager
@@ -137,7 +135,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
     if place.is_sqlite:
         refuse_unsafe_sqlite(place.path)
         _prepare_file(place, create=create)
-    engine = sqlite_engine(place) if place.is_sqlite else _postgresql_engine(place)
+    engine = sqlite_engine(place) if place.is_sqlite else postgresql_engine(place)
     with translated(place):
         if needs_upgrade(engine, place, create=create):
             from vnuma.store.migrate import upgrade  # noqa: PLC0415 - Alembic loads slowly
@@ -158,7 +156,7 @@ def open_for_reading(url: str) -> Store:
     if place.is_sqlite:
         refuse_unsafe_sqlite(place.path)
         _prepare_file(place, create=False)
-    engine = sqlite_engine(place, mode="ro") if place.is_sqlite else _postgresql_engine(place, _ONLY_READ)
+    engine = sqlite_engine(place, mode="ro") if place.is_sqlite else postgresql_engine(place, READ_ONLY)
     with translated(place), _log_explained(place):
         if needs_upgrade(engine, place, create=False):
             raise StoreError(
@@ -249,23 +247,3 @@ def _ensure_wal(engine: Engine) -> None:
         finally:
             connection.close()
         time.sleep(0.02)
-
-
-_ONLY_READ = "-c default_transaction_read_only=on"
-
-
-def _postgresql_engine(place: Place, options: str = "") -> Engine:
-    given = place.url.query
-    settings: dict[str, object] = {
-        "connect_timeout": _CONNECT_WAIT_S,
-        "application_name": "vnuma",
-    }
-    settings = {name: value for name, value in settings.items() if name not in given}
-    settings["options"] = f"{given.get('options', '')} -c lock_timeout={LOCK_WAIT_S}s {options}".strip()
-    try:
-        return create_engine(place.url, poolclass=NullPool, hide_parameters=True, connect_args=settings)
-    except ImportError as error:
-        raise StoreError(
-            f"The driver for PostgreSQL is missing, so {place} cannot be opened ({error}).",
-            fix="pip install 'vnuma[postgresql]'",
-        ) from error

@@ -43,7 +43,11 @@ _POSTGRESQL: dict[str, tuple[str, str]] = {
     "40001": ("stopped this transaction: another changed the same rows", "Run the command again."),
     "28": ("refuses the login", "Check the user and password (PGPASSWORD or ~/.pgpass)."),
     "3D000": ("does not have that database", "Create it: createdb DATABASE"),
-    "42501": ("does not allow this user to do that", "Grant CREATE and USAGE on its schema to the user."),
+    "42501": (
+        "does not allow this user to do that",
+        "Log in as a member of the store's role DATABASE_writer (vnuma store init makes the roles); in a "
+        "database without roles: grant CREATE and USAGE on its schema.",
+    ),
     "25006": ("is read-only", "Name the primary server, not a replica."),
     "57P": ("is shutting down or starting", f"Wait until it is available, {_RESUME}"),
     "08": ("closed the connection", f"Check the network and the server, {_RESUME}"),
@@ -86,6 +90,12 @@ def _sqlite(place: Place, cause: sqlite3.Error) -> tuple[str, str]:
 
 def _postgresql(place: Place, cause: BaseException) -> tuple[str, str]:
     state = getattr(cause, "sqlstate", None) or _state_of_refusal(str(cause))
+    if state is None and _is_about_tls(str(cause)):
+        return (
+            f"No verified TLS connection to the store {place}",
+            "Name its CA (?sslrootcert=FILE), and as host a name in its certificate. TLS on the server: "
+            "ssl = on.",
+        )
     if state is None:
         return f"The store {place} does not answer", "Check host and port, and that the server is running."
     if state.startswith("23"):
@@ -97,10 +107,25 @@ def _postgresql(place: Place, cause: BaseException) -> tuple[str, str]:
     return f"The store {place} refused a statement", _REPORT
 
 
+def is_away(cause: BaseException) -> bool:
+    """Whether the server could not be reached or is starting or stopping, for an error of connecting."""
+    message = str(cause)
+    state = getattr(cause, "sqlstate", None) or _state_of_refusal(message)
+    if state is None:
+        return "FATAL:" not in message and not _is_about_tls(message)
+    return state.startswith(("57P", "08"))
+
+
+def _is_about_tls(message: str) -> bool:
+    return "certificate" in message or "does not support SSL" in message
+
+
 def _state_of_refusal(message: str) -> str | None:
     """The driver gives no SQLSTATE for a connection that the server refused, only its message."""
     if 'FATAL:  database "' in message:
         return "3D000"
+    if "the database system is" in message:  # starting up, shutting down, in recovery mode
+        return "57P03"
     if "authentication failed" in message or "no password supplied" in message:
         return "28P01"
     return None

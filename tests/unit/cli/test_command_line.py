@@ -144,6 +144,7 @@ def test_every_command_that_prints_data_prints_json_too() -> None:
     """The others do something, or write a file of a format of its own."""
     acts = {"init", "demo", "setup", "run", "stop", "restore", "report", "serve", "export", "import"}
     acts |= {"approve", "inventory save", "site init", "lab up", "lab down", "lab build", "lab fault"}
+    acts |= {"store init", "store copy"}
     lacking = {
         entry.words.removeprefix("vnuma ")
         for entry in entries()

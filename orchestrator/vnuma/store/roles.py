@@ -1,0 +1,153 @@
+"""The roles of a store on PostgreSQL: an owner, a writer and a reader, in the database's own name.
+
+They cannot log in. A person's or controller's login is a member of one, so that granting and revoking is
+one statement of the database's administrator, and no password passes through vnuma
+(https://www.postgresql.org/docs/current/role-membership.html).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, text
+
+from vnuma.errors import InputError, StoreError
+from vnuma.store import tables
+from vnuma.store.place import Place
+from vnuma.store.schema import VERSION_TABLE, current_revision
+
+CHANGED = (tables.run, tables.vm, tables.lease, tables.cell, tables.attempt, tables.estate_finding)
+"""Tables whose rows change. In all others, the audit log and the samples above all, a row is written once."""
+
+_OWN = (VERSION_TABLE, tables.schema_history.name)
+"""Written by whoever migrates, read by everybody."""
+
+_LONGEST_NAME = 63
+"""Bytes of an identifier; PostgreSQL cuts a longer one, and two roles would become one."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """`owner` has the tables and migrates them, `writer` runs studies, `reader` reads."""
+
+    owner: str
+    writer: str
+    reader: str
+
+    @classmethod
+    def of_database(cls, database: str) -> Roles:
+        """The roles of the store in that database. Raises InputError where its name leaves no room."""
+        roles = cls(*(f"{database}_{part}" for part in ("owner", "writer", "reader")))
+        if len(roles.writer.encode()) > _LONGEST_NAME:
+            raise InputError(
+                f"The database's name '{database}' is too long for roles named after it.",
+                fix="Use a name of at most 56 bytes.",
+            )
+        return roles
+
+
+def make_roles(conn: Connection, place: Place) -> Roles:
+    """Make what is missing of the roles, and give the owner what is there of the store.
+
+    The transaction goes on as the owner. Raises database errors; StoreError where this login may not.
+    """
+    database = str(conn.scalar(text("SELECT current_database()")))
+    roles = Roles.of_database(database)
+    me = conn.execute(
+        text("SELECT rolname, rolsuper, rolcreaterole FROM pg_roles WHERE rolname = current_user")
+    ).one()
+    known = set(conn.scalars(text("SELECT rolname FROM pg_roles")))
+    missing = [role for role in (roles.owner, roles.writer, roles.reader) if role not in known]
+    if missing and not (me.rolsuper or me.rolcreaterole):
+        raise StoreError(
+            f"{me.rolname} may not make roles in the server of {place}, and {', '.join(missing)} is missing.",
+            fix="Run vnuma store init as a superuser, or as a login with CREATEROLE that owns the database.",
+        )
+    for role in missing:
+        _do(conn, "CREATE ROLE {} NOLOGIN", role)
+    if not me.rolsuper and not _is_member(conn, roles.owner):
+        _do(conn, "GRANT {} TO CURRENT_USER", roles.owner)
+    schema = str(conn.scalar(text("SELECT current_schema()")))
+    for role in (roles.owner, roles.writer, roles.reader):
+        _do(conn, "GRANT CONNECT ON DATABASE {} TO {}", database, role)
+        _do(conn, "GRANT USAGE ON SCHEMA {} TO {}", schema, role)
+    _do(conn, "GRANT CREATE ON SCHEMA {} TO {}", schema, roles.owner)
+    _hand_over(conn, roles.owner)
+    _do(conn, "SET LOCAL ROLE {}", roles.owner)
+    return roles
+
+
+def _hand_over(conn: Connection, owner: str) -> None:
+    """Make the owner of what was made before there were roles."""
+    names = {*tables.metadata.tables, VERSION_TABLE}
+    found = conn.execute(
+        text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tableowner <> :owner"),
+        {"owner": owner},
+    )
+    for name in names & set(found.scalars()):
+        _do(conn, "ALTER TABLE {} OWNER TO {}", name, owner)
+    functions = conn.execute(
+        text(
+            "SELECT proname FROM pg_proc JOIN pg_roles ON pg_roles.oid = proowner "
+            "WHERE pronamespace = current_schema()::regnamespace AND rolname <> :owner"
+        ),
+        {"owner": owner},
+    )
+    for name in {f"{table}_written_once" for table in names} & set(functions.scalars()):
+        _do(conn, "ALTER FUNCTION {}() OWNER TO {}", name, owner)
+
+
+def roles_of(conn: Connection) -> Roles | None:
+    """The roles of this store; None where it has none, or belongs to a login."""
+    owner = _owner(conn)
+    database = str(conn.scalar(text("SELECT current_database()")))
+    return Roles.of_database(database) if owner == f"{database}_owner" else None
+
+
+def grant(conn: Connection, roles: Roles) -> None:
+    """What each role may do with each table; for the transaction of whoever owns them."""
+    for name in (*tables.metadata.tables, VERSION_TABLE):
+        _do(conn, "REVOKE ALL ON {} FROM {}, {}", name, roles.writer, roles.reader)
+        _do(conn, "GRANT SELECT ON {} TO {}, {}", name, roles.writer, roles.reader)
+        if name not in _OWN:
+            _do(conn, "GRANT INSERT ON {} TO {}", name, roles.writer)
+    for table in CHANGED:
+        _do(conn, "GRANT UPDATE ON {} TO {}", table.name, roles.writer)
+    for sequence in conn.scalars(
+        text("SELECT sequencename FROM pg_sequences WHERE schemaname = current_schema()")
+    ).all():
+        if sequence.removesuffix("_id_seq") in tables.metadata.tables:
+            _do(conn, "GRANT USAGE ON SEQUENCE {} TO {}", sequence, roles.writer)
+            _do(conn, "GRANT SELECT ON SEQUENCE {} TO {}", sequence, roles.reader)  # pg_dump reads them
+
+
+def act_as_owner(conn: Connection, place: Place) -> None:
+    """Let a migration be the owner's, whose member this login is. Raises StoreError where it is none."""
+    owner = _owner(conn)
+    if owner is None:
+        return
+    if not _is_member(conn, owner):
+        raise StoreError(
+            f"The store {place} has the older schema {current_revision(conn)}, and only a member of {owner} "
+            "may upgrade it.",
+            fix="As such a login: vnuma store init URL. Readers and writers continue afterwards.",
+        )
+    _do(conn, "SET LOCAL ROLE {}", owner)
+
+
+def _owner(conn: Connection) -> str | None:
+    owner: str | None = conn.scalar(
+        text("SELECT tableowner FROM pg_tables WHERE schemaname = current_schema() AND tablename = :name"),
+        {"name": VERSION_TABLE},
+    )
+    return owner
+
+
+def _is_member(conn: Connection, role: str) -> bool:
+    return bool(conn.scalar(text("SELECT pg_has_role(current_user, :role, 'MEMBER')"), {"role": role}))
+
+
+def _do(conn: Connection, statement: str, *names: str) -> None:
+    """A statement with identifiers, which no parameter can be."""
+    quote = conn.dialect.identifier_preparer.quote_identifier
+    conn.exec_driver_sql(statement.format(*map(quote, names)).replace("%", "%%"))

@@ -1,0 +1,131 @@
+"""A whole store copied into another, as a site does that moves to PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.report.build import build, story, study_text
+from tests.store.build import claim, new_run, new_vm, samples
+from tests.support.cli import vnuma_here
+from tests.support.postgresql import Cluster
+from tests.support.stores import new_store
+from vnuma.engine.access.places import audit_file
+from vnuma.engine.lease.audit import Journal, audit_lines
+from vnuma.engine.lease.supervision import claim_supervision
+from vnuma.errors import StoreError, UsageError
+from vnuma.store import leases, runs, tables, vms
+from vnuma.store import samples as sample_rows
+from vnuma.store.copy_store import copy_store
+from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.states import RunState
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Store:
+    """A SQLite store with a finished run, one in the middle of a cell, and lines in the audit log."""
+    store = new_store(tmp_path / "vnuma.db")
+    run = build(store, story(text=study_text(blocks=6, sizes="500", forms="client")))
+    Journal(store, "vc/sql16", "sql16", run).note("looked", "Æther \u2028 'quoted'")
+    leased = new_vm(store, new_run(store, "other"), key="vc/2", arms=2)
+    got = claim(store, leased)
+    with store.write() as conn:
+        sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(2))
+        runs.set_run_state(conn, leased.run.id, RunState.STOPPED)
+    return store
+
+
+def url_of(store: Store) -> str:
+    """Its address."""
+    return store.place.url.render_as_string(hide_password=False)
+
+
+def test_a_copied_run_reports_the_same_bytes(old: Store, postgresql: Cluster, tmp_path: Path) -> None:
+    """Results as JSON and raw rows as CSV, before and after."""
+    new = postgresql.new_store()
+
+    done = vnuma_here("store", "copy", url_of(old), new)
+
+    assert done.code == 0, done.text
+    assert "counts agree" in done.out
+    for name in ("json", "csv"):
+        before, after = (
+            vnuma_here("results", "quick.1", "--format", name, "--store", url) for url in (url_of(old), new)
+        )
+        assert before.code == 0, before.text
+        assert after.out == before.out
+        assert len(before.out) > 500
+
+
+def test_baseline_lease_and_audit_log_come_with_it(old: Store, postgresql: Cluster) -> None:
+    """What restores a VM: its baseline, the run's lease with its token, the journal in store and file."""
+    new = open_store(postgresql.new_store())
+
+    copy = vnuma_here("store", "copy", url_of(old), url_of(new))
+
+    assert copy.code == 0, copy.text
+    with old.read() as before, new.read() as after:
+        run = runs.get_run(before, "other.1")
+        assert vms.vms_of_run(after, run.id) == vms.vms_of_run(before, run.id)
+        assert leases.get_lease(after, "vc/2") == leases.get_lease(before, "vc/2")
+    assert audit_lines(new, None) == audit_lines(old, None)
+    assert audit_file(new.place).read_bytes() == audit_file(old.place).read_bytes()
+
+
+def test_the_copy_goes_on_where_the_old_store_ended(old: Store, postgresql: Cluster) -> None:
+    """Its next rows get new ids, and the study its next number."""
+    new = open_store(postgresql.new_store())
+    copy_store(old, new)
+
+    run = new_run(new, "quick")
+    leased = new_vm(new, run, key="vc/3", host="esx09", arms=1)
+
+    assert run.name == "quick.2"
+    assert claim(new, leased).attempt_id > 0
+
+
+def test_a_store_with_rows_is_not_copied_into(old: Store, postgresql: Cluster) -> None:
+    """Nor is one run of it lost: it is as it was."""
+    new = open_store(postgresql.new_store())
+    new_run(new, "mine")
+
+    done = vnuma_here("store", "copy", url_of(old), url_of(new))
+
+    assert done.code == 2, done.text
+    assert "not empty" in done.err
+    with new.read() as conn:
+        assert [run.name for run in runs.list_runs(conn)] == ["mine.1"]
+
+
+def test_a_copy_that_breaks_in_the_middle_leaves_nothing_and_can_be_repeated(
+    old: Store, postgresql: Cluster
+) -> None:
+    """The server refuses a sample, after runs, VMs and cells were written."""
+    new = open_store(postgresql.new_store())
+    postgresql.execute(url_of(new), "ALTER TABLE sample ADD CONSTRAINT none CHECK (iteration < 0)")
+    with pytest.raises(StoreError):
+        copy_store(old, new)
+    with new.read() as conn:
+        assert runs.list_runs(conn) == ()
+    postgresql.execute(url_of(new), "ALTER TABLE sample DROP CONSTRAINT none")
+
+    rows = copy_store(old, new)
+
+    assert rows["run"] == 2
+    assert rows["sample"] > 2
+    assert set(rows) == set(tables.metadata.tables) - {"schema_history"}
+    with pytest.raises(UsageError):
+        copy_store(old, new)
+
+
+def test_a_run_that_is_alive_is_not_left_behind(old: Store, tmp_path: Path) -> None:
+    """What it stores next would be in the old store alone."""
+    with old.read() as conn:
+        run = runs.get_run(conn, "other.1")
+    claim_supervision(old, run)
+
+    done = vnuma_here("store", "copy", url_of(old), default_url(tmp_path / "new"))
+
+    assert done.code == 8, done.text
+    assert "vnuma stop other.1" in done.err
