@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import update
+from sqlalchemy import func, select, update
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma, vnuma_here
+from tests.support.cli import command, vnuma, vnuma_here
 from tests.support.looking import settings_now
-from tests.support.postgresql import Cluster
+from tests.support.postgresql import Cluster, find_binaries, start
 from tests.support.proxy import proxy_before
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
@@ -24,7 +26,9 @@ from vnuma.engine.access.places import home_folder
 from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision, require_supervision
 from vnuma.engine.restore.restore_leftover import restore_leftovers
 from vnuma.errors import LeaseLost, StoreError
-from vnuma.store import tables
+from vnuma.store import cells, runs, tables
+from vnuma.store.open import open_store
+from vnuma.store.samples import iter_samples
 
 
 def test_a_study_runs_with_its_store_on_postgresql(
@@ -44,6 +48,51 @@ def test_a_study_runs_with_its_store_on_postgresql(
     assert list(tmp_path.rglob("*.db")) == []
 
 
+def test_a_server_that_restarts_in_the_middle_costs_no_sample(tmp_path: Path, lab: LabFactory) -> None:
+    """Down and up again, twice: a valid cell has all its samples once, others none; the VM is back."""
+    server = start(find_binaries() or pytest.skip("no PostgreSQL server found"))
+    try:
+        running = lab()
+        before = settings_now(running)
+        url = {"VNUMA_STORE": server.new_store()}
+        study, inventory = write_study(tmp_path), write_inventory(tmp_path, running)
+        with subprocess.Popen(
+            command("run", study, "-i", inventory, "--yes"),
+            env={**os.environ, **url},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as run:
+            for number in (1, 3):
+                wait_for_samples(url["VNUMA_STORE"], number)
+                server.shut_down()
+                server.start_again()
+            assert run.stderr
+            said = run.stderr.read()
+        with open_store(url["VNUMA_STORE"]).read() as connection:
+            run_id = runs.get_run(connection, "small.1").id
+            states = [cell.state for cell in cells.cells_of_run(connection, run_id)]
+            kept = Counter(
+                one.attempt_id for one in iter_samples(connection, run_id) if one.attempt_outcome == "valid"
+            )
+    finally:
+        server.stop()
+    assert run.returncode == (0 if states == ["valid", "valid"] else 6), said
+    assert len(kept) == states.count("valid")
+    assert len(set(kept.values())) <= 1, kept
+    assert settings_now(running) == before
+
+
+def wait_for_samples(url: str, number: int) -> None:
+    """Return when the store has so many."""
+    store, until = open_store(url), time.monotonic() + 300
+    while time.monotonic() < until:
+        with store.read() as connection:
+            if (connection.scalar(select(func.count()).select_from(tables.sample)) or 0) >= number:
+                return
+    pytest.fail(f"the run made no {number} samples")
+
+
 def test_bad_answers_cost_a_run_on_postgresql_no_vm(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster
 ) -> None:
@@ -57,7 +106,7 @@ def test_bad_answers_cost_a_run_on_postgresql_no_vm(
         steps.shape(context)
         proxy.turn("cut short", 1, at="PowerOnVM_Task")
 
-        steps.restore()
+        steps.put_back()
 
         assert proxy.spoiled == 2
     assert settings_now(running) == before
