@@ -34,6 +34,7 @@ _FIGURES = {
     "suggested_cores_per_socket": re.compile(
         rf"cpuid\.coresPerSocket\s*=\s*{_N}\s+is suggested", re.ASCII | re.I
     ),
+    "cores_per_socket": re.compile(rf"(?<![\w.])coresPerSocket\s*=\s*{_N},?\s+maxVcpusPerVPD\b", re.ASCII),
     "max_vcpus_per_vpd": re.compile(rf"(?:maxVcpusPerVPD|maxPerVirtualNode)\s*=\s*{_N}", re.ASCII),
     "consolidation": re.compile(rf"\bconsolidation\s*=\s*{_N}", re.ASCII),
     "prefer_ht": re.compile(rf"\bpreferHT\s*=\s*{_N}", re.ASCII),
@@ -41,7 +42,8 @@ _FIGURES = {
     "resume_vpd": re.compile(rf"Resuming from checkpoint using VPD\s*=\s*{_N}", re.ASCII),
 }
 _VCPUS = re.compile(rf"\bNumVCPUs\s+{_N}", re.ASCII)
-_FORCED_UMA = re.compile(r"hot[ -]add is enabled and vNUMA hot[ -]add is disabled, forcing UMA", re.I)
+_FORCED_UMA = re.compile(r"\bhot[ -]?(?:add|plug)\b.{0,80}\bforcing UMA\b", re.I)
+_OVERRIDDEN = re.compile(r"\bmanual override\b|\bsizing request\b.{0,40}\bignored\b", re.I)
 _INVALID_COOKIE = re.compile(r"Invalid NUMA cookie", re.I)
 
 _MOST_LINES = 2000
@@ -66,12 +68,15 @@ class VmwareLog:
     ppd_sizes: tuple[int, ...] = ()
     virtual_sockets: int | None = None
     suggested_cores_per_socket: int | None = None
+    cores_per_socket: int | None = None
     max_vcpus_per_vpd: int | None = None
     consolidation: int | None = None
     prefer_ht: int | None = None
     mem_slices: int | None = None
     resume_vpd: int | None = None
     forced_uma: bool = False
+    overridden: bool = False
+    """ESXi says that a setting by hand decides, and not its own sizing."""
     invalid_cookie: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict)
@@ -125,6 +130,7 @@ class _Reader:
     began: datetime | None = None
     vcpus: int | None = None
     forced_uma: bool = False
+    overridden: bool = False
     invalid_cookie: bool = False
     figures: dict[str, int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
@@ -157,6 +163,7 @@ class _Reader:
     def _take_numa(self, words: str, line: str) -> None:
         self.account = _account_with(self.account, words, line)
         self.forced_uma = self.forced_uma or _FORCED_UMA.search(words) is not None
+        self.overridden = self.overridden or _OVERRIDDEN.search(words) is not None
         self.invalid_cookie = self.invalid_cookie or _INVALID_COOKIE.search(words) is not None
         for name, pattern in _FIGURES.items():
             figure = pattern.search(words)
@@ -176,12 +183,14 @@ def read_vmware_log(text: str) -> VmwareLog:
         vcpus=reader.vcpus if reader.vcpus is not None else _count(settings.get("numvcpus", "")),
         vpds=1 if reader.forced_uma else None,
         suggested_cores_per_socket=figure("suggested_cores_per_socket"),
+        cores_per_socket=figure("cores_per_socket"),
         max_vcpus_per_vpd=figure("max_vcpus_per_vpd"),
         consolidation=figure("consolidation"),
         prefer_ht=figure("prefer_ht"),
         mem_slices=figure("mem_slices"),
         resume_vpd=figure("resume_vpd"),
         forced_uma=reader.forced_uma,
+        overridden=reader.overridden,
         invalid_cookie=reader.invalid_cookie,
         settings=settings,
         written=reader.written,
@@ -225,6 +234,7 @@ def _with_layout(log: VmwareLog, account: _Account) -> VmwareLog:
     whole = not doubts
     if placed and vpds != len(vpd_sizes):
         doubts.append(f"the total line says {vpds} vNUMA nodes, the detail lines {len(vpd_sizes)}")
+    doubts += _not_nested(log)
     return replace(
         log,
         vcpus=vcpus,
@@ -236,6 +246,14 @@ def _with_layout(log: VmwareLog, account: _Account) -> VmwareLog:
         ppd_sizes=ppd_sizes if whole and ppds == len(ppd_sizes) else (),
         doubts=tuple(doubts),
     )
+
+
+def _not_nested(log: VmwareLog) -> list[str]:
+    """A socket that belongs to two vNUMA nodes: ESXi permits it, and guests read it differently."""
+    cores, most = log.cores_per_socket, log.max_vcpus_per_vpd
+    if not cores or not most or cores % most == 0 or most % cores == 0:
+        return []
+    return [f"sockets of {cores} cores and vNUMA nodes of up to {most} vCPUs do not nest"]
 
 
 def _sizes(numbers: Iterable[int]) -> tuple[int, ...]:

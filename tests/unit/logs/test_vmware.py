@@ -139,3 +139,44 @@ def test_a_time_that_is_none_is_not_known(line: str) -> None:
 def test_cookies_are_taken_apart(text: str, cookie: Cookie | None) -> None:
     """vCPUs, cores per socket where the version has them, and the version."""
     assert read_cookie(text) == cookie
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Hot add is enabled and vNUMA hot add is disabled, forcing UMA.",
+        "Hot-add is enabled, forcing UMA.",
+        "CPU hotplug enabled; forcing UMA",
+    ],
+)
+def test_hot_add_that_forces_one_node_is_recognised_however_it_is_worded(words: str) -> None:
+    """Releases word it differently; what they share is the cause and the effect."""
+    log = read_vmware_log(f"2024-01-01T10:00:00.000Z In(05) vmx - numa: {words}\n")
+
+    assert (log.hot_add, log.vpds) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("cores", "most", "doubts"),
+    [
+        (
+            12,
+            8,
+            ("sockets of 12 cores and vNUMA nodes of up to 8 vCPUs do not nest",),
+        ),  # as a VM's log has it
+        (4, 8, ()),
+        (16, 8, ()),
+    ],
+)
+def test_sockets_that_belong_to_two_nodes_are_a_doubt(cores: int, most: int, doubts: tuple[str, ...]) -> None:
+    """The line that names both; `cpuid.coresPerSocket ... is suggested` is another figure."""
+    log = read_vmware_log(f"numa: coresPerSocket = {cores} maxVcpusPerVPD = {most}\n")
+
+    assert (log.cores_per_socket, log.max_vcpus_per_vpd, log.doubts) == (cores, most, doubts)
+    assert read_vmware_log("numa: cpuid.coresPerSocket = 8 is suggested").cores_per_socket is None
+
+
+@pytest.mark.parametrize("words", ["partitionByMemory = 1, manual override", "VM sizing request is ignored"])
+def test_a_setting_by_hand_that_decides_is_told(words: str) -> None:
+    """Then ESXi's own sizing says nothing about the layout."""
+    assert read_vmware_log(f"numa: {words}").overridden
