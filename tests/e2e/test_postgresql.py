@@ -29,6 +29,7 @@ from vnuma.errors import LeaseLost, StoreError
 from vnuma.store import cells, runs, tables
 from vnuma.store.open import open_store
 from vnuma.store.samples import iter_samples
+from vnuma.store.states import CellState
 
 
 def test_a_study_runs_with_its_store_on_postgresql(
@@ -78,7 +79,7 @@ def test_a_server_that_restarts_in_the_middle_costs_no_sample(tmp_path: Path, la
     finally:
         server.stop()
     assert run.returncode == (0 if states == ["valid", "valid"] else 6), said
-    assert len(kept) == states.count("valid")
+    assert len(kept) == states.count(CellState.VALID)
     assert len(set(kept.values())) <= 1, kept
     assert settings_now(running) == before
 
@@ -106,7 +107,7 @@ def test_bad_answers_cost_a_run_on_postgresql_no_vm(
         steps.shape(context)
         proxy.turn("cut short", 1, at="PowerOnVM_Task")
 
-        steps.put_back()
+        steps.restore()
 
         assert proxy.spoiled == 2
     assert settings_now(running) == before
