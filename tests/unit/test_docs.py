@@ -58,6 +58,15 @@ def test_the_documented_fields_are_the_models() -> None:
     assert (ROOT / "docs/study.md").read_text(encoding="utf-8") == markdown()
 
 
+def test_every_mapping_of_a_study_has_a_section() -> None:
+    """A field whose default is `below` has its own table."""
+    page = markdown()
+    fields = re.findall(r"^\| `(\w+)` \| mapping \| below", page, re.MULTILINE)
+
+    assert "evidence" in fields
+    assert [name for name in fields if not re.search(rf"^## {name}\b", page, re.MULTILINE)] == []
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*.yml")), ids=lambda path: path.name)
 def test_shipped_studies_satisfy_the_published_schema(path: Path) -> None:
     """What an editor with the schema would accept."""

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from vnuma.domain.arm.arm import Arm, ArmSettings, PhysicalCores
 from vnuma.domain.study.design import Design
 from vnuma.domain.study.hours import AllowedHours
-from vnuma.domain.study.study import Dataset, Limits, Power, Published, Quiet, Study
+from vnuma.domain.study.study import Dataset, Evidence, Limits, Power, Published, Quiet, Study
 from vnuma.domain.workloads.kinds import KINDS
 
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
@@ -25,6 +25,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("dataset", Dataset),
     ("power", Power),
     ("quiet", Quiet),
+    ("evidence", Evidence),
     ("limits", Limits),
     ("allowed_hours", AllowedHours),
     ("published", Published),
@@ -67,24 +68,25 @@ def _crossing(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def markdown() -> str:
-    """Every field in a table, section by section."""
+    """Every field in a table, section by section; a meaning that several sections share is written once."""
     parts = [_INTRODUCTION]
+    written: dict[str, str] = {}
     for title, model in _SECTIONS:
-        parts.append(f"## {title}\n\n{cleandoc(model.__doc__ or '')}\n\n{_table(model)}")
+        body = _ALL_ARMS if model is ArmSettings else _table(model, written, title)
+        parts.append(f"## {title}\n\n{cleandoc(model.__doc__ or '')}\n\n{body}")
     return "\n".join(parts)
 
 
 _INTRODUCTION = """# The study file
 
 One YAML file describes one experiment. It is validated whole before anything is touched; a mistake is
-reported with file, line, field and what would be right. Editors can use `study.schema.json` beside this file.
-This page is written by `vnuma schema --format markdown`.
+reported with file, line, field and a correction. Editors can use `study.schema.json` beside this file.
+`vnuma schema --format markdown` writes this page.
 
-Two short forms: `vm: NAME` is `vms: [NAME]`, and an arm may be written as its topology alone (`- 2x8`).
-Settings in `all_arms` hold for every arm that has none of its own.
+Short forms: `vm: NAME` is `vms: [NAME]`, and an arm may be its topology alone (`- 2x8`).
 
-Arms are written out as a list, or crossed as a mapping: factors multiply, and `topologies: all` is every
-pair of divisors of the vCPUs:
+Arms are a list, or crossed as a mapping: factors multiply, and `topologies: all` is every pair of divisors of
+the vCPUs:
 
 ```yaml
 arms:
@@ -94,21 +96,31 @@ arms:
 reference: 1x16 cpus=none
 ```
 
-A list is a list of values; a value that is itself a list stands in a list of its own, as in
-`affinity: [none, [0, 2, 4, 6]]`. These arms are called `1x16 cpus=none`, `1x16 cpus=cores@0+1`,
-`2x8 cpus=none` and so on: the topology, then each factor that has several values. `reference` is one of
-these names; `vnuma plan` lists them.
+A value that is itself a list stands in a list of its own: `affinity: [none, [0, 2, 4, 6]]`. Crossed arms are
+called `1x16 cpus=none`, `1x16 cpus=cores@0+1`, `2x8 cpus=none` and so on: the topology, then each factor that
+has several values. `vnuma plan` lists the names.
 
 In every field `keep` leaves the VM's own value, `auto` and `none` hand the choice back to ESXi, and a value
-is set, read back, and put back after the run. [arms.md](arms.md) says what each field becomes on which ESXi
-release.
+is set, read back, and restored after the run. [arms.md](arms.md) says what each field becomes on which ESXi
+release. Mappings have their own section.
 """
 
+_ALL_ARMS = """Fields, values and defaults are those of [each arm](#arms-each-arm), except `topology`, `vcpus`,
+`name`, `vnuma_nodes` and `workload`, which only an arm has.
+"""
 
-def _table(model: type[BaseModel]) -> str:
+# Words that are worth a link to where they were written before.
+_LONG = 8
+
+
+def _table(model: type[BaseModel], written: dict[str, str], title: str) -> str:
+    """The fields of a model; `written` has the section of each meaning so far."""
     rows = ["| field | values | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         meaning = (field.description or "").replace("|", "\\|")
+        before = written.setdefault(f"{name}: {meaning}", title)
+        if before != title and len(meaning.split()) > _LONG:
+            meaning = f"As in [{before}](#{before.replace(': ', '-')})."
         rows.append(f"| `{name}` | {_values(model, name)} | {_default(model, name, field)} | {meaning} |")
     return "\n".join(rows) + "\n"
 
@@ -118,7 +130,7 @@ def _default(model: type[BaseModel], name: str, field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     if isinstance(value, BaseModel):
-        return "see below"
+        return "below"
     if value is None or value == "":
         return "none"
     if isinstance(value, tuple):
@@ -139,7 +151,7 @@ def _parts(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _kind(part: dict[str, Any], schema: dict[str, Any]) -> str:
     if "$ref" in part:
-        return "a mapping, see below"
+        return "mapping"
     if "enum" in part:
         return ", ".join(f"`{value}`" for value in part["enum"])
     if "const" in part:
@@ -148,10 +160,21 @@ def _kind(part: dict[str, Any], schema: dict[str, Any]) -> str:
         return " or ".join(f"text as in `{example}`" for example in part["examples"])
     if part.get("type") == "array":
         items: dict[str, Any] = part.get("items") or next(iter(part.get("prefixItems", [])), {})
-        return f"a list of {_kind(items, schema)}"
-    words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true`, `false`"}
-    word = words.get(str(part.get("type")), "a mapping" if part.get("type") == "object" else "none")
-    limits = [f"from {part[key]}" for key in ("minimum",) if key in part]
-    limits += [f"above {part[key]}" for key in ("exclusiveMinimum",) if key in part]
-    limits += [f"to {part[key]}" for key in ("maximum",) if key in part]
-    return " ".join([word, *limits])
+        return f"list of {_kind(items, schema)}".replace("integer", "integers").replace("mapping", "mappings")
+    words = {"integer": "integer", "number": "number", "string": "text", "boolean": "`true`, `false`"}
+    word = words.get(str(part.get("type")), "mapping" if part.get("type") == "object" else "none")
+    return f"{word} {_limits(part)}".rstrip()
+
+
+def _limits(part: dict[str, Any]) -> str:
+    """The range of a number, as in `1 to 64` or `> 0`; empty without one."""
+    low = [
+        f"{sign} {part[key]}" for key, sign in (("minimum", ">="), ("exclusiveMinimum", ">")) if key in part
+    ]
+    if "maximum" not in part:
+        return "".join(low)
+    return (
+        f"{part['minimum']} to {part['maximum']}"
+        if "minimum" in part
+        else " and ".join([*low, f"<= {part['maximum']}"])
+    )
