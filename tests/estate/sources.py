@@ -151,6 +151,7 @@ def seen(case: Subject, way: Way) -> Subject:
         planned_sql=_less(case.planned_sql or (case.sql.edition if case.sql else None), there.planned_sql),
         study=case.study if there.study else None,
         placement=_less(case.placement, there.placement),
+        waits=_less(case.waits, there.waits),
         absent=there.absent,
     )
 

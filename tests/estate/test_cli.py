@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,22 @@ def test_a_running_vm_and_its_sql_server_are_checked(shared_lab: LabHandle, tmp_
     assert (found["simulated"], found["scenario"]) == (True, "paper")
     assert "S14" in {item["rule"] for item in found["findings"]}
     assert "S04" not in {rule for item in found["not_evaluated"] for rule in item["rules"]}
+
+
+def test_a_vm_that_waits_for_cpus_is_found_by_its_name(lab: Callable[..., LabHandle], tmp_path: Path) -> None:
+    """The counters are read with --vm alone; of a VM that is off there are none."""
+    waiting = {"name": "sql16", "around": {"cpu_ready_percent": 8, "co_stop_percent": 1}}
+    site = write_inventory(tmp_path, lab(vms=[waiting, {"name": "spare", "power": "off"}]))
+
+    one = document(vnuma_here("check", "--vm", "sql16", "-i", site, "--format", "json").out)
+    off = document(vnuma_here("check", "--vm", "spare", "-i", site, "--format", "json").out)
+    every = document(vnuma_here("check", "--all", "-i", site, "--format", "json").out)
+
+    assert {"M09", "M10"} & {item["rule"] for item in one["findings"]} == {"M09"}
+    assert {item["reason"] for item in off["not_evaluated"] if "M09" in item["rules"]} == {
+        "the VM does not run"
+    }
+    assert any("M09" in item["rules"] and "--vm" in item["reason"] for item in every["not_evaluated"])
 
 
 def test_a_study_is_checked_arm_by_arm(shared_lab: LabHandle, tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.vsphere.support import LabFactory, Login, vm
+from vnuma.domain.vm.cpu_waits import CpuWaits
 from vnuma.vsphere.connect import Session
-from vnuma.vsphere.counters import NO_NUMA, Series, counter_ids, read_counters
+from vnuma.vsphere.counters import NO_NUMA, Series, counter_ids, read_counters, read_waits
 from vnuma.vsphere.read import find_vm
 
 
@@ -35,3 +39,14 @@ def test_reading_them_is_cheap_once_the_numbers_are_known(session: Session) -> N
     read_counters(session, ref, ids, 60)
 
     assert session.round_trips - before == 2
+
+
+def test_waits_are_shares_of_one_vcpu(lab: LabFactory, login: Login) -> None:
+    """The counters add up all vCPUs: 6.5% of each is 6.5%, whatever their number."""
+    session = login(lab(vms=[vm("sql16", around={"cpu_ready_percent": 6.5, "co_stop_percent": 4})]))
+
+    waits = read_waits(session, find_vm(session, "sql16"), 16)
+
+    assert isinstance(waits, CpuWaits)
+    assert waits.ready == pytest.approx(0.065)
+    assert waits.co_stop == pytest.approx(0.04)

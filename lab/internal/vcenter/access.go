@@ -83,7 +83,7 @@ func (s *Server) substitute(ctx *simulator.Context, ref types.ManagedObjectRefer
 		ctx.WithLock(manager, func() { ctx.Session.Registry.Put(&authorization{manager, s}) })
 	}
 	if manager, ok := s.registry.Get(ref).(*simulator.PerformanceManager); ok {
-		ctx.WithLock(manager, func() { ctx.Session.Registry.Put(&performance{manager}) })
+		ctx.WithLock(manager, func() { ctx.Session.Registry.Put(&performance{manager, s}) })
 	}
 	s.substituteReaders(ctx, ref)
 	if ref == s.registry.SessionManager().Self {

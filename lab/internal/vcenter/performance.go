@@ -1,6 +1,8 @@
 package vcenter
 
 import (
+	"maps"
+
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -11,6 +13,7 @@ import (
 // machine, and would say of every boot that it waited for processors.
 type performance struct {
 	*simulator.PerformanceManager
+	server *Server
 }
 
 // quietSeries are values of 20 seconds. The simulator's encoding loses zeros, so that counters that are not
@@ -20,6 +23,27 @@ var quietSeries = map[string]int64{
 	"cpu.costop.summation": 1,
 	"cpu.usage.average":    620, // hundredths of a percent
 	"mem.usage.average":    4100,
+}
+
+// percentOfVCPU is a percentage of one vCPU's time in the milliseconds of all of a VM's in 20 seconds.
+func percentOfVCPU(percent float64, vcpus int) int64 {
+	return int64(percent / 100 * 20_000 * float64(vcpus))
+}
+
+// series are the quiet ones, with what the scenario says of the VM.
+func (p *performance) series(entity types.ManagedObjectReference) map[string]int64 {
+	m, ok := p.server.machines[entity]
+	if !ok {
+		return quietSeries
+	}
+	own, around, vcpus := maps.Clone(quietSeries), m.scenario.Around, int(m.Config.Hardware.NumCPU)
+	if around.CPUReadyPercent > 0 {
+		own["cpu.ready.summation"] = percentOfVCPU(around.CPUReadyPercent, vcpus)
+	}
+	if around.CoStopPercent > 0 {
+		own["cpu.costop.summation"] = percentOfVCPU(around.CoStopPercent, vcpus)
+	}
+	return own
 }
 
 // QueryPerf keeps the simulator's shape and times and replaces its values.
@@ -39,10 +63,11 @@ func (p *performance) QueryPerf(ctx *simulator.Context, request *types.QueryPerf
 		if !ok {
 			continue
 		}
+		values := p.series(metrics.Entity)
 		for _, series := range metrics.Value {
 			if ints, ok := series.(*types.PerfMetricIntSeries); ok {
 				for n := range ints.Value {
-					ints.Value[n] = quietSeries[names[ints.Id.CounterId]]
+					ints.Value[n] = values[names[ints.Id.CounterId]]
 				}
 			}
 		}

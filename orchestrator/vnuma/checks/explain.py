@@ -156,6 +156,7 @@ _PARTS = {
     "edition": "SQL Server's edition (--sql, or a design's)",
     "study": "the study",
     "placement": "placement on the host (esxtop, --evidence)",
+    "waits": "vCenter's counters of the VM (--vm)",
 }
 
 

@@ -19,13 +19,14 @@ from vnuma.domain.topology.release import (
     VIRTUAL_NUMA_SETTINGS,
     VIRTUAL_NUMA_SINCE,
 )
+from vnuma.domain.vm.cpu_waits import CpuWaits
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import TYPED, Settings, Value
 
 Known = TypeVar("Known")
 
-PARTS = ("vm", "host", "cluster", "guest", "sql", "edition", "study", "placement")
+PARTS = ("vm", "host", "cluster", "guest", "sql", "edition", "study", "placement", "waits")
 
 WHY_ABSENT = {
     "vm": "no VM was read",
@@ -36,6 +37,7 @@ WHY_ABSENT = {
     "edition": "no login to SQL Server was given (--sql)",
     "study": "no study was given (--study)",
     "placement": "vSphere's API does not show placement; esxtop on the host does (--evidence)",
+    "waits": "CPU ready and co-stop are read from vCenter only for single VMs (--vm)",
 }
 """Why a part is absent when the subject gives no reason of its own."""
 
@@ -114,6 +116,11 @@ class Facts:
     def placement(self) -> PlacementFacts:
         """Where ESXi put the VM."""
         return self.subject.placement or self._refuse("placement")
+
+    @property
+    def waits(self) -> CpuWaits:
+        """How long the VM's vCPUs waited for the host's CPUs."""
+        return self.subject.waits or self._refuse("waits")
 
     @cached_property
     def studied(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology import prediction_confidence
 from vnuma.domain.vm import setting
+from vnuma.domain.vm.cpu_waits import CpuWaits
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import Settings
@@ -53,6 +54,7 @@ class Subject:
     sql: SqlFacts | None = None
     study: StudyFacts | None = None
     placement: PlacementFacts | None = None
+    waits: CpuWaits | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
     planned_sql: SqlEdition | None = None
     """The SQL Server that a design plans, where none runs yet."""

@@ -13,18 +13,21 @@ from typing import Any
 
 from pyVmomi import vim, vmodl
 
+from vnuma.domain.vm.cpu_waits import CpuWaits, share_of_vcpu
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session
 
+READY, CO_STOP = "cpu.ready.summation", "cpu.costop.summation"
 OF_VM = (
-    "cpu.ready.summation",
-    "cpu.costop.summation",
+    READY,
+    CO_STOP,
     "cpu.usage.average",
     "mem.vmmemctl.average",
     "mem.swapped.average",
 )
 OF_HOST = ("cpu.usage.average", "mem.usage.average")
 INTERVAL_S = 20
+_KEPT_S = 3600
 NO_NUMA = "vSphere's API has no counter for NUMA home node or locality; esxtop and vmware.log show them"
 
 
@@ -87,6 +90,21 @@ def read_counters(
     return {**found, "numa": NO_NUMA}
 
 
+def read_waits(session: Session, ref: VmRef, vcpus: int) -> CpuWaits | str:
+    """How long the VM's vCPUs waited in the last hour, or why it is not known.
+
+    For single VMs only: a vCenter's list of counters alone is some hundred kilobytes.
+    """
+    found = read_counters(session, ref, counter_ids(session), _KEPT_S)["vm"]
+    if isinstance(found, str):
+        return found
+    ready, co_stop = (
+        share_of_vcpu(found[name].mean, found[name].interval_s, vcpus) if name in found else None
+        for name in (READY, CO_STOP)
+    )
+    return CpuWaits(ready, co_stop)
+
+
 def _spec(
     entity: vim.ManagedEntity, numbers: Iterable[int], samples: int
 ) -> vim.PerformanceManager.QuerySpec:
@@ -117,8 +135,8 @@ def _series(found: Sequence[Any], names: Mapping[int, str]) -> dict[str, Series]
 
 
 UNITS = {
-    "cpu.ready.summation": "ms",
-    "cpu.costop.summation": "ms",
+    READY: "ms",
+    CO_STOP: "ms",
     "cpu.usage.average": "percent/100",
     "mem.usage.average": "percent/100",
     "mem.vmmemctl.average": "KB",

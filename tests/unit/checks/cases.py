@@ -12,6 +12,7 @@ from tests.support.hosts import guest_of, host_of, vm_of
 from vnuma.checks.study import study_subjects
 from vnuma.checks.subject import PlacementFacts, Subject
 from vnuma.domain.study.study import Study
+from vnuma.domain.vm.cpu_waits import CpuWaits
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import Permissions, ServerFacts, SqlEdition, SqlFacts, WindowsFacts, XtpDatabase
 from vnuma.domain.vm.setting import TYPED, Power
@@ -58,6 +59,7 @@ def subject_of(data: dict[str, Any]) -> Subject:
         guest=_part(WindowsFacts, data, "guest"),
         sql=_sql(data["sql"]) if "sql" in data else None,
         placement=_part(PlacementFacts, data, "placement"),
+        waits=_part(CpuWaits, data, "waits"),
         absent=without,
         planned_sql=_part(SqlEdition, data, "planned"),
     )

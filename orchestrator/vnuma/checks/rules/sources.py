@@ -51,6 +51,9 @@ HOT_ADD_8 = "https://williamlam.com/2022/11/virtual-numa-vnuma-and-cpu-hot-add-s
 VIRTUAL_NUMA_API = _XAPI + "virtual-infrastructure-json-api/latest/data-structures/VirtualMachineVirtualNuma"
 AFFINITY_API = _XAPI + "virtual-infrastructure-json-api/latest/data-structures/VirtualMachineAffinityInfo"
 ALLOCATION_API = _XAPI + "virtual-infrastructure-json-api/latest/data-structures/ResourceAllocationInfo"
+CPU_READY = (
+    "https://knowledge.broadcom.com/external/article/387750/understanding-the-cpu-ready-values-in-th.html"
+)
 VM_OPERATOR = (
     "https://github.com/vmware-tanzu/vm-operator/blob/main/api/v1alpha6/virtualmachine_compute_types.go"
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from vnuma.domain.vm.cpu_waits import CpuWaits
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts
 from vnuma.domain.vm.setting import Settings
@@ -64,6 +65,8 @@ class EstateVm:
     """Whether its hardware version is that of the host which its design describes: another gives its own."""
     before: Before | None = None
     """The VM before the plan is applied; None: it is new, or no plan says."""
+    waits: CpuWaits | None = None
+    """How long its vCPUs waited; None: not read, and `absent` says why under "waits" where it was tried."""
 
 
 SourceKind = Literal["vcenter", "rvtools", "terraform", "ansible", "table", "vmx", "ovf"]

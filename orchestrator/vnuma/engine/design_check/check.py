@@ -150,6 +150,7 @@ def subject_of(estate: Estate, vm: EstateVm, asked: Asked) -> Subject:
         guest=_windows(vm, answer.facts if answer else None),
         sql=answer.facts if answer else None,
         placement=asked.placements.get(vm.facts.name),
+        waits=vm.waits,
         absent=absent,
         planned_sql=vm.sql,
     )

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from vnuma.domain.vm.estate import Estate, Unseen
+from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.domain.vm.provenance import scenario_of
+from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.target import Target
@@ -16,6 +17,7 @@ from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
 from vnuma.estate import snapshot
 from vnuma.vsphere import estate, read
 from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.counters import read_waits
 from vnuma.vsphere.host_options import most_cores_per_socket
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.tags import read_tags
@@ -91,7 +93,7 @@ def _read(target: Target, find: Callable[[Session], VmRef | None], earlier: Esta
         ref = find(session)
         found = estate.read_estate(session, ref, earlier)
         if ref is not None:
-            found = _with_limits(session, found)
+            found = _with_waits(session, ref, _with_limits(session, found))
         return replace(found, simulated=scenario_of(session.about.name))
 
 
@@ -106,6 +108,21 @@ def _with_limits(session: Session, found: Estate) -> Estate:
         for cluster in found.clusters
     )
     return replace(found, clusters=clusters)
+
+
+def _with_waits(session: Session, ref: VmRef, found: Estate) -> Estate:
+    """With how long the VM's vCPUs waited, which is too much to read for every VM of an estate."""
+    return replace(found, vms=tuple(_waited(session, ref, vm) for vm in found.vms))
+
+
+def _waited(session: Session, ref: VmRef, vm: EstateVm) -> EstateVm:
+    vcpus = vm.facts.settings.get("numCPUs")
+    if vm.facts.power is not Power.ON or not isinstance(vcpus, int):
+        return replace(vm, absent={**vm.absent, "waits": "the VM does not run"})
+    waits = read_waits(session, ref, vcpus)
+    if isinstance(waits, str):
+        return replace(vm, absent={**vm.absent, "waits": waits})
+    return replace(vm, waits=waits)
 
 
 def _tagged(found: Estate, target: Target) -> Estate:

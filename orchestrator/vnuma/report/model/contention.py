@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vnuma.domain.vm.cpu_waits import CO_STOP_LIMIT, READY_LIMIT, share_of_vcpu
 from vnuma.domain.vm.plain_text import counted
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm
 
 READY = "cpu.ready.summation"
 CO_STOP = "cpu.costop.summation"
-READY_LIMIT = 0.05
-CO_STOP_LIMIT = 0.03
-"""Shares of a vCPU's time above which administrators look for contention (usual thresholds, no standard)."""
 
 
 @dataclass(frozen=True)
@@ -56,4 +54,4 @@ def contention(loaded: LoadedRun, vm: Vm) -> Contention | str:
 
 def _share(series: Mapping[str, Any], vcpus: int) -> float:
     """Milliseconds of all vCPUs in the highest sample as a share of one vCPU's time."""
-    return float(series["highest"]) / (1000 * float(series["interval_s"]) * vcpus)
+    return share_of_vcpu(float(series["highest"]), float(series["interval_s"]), vcpus)

@@ -1,0 +1,27 @@
+"""How long a VM's vCPUs waited for the host's CPUs, as vSphere counts it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+READY_LIMIT = 0.05
+CO_STOP_LIMIT = 0.03
+"""Shares of a vCPU's time above which administrators look for contention (usual thresholds, no standard)."""
+
+
+@dataclass(frozen=True)
+class CpuWaits:
+    """The mean of the last hour, as shares of one vCPU's time (0.05 is 5%); None: vSphere has no sample."""
+
+    ready: float | None
+    """Ready to run, but no CPU of the host was free."""
+    co_stop: float | None
+    """Stopped, so that the VM's other vCPUs could catch up."""
+
+
+def share_of_vcpu(milliseconds: float, interval_s: float, vcpus: int) -> float:
+    """A VM's summation counter over one interval, which adds up all vCPUs, as a share of one vCPU's time.
+
+    https://knowledge.broadcom.com/external/article/387750/understanding-the-cpu-ready-values-in-th.html
+    """
+    return milliseconds / (1000 * interval_s * vcpus)
