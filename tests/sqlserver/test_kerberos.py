@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.sqlserver.support import driver_of, server_of
 from tests.support import kdc as private_kdc
@@ -20,6 +21,8 @@ from vnuma.sqlserver.client.driver import Kind
 from vnuma.sqlserver.client.query import value
 
 ACCOUNT = "svc-vnuma"
+STRANGER = "svc-stranger"
+LOGINS = {rf"VNUMA\{ACCOUNT}": ["CONTROL SERVER"]}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
             pytest.fail(reason)
         pytest.skip(reason)
     running = private_kdc.start(tmp_path_factory.mktemp("kdc"))
-    running.keytab(ACCOUNT)
+    running.keytab(ACCOUNT, STRANGER)
     yield running
     running.stop()
 
@@ -39,7 +42,11 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
 def kerberos_lab(kdc: Kdc, lab_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHandle]:
     """A lab whose SQL Server has an SPN and its keytab."""
     keytab = kdc.folder / "sql.keytab"
-    running = LabHandle(lab_binary, tmp_path_factory.mktemp("lab"), ["--keytab", str(keytab)])
+    folder = tmp_path_factory.mktemp("lab")
+    scenario = folder / "scenario.yml"
+    vm = {"name": "sql16", "sql": {"logins": LOGINS}}
+    scenario.write_text(yaml.safe_dump({"name": "paper", "vms": [vm]}), encoding="utf-8")
+    running = LabHandle(lab_binary, folder, ["--scenario", str(scenario), "--keytab", str(keytab)])
     kdc.keytab(f"MSSQLSvc/localhost:{running.vms['sql16'].port}", name=keytab.name)
     running.wait_for("sql_listening")
     yield running
@@ -74,6 +81,17 @@ def test_a_ticket_logs_in(kdc: Kdc, server: SqlServer) -> None:
     with connect(server) as connection:
         mine = "FROM sys.dm_exec_connections WHERE session_id = @@SPID"
         assert value(connection, f"SELECT auth_scheme {mine}") == "KERBEROS"
+
+
+def test_an_account_without_a_login_is_told_the_statement(kdc: Kdc, server: SqlServer) -> None:
+    """The ticket is good; nobody has made a login of it in SQL Server."""
+    kdc.kinit(kdc.folder / "keytab", STRANGER)
+
+    told = _refused(server)
+
+    assert f"Windows account VNUMA\\{STRANGER} has no login" in told
+    assert f"CREATE LOGIN [VNUMA\\{STRANGER}] FROM WINDOWS" in told
+    assert "password" not in told
 
 
 def test_without_a_ticket_kinit_is_next(server: SqlServer) -> None:

@@ -22,7 +22,7 @@ var refusals = map[int]string{
 // refusal is the message that refuses a login, nil if it may log in. The caller holds mu.
 func (i *Instance) refusal(l tds.Login) *tds.Message {
 	number := i.boot.Faults.RefuseLogins
-	if number == 0 && !l.Kerberos && !i.known(l.User, l.Password) {
+	if number == 0 && !i.known(l) {
 		number = 18456
 	}
 	if number == 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
 
@@ -28,7 +29,10 @@ var includes = map[string][]string{
 
 // limited tells whether the session's login may do less than a member of sysadmin.
 func (s *Session) limited() bool {
-	return !s.login.Kerberos && !strings.EqualFold(s.login.User, s.inst.config.User)
+	if s.login.Kerberos {
+		return !s.inst.openToTickets()
+	}
+	return !strings.EqualFold(s.login.User, s.inst.config.User)
 }
 
 // authScheme is how the session logged in, as sys.dm_exec_connections shows it.
@@ -58,14 +62,29 @@ func isServerPermission(name string) bool {
 	return strings.Contains(name, "SERVER") || strings.Contains(name, " ANY ") || name == alterSettings
 }
 
-// known checks a login's name and password.
-func (i *Instance) known(user, password string) bool {
-	if password != i.config.Password {
+// known checks a login's name and password, or the name alone where a ticket has proven it.
+func (i *Instance) known(l tds.Login) bool {
+	if l.Kerberos {
+		return i.openToTickets() || i.named(l.User)
+	}
+	if l.Password != i.config.Password || strings.Contains(l.User, `\`) {
 		return false
 	}
-	if strings.EqualFold(user, i.config.User) {
-		return true
+	return strings.EqualFold(l.User, i.config.User) || i.named(l.User)
+}
+
+// openToTickets tells whether every account of the domain is a member of sysadmin: no login of one is named.
+func (i *Instance) openToTickets() bool {
+	for name := range i.config.Logins {
+		if strings.Contains(name, `\`) {
+			return false
+		}
 	}
+	return true
+}
+
+// named tells whether the scenario has a login of that name.
+func (i *Instance) named(user string) bool {
 	for name := range i.config.Logins {
 		if strings.EqualFold(user, name) {
 			return true

@@ -75,6 +75,28 @@ func TestUnknownLogins(t *testing.T) {
 	}
 }
 
+// Tickets log in everybody, or those accounts of the domain that have a login; a password logs in none of them.
+func TestLoginsOfTheDomain(t *testing.T) {
+	for _, c := range []struct {
+		logins  map[string][]string
+		login   tds.Login
+		refused bool
+	}{
+		{map[string][]string{"reader": nil}, tds.Login{User: `LAB\eve`, Kerberos: true}, false},
+		{map[string][]string{`LAB\svc`: nil}, tds.Login{User: `LAB\eve`, Kerberos: true}, true},
+		{map[string][]string{`LAB\svc`: nil}, tds.Login{User: `lab\SVC`, Kerberos: true}, false},
+		{map[string][]string{`LAB\svc`: nil}, tds.Login{User: `LAB\svc`, Password: "right"}, true},
+	} {
+		i := newInstance(t, func(made *Config) { made.Logins = c.logins })
+		if err := i.Start(boot(1, 1, 4, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, refused := i.Open(c.login); (refused != nil) != c.refused {
+			t.Errorf("%v with logins %v: %+v, want refused %v", c.login, c.logins, refused, c.refused)
+		}
+	}
+}
+
 // An instance without a fixed port listens on its dynamic one, one on Linux has no registry.
 func TestOtherWaysToListen(t *testing.T) {
 	for _, c := range []struct {
