@@ -105,8 +105,8 @@ is set, read back, and restored after the run. [arms.md](arms.md) says what each
 release. Mappings have their own section.
 """
 
-_ALL_ARMS = """Fields, values and defaults are those of [each arm](#arms-each-arm), except `topology`, `vcpus`,
-`name`, `vnuma_nodes` and `workload`, which only an arm has.
+_ALL_ARMS = """Fields, values and defaults are those of [each arm](#arms-each-arm), except `topology`,
+`vcpus`, `name`, `vnuma_nodes` and `workload`, which only an arm has.
 """
 
 # Words that are worth a link to where they were written before.
