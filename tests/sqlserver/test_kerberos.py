@@ -173,6 +173,71 @@ def test_a_keytab_replaces_a_ticket_that_has_expired(
         assert kdc.run("klist") != first
 
 
+def test_a_keytab_without_the_ticket_s_account_is_named(
+    kdc: Kdc, server: SqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ticket was somebody else's: the library asks for no other account's while the cache is there."""
+    kdc.expired(kdc.folder / "keytab", ACCOUNT)
+    other = kdc.keytab("svc-other", name="other.keytab")
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(other))
+
+    told = _refused(server)
+
+    assert f"{other} has no key of its account" in told
+    assert f"klist -k {other}" in told
+    assert "kdestroy" in told
+
+
+def test_a_keytab_that_is_not_there_is_named(
+    kdc: Kdc, server: SqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without ticket and file there is nothing to log in with, and kinit is not what was meant."""
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(kdc.folder / "none.keytab"))
+
+    told = _refused(server)
+
+    assert f"klist -k {kdc.folder / 'none.keytab'}" in told
+
+
+def test_an_account_that_the_kdc_does_not_know_is_named(
+    kdc: Kdc, server: SqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keytab was made for another account, or another spelling of it."""
+    file = kdc.keytab("svc-gone", name="gone.keytab")
+    kdc.admin("delprinc -force svc-gone")
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(file))
+
+    told = _refused(server)
+
+    assert "svc-gone@VNUMA.TEST" in told
+    assert f"klist -k {file}" in told
+
+
+def test_a_keytab_with_an_old_key_is_named(
+    kdc: Kdc, server: SqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The account's password has changed since the keytab was made."""
+    file = kdc.keytab("svc-changed", name="changed.keytab")
+    kdc.admin("cpw -randkey svc-changed")
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", str(file))
+
+    told = _refused(server)
+
+    assert "older than the account's password" in told
+    assert str(file) in told
+
+
+def test_clocks_that_differ_are_said(kdc: Kdc, server: SqlServer) -> None:
+    """The KDC refuses what is dated an hour from now."""
+    kdc.kinit(kdc.folder / "keytab", ACCOUNT)
+    kdc.clock_ahead(3600)
+
+    told = _refused(server)
+
+    assert "clock" in told
+    assert "timedatectl" in told
+
+
 def test_an_unknown_realm_is_named(kdc: Kdc, server: SqlServer) -> None:
     """The default realm is not where the ticket is from, and nobody knows its KDC."""
     kdc.kinit(kdc.folder / "keytab", ACCOUNT)

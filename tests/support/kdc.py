@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -86,6 +87,19 @@ class Kdc:
         last = int(time.time()) + 1
         while int(time.time()) <= last:
             time.sleep(_TICK_S)
+
+    def clock_ahead(self, seconds: int) -> None:
+        """Make the cache's client believe that the KDC's clock is ahead of this machine's.
+
+        A cache holds the difference that the client saw when it got the ticket:
+        https://web.mit.edu/kerberos/krb5-latest/doc/formats/ccache_file_format.html
+        """
+        file = self.folder / "cache"
+        content = file.read_bytes()
+        assert content[:2] == b"\x05\x04", "a cache of another version"
+        behind = 4 + int.from_bytes(content[2:4], "big")
+        header = struct.pack(">HHHii", 12, 1, 8, seconds, 0)
+        file.write_bytes(content[:2] + header + content[behind:])
 
     @contextmanager
     def default_realm(self, name: str) -> Iterator[None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 
 from vnuma.errors import LoginRefused
 from vnuma.sqlserver.client.failures import natives, sentence
@@ -31,6 +33,10 @@ _BY_CODE = {
 }
 """By the error's place in Kerberos' table: RFC 4120 7.5.9 below 128, MIT's own above.
 https://web.mit.edu/kerberos/krb5-latest/doc/appdev/refs/macros/index.html"""
+_NO_CLIENT = 6
+_WRONG_KEY = {24, 31}
+_NO_TICKET = {141, 195}
+"""KRB5_CC_NOTFOUND, KRB5_FCC_NOFILE."""
 _NO_REALM = {68, 154, 220}
 """KDC_ERR_WRONG_REALM, KRB5_REALM_UNKNOWN, KRB5_REALM_CANT_RESOLVE."""
 
@@ -43,7 +49,11 @@ _WINDOWS_ACCOUNT = re.compile(r"['\"]([^'\"\\]+\\[^'\"]+)['\"]")
 def why_no_ticket(where: str, spn: str) -> LoginRefused | None:
     """Ask the KDC as the driver did, and say what it refuses. None where it refuses nothing."""
     said = ask_for_ticket(spn)
-    return _in_words(where, spn, said) if said else None
+    if said is None:
+        return None
+    keytab = os.environ.get("KRB5_CLIENT_KTNAME", "").removeprefix("FILE:")
+    what, fix = (_of_the_keytab(keytab, said) if keytab else None) or _in_words(spn, said)
+    return LoginRefused(f"{where}: no Kerberos login: {what}.", fix=fix)
 
 
 def ticket_refused(where: str, spn: str, why: str) -> LoginRefused:
@@ -79,15 +89,34 @@ def unknown_account(where: str, error: pyodbc.Error, *, tickets: bool) -> LoginR
     )
 
 
-def _in_words(where: str, spn: str, said: Said) -> LoginRefused:
+def _of_the_keytab(keytab: str, said: Said) -> tuple[str, str] | None:
+    """What is wrong with the keytab that tickets come from; None where something else is."""
+    listed = f"klist -k {shlex.quote(keytab)} lists the keytab's accounts and key versions"
     if said.expired:
-        what, fix = "the ticket has expired", _KINIT
-    elif said.code in _NO_REALM or "krbtgt/" in said.words:  # the KDC knows no way to another realm
-        what, fix = f"the realm is wrong ({said.words})", "Check default_realm and realms in /etc/krb5.conf."
-    elif said.code in _BY_CODE:
-        what, fix = (part.format(spn=spn) for part in _BY_CODE[said.code])
-    elif said.no_credentials:
-        what, fix = "there is no ticket", _KINIT
-    else:
-        what, fix = said.words, "klist shows the ticket; kvno " + spn + " asks for one."
-    return LoginRefused(f"{where}: no Kerberos login: {what}.", fix=fix)
+        return (
+            f"the ticket has expired, and the keytab {keytab} has no key of its account",
+            f"klist shows the ticket's account, {listed}; kdestroy, and the keytab's first account is used.",
+        )
+    if said.code == _NO_CLIENT:
+        return f"the KDC does not know the account in the keytab {keytab} ({said.words})", f"{listed}."
+    if said.code in _WRONG_KEY:
+        return (
+            f"the key in the keytab {keytab} is older than the account's password, or not of it",
+            f"Make the keytab anew (docs/sign-in.md); {listed}.",
+        )
+    if said.no_credentials and said.code in _NO_TICKET:
+        return f"there is no ticket, and the keytab {keytab} gives none", f"Does the file exist? {listed}."
+    return None
+
+
+def _in_words(spn: str, said: Said) -> tuple[str, str]:
+    if said.expired:
+        return "the ticket has expired", _KINIT
+    if said.code in _NO_REALM or "krbtgt/" in said.words:  # the KDC knows no way to another realm
+        return f"the realm is wrong ({said.words})", "Check default_realm and realms in /etc/krb5.conf."
+    if said.code in _BY_CODE:
+        what, fix = _BY_CODE[said.code]
+        return what.format(spn=spn), fix.format(spn=spn)
+    if said.no_credentials:
+        return "there is no ticket", _KINIT
+    return said.words, f"klist shows the ticket; kvno {spn} asks for one."
