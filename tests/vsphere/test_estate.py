@@ -11,7 +11,7 @@ import pytest
 from pyVmomi import vim
 
 from tests.support.lab import start_lab
-from tests.vsphere.support import vcenter_of
+from tests.vsphere.support import LabFactory, Login, vcenter_of
 from vnuma.domain.vm.estate import Estate
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.errors import VCenterUnreachable
@@ -169,3 +169,13 @@ def test_an_independent_count_agrees_with_the_check(session: Session, estate: Es
     assert (found["T22"], found["A02"]) == (interleaved, pinned)
     assert interleaved
     assert pinned
+
+
+def test_the_evc_mode_of_a_cluster_is_its_hosts(lab: LabFactory, login: Login) -> None:
+    """A host outside any cluster has none, which is not the same as not read."""
+    hosts = [{"name": "e1", "cluster": "c1"}, {"name": "e2"}]
+    session = login(lab(clusters=[{"name": "c1", "evc": "intel-broadwell"}], hosts=hosts))
+
+    found = {host.name: host.evc_mode for host in read_estate(session).hosts.values()}
+
+    assert found == {"e1": "intel-broadwell", "e2": ""}

@@ -90,6 +90,7 @@ type Cluster struct {
 	Name string `yaml:"name"`
 	DRS  string `yaml:"drs"`
 	HA   bool   `yaml:"ha"`
+	EVC  string `yaml:"evc"` // the mode's key: intel-broadwell; empty: none
 }
 
 // What a host's certificate can be, and the thumbprint of it that a service ticket names.

@@ -82,6 +82,11 @@ func (s *Server) furnishHost(ctx context.Context, client *vim25.Client, identity
 func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.ManagedObjectReference, want scenario.Host) error {
 	h := &host{HostSystem: s.registry.Get(ref).(*simulator.HostSystem), want: want, release: want.Release()}
 	h.shape()
+	for _, cluster := range s.config.Scenario.Clusters {
+		if cluster.Name == want.Cluster {
+			h.Summary.CurrentEVCModeKey = cluster.EVC
+		}
+	}
 	s.addClock(h)
 	// The host's own manager of advanced options shows them, and keeps both in step.
 	s.registry.Put(simulator.NewOptionManager(h.ConfigManager.AdvancedOption, nil, &h.Config.Option).(mo.Reference))

@@ -31,10 +31,12 @@ VM_STATE_PATHS = (
 )
 """What a study asks of its one VM besides."""
 
+_EVC_PATH = "summary.currentEVCModeKey"
 HOST_PATHS = (
     *("name", "parent", "runtime.connectionState", "summary.config.product", "summary.hardware.cpuModel"),
     *("hardware.systemInfo", "hardware.cpuInfo", "hardware.numaInfo", "hardware.biosInfo"),
     *("hardware.memorySize", "config.powerSystemInfo.currentPolicy.shortName", "config.hyperThread"),
+    _EVC_PATH,
 )
 
 
@@ -118,6 +120,7 @@ def host_facts(host: Found, drs: Any) -> HostFacts:
         numa_reported=bool(nodes),
         power_policy=values.get("config.powerSystemInfo.currentPolicy.shortName"),
         threads_used=_threads_used(values.get("config.hyperThread")),
+        evc_mode=None if _EVC_PATH in host.missing else values.get(_EVC_PATH) or "",
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules.shape import host_object
+from vnuma.checks.rules.sources import EVC
 from vnuma.workloads.cross_join.settings import CrossJoin
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate
 from vnuma.workloads.sql_script.settings import SqlScript
@@ -151,3 +153,35 @@ def q07(facts: Facts) -> Fail | None:
     if "server" not in workload.forms or not short:
         return None
     return Fail({"short sizes": ", ".join(map(str, short)), "form": "server"})
+
+
+@rule(
+    "Q08",
+    Severity.INFO,
+    "EVC hides CPU features from the guest",
+    condition="an EVC mode is in effect on the host",
+    consequence=(
+        "Guests see the CPU features of the mode's generation, not the host's own: results hold for this "
+        "mode. It does not make hosts alike: clock, caches and NUMA nodes stay those of each processor."
+    ),
+    fix="State the mode beside results, compare hosts with the same processor only, and measure again after "
+    "the mode has changed and the VM was power-cycled.",
+    sources=(
+        EVC,
+        "https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/EVCMode",
+    ),
+    needs="host",
+    in_study=Severity.WARN,
+    related=("T19",),
+)
+def q08(facts: Facts) -> Fail | None:
+    """The guest sees the processor that is there."""
+    mode = known(facts.host.evc_mode, "the host's EVC mode")
+    if not mode:
+        return None
+    cluster = facts.subject.cluster
+    models = {host.cpu_model for host in (cluster.hosts if cluster else (facts.host,)) if host.cpu_model}
+    return Fail(
+        {"EVC mode": mode, "processors": ", ".join(sorted(models)) or "not read"},
+        object=host_object(facts.host),
+    )

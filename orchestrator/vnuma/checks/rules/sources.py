@@ -54,6 +54,7 @@ ALLOCATION_API = _XAPI + "virtual-infrastructure-json-api/latest/data-structures
 CPU_READY = (
     "https://knowledge.broadcom.com/external/article/387750/understanding-the-cpu-ready-values-in-th.html"
 )
+EVC = "https://knowledge.broadcom.com/external/article/313545/vmware-evc-and-cpu-compatibility-faq.html"
 VM_OPERATOR = (
     "https://github.com/vmware-tanzu/vm-operator/blob/main/api/v1alpha6/virtualmachine_compute_types.go"
 )

@@ -67,6 +67,8 @@ class HostFacts:
     """Most cores per virtual socket that this host supports (its VM capability)."""
     powered_on_mb: Mapping[str, int] | None = None
     """Memory of every VM that is powered on here, by managed object id; None: not counted."""
+    evc_mode: str | None = None
+    """The EVC mode in effect, such as intel-broadwell; empty: none; None: not read."""
     described: bool = False
     """Whether somebody described it by its NUMA nodes alone: sockets and options are then assumed."""
 
