@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.vsphere.support import LabFactory, Login, change, vm
 from vnuma.domain.vm.surroundings import Limit, Surroundings
 from vnuma.vsphere.apply import reconfigure
@@ -75,6 +77,35 @@ def test_limits_of_the_vm_and_of_pools_above_it_are_seen(lab: LabFactory, login:
         Limit("memory", 32_768, 65_536, of_pool=True),
         Limit("CPU", 2000, 16 * 2300, of_pool=False),
     )
+
+
+@pytest.mark.parametrize(
+    ("cluster", "own", "watched"),
+    [
+        ("vmMonitoringOnly", "", True),
+        ("vmAndAppMonitoring", "", True),
+        ("", "", False),
+        ("vmMonitoringOnly", "vmMonitoringDisabled", False),
+        ("", "vmMonitoringOnly", True),
+    ],
+)
+def test_vm_monitoring_is_the_vms_own_or_its_clusters(
+    lab: LabFactory, login: Login, cluster: str, own: str, watched: bool
+) -> None:
+    """A VM that has a setting of its own does not follow its cluster."""
+    clusters = [{"name": "c1", "ha": True, "vm_monitoring": cluster}]
+    hosts, vms = [{"name": "e1", "cluster": "c1"}], [vm(around={"vm_monitoring": own})]
+    session = login(lab(clusters=clusters, hosts=hosts, vms=vms))
+
+    assert read_surroundings(session, find_vm(session, "sql16")).heartbeat_watched is watched
+
+
+def test_without_ha_nobody_watches(lab: LabFactory, login: Login) -> None:
+    """VM monitoring is a part of HA: its setting counts only while HA is on."""
+    clusters = [{"name": "c1", "vm_monitoring": "vmMonitoringOnly"}]
+    session = login(lab(clusters=clusters, hosts=[{"name": "e1", "cluster": "c1"}]))
+
+    assert not read_surroundings(session, find_vm(session, "sql16")).heartbeat_watched
 
 
 def test_ha_and_the_free_licence_are_seen(lab: LabFactory, login: Login) -> None:

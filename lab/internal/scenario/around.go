@@ -31,6 +31,8 @@ type Around struct {
 	UpMinutes      float64  `yaml:"up_minutes"`    // how long the VM, and SQL Server in it, have been up at the lab's start
 	ClockMinutes   float64  `yaml:"clock_minutes"` // how far the guest's clock is ahead; below 0: behind
 
+	VMMonitoring string `yaml:"vm_monitoring"` // its own setting of HA's; empty: its cluster's
+
 	// What its counters say of every vCPU's time, in percent; 0: what a quiet host's say.
 	CPUReadyPercent float64 `yaml:"cpu_ready_percent"`
 	CoStopPercent   float64 `yaml:"co_stop_percent"`

@@ -91,6 +91,8 @@ type Cluster struct {
 	DRS  string `yaml:"drs"`
 	HA   bool   `yaml:"ha"`
 	EVC  string `yaml:"evc"` // the mode's key: intel-broadwell; empty: none
+
+	VMMonitoring string `yaml:"vm_monitoring"` // HA's, as the API names it: vmMonitoringOnly; empty: disabled
 }
 
 // What a host's certificate can be, and the thumbprint of it that a service ticket names.

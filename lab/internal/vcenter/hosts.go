@@ -24,6 +24,7 @@ func (s *Server) createHosts(ctx context.Context, client *vim25.Client, folder *
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", cluster.Name, err)
 		}
+		s.watchVMs(made.Reference(), cluster)
 		clusters[cluster.Name] = made
 	}
 	// A cluster of the simulator looks at the releases of its hosts when one is added, and panics at those that it does not
@@ -156,6 +157,39 @@ func (s *Server) overrideDRS(ctx context.Context, client *vim25.Client) error {
 		spec := types.ClusterConfigSpecEx{DrsVmConfigSpec: []types.ClusterDrsVmConfigSpec{override}}
 		if err := reconfigureCluster(ctx, cluster, spec); err != nil {
 			return fmt.Errorf("DRS override of %s: %w", m.scenario.Path(), err)
+		}
+	}
+	return nil
+}
+
+// watchVMs sets HA's VM monitoring, which the simulator's reconfiguration leaves out.
+func (s *Server) watchVMs(ref types.ManagedObjectReference, want scenario.Cluster) {
+	cluster := s.registry.Get(ref).(*simulator.ClusterComputeResource)
+	state := want.VMMonitoring
+	if state == "" {
+		state = string(types.ClusterDasConfigInfoVmMonitoringStateVmMonitoringDisabled)
+	}
+	cluster.ConfigurationEx.(*types.ClusterConfigInfoEx).DasConfig.VmMonitoring = state
+}
+
+// overrideHA gives VMs their own settings of HA's VM monitoring in their clusters.
+func (s *Server) overrideHA(ctx context.Context, client *vim25.Client) error {
+	for _, m := range s.order {
+		state := m.scenario.Around.VMMonitoring
+		if state == "" {
+			continue
+		}
+		own := &types.ClusterVmToolsMonitoringSettings{ClusterSettings: types.NewBool(false), VmMonitoring: state}
+		override := types.ClusterDasVmConfigSpec{
+			ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd},
+			Info: &types.ClusterDasVmConfigInfo{
+				Key: m.Self, DasSettings: &types.ClusterDasVmSettings{VmToolsMonitoringSettings: own},
+			},
+		}
+		cluster := object.NewClusterComputeResource(client, *m.host().Parent)
+		spec := types.ClusterConfigSpecEx{DasVmConfigSpec: []types.ClusterDasVmConfigSpec{override}}
+		if err := reconfigureCluster(ctx, cluster, spec); err != nil {
+			return fmt.Errorf("VM monitoring of %s: %w", m.scenario.Path(), err)
 		}
 	}
 	return nil

@@ -103,6 +103,9 @@ func (s *Server) furnish(identity string) error {
 	if err := s.overrideDRS(ctx, client); err != nil {
 		return err
 	}
+	if err := s.overrideHA(ctx, client); err != nil {
+		return err
+	}
 	return s.addFleet(ctx, folders)
 }
 

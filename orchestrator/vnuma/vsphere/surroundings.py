@@ -87,7 +87,8 @@ def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Fou
         virtual_tpm=any(isinstance(device, vim.vm.device.VirtualTPM) for device in devices),
         encrypted="config.keyId" in values,
         managed_by=str(manager.extensionKey) if manager and manager.extensionKey else None,
-        high_availability=_has_ha(objects),
+        high_availability=any(_ha_clusters(objects)),
+        heartbeat_watched=any(_watches(cluster, ref) for cluster in _ha_clusters(objects)),
         guest_name=values.get("guest.hostName") or None,
         running=_running(session, values, objects),
         limits=tuple(_limits(vm, objects)),
@@ -211,13 +212,27 @@ def _is_raw(device: Any) -> bool:
     )
 
 
-def _has_ha(objects: Mapping[Any, Found]) -> bool:
+def _ha_clusters(objects: Mapping[Any, Found]) -> list[Any]:
+    """The configurations of clusters with vSphere HA on."""
     clusters = [
         found.values["configurationEx"]
         for ref, found in objects.items()
         if isinstance(ref, vim.ClusterComputeResource) and "configurationEx" in found.values
     ]
-    return any(bool(cluster.dasConfig and cluster.dasConfig.enabled) for cluster in clusters)
+    return [cluster for cluster in clusters if cluster.dasConfig and cluster.dasConfig.enabled]
+
+
+def _watches(cluster: Any, ref: vim.VirtualMachine) -> bool:
+    """Whether VM monitoring is on for the VM: its own setting, unless it follows the cluster's.
+
+    https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/ClusterDasConfigInfoVmMonitoringState_enum
+    """
+    settings = [one.dasSettings for one in cluster.dasVmConfig or () if one.key == ref and one.dasSettings]
+    own = next((one.vmToolsMonitoringSettings for one in settings if one.vmToolsMonitoringSettings), None)
+    state = cluster.dasConfig.vmMonitoring
+    if own is not None and own.clusterSettings is False:
+        state = own.vmMonitoring
+    return state in ("vmMonitoringOnly", "vmAndAppMonitoring")
 
 
 def _is_free(manager: Found | None) -> bool | None:

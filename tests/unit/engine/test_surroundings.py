@@ -17,6 +17,7 @@ VM_CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("P09", "block", {"running_tasks": ("VirtualMachine.migrate",)}),
     ("P10", "warn", {"neighbours": ("a", "b")}),
     ("P11", "warn", {"high_availability": True}),
+    ("P38", "warn", {"heartbeat_watched": True}),
     ("P12", "warn", {"change_tracking": True}),
     ("P13", "block", {"shared_disks": ("Hard disk 2",)}),
     ("P14", "block", {"raw_disks": ("Hard disk 3",)}),

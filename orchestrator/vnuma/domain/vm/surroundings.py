@@ -42,6 +42,8 @@ class Surroundings:
     managed_by: str | None = None
     high_availability: bool = False
     """Its cluster has vSphere HA."""
+    heartbeat_watched: bool = False
+    """HA's VM monitoring resets it when VMware Tools send no heartbeat."""
     guest_name: str | None = None
     """The guest's own name, as VMware Tools say; None while they say nothing."""
     running: VmSide | None = None

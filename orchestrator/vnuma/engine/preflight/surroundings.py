@@ -99,6 +99,14 @@ def _guardians(name: str, seen: Surroundings) -> Iterator[Finding]:
             f"vSphere HA protects {name}: if its host fails, it starts on another host.",
             "Set its HA restart priority to Disabled during the study.",
         )
+    if seen.heartbeat_watched:
+        yield Finding(
+            "P38",
+            "warn",
+            f"vSphere HA's VM monitoring watches {name}: it resets the VM when VMware Tools send no "
+            "heartbeat, which a slow boot or a busy guest can cause.",
+            "Set its VM monitoring to Disabled (VM overrides of the cluster) during the study.",
+        )
     if seen.change_tracking:
         yield Finding(
             "P12",
