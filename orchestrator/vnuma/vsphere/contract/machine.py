@@ -97,7 +97,7 @@ def _no_limit(asked: AskedVm) -> str:
 
 @READING.declare("vm.locked_reservation", _CONFIG)
 def _locked(asked: AskedVm) -> str:
-    """A reservation that is locked to all memory is the VM's memory."""
+    """A reservation locked to all memory equals the VM's memory."""
     settings = asked.settings()
     if not settings["memoryReservationLockedToMax"]:
         raise NotEvaluableError("not locked")
@@ -115,7 +115,7 @@ def _affinity(asked: AskedVm) -> str:
 
 @READING.declare("vm.latency_sensitivity", f"{API}vim.LatencySensitivity.html")
 def _latency(asked: AskedVm) -> str:
-    """Latency sensitivity is one of four words."""
+    """Latency sensitivity has one of four values."""
     return _one_of(asked.value("config.latencySensitivity.level"), "low", "normal", "medium", "high")
 
 
@@ -135,14 +135,14 @@ def _keys(asked: AskedVm) -> str:
 
 @READING.declare("vm.log_directory", f"{API}vim.vm.FileInfo.html")
 def _log_directory(asked: AskedVm) -> str:
-    """The folder of vmware.log is a datastore in brackets, a space and a path."""
+    """The folder of vmware.log is `[datastore] path`."""
     seen = str(asked.value("config.files").logDirectory)
     return expect((seen[:1], "] " in seen), ("[", True))
 
 
 @READING.declare("vm.methods_disabled", f"{API}vim.ManagedEntity.html")
 def _methods(asked: AskedVm) -> str:
-    """disabledMethod has names of methods of the API, those of tasks ending with `_Task`."""
+    """disabledMethod has method names of the API, those of tasks with `_Task`."""
     seen = [str(name) for name in asked.value("disabledMethod") or []]
     wrong = [name for name in seen if not name.isascii() or not name.replace("_", "").isalnum()]
     wrong += [name for name in seen if name in ("ReconfigVM", "PowerOnVM", "PowerOffVM")]
@@ -197,7 +197,7 @@ def _addresses(asked: AskedVm) -> str:
 
 @READING.declare("guest.none_while_off", _GUEST)
 def _while_off(asked: AskedVm) -> str:
-    """Of a VM that is off no address is shown and no Tools run."""
+    """A VM that is off shows no address and no running Tools."""
     if str(asked.value("runtime.powerState")) != "poweredOff":
         raise NotEvaluableError("the VM is on")
     seen = asked.values("guest.toolsRunningStatus", "guest.net", "guest.ipAddress")

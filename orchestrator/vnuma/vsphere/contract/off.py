@@ -45,7 +45,7 @@ def _moves(asked: ChangedVm) -> str:
 
 @WHILE_OFF.declare("version.stale_is_refused", _CONCURRENT)
 def _stale(asked: ChangedVm) -> str:
-    """A reconfigure with a changeVersion that has passed is ConcurrentAccess, and changes nothing."""
+    """A stale changeVersion is ConcurrentAccess, and changes nothing."""
     stale = asked.vm().change_version
     asked.asked_for(**{KEY: DEFAULT if asked.settings().get(KEY) != DEFAULT else None})
     before = asked.settings()
@@ -57,7 +57,7 @@ def _stale(asked: ChangedVm) -> str:
 
 @WHILE_OFF.declare("version.current_is_taken", _CONCURRENT)
 def _current(asked: ChangedVm) -> str:
-    """A reconfigure with the changeVersion of the moment is made."""
+    """A reconfigure with the current changeVersion succeeds."""
     vm = asked.vm()
     spec = key_spec(KEY, DEFAULT)
     spec.changeVersion = vm.change_version
@@ -72,7 +72,7 @@ def _nothing(asked: ChangedVm) -> str:
 
 @WHILE_OFF.declare("change.all_or_nothing", _FAULTS)
 def _atomic(asked: ChangedVm) -> str:
-    """One part that is refused refuses the whole request: nothing of it is stored."""
+    """One refused part refuses the whole request: nothing is stored."""
     before = asked.settings()
     shares = "high" if before["cpuShares"] != "high" else "low"
     seen = asked.refusal(cpuShares=shares, memoryReservation=-4)
@@ -124,7 +124,7 @@ def _cleared(asked: ChangedVm) -> str:
 
 @WHILE_OFF.declare("change.affinity_left_out", CONFIG_SPEC)
 def _left_out(asked: ChangedVm) -> str:
-    """A request without an affinity keeps the one that is there."""
+    """A request without an affinity keeps the present one."""
     wanted = cpus_for(asked.settings())
     asked.asked_for(cpuAffinity=wanted)
     kept = asked.asked_for(cpuShares="high" if asked.settings()["cpuShares"] != "high" else "low")
@@ -183,7 +183,7 @@ def _latency(asked: ChangedVm) -> str:
 
 @WHILE_OFF.declare("change.reboot_power_off", CONFIG_SPEC)
 def _reboot_off(asked: ChangedVm) -> str:
-    """From API 8.0.0.1 the mark that the next reboot ends powered off is stored and taken off."""
+    """From API 8.0.0.1 the mark that the next reboot ends powered off can be set and removed."""
     if not asked.session.knows(vim.vm.ConfigSpec, "rebootPowerOff"):
         raise NotEvaluableError(f"API {asked.session.about.api_version}")
     seen = asked.asked_for(rebootPowerOff=True)["rebootPowerOff"]
@@ -192,7 +192,7 @@ def _reboot_off(asked: ChangedVm) -> str:
 
 @WHILE_OFF.declare("key.is_stored", CONFIG_SPEC)
 def _key(asked: ChangedVm) -> str:
-    """A key of extraConfig reads back as the text that was asked for."""
+    """A key of extraConfig reads back as sent."""
     return _stored(asked.asked_for(**{KEY: DEFAULT}), KEY, DEFAULT)
 
 
@@ -330,7 +330,7 @@ def _no_size(asked: ChangedVm) -> str:
 
 @WHILE_OFF.declare("refused.shutdown_while_off", f"{API}vim.VirtualMachine.html#shutdownGuest")
 def _shutdown(asked: ChangedVm) -> str:
-    """To ask the guest of a VM that is off to shut down is InvalidPowerState, which names the state."""
+    """A guest shutdown while off is InvalidPowerState, which names the state."""
     asked.writer.fence()
     try:
         asked.ref.ShutdownGuest()

@@ -24,20 +24,20 @@ _TASK_S = 60.0
 
 @WHILE_ON.declare("on.key_is_kept", CONFIG_SPEC)
 def _key(asked: ChangedVm) -> str:
-    """A key of extraConfig that was written while the VM was off reads the same after its power-on."""
+    """A key of extraConfig written while off reads the same after power-on."""
     return expect(asked.settings().get(KEY), DEFAULT)
 
 
 @WHILE_ON.declare("on.cores_are_kept", CONFIG_SPEC)
 def _cores(asked: ChangedVm) -> str:
-    """Cores per socket that divide the vCPUs still do after the power-on."""
+    """Cores per socket still divide the vCPUs after the power-on."""
     settings = asked.settings()
     return expect(number(settings, "numCPUs") % number(settings, "numCoresPerSocket"), 0)
 
 
 @WHILE_ON.declare("on.boot_time", f"{API}vim.vm.RuntimeInfo.html")
 def _boot_time(asked: ChangedVm) -> str:
-    """The bootTime is the moment of the power-on by the host's clock: it lies less than an hour ago."""
+    """The bootTime is the power-on by the host's clock: less than an hour ago."""
     return expect(0 <= seconds_since_power_on(asked.session, asked.ref) + 1 < 3600, True)
 
 
@@ -50,14 +50,14 @@ def _host(asked: ChangedVm) -> str:
 
 @WHILE_ON.declare("on.tools_come_up", f"{API}vim.vm.GuestInfo.html")
 def _tools(asked: ChangedVm) -> str:
-    """Tools that run after the power-on are shown as running, and the guest's state with them."""
+    """Tools that run are shown as running, with the guest's state."""
     seen = asked.values("guest.toolsRunningStatus", "guest.guestState")
     return expect(tuple(sorted(map(str, seen.values()))), ("guestToolsRunning", "running"))
 
 
 @WHILE_ON.declare("on.again_is_refused", f"{API}vim.fault.InvalidPowerState.html")
 def _again(asked: ChangedVm) -> str:
-    """To power on a VM that is on fails in its task with InvalidPowerState, which names the state."""
+    """A power-on while on fails in its task with InvalidPowerState, which names the state."""
     asked.writer.fence()
     task = asked.ref.PowerOnVM_Task()
     try:
@@ -71,7 +71,7 @@ def _again(asked: ChangedVm) -> str:
 
 @WHILE_ON.declare("task.has_its_times", _TASK)
 def _task_times(asked: ChangedVm) -> str:
-    """A task that has ended has a startTime and a completeTime, by vCenter's clock."""
+    """An ended task has startTime and completeTime, by vCenter's clock."""
     second = timedelta(seconds=1)
     earliest = vcenter_clock(asked.session) - second
     info = _ended_task(asked)
@@ -90,7 +90,7 @@ def _task_entity(asked: ChangedVm) -> str:
 
 @WHILE_ON.declare("task.error_has_words", _TASK)
 def _task_error(asked: ChangedVm) -> str:
-    """A task that failed is in the state `error` and has the fault with its words."""
+    """A failed task is in the state `error` and has the fault with its message."""
     info = _ended_task(asked)
     return expect((str(info.state), bool(getattr(info.error, "msg", None))), ("error", True))
 
@@ -107,7 +107,7 @@ def _ended_task(asked: ChangedVm) -> vim.TaskInfo:
 
 @WHILE_ON.declare("clock.host_and_vcenter", f"{API}vim.host.DateTimeSystem.html")
 def _clocks(asked: ChangedVm) -> str:
-    """The clocks of host and vCenter differ by less than a day: they are kept, if badly."""
+    """The clocks of host and vCenter differ by less than a day."""
     ahead = host_ahead_s(asked.session, asked.host())
     if ahead is None:
         raise NotEvaluableError("the host's clock is not shown")

@@ -40,7 +40,7 @@ def _version(asked: AskedVm) -> str:
 
 @READING.declare("server.api_version", f"{API}vim.AboutInfo.html")
 def _api_version(asked: AskedVm) -> str:
-    """Its API version is numbers with dots between them."""
+    """Its API version is numbers separated by dots."""
     seen = str(asked.session.content.about.apiVersion)
     if not all(part.isdecimal() for part in seen.split(".")):
         raise DiffersError("another form")
@@ -67,7 +67,7 @@ def _current_session(asked: AskedVm) -> str:
 
 @READING.declare("server.privileges_exist", f"{API}vim.AuthorizationManager.html")
 def _privileges(asked: AskedVm) -> str:
-    """Each privilege that the role for a study has exists by that name."""
+    """Each privilege of the role for a study exists."""
     known = {one.privId for one in asked.session.content.authorizationManager.privilegeList}
     wanted = {need.privilege for need in ROLE} | {helps.privilege for helps in ELSEWHERE}
     return expect(sorted(wanted - known), [])
@@ -75,7 +75,7 @@ def _privileges(asked: AskedVm) -> str:
 
 @READING.declare("server.privileges_asked", f"{API}vim.AuthorizationManager.html")
 def _has_privilege(asked: AskedVm) -> str:
-    """Asked for the privileges of a session on a VM, it answers for each one."""
+    """It answers for each privilege of a session on a VM."""
     wanted = sorted({one.privilege for one in ROLE})
     manager = asked.session.content.authorizationManager
     answers = manager.HasPrivilegeOnEntities([asked.ref], asked.session.key, wanted)
@@ -84,7 +84,7 @@ def _has_privilege(asked: AskedVm) -> str:
 
 @READING.declare("server.counters", f"{API}vim.PerformanceManager.html")
 def _counters(asked: AskedVm) -> str:
-    """It has each performance counter that is read beside a measurement, by that name."""
+    """It has each performance counter that vnuma reads, by name."""
     return expect(sorted({*OF_VM, *OF_HOST} - set(counter_ids(asked.session))), [])
 
 
@@ -132,21 +132,21 @@ def _fault(question: Callable[[], object]) -> str:
 
 @READING.declare("fault.missing_object", f"{API}vmodl.fault.ManagedObjectNotFound.html")
 def _missing_object(asked: AskedVm) -> str:
-    """To read a VM that is not there is ManagedObjectNotFound."""
+    """Reading a missing VM is ManagedObjectNotFound."""
     absent = asked.session.vm("vm-0")
     return expect(_fault(lambda: asked.session.read(absent, ("name",))), "ManagedObjectNotFound")
 
 
 @READING.declare("fault.unknown_task", f"{API}vim.Task.html")
 def _unknown_task(asked: AskedVm) -> str:
-    """To read a task that vCenter has forgotten is ManagedObjectNotFound."""
+    """Reading a task that vCenter has forgotten is ManagedObjectNotFound."""
     gone = vim.Task("task-0", asked.session.transport)
     return expect(_fault(lambda: asked.session.read(gone, ("info.state",))), "ManagedObjectNotFound")
 
 
 @READING.declare("read.unset_is_absent", _COLLECTOR)
 def _unset(asked: AskedVm) -> str:
-    """A property that is not set is left out of the answer, and is neither null nor a fault."""
+    """An unset property is left out of the answer, neither null nor a fault."""
     spec = Query.FilterSpec(
         objectSet=[Query.ObjectSpec(obj=asked.ref)],
         propSet=[Query.PropertySpec(type=vim.VirtualMachine, pathSet=["name", "runtime.question"])],
@@ -202,11 +202,11 @@ def _updates(asked: AskedVm) -> tuple[list[str], bool]:
 
 @READING.declare("wait.first_is_everything", f"{_COLLECTOR}#waitForUpdatesEx")
 def _first_update(asked: AskedVm) -> str:
-    """The first update of a new filter is what is there: the object enters."""
+    """The first update of a new filter is the present state: the object enters."""
     return expect(_updates(asked)[0], ["enter"])
 
 
 @READING.declare("wait.nothing_new_is_no_update", f"{_COLLECTOR}#waitForUpdatesEx")
 def _no_update(asked: AskedVm) -> str:
-    """Where nothing has changed, a wait of no seconds ends without an update."""
+    """Without changes, a wait of 0 seconds ends without an update."""
     return expect(_updates(asked)[1], False)
