@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.sqlserver.client.kerberos_failures import unknown_account
+from vnuma.errors import AccountRefused
+from vnuma.sqlserver.client.kerberos_failures import windows_account_refused
 from vnuma.sqlserver.client.odbc import pyodbc
 
 
@@ -24,7 +25,7 @@ def _error(words: str, number: int = 18456) -> pyodbc.Error:
 )
 def test_the_account_is_quoted_for_t_sql(said: str, quoted: str) -> None:
     """What the DBA runs can be copied, in any language of the server."""
-    refused = unknown_account("sql16:1433", _error(said), tickets=True)
+    refused = windows_account_refused("sql16:1433", _error(said), tickets=True)
 
     assert refused is not None
     assert f"CREATE LOGIN {quoted} FROM WINDOWS" in (refused.fix or "")
@@ -34,19 +35,27 @@ def test_the_account_is_quoted_for_t_sql(said: str, quoted: str) -> None:
 @pytest.mark.parametrize("user", ["", "sa", r"NT AUTHORITY\ANONYMOUS LOGON"])
 def test_what_is_no_account_of_a_domain_gets_no_login(user: str) -> None:
     """An anonymous login says that no ticket arrived: a login for it would be a hole."""
-    assert unknown_account("sql16:1433", _error(f"Login failed for user '{user}'."), tickets=True) is None
+    assert (
+        windows_account_refused("sql16:1433", _error(f"Login failed for user '{user}'."), tickets=True)
+        is None
+    )
 
 
-def test_a_disabled_account_is_not_unknown() -> None:
-    """18470 says that the login exists."""
-    error = _error(r"Login failed for user 'EXAMPLE\svc'.", 18470)
+def test_a_disabled_login_is_enabled_not_made() -> None:
+    """18470 says that the login exists; asking again does not help."""
+    error = _error(r"Login failed for user 'EXAMPLE\svc'. Reason: The account is disabled.", 18470)
 
-    assert unknown_account("sql16:1433", error, tickets=True) is None
+    refused = windows_account_refused("sql16:1433", error, tickets=True)
+
+    assert isinstance(refused, AccountRefused)
+    assert refused.fix == r"Ask the DBA for: ALTER LOGIN [EXAMPLE\svc] ENABLE."
 
 
 def test_a_windows_account_with_a_password_needs_a_ticket() -> None:
     """SQL Server takes passwords from its own logins alone, whose names have no backslash."""
-    refused = unknown_account("sql16:1433", _error(r"Login failed for user 'EXAMPLE\svc'."), tickets=False)
+    refused = windows_account_refused(
+        "sql16:1433", _error(r"Login failed for user 'EXAMPLE\svc'."), tickets=False
+    )
 
     assert refused is not None
     assert "kerberos: true" in (refused.fix or "")

@@ -26,7 +26,7 @@ from vnuma.sqlserver.client.failures import (
     sentence,
     translate,
 )
-from vnuma.sqlserver.client.kerberos_failures import ticket_refused, unknown_account, why_no_ticket
+from vnuma.sqlserver.client.kerberos_failures import ticket_refused, why_no_ticket, windows_account_refused
 from vnuma.sqlserver.client.login_deadline import LoginTimeoutError, addresses_of, log_in
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sockets import Address
@@ -177,7 +177,7 @@ def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, lef
     if server.kerberos and _NOT_TRUSTED in natives(error):
         return ticket_refused(asked.where, server.spn, sentence(error))
     if counts_against_account(error):
-        return _counted(asked, unknown_account(asked.where, error, tickets=server.kerberos) or ours)
+        return _counted(asked, windows_account_refused(asked.where, error, tickets=server.kerberos) or ours)
     silent = server.driver.kind == "freetds" and natives(error)[:1] == (0,)
     if silent and server.encrypt != "no" and left_s > 0:
         end = Endpoint(server.host, server.port, server.ca_file, verified=server.verified)

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 
-from vnuma.errors import LoginRefused
+from vnuma.errors import AccountRefused, LoginRefused
 from vnuma.sqlserver.client.failures import natives, sentence
 from vnuma.sqlserver.client.gss import Said, ask_for_ticket
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -39,11 +39,9 @@ _NO_TICKET = {141, 195}
 """KRB5_CC_NOTFOUND, KRB5_FCC_NOFILE."""
 _NO_REALM = {68, 154, 220}
 """KDC_ERR_WRONG_REALM, KRB5_REALM_UNKNOWN, KRB5_REALM_CANT_RESOLVE."""
-
-
-_LOGIN_FAILED = 18456
+_LOGIN_FAILED, _DISABLED = 18456, 18470
 _WINDOWS_ACCOUNT = re.compile(r"['\"]([^'\"\\]+\\[^'\"]+)['\"]")
-"""As that message names it, in languages that quote with either sign."""
+"""As these messages name it, in languages that quote with either sign."""
 
 
 def why_no_ticket(where: str, spn: str) -> LoginRefused | None:
@@ -65,18 +63,23 @@ def ticket_refused(where: str, spn: str, why: str) -> LoginRefused:
     )
 
 
-def unknown_account(where: str, error: pyodbc.Error, *, tickets: bool) -> LoginRefused | None:
-    """Message 18456 for a Windows account; None for any other account, and other messages.
+def windows_account_refused(where: str, error: pyodbc.Error, *, tickets: bool) -> LoginRefused | None:
+    """Message 18456 or 18470 for a Windows account; None for any other account, and other messages.
 
     With `tickets` the account came without a password. An anonymous login is no account: it is what arrives
     where no ticket was passed on.
     """
-    why = sentence(error)
+    why, numbers = sentence(error), natives(error)
     found = _WINDOWS_ACCOUNT.search(why)
-    if _LOGIN_FAILED not in natives(error) or found is None or found[1].upper().startswith("NT "):
+    if found is None or found[1].upper().startswith("NT ") or not {_LOGIN_FAILED, _DISABLED} & set(numbers):
         return None
     account = found[1]
     quoted = "[" + account.replace("]", "]]") + "]"
+    if _DISABLED in numbers:
+        return AccountRefused(
+            f"{where}: the login of the Windows account {account} is disabled: {why}.",
+            fix=f"Ask the DBA for: ALTER LOGIN {quoted} ENABLE.",
+        )
     if not tickets:
         return LoginRefused(
             f"{where}: {account} is a Windows account, which SQL Server takes no password from: {why}.",
