@@ -250,7 +250,11 @@ def a10(facts: Facts) -> Fail | None:
     ),
     fix="Pin to one CPU of each core, and study only hosts with the same scheduler. SCAv2 uses both "
     "threads; the security team decides whether it is safe enough.",
-    sources=(SCHEDULERS, SCHEDULER_PLANNING),
+    sources=(
+        SCHEDULERS,
+        SCHEDULER_PLANNING,
+        "https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/HostHyperThreadScheduleInfo",
+    ),
     needs="vm host",
     related=("A06", "T16"),
 )
@@ -258,6 +262,8 @@ def a12(facts: Facts) -> Fail | None:
     """Every thread is scheduled on."""
     host = facts.host
     if known(host.threads_used, "whether ESXi schedules on every thread of a core"):
+        return None
+    if host.threads_per_core < 2:  # hyper-threading was configured and takes effect with the host's next boot
         return None
     seen = {"vCPUs / cores of the host": f"{facts.vcpus} / {host.cores}"}
     if facts.affinity:

@@ -74,8 +74,12 @@ class HostFacts:
 
     @cached_property
     def threads_per_core(self) -> int:
-        """Logical CPUs per physical core: 2 with hyper-threading on."""
-        return max(1, self.threads // self.cores)
+        """Logical CPUs per physical core: 2 with hyper-threading on.
+
+        Where ESXi does not use hyper-threads, its nodes list a CPU of each core, whatever `threads` says.
+        """
+        listed = sum(len(node.cpus) for node in self.numa_nodes)
+        return max(1, min(self.threads, listed) // self.cores)
 
     @cached_property
     def cores_per_node(self) -> int:
