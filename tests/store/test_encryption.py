@@ -32,6 +32,9 @@ NAME = "db.example.com"
         "postgresql://ops@127.0.0.1:5433/vnuma",
         "postgresql://ops@[::1]/vnuma",
         "postgresql://ops@/vnuma?host=localhost,127.0.0.1",
+        "postgresql://ops@/vnuma?host=localhost:1&host=127.0.0.1:2",
+        "postgresql://ops@/vnuma?host=localhost:5433",
+        "postgresql://ops@localhost/vnuma?hostaddr=127.0.0.1",
     ],
 )
 def test_nothing_is_asked_of_a_server_on_this_machine(url: str, tmp_path: Path) -> None:
@@ -46,6 +49,14 @@ def test_nothing_is_asked_of_a_server_on_this_machine(url: str, tmp_path: Path) 
         ("postgresql://ops@10.0.0.5/vnuma", {}),
         ("postgresql://ops@/vnuma?host=db1,db2", {}),
         ("postgresql://ops@/vnuma?host=localhost:1,db2:2", {}),
+        ("postgresql://ops@/vnuma?host=localhost:1&host=db2:2", {}),
+        ("postgresql://ops@localhost/vnuma?host=192.0.2.2", {}),
+        ("postgresql://ops@localhost/vnuma?hostaddr=192.0.2.2", {}),
+        ("postgresql://ops@/vnuma?host=/tmp,localhost&hostaddr=127.0.0.1,192.0.2.2", {}),
+        ("postgresql://ops@db1/vnuma?hostaddr=127.0.0.1", {}),
+        ("postgresql://ops@localhost/vnuma", {"PGHOSTADDR": "10.0.0.5"}),
+        ("postgresql://ops@/vnuma?hostaddr=127.0.0.1", {"PGHOST": "db1"}),
+        ("postgresql://ops@/vnuma?conninfo=host%3D192.0.2.2", {}),
         ("postgresql://ops@/vnuma", {"PGHOST": "db.example.com"}),
         ("postgresql://ops@/vnuma", {"PGHOSTADDR": "10.0.0.5"}),
         ("postgresql://ops@/vnuma?service=site", {}),
@@ -65,6 +76,19 @@ def test_another_machine_s_certificate_is_verified(
         assert "sslrootcert=FILE" in str(refused.value)
         with pytest.raises(StoreError, match=plain):
             encryption(parsed.update_query_dict({"sslmode": plain}), environment, tmp_path, LIBPQ)
+
+
+def test_the_url_s_own_host_and_settings_win_over_the_environment(tmp_path: Path) -> None:
+    """As in libpq: PGHOST and PGHOSTADDR only fill in what the URL leaves out."""
+    url = make_url("postgresql://ops@localhost/vnuma?hostaddr=127.0.0.1")
+    assert encryption(url, {"PGHOST": "db1", "PGHOSTADDR": "10.0.0.5"}, tmp_path, LIBPQ) == {}
+
+
+def test_hosts_that_the_driver_cannot_read_are_refused() -> None:
+    """With the form that it reads."""
+    with pytest.raises(StoreError, match="hosts and ports") as refused:
+        open_store("postgresql://ops@/vnuma?host=db1:1&host=db2:2&port=3")
+    assert "?host=db1,db2&port=" in str(refused.value)
 
 
 @pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])

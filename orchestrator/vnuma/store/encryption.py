@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from sqlalchemy import URL
+from sqlalchemy.exc import ArgumentError
 
 from vnuma.errors import StoreError
 
@@ -43,12 +44,23 @@ def encryption(url: URL, environment: Mapping[str, str], home: Path, libpq: int)
 
 
 def _hosts(url: URL, environment: Mapping[str, str]) -> list[str]:
-    """Every host that may be connected to; a service file's are unknown, so they count as others."""
-    if _given("service", url) or environment.get("PGSERVICE"):
-        return ["a service's"]
-    named = url.host or _given("host", url) or environment.get("PGHOST") or ""
-    alone = named or _given("hostaddr", url) or environment.get("PGHOSTADDR") or ""
-    return [part.rpartition(":")[0] if part.count(":") == 1 else part for part in alone.split(",")]
+    """Every host and address that may be connected to, as the driver gets them.
+
+    A `?host=` replaces the URL's own, and libpq connects to an address whatever the host is called
+    (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-HOSTADDR). Those of a service
+    file or of a connection string within the URL are unknown, so they count as others.
+    """
+    if _given("service", url) or environment.get("PGSERVICE") or _given("conninfo", url):
+        return ["unknown"]
+    try:
+        _, settings = url.get_dialect()().create_connect_args(url)
+    except (ArgumentError, ValueError) as error:
+        raise StoreError(
+            f"The hosts and ports in the store's URL cannot be read ({error}).",
+            fix="Several hosts: ?host=db1,db2&port=5432,5433",
+        ) from error
+    host = settings.get("host") or environment.get("PGHOST", "")
+    return f"{host},{_given('hostaddr', url) or environment.get('PGHOSTADDR', '')}".split(",")
 
 
 def _given(name: str, url: URL) -> str:
