@@ -14,7 +14,8 @@ from tests.report.serving import asked, serving
 from tests.support.cli import vnuma_here
 from tests.support.stores import new_store
 from tests.vsphere.tls_server import self_signed
-from vnuma.engine.run.approval import approval_of, approve, ask_for_approval
+from vnuma.engine.lease.context import holder
+from vnuma.engine.run.approval import Approval, approval_of, approve_by, ask_for_approval
 from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.errors import InputError, UsageError
 from vnuma.serve.access import Access, Proxy, Tls
@@ -131,7 +132,7 @@ def test_a_run_is_approved_by_a_writer(tmp_path: Path) -> None:
     with store.write() as connection:
         ask_for_approval(connection, run)
     url = f"sqlite:///{store.place.path}"
-    acts = {"approve": lambda name, who: approve(name, by=who, url=url)}
+    acts = {"approve": lambda name, who: approve_by(name, who, url)}
     access = Access(writer=WRITER, proxy=Proxy("127.0.0.1", "x-user"))
 
     with serving(store, access, acts) as address:
@@ -139,11 +140,38 @@ def test_a_run_is_approved_by_a_writer(tmp_path: Path) -> None:
         assert ("Approve quick.1" in page, "waits for approval" in page) == (True, True)
         path = "/runs/quick.1/approve"
         assert asked(address, path, "POST", urlencode({"token": TOKEN}), X_User="grace").status == 403
-        assert asked(address, path, "POST", urlencode({"token": WRITER}), X_User="grace").status == 303
+        right = urlencode({"token": WRITER})
+        assert asked(address, path, "POST", right).status in (403, 409)  # nobody in particular
+        creator = asked(address, path, "POST", right, X_User=holder().partition("@")[0])
+        assert (creator.status, "cannot approve it" in creator.text) == (409, True)
+        assert asked(address, path, "POST", right, X_User="grace").status == 303
     with store.read() as connection:
         found = approval_of(connection, run)
     assert found is not None
     assert (found.by, found.valid) == ("grace", True)
+
+
+def test_a_header_that_no_proxy_sent_approves_nothing(tmp_path: Path) -> None:
+    """It is believed from the proxy's address alone; without one there is no form either."""
+    store = new_store(tmp_path / "vnuma.db")
+    run = build(
+        store, Story(text=study_text(sizes="500", forms="client"), stop_after=0, state=RunState.PLANNED)
+    )
+    with store.write() as connection:
+        ask_for_approval(connection, run)
+    acts = {"approve": lambda name, who: approve_by(name, who, f"sqlite:///{store.place.path}")}
+    right, path = urlencode({"token": WRITER}), "/runs/quick.1/approve"
+
+    for access in (
+        Access(writer=WRITER),
+        Access(token=TOKEN, writer=WRITER, proxy=Proxy("192.0.2.1", "x-user")),
+    ):
+        with serving(store, access, acts) as address:
+            bearer = f"Bearer {WRITER}"
+            refused = asked(address, path, "POST", right, X_User="grace", Authorization=bearer)
+            assert (refused.status, "not proven" in refused.text) == (409, True)
+    with store.read() as connection:
+        assert approval_of(connection, run) == Approval(holder())
 
 
 def test_a_browser_signs_in_once(token_site: str) -> None:

@@ -192,7 +192,7 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.notify.ways import ready_ways
-    from vnuma.engine.run.approval import refuse_unapproved
+    from vnuma.engine.run.approval import ask_where_required, refuse_unapproved
     from vnuma.engine.run.recover import reopen
 
     opened, row, parsed = open_run(name, url)
@@ -200,11 +200,13 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
         say(f"{row.name} is complete: nothing was done.", sys.stderr)
         note(f"Next      vnuma results {row.name}    vnuma report {row.name}")
         return
-    refuse_unapproved(opened, row)
     refuse_if_closed(parsed, datetime.now(UTC))
-    found = reopen(opened, row.name, inventory)
-    where = Path(found.run.inventory) if found.run.inventory else study_inventory(None, parsed)
+    where = inventory or (Path(row.inventory) if row.inventory else study_inventory(None, parsed))
     targets = study_targets(where, parsed)
+    ask_where_required(opened, row, where, targets)
+    refuse_unapproved(opened, row)
+    found = reopen(opened, row.name, inventory)
+    refuse_unapproved(opened, found.run)
     notifier = Notifier(*ready_ways(where, targets))
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)

@@ -65,7 +65,7 @@ def serve(
             "pipx inject vnuma starlette uvicorn prometheus-client)",
         )
     from vnuma.engine.access.places import store_url
-    from vnuma.engine.run.approval import approve
+    from vnuma.engine.run.approval import approve_by
     from vnuma.engine.run.stop_request import ask_to_stop
     from vnuma.serve.access import Access, Proxy, Tls
     from vnuma.serve.listen import serve as served
@@ -94,7 +94,7 @@ def serve(
         lambda at: say(f"Serving {opened.place} at {at} ({may}). Ctrl-C ends it."),
         {
             "stop": lambda run, _who: ask_to_stop(run, after_cell=False, url=url),
-            "approve": lambda run, who: approve(run, by=who, url=url),
+            "approve": lambda run, who: approve_by(run, who, url),
         },
     )
 

@@ -50,6 +50,11 @@ class Access:
     """Names that readers know the server by, besides its address."""
 
     @property
+    def proves_writers(self) -> bool:
+        """Whether a writer's name is proven: an approval by nobody in particular is none."""
+        return self.writer is not None and self.proxy is not None
+
+    @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
         if self.host == "localhost":

@@ -31,16 +31,15 @@ ALIVE_S = 15.0
 """A stream without news says so, for proxies that end silent connections."""
 
 _RUN = "/runs/"
-WRITER = "a holder of the writer's token"
 
 
-Act = Callable[[str, str], str]
-"""(run, who asks for it) -> what will happen: what a writer does to a run. Raises VnumaError."""
+Act = Callable[[str, str | None], str]
+"""(run, who by a proxy's proof) -> what will happen: what a writer does to a run. Raises VnumaError."""
 
 
 def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starlette:
     """The application over one store; `acts` are what writers may do to a run, by the address' last word."""
-    pages = Pages(Reader(store), may_act=access.writer is not None)
+    pages = Pages(Reader(store), may_act=access.writer is not None, may_approve=access.proves_writers)
     watching = anyio.CapacityLimiter(MOST_WATCHERS)
 
     def runs(_: Request) -> Response:
@@ -72,7 +71,10 @@ def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starle
         run, (path, _, act) = pages.name_of(request.path_params["run"]), request.url.path.rpartition("/")
         if not access.is_writer(given.strip()):
             return HTMLResponse(pages.run(run, refused=True), 403)
-        await run_in_threadpool(acts[act], run, proven_user(access, request) or WRITER)
+        try:
+            await run_in_threadpool(acts[act], run, proven_user(access, request))
+        except InputError as error:
+            return HTMLResponse(pages.trouble(error), 409)
         return RedirectResponse(path, 303)
 
     def measured(_: Request) -> Response:

@@ -42,9 +42,9 @@ class Live:
 class Pages:
     """The pages of one store."""
 
-    def __init__(self, reader: Reader, *, may_act: bool = False) -> None:
+    def __init__(self, reader: Reader, *, may_act: bool = False, may_approve: bool = False) -> None:
         self.reader = reader
-        self.may_act = may_act
+        self.may_act, self.may_approve = may_act, may_approve
         self.figures = Figures(reader.store)
         self._live = Kept[Live](200)
 
@@ -64,7 +64,7 @@ class Pages:
         progress = self._run(name)
         path = f"/runs/{quote(reference(progress), safe='')}"
         may_stop = self.may_act and not progress.run.state.ended
-        waits = self.may_act and progress.approval is not None and not progress.approval.valid
+        waits = self.may_approve and progress.approval is not None and not progress.approval.valid
         return self._watched(
             progress.run.name,
             self.run_live(name),

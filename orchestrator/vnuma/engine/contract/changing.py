@@ -28,6 +28,7 @@ from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, on_vsphere
 from vnuma.engine.restore.restoration import Restored
+from vnuma.engine.run.approval import VARIABLE, is_required
 from vnuma.engine.run.claim import NoCell, claim
 from vnuma.engine.run.run_outcome import worst_of
 from vnuma.engine.run.start import take
@@ -36,6 +37,7 @@ from vnuma.errors import (
     Interrupted,
     LeaseLost,
     NotAtBaseline,
+    PreflightBlocked,
     ReadBackDiffers,
     RestoreConflict,
     StoreError,
@@ -142,8 +144,14 @@ def on_the_clone(
     """Take this VM, have every belief asked that needs a change, and put it back, whatever happens. Another
     VM that has its name by then is not taken.
 
-    Raises what the store raises before the run is made.
+    Raises what the store raises before the run is made, and PreflightBlocked for a VM that may only be
+    changed with another person's approval: there is no study that could be approved.
     """
+    if is_required(inventory, [target.name]):
+        raise PreflightBlocked(
+            f"{target.name} may only be changed with another person's approval ({VARIABLE}).",
+            fix="Ask on a clone whose inventory does not have it.",
+        )
     store = open_store(store_url())
     text = _study_text(target, vm)
     study = parse_study(text, "contract")

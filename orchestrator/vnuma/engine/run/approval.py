@@ -1,6 +1,7 @@
 """A run that another person has to approve: `vnuma_approval: required` in the inventory.
 
-What is approved is the run as it was created: study, method, stopping rule, order, VMs and change ticket.
+What is approved is the run as it was created: study, method, stopping rule, order, VMs, change ticket and the
+inventory's path.
 Their hash is stored with the approval and compared before each VM is taken over, also by a play without
 `vnuma run`.
 """
@@ -8,6 +9,7 @@ Their hash is stored with the approval and compared before each VM is taken over
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +18,17 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.declaration import SCOPE as DECLARED
 from vnuma.domain.study.declaration import hash_of
+from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.inventory import read_variables
 from vnuma.engine.access.places import store_url
-from vnuma.engine.lease.audit import note_of_run
+from vnuma.engine.lease.audit import NO_VM, Journal
 from vnuma.engine.lease.context import holder
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError, PreflightBlocked
 from vnuma.store import facts, runs, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run
+from vnuma.store.states import RunState
 from vnuma.store.types import iso, utc_now
 
 VARIABLE = "vnuma_approval"
@@ -68,7 +72,7 @@ def is_required(inventory: Path, names: Iterable[str]) -> bool:
 
 
 def ask_for_approval(connection: Connection, run: Run) -> None:
-    """Store with the new run that it needs an approval, and who asks for it."""
+    """Store with the run that it needs an approval, and who asks for it."""
     facts.add_run_facts(connection, run.id, SCOPE, {"asked_by": holder()})
 
 
@@ -87,35 +91,60 @@ def approval_of(connection: Connection, run: Run) -> Approval | None:
 def approve(name: str, *, ticket: str | None = None, by: str | None = None, url: str | None = None) -> str:
     """Approve a run that waits for it, and say so. `by`: who, where that is not the process's own account.
 
-    Raises InputError for a run that needs no approval, has begun, or was created by the same person.
+    The audit log has it first: without its line nothing is approved. Raises InputError for a run that needs
+    no approval, has every cell, or was created by the same person.
     """
     ticket = Permit.given(production=False, ticket=ticket).ticket
     who = by or holder()
     store = open_store(store_url(url), create=False)
-    with store.write() as connection:
-        run = runs.lock_run(connection, runs.get_run(connection, name).id)
+    with store.read() as connection:
+        run = runs.get_run(connection, name)
         runs.refuse_imported(connection, run.id)
-        known = approval_of(connection, run)
-        if known is None:
-            raise InputError(
-                f"{run.name} needs no approval.", fix=f"vnuma run --resume {run.name} starts or continues it."
-            )
-        if known.valid:
-            return f"{run.name} is {known.words} already."
-        if _account(who) == _account(known.asked_by):
-            raise InputError(
-                f"{who} created {run.name} and cannot approve it.",
-                fix=f"Ask another person: vnuma approve {run.name}",
-            )
-        given = {"sha256": _hash(connection, run), "by": who, "ticket": ticket, "at": iso(utc_now())}
+        known, approved = approval_of(connection, run), _hash(connection, run)
+    if known is None:
+        raise InputError(
+            f"{run.name} needs no approval.", fix=f"vnuma run --resume {run.name} starts or continues it."
+        )
+    if run.state is RunState.FINISHED:
+        raise InputError(f"{run.name} has ended.", fix="vnuma status lists the runs that wait.")
+    if known.valid:
+        return f"{run.name} is {known.words} already."
+    if _account(who) == _account(known.asked_by):
+        raise InputError(
+            f"{who} created {run.name} and cannot approve it.",
+            fix=f"Ask another person: vnuma approve {run.name}",
+        )
+    given = {"sha256": approved, "by": who, "ticket": ticket, "at": iso(utc_now())}
+    words = f"{who}{f', {ticket}' if ticket else ''}: {approved}"
+    journal = Journal(store, NO_VM, NO_VM, run)
+    with journal.change("approve", [Edit("approval", known.by or None, words)]), store.write() as connection:
         facts.add_run_facts(connection, run.id, SCOPE, {"given": given})
-    note_of_run(store, run, "approve", f"by {who}{f', {ticket}' if ticket else ''}: {given['sha256']}")
     return f"{run.name} is approved by {who}. Start it: vnuma run --resume {run.name}"
 
 
+def approve_by(name: str, who: str | None, url: str) -> str:
+    """The same for somebody whose name another program has proven. Raises InputError without a name."""
+    if not who:
+        raise InputError(
+            f"{name} cannot be approved by somebody whose name is not proven.",
+            fix=f"vnuma approve {name}, or vnuma serve behind a proxy that names who reads (--user-header).",
+        )
+    return approve(name, by=who, url=url)
+
+
 def _account(who: str) -> str:
-    """The user of USER@HOST: the same account on another machine is no other person."""
-    return who.partition("@")[0]
+    """The account in USER@HOST, DOMAIN\\USER or CN=USER,...: spelt otherwise it is no other person."""
+    text = who.strip().casefold().removeprefix("cn=")
+    return re.split(r"[@,]", text.rpartition("\\")[2], maxsplit=1)[0].strip()
+
+
+def ask_where_required(store: Store, run: Run, inventory: Path, names: Iterable[str]) -> None:
+    """Let a run wait for an approval that the inventory has come to ask for after its creation."""
+    if not is_required(inventory, names):
+        return
+    with store.write() as connection:
+        if approval_of(connection, run) is None:
+            ask_for_approval(connection, run)
 
 
 def refuse_unapproved(store: Store, run: Run) -> None:
@@ -131,7 +160,7 @@ def refuse_unapproved(store: Store, run: Run) -> None:
 
 
 def _hash(connection: Connection, run: Run) -> str:
-    """SHA-256 of what is approved: the declaration's own hash, the stored study, the VMs and the ticket."""
+    """SHA-256 of what is approved: declaration, stored study, VMs, ticket, the inventory's path."""
     declared = {fact.key: fact.value for fact in facts.facts_of_run(connection, run.id, DECLARED)}
     return hash_of(
         {
@@ -139,6 +168,7 @@ def _hash(connection: Connection, run: Run) -> str:
             "study": hashlib.sha256(runs.get_study(connection, run.study_id).yaml.encode()).hexdigest(),
             "seed": run.seed,
             "ticket": run.ticket,
-            "vms": [[vm.vm_key, vm.path] for vm in vms.vms_of_run(connection, run.id)],
+            "inventory": run.inventory,
+            "vms": [[vm.vm_key, vm.name, vm.path] for vm in vms.vms_of_run(connection, run.id)],
         }
     )

@@ -16,7 +16,7 @@ from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Kind, SqlTarget
 from vnuma.engine.instance.machine_lease import take_machine
 from vnuma.engine.instance.settings import guest_of
-from vnuma.engine.lease.audit import journal_of
+from vnuma.engine.lease.audit import journal_of, note_of_run
 from vnuma.engine.lease.baseline import take_over
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
@@ -120,6 +120,8 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             )
             for scope, document in plan.documents().items():
                 facts.add_vm_facts(connection, row.id, scope, document)
+    if prepared.needs_approval:
+        note_of_run(store, run, "create", "waits for another person's approval")
     return run
 
 
