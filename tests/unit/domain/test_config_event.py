@@ -70,14 +70,47 @@ def test_a_deleted_key_has_an_author() -> None:
         ([event("", numCoresPerSocket=16)], KEPT),
         ([event(f'config.annotation: "" -> "\n{CORES}"; ', annotation="x")], KEPT),
         ([event("config.hardware.numCoresPerSocket: 8 -> 4; ", numCoresPerSocket=4)], "set 4"),
+        ([event("config.hardware.numCoresPerSocket: 16 -> 16; ", numCoresPerSocket=16)], KEPT),
+        ([event(f'config.annotation: "" -> "a"; {CORES}"; ', numCoresPerSocket=16)], "quotes"),
+        ([event(CORES + CORES, numCoresPerSocket=16)], "twice"),
     ],
-    ids=["aged out", "sent and unchanged", "written into a note", "another value since"],
+    ids=[
+        *("aged out", "sent and unchanged", "written into a note", "another value since"),
+        *("listed and unchanged", "quotes in a note", "listed twice"),
+    ],
 )
 def test_without_proof_nobody_is_named(events: list[ConfigEvent], reason: str) -> None:
     """The reason says why it is not known."""
     found = last_change("numCoresPerSocket", 16, events, KEPT)
     assert isinstance(found, str)
     assert reason in found
+
+
+def test_text_in_a_note_does_not_hide_the_author() -> None:
+    """Another login writes an entry's text into the note, and sends the present value once more."""
+    events = [
+        event("config.hardware.numCPU: 8 -> 16; \n\n", "CORP\\alice", numCPUs=16),
+        event(
+            'config.annotation: "it\'s \\"x\\"" -> "y config.hardware.numCPU: 4 -> 16; "; \n\n',
+            *("CORP\\bob", 5),
+            numCPUs=16,
+        ),
+    ]
+    assert last_change("numCPUs", 16, events, KEPT) == Author("CORP\\alice", AT.isoformat(), "8")
+
+
+def test_an_entry_after_a_note_counts() -> None:
+    """Notes have semicolons, arrows and quotes of their own."""
+    note = 'config.annotation: "a; b -> \\"c\\"" -> "say "hi" then; go"; \n\n'
+    found = last_change("numCoresPerSocket", 16, [event(note + CORES, numCoresPerSocket=16)], KEPT)
+    assert found == Author("CORP\\ops", AT.isoformat(), "8")
+
+
+def test_hardware_versions_are_compared_as_numbers() -> None:
+    """`vmx-09` is the hardware version 9."""
+    events = [event('config.version: "vmx-08" -> "vmx-09"; \n\n', hardwareVersion=9)]
+    assert last_change("hardwareVersion", 9, events, KEPT) == Author("CORP\\ops", AT.isoformat(), "vmx-08")
+    assert isinstance(last_change("hardwareVersion", 10, events, KEPT), str)
 
 
 def test_where_vcenter_lists_no_changes_the_request_counts() -> None:

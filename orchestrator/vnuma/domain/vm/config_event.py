@@ -2,7 +2,8 @@
 
 An event has the request (`configSpec`), and since vSphere 6.5 a list of what it changed (`configChanges`):
 `config.hardware.numCPU: 8 -> 16;`. The request alone is no proof: clients also send what stays as it is. The
-list alone is none either, because it holds text that users wrote. Form of the list, as published:
+list alone is none either, because it holds text that users wrote. Quoted text does not count, and nobody is
+named where quotes do not match. Form of the list, as published:
 https://github.com/puppetlabs/vmpooler/pull/629; the API:
 https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/VmReconfiguredEvent
 """
@@ -10,7 +11,7 @@ https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,40 +64,89 @@ def last_change(setting: str, now: Value, events: Sequence[ConfigEvent], kept: s
         texts = _change(setting, event)
         if texts is None:
             continue
-        before, after = texts
         at = event.at.isoformat(timespec="seconds")
+        if isinstance(texts, str):
+            return f"the event by {event.user} at {at} cannot be read with certainty: {texts}"
+        before, after = texts
         if not _is(setting, after, now):
             return (
-                f"the last recorded change, by {event.user} at {at}, set {after}: a later one is not recorded"
+                f"the last recorded change, by {event.user} at {at}, set {after[:_LONGEST]}: "
+                "a later one is not recorded"
             )
-        return Author(event.user, at, before)
+        return Author(event.user, at, before[:_LONGEST])
     return f"vCenter has no event of this change; {kept}"
 
 
-def _change(setting: str, event: ConfigEvent) -> tuple[str, str] | None:
-    """A setting's texts before and after, where this event changed it."""
+def _change(setting: str, event: ConfigEvent) -> tuple[str, str] | str | None:
+    """A setting's texts before and after, where this event changed it; or why that cannot be told."""
     names = {name.lower(): value for name, value in event.wrote.items()}
     if not {name.lower() for name in (setting, *_MOVES_WITH.get(setting, ()))} & names.keys():
         return None
     if event.changes is not None:
         gone = _listed(setting, event.deleted)
-        return (gone[1], _UNSET) if gone else _listed(setting, event.changes)
+        return (gone[1], _UNSET) if isinstance(gone, tuple) else gone or _listed(setting, event.changes)
     return ("", _text(names[setting.lower()])) if setting.lower() in names else None
 
 
-def _listed(setting: str, changes: str) -> tuple[str, str] | None:
-    """The texts of a setting in vCenter's list; None where it is not there."""
+_TOKEN = re.compile(r'"(?:\\.|[^\\])*?"(?= -> |\s*[;,)]|\s*\Z)|"| -> |;(?=\s|\Z)', re.DOTALL)
+"""A quoted text as a whole, a quote that nothing closes, or what parts values and entries."""
+
+_PATH = re.compile(r'\s*([^\s:"]+(?:\("[^"]*"\)[^\s:"]*)*): ')
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """`PATH: BEFORE -> AFTER;`, or without an arrow all of it in `before`, and `after` None."""
+
+    path: str
+    before: str
+    after: str | None
+
+
+def _entries(changes: str) -> Iterator[_Entry | None]:
+    """The list's entries; None for a piece that is not one, such as after a quote that nothing closes."""
+    start, arrow = 0, None
+    for token in _TOKEN.finditer(changes):
+        if token[0] == '"':
+            break
+        if token[0] == " -> ":
+            arrow = arrow or token
+        elif token[0] == ";":
+            path = _PATH.match(changes, start, token.start())
+            if path is None:
+                yield None
+            elif arrow is None:
+                yield _Entry(path[1], changes[path.end() : token.start()], None)
+            else:
+                before, after = changes[path.end() : arrow.start()], changes[arrow.end() : token.start()]
+                yield _Entry(path[1], _unquoted(before), _unquoted(after))
+            start, arrow = token.end(), None
+    if changes[start:].strip():
+        yield None
+
+
+def _listed(setting: str, changes: str) -> tuple[str, str] | str | None:
+    """A setting's texts in vCenter's list; None where it did not change; a reason where that is unclear."""
     if setting in _PATHS:
-        path = re.escape(_PATHS[setting]) + r"(?:\.\w+)?"
+        path = re.escape(f"config.{_PATHS[setting]}") + r"(?:\.\w+)?"
     else:
-        path = rf'extraConfig\("{re.escape(setting)}"\)(?:\.value)?'
-    found = re.search(rf"(?:^|[\s;])config\.{path}: ([^\n]*?);(?:\s|$)", changes, re.IGNORECASE)
-    if found is None:
+        path = rf'config\.extraConfig\("{re.escape(setting)}"\)(?:\.value)?'
+    if not re.search(path, changes, re.IGNORECASE):
         return None
-    before, arrow, after = found[1][:_LONGEST].partition(" -> ")
-    if arrow:
-        return _unquoted(before), _unquoted(after)
-    added = re.search(r'value = "([^"]*)"', found[1])
+    entries = list(_entries(changes))
+    if None in entries:
+        return "quotes in its list of changes do not match"
+    mine = [one for one in entries if one and re.fullmatch(path, one.path, re.IGNORECASE)]
+    if len({one.path.lower() for one in mine}) < len(mine):
+        return "its list of changes names the setting twice"
+    return next((texts for one in mine if (texts := _texts(one))), None)
+
+
+def _texts(entry: _Entry) -> tuple[str, str] | None:
+    """Before and after; None where both are equal."""
+    if entry.after is not None:
+        return None if entry.before == entry.after else (entry.before, entry.after)
+    added = re.search(r'value = "([^"]*)"', entry.before)
     return (_UNSET, added[1]) if added else ("", "")
 
 
@@ -107,7 +157,10 @@ def _is(setting: str, after: str, now: Value) -> bool:
         return True
     if setting.endswith("Shares"):
         return True  # the level now, their number in the event
-    return after.removeprefix("vmx-").lower() == _text(now).lower()
+    if setting == HARDWARE:
+        number = after.removeprefix("vmx-")  # vmx-09 is 9
+        return number.isdecimal() and int(number) == now
+    return after.lower() == _text(now).lower()
 
 
 def _text(value: Value) -> str:
