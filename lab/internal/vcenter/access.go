@@ -171,6 +171,8 @@ var operations = map[string]string{
 	"AcquireGenericServiceTicket": "System.View",
 	"CreateCollectorForEvents":    "System.View",
 	"ReadNextEvents":              "System.View",
+	"ReadPreviousEvents":          "System.View",
+	"ResetCollector":              "System.View",
 	"DestroyCollector":            "System.View",
 }
 

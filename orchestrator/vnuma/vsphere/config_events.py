@@ -1,7 +1,7 @@
 """vCenter's events of a VM's reconfigurations: who changed it, when and what. Only reads.
 
-A collector reads them from the oldest to the newest, a page at a time
-(https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/sdk/vim25/release/EventManager/moId/CreateCollectorForEvents/post).
+A collector has the newest ones on its latest page, and reads on from there to older ones
+(https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/sdk/vim25/release/EventHistoryCollector/moId/ReadPreviousEvents/post).
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from vnuma.domain.vm.setting import HARDWARE, Value
 from vnuma.vsphere.session import Session
 
 _PAGE = 100
-_MOST_PAGES = 100
-"""10,000 reconfigurations of one VM: backups make several a day, and vCenter keeps 30 days by default."""
+MOST_EVENTS = 10_000
+"""Reconfigurations of one VM: backups make several a day, and vCenter keeps 30 days by default."""
 
 _KINDS = ("VmReconfiguredEvent", "VmUpgradeCompleteEvent")
 
 
-def read_config_events(session: Session, moid: str) -> list[ConfigEvent]:
-    """Every event of this kind that vCenter still has of a VM and shows to this account.
+def read_config_events(
+    session: Session, moid: str, most: int = MOST_EVENTS
+) -> tuple[list[ConfigEvent], bool]:
+    """A VM's newest events of this kind, newest first, and whether there are older ones than these `most`.
 
-    Raises MethodFault where the account may not ask, VCenterUnreachable for an answer that is not one.
+    They are those that vCenter still has and shows to this account. Raises MethodFault where the account may
+    not ask, VCenterUnreachable for an answer that is not one.
     """
     wanted = vim.event.EventFilterSpec(
         entity=vim.event.EventFilterSpec.ByEntity(entity=session.vm(moid), recursion="self"),
@@ -36,19 +39,24 @@ def read_config_events(session: Session, moid: str) -> list[ConfigEvent]:
     )
     collector: Any = session.content.eventManager.CreateCollectorForEvents(wanted)
     try:
-        return list(_events(session, collector))
+        with session.understanding():
+            found = _newest(collector, most + 1)
+            return [_event(event) for event in found[:most]], len(found) > most
     finally:
         with suppress(vmodl.MethodFault):
             collector.DestroyCollector()
 
 
-def _events(session: Session, collector: Any) -> Iterator[ConfigEvent]:
-    for _ in range(_MOST_PAGES):
-        page = collector.ReadNextEvents(_PAGE)
-        if not page:
-            return
-        with session.understanding():
-            yield from [_event(event) for event in page]
+def _newest(collector: Any, most: int) -> list[Any]:
+    """The newest events, newest first. By key: the view may begin within the latest page or before it."""
+    collector.ResetCollector()
+    found = {event.key: event for event in collector.latestPage or ()}
+    while len(found) < most:
+        page = {event.key: event for event in collector.ReadPreviousEvents(_PAGE) or ()}
+        if not page.keys() - found.keys():
+            break
+        found |= page
+    return sorted(found.values(), key=lambda event: (event.createdTime, event.key), reverse=True)[:most]
 
 
 def days_kept(session: Session) -> int | None:

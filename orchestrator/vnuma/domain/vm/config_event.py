@@ -58,7 +58,8 @@ _LONGEST = 200
 def last_change(setting: str, now: Value, events: Sequence[ConfigEvent], kept: str) -> Author | str:
     """Who gave a setting the value that it has now, or why that is not known.
 
-    `now` is the setting's value as it would be asked for; `kept` says how long vCenter keeps events.
+    `now` is the setting's value as it would be asked for; `kept` says how long vCenter keeps events, or
+    which of them were read.
     """
     for event in sorted(events, key=lambda one: one.at, reverse=True):
         texts = _change(setting, event)
@@ -74,7 +75,7 @@ def last_change(setting: str, now: Value, events: Sequence[ConfigEvent], kept: s
                 "a later one is not recorded"
             )
         return Author(event.user, at, before[:_LONGEST])
-    return f"vCenter has no event of this change; {kept}"
+    return f"no event of this change was found in vCenter; {kept}"
 
 
 def _change(setting: str, event: ConfigEvent) -> tuple[str, str] | str | None:

@@ -20,11 +20,12 @@ from vnuma.engine.design_check.filters import Filters
 from vnuma.errors import InputError, VnumaError
 from vnuma.estate import snapshot
 from vnuma.estate.design import read_design
-from vnuma.vsphere.config_events import days_kept, read_config_events
+from vnuma.vsphere.config_events import MOST_EVENTS, days_kept, read_config_events
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.faults import describe
 
 _FILE = "a file has no events: check the vCenter itself"
+_NOT_READ = f"only the newest {MOST_EVENTS:,} events of the VM were read"
 _NO_LONGER = "the vCenter is not in the inventory"
 
 
@@ -88,14 +89,15 @@ def _ask(
                 if isinstance(found, str):
                     why[vm.facts.key] = found
                 else:
-                    events[vm.facts.key] = found, kept
+                    newest, older = found
+                    events[vm.facts.key] = newest, _NOT_READ if older else kept
     except VnumaError as error:
         for vm in vms:
             if vm.source == target.vcenter.host:
                 why[vm.facts.key] = f"events could not be read: {error.what}"
 
 
-def _events(session: Session, vm: DriftedVm) -> list[ConfigEvent] | str:
+def _events(session: Session, vm: DriftedVm) -> tuple[list[ConfigEvent], bool] | str:
     try:
         return read_config_events(session, vm.facts.moid)
     except vmodl.MethodFault as fault:
