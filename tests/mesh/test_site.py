@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -17,6 +20,8 @@ from tests.support.lab import LabHandle
 from tests.support.postgresql import Cluster
 from tests.support.receptor import Daemon, find_receptor, free_port
 from tests.support.site import write_study
+from vnuma import __version__
+from vnuma.engine.doctor.diagnose_site import answer_doctor
 from vnuma.engine.mesh.node_files import Node, init_controller, init_node
 
 SECRET = "VNUMA_TEST_SITE_PASSWORD"
@@ -122,6 +127,104 @@ def test_a_doctor_of_a_site_says_that_the_daemon_is_missing(
     assert ended.code == 4
     assert str(home / "mesh" / "controller" / "control.sock") in ended.out
     assert "receptor --config" in ended.out
+
+
+def marked(value: Any) -> Any:
+    """As the controller sends it: text that Ansible takes as it is."""
+    if isinstance(value, dict):
+        return {key: marked(item) for key, item in value.items()}
+    return {"__ansible_unsafe": value} if isinstance(value, str) else value
+
+
+@pytest.fixture
+def joined(home: Path) -> Iterator[tuple[Path, Path, socket.socket]]:
+    """Daemons of a controller and a node; the folders of both, and where the controller looks for a store."""
+    program, base = find_receptor(), home / "mesh"
+    address = f"127.0.0.1:{free_port()}"
+    with ExitStack() as running:
+        store = running.enter_context(socket.create_server(("127.0.0.1", 0)))
+        store.settimeout(60)
+        at = f"127.0.0.1:{store.getsockname()[1]}"
+        controller = init_controller(base, Node("controller", base / "controller", "false"), address, at)
+        site = init_node(base, Node("site-b", base / "site-b", "false"))
+        for folder in (controller, site):
+            daemon = Daemon(program, folder)
+            running.callback(daemon.stop)
+        daemon.wait_for("Known Connections")
+        yield controller, site, store
+
+
+def connect(folder: Path, node: str) -> str:
+    """What this daemon says when it is asked for another node's control service."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(60)
+        connection.connect(str(folder / "control.sock"))
+        with connection.makefile("rwb") as stream:
+            stream.readline()
+            stream.write(f"connect {node} control mesh\n".encode())
+            stream.flush()
+            return stream.readline().decode()
+
+
+def test_a_node_cannot_have_the_controller_sign_work(joined: tuple[Path, Path, socket.socket]) -> None:
+    """The controller's control service signs what it is asked to: only the controller reaches one."""
+    controller, site, _ = joined
+
+    assert connect(controller, "site-b").startswith("Connecting")
+    assert connect(site, "controller").startswith("ERROR")
+
+
+def test_a_node_reaches_the_store_through_the_mesh(joined: tuple[Path, Path, socket.socket]) -> None:
+    """On its own loopback, one port above the store's."""
+    store = joined[2]
+
+    with socket.create_connection(("127.0.0.1", store.getsockname()[1] + 1), timeout=60) as near:
+        near.sendall(b"hello\n")
+        far, _ = store.accept()
+        with far, far.makefile("rb") as stream:
+            assert stream.readline() == b"hello\n"
+
+
+@pytest.mark.parametrize(
+    "password", [{"command": ["touch", "STARTED"]}, "{{ lookup('pipe', 'touch STARTED') }}"]
+)
+def test_a_node_starts_no_program_that_a_question_names(
+    home: Path,
+    tmp_path: Path,
+    shared_lab: LabHandle,
+    password: object,
+    postgresql: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither for a password nor from a template: who can ask must not get a shell."""
+    started = tmp_path / "started"
+    document = json.loads(write_site(tmp_path, shared_lab, "site-b").read_text(encoding="utf-8"))
+    host = marked(document["all"]["hosts"]["sql16"])
+    host["vnuma_vcenter"]["password"] = json.loads(json.dumps(password).replace("STARTED", str(started)))
+    hosts = json.dumps({"all": {"hosts": {"sql16": host}}})
+    asked_at = datetime.now(UTC).isoformat()
+    monkeypatch.setenv("VNUMA_STORE", postgresql.new_store())
+
+    found = answer_doctor({"version": __version__, "asked_at": asked_at, "hosts": hosts, "names": ["sql16"]})
+
+    assert not started.exists()
+    assert found["checks"][-1]["state"] == "FAIL"
+
+
+def test_a_password_command_is_refused_before_a_node_is_asked(
+    home: Path, tmp_path: Path, shared_lab: LabHandle
+) -> None:
+    """With the reference, and what to give instead."""
+    vnuma_here("site", "init", "controller", "--listen", "127.0.0.1:27199")
+    inventory = write_site(tmp_path, shared_lab, "site-b")
+    text = inventory.read_text(encoding="utf-8")
+    inventory.write_text(text.replace(f'{{"env": "{SECRET}"}}', '{"command": ["pass", "show", "x"]}'))
+
+    refused = vnuma_here("doctor", "--site", "site-b", "-i", inventory)
+
+    assert refused.code == 4
+    assert "command:pass show x" in refused.out
+    assert "{env: NAME}" in refused.out
 
 
 def test_a_node_checks_itself_and_its_vms_where_it_is(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -59,10 +60,32 @@ def _looked_at(question: Mapping[str, Any]) -> Iterator[Diagnosis]:
     yield _clock(str(question.get("asked_at")))
     yield _store()
     names = list(question.get("names", ()))
+    text = str(question.get("hosts") or "{}")
+    if not _is_literal(text):
+        more = ("fix: ask with vnuma doctor --site, which resolves templates on the controller",)
+        yield Diagnosis("FAIL", "question", "its hosts have text that Ansible may evaluate: refused", more)
+        return
     with private_folder(home_folder()) as folder:
         hosts = folder / "hosts.json"
-        hosts.write_text(question.get("hosts") or "{}", encoding="utf-8")
-        yield from diagnose(named_targets(hosts, names) if names else {}, hosts)
+        hosts.write_text(text, encoding="utf-8")
+        targets = named_targets(hosts, names) if names else {}
+        refused = [found for name, target in targets.items() for found in _programs(name, target)]
+        yield from refused or diagnose(targets, hosts)
+
+
+def _is_literal(text: str) -> bool:
+    """Whether no text of this inventory is a template, whose lookups could start programs here."""
+    try:
+        return _literal(json.loads(text))
+    except ValueError:
+        return False
+
+
+def _literal(value: object) -> bool:
+    if isinstance(value, dict):
+        marked = value.keys() == {"__ansible_unsafe"}
+        return marked or all(_literal(item) for item in value.values())
+    return all(_literal(item) for item in value) if isinstance(value, list) else not isinstance(value, str)
 
 
 _EQUAL = ("fix: install the same version on controller and node",)
@@ -97,9 +120,19 @@ def _store() -> Diagnosis:
 
 def _not_to_resolve(name: str, node: str, target: AnyTarget) -> Iterator[Diagnosis]:
     """A password that only the process that read the inventory knows: it is never sent."""
+    yield from _programs(name, target)
     for secret in target.secrets:
         if secret.given:
             what = f"{name}: {secret.given} is a template or vault value, which {node} cannot resolve"
+            more = ("fix: give a reference, {env: NAME}, {file: PATH} or {vault: FILE, key: NAME}",)
+            yield Diagnosis("FAIL", "password", what, more)
+
+
+def _programs(name: str, target: AnyTarget) -> Iterator[Diagnosis]:
+    """Passwords that a program prints: a node starts none that a question names."""
+    for secret in target.secrets:
+        if secret.command:
+            what = f"{name}: {secret.name} would start a program, which no node does for the controller"
             more = ("fix: give a reference, {env: NAME}, {file: PATH} or {vault: FILE, key: NAME}",)
             yield Diagnosis("FAIL", "password", what, more)
 

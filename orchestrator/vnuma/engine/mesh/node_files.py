@@ -29,7 +29,9 @@ TLS = "mesh"
 ASK = "vnuma-ask"
 """The work type that answers one question of the controller."""
 
-_STORE = "vnuma-store"
+_CONTROL = "control"
+_STORE = "vnuma-db"
+"""A name of a Receptor service: no longer than 8 characters."""
 _ADDRESS = re.compile(r"(?P<host>[^\s/:]+):(?P<port>[1-9]\d{0,4})")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 
@@ -165,16 +167,25 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _common(node: Node) -> list[dict[str, Any]]:
-    """Both sides of TLS demand a certificate of the mesh's own authority."""
+def _common(node: Node, controller: str) -> list[dict[str, Any]]:
+    """Both sides of TLS demand a certificate of the mesh's own authority.
+
+    Only the controller reaches a control service through the mesh: the controller's own would sign work for
+    whoever asks. A sender's name is its certificate's. The first rule that matches counts:
+    https://docs.ansible.com/projects/receptor/en/latest/user_guide/firewall.html
+    """
+    rules = [
+        {"action": "accept", "fromnode": controller, "toservice": _CONTROL},
+        {"action": "reject", "toservice": _CONTROL},
+    ]
     own = {"name": TLS, "cert": str(node.at / "node.crt"), "key": str(node.at / "node.key")}
     authority = str(node.at / "ca.crt")
     return [
-        {"node": {"id": node.name, "datadir": str(node.at / "data")}},
+        {"node": {"id": node.name, "datadir": str(node.at / "data"), "firewallrules": rules}},
         {"log-level": {"level": "info"}},
         {"tls-server": {**own, "clientcas": authority, "requireclientcert": True}},
         {"tls-client": {**own, "rootcas": authority}},
-        {"control-service": {"service": "control", "filename": str(control_socket(node.at)), "tls": TLS}},
+        {"control-service": {"service": _CONTROL, "filename": str(control_socket(node.at)), "tls": TLS}},
     ]
 
 
@@ -198,7 +209,7 @@ def _controller_yaml(node: Node, mesh: Mesh) -> list[dict[str, Any]]:
     host, port = _address(mesh.address)
     forward = {"service": _STORE, "address": mesh.store, "tlsserver": TLS}
     return [
-        *_common(node),
+        *_common(node, mesh.controller),
         {"tcp-listener": {"bindaddr": _bind(host), "port": port, "tls": TLS}},
         {"work-signing": {"privatekey": str(node.at / "signing.key"), "tokenexpiration": "10m"}},
         *([{"tcp-client": forward}] if mesh.store else []),
@@ -220,7 +231,7 @@ def _node_yaml(node: Node, mesh: Mesh) -> list[dict[str, Any]]:
     }
     work = {"worktype": ASK, "command": node.program, "params": "site answer", "verifysignature": True}
     return [
-        *_common(node),
+        *_common(node, mesh.controller),
         {"tcp-peer": {"address": mesh.address, "redial": True, "tls": TLS}},
         {"work-verification": {"publickey": str(node.at / "verification.key")}},
         {"work-command": work},
