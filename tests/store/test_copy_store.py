@@ -8,7 +8,7 @@ import pytest
 
 from tests.report.build import build, story, study_text
 from tests.store.build import claim, new_run, new_vm, samples
-from tests.support.cli import vnuma_here
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
 from vnuma.engine.access.places import audit_file
@@ -117,6 +117,71 @@ def test_a_copy_that_breaks_in_the_middle_leaves_nothing_and_can_be_repeated(
     assert set(rows) == set(tables.metadata.tables) - {"schema_history"}
     with pytest.raises(UsageError):
         copy_store(old, new)
+
+
+def test_another_audit_log_in_the_copy_s_place_stays_and_no_row_is_copied(
+    old: Store, postgresql: Cluster
+) -> None:
+    """Once it is moved away, the same command copies."""
+    new = open_store(postgresql.new_store())
+    there = audit_file(new.place)
+    there.parent.mkdir(exist_ok=True)
+    there.write_text("another store's\n")
+    command = ("store", "copy", url_of(old), url_of(new))
+
+    refused = vnuma_here(*command)
+
+    assert refused.code == 9, refused.text
+    assert str(there) in refused.err
+    assert there.read_text() == "another store's\n"
+    with new.read() as conn:
+        assert runs.list_runs(conn) == ()
+    there.unlink()
+    assert vnuma_here(*command).code == 0
+
+
+def test_an_audit_log_that_does_not_fit_leaves_neither_file_nor_rows(old: Store, postgresql: Cluster) -> None:
+    """The system stops the copy in the middle, as a full disk does."""
+    new = open_store(postgresql.new_store())
+    place = audit_file(new.place)
+    with audit_file(old.place).open("a") as log:
+        log.write("x" * 3_000_000)
+
+    done = vnuma("store", "copy", url_of(old), url_of(new), largest_file_kb=2048)
+
+    assert done.code == 9, done.text
+    assert str(place) in done.err
+    assert not list(place.parent.glob(f"{place.name}*"))
+    with new.read() as conn:
+        assert runs.list_runs(conn) == ()
+
+
+def test_rows_that_are_refused_take_the_audit_log_back(old: Store, postgresql: Cluster) -> None:
+    """So that the copy can be repeated."""
+    new = open_store(postgresql.new_store())
+    postgresql.execute(url_of(new), "ALTER TABLE sample ADD CONSTRAINT none CHECK (iteration < 0)")
+    command = ("store", "copy", url_of(old), url_of(new))
+
+    assert vnuma_here(*command).code == 9
+
+    assert not audit_file(new.place).exists()
+    postgresql.execute(url_of(new), "ALTER TABLE sample DROP CONSTRAINT none")
+    assert vnuma_here(*command).code == 0
+
+
+def test_the_audit_log_that_a_killed_copy_left_does_not_stop_the_next(
+    old: Store, postgresql: Cluster
+) -> None:
+    """It was there before the rows, and is the same."""
+    new = open_store(postgresql.new_store())
+    left = audit_file(new.place)
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(audit_file(old.place).read_bytes())
+
+    done = vnuma_here("store", "copy", url_of(old), url_of(new))
+
+    assert done.code == 0, done.text
+    assert audit_lines(new, None) == audit_lines(old, None)
 
 
 def test_a_run_that_is_alive_is_not_left_behind(old: Store, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def copy(
 ) -> None:
     """Copy a whole store into an empty one: runs, samples, baselines, leases, audit log. FROM stays as it is.
 
-    It is copied completely or not at all.
+    Rows and audit log are copied completely or not at all.
 
     Examples: vnuma store copy sqlite:////var/lib/vnuma/vnuma.db postgresql://owner@db.example.com/vnuma
     """

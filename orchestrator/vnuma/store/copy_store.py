@@ -36,6 +36,12 @@ def copy_store(source: Store, target: Store) -> dict[str, int]:
     return counts
 
 
+def refuse_unless_empty(target: Store) -> None:
+    """Before anything is made for a copy. Raises UsageError for a store with rows, StoreError."""
+    with target.read() as connection:
+        _refuse_unless_empty(connection, target)
+
+
 def _refuse_unless_empty(new: Connection, target: Store) -> None:
     filled = next((table.name for table in _COPIED if _count(new, table)), None)
     if filled:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import filecmp
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +13,7 @@ from vnuma.engine.access.places import audit_file
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.errors import StoreError, VmHeld, to_write
 from vnuma.store import runs
-from vnuma.store.copy_store import copy_store
+from vnuma.store.copy_store import copy_store, refuse_unless_empty
 from vnuma.store.open import Store, open_for_reading, open_store
 
 
@@ -27,7 +30,8 @@ class Copied:
 def copy_whole_store(source_url: str, target_url: str) -> Copied:
     """Copy a store that nobody works with into an empty one. The source stays as it is.
 
-    Raises VmHeld while a run of it is alive, UsageError for a target that is not empty, StoreError.
+    Rows and audit log are copied, or neither. Raises VmHeld while a run of it is alive, UsageError for a
+    target that is not empty, StoreError.
     """
     source = open_for_reading(source_url)
     with source.read() as connection:
@@ -38,26 +42,49 @@ def copy_whole_store(source_url: str, target_url: str) -> Copied:
             fix=f"Wait, or vnuma stop {alive.name}; then copy.",
         )
     target = open_store(target_url)
-    rows = copy_store(source, target)
-    return Copied(source, target, rows, _copy_audit(source, target))
+    refuse_unless_empty(target)
+    with _audit_copied(audit_file(source.place), audit_file(target.place)) as audit:
+        rows = copy_store(source, target)
+    return Copied(source, target, rows, audit)
 
 
-def _copy_audit(source: Store, target: Store) -> Path | None:
-    """The audit log is the second way back to a baseline. One that is there already is never replaced."""
-    old, new = audit_file(source.place), audit_file(target.place)
+@contextmanager
+def _audit_copied(old: Path, new: Path) -> Iterator[Path | None]:
+    """The audit log, the second way back to a baseline, is there before the first row, or nothing is copied.
+
+    One that is there already is never replaced. The same one is what a copy left that was killed, and stays.
+    """
     if not old.exists():
-        return None
-    if new.exists():
+        yield None
+        return
+    made = not new.exists()
+    if made:
+        _copy_file(old, new)
+    elif not filecmp.cmp(old, new, shallow=False):
         raise StoreError(
-            f"The rows were copied, but not the audit log: {new} exists already.",
-            fix=f"Keep {old} as well: vnuma restore --from-audit {old} reads it.",
+            f"Nothing was copied: another audit log than {old} is in the copy's place: {new}.",
+            fix="If no VM is to be restored from that one, move it away; then copy again.",
         )
     try:
+        yield new
+    except BaseException:
+        if made:
+            new.unlink(missing_ok=True)
+        raise
+
+
+def _copy_file(old: Path, new: Path) -> None:
+    """Written beside its place and then moved there. Raises StoreError, with nothing left."""
+    half = new.with_name(f"{new.name}.part")
+    try:
         new.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.copy2(old, new)
+        try:
+            shutil.copy2(old, half)
+            half.replace(new)
+        finally:
+            half.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
-            f"The rows were copied, but not the audit log to {new} ({error.strerror}).",
+            f"Nothing was copied: the audit log cannot be copied to {new} ({error.strerror}).",
             fix=to_write(error, new.parent),
         ) from error
-    return new
