@@ -88,13 +88,13 @@ def _later(folder: Path, inventory: Path, *more: str | Path) -> Ran:
 
 
 def test_a_check_that_cannot_be_made_is_told(lab: LabFactory, tmp_path: Path) -> None:
-    """With why, and the exit code that the pipeline gets."""
+    """With why, and the exit code that the pipeline gets; whether the source is a lab is not known."""
     with web_server(None) as told:
         inventory = notified(tmp_path, lab(SITE), told.address, port=1)
         ran = recorded(tmp_path, inventory)
     assert ran.code == 4, ran.text
     ((_, event),) = told.posts
-    assert (event["event"], event["exit_code"]) == ("check_failed", 4)
+    assert (event["event"], event["exit_code"], event["simulated"]) == ("check_failed", 4, None)
     assert "127.0.0.1" in event["words"]
 
 

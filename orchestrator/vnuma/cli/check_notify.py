@@ -41,7 +41,7 @@ def telling(site: Path | None) -> Iterator[Tell]:
         _hear(
             notifier,
             "check_failed",
-            simulated=False,
+            simulated=None,  # whether the source is a lab is known only once it was read
             words=error.what,
             exit_code=error.exit_code,
             next=error.fix,
@@ -81,7 +81,7 @@ def _some(found: list[str]) -> str:
     return "; ".join(found[:_NAMED]) + (f"; and {left:,} more" if left > 0 else "")
 
 
-def _hear(notifier: Notifier, event: str, *, simulated: bool, **more: object) -> None:
+def _hear(notifier: Notifier, event: str, *, simulated: bool | None, **more: object) -> None:
     from vnuma.engine.notify.message import event_line
 
     notifier.hear(event_line(event, None, simulated=simulated, **more))

@@ -35,8 +35,8 @@ _TITLES = {
 _LONGEST_TITLE = 150
 
 
-def event_line(event: str, run: str | None, *, simulated: bool, **more: object) -> dict[str, object]:
-    """An event as of now."""
+def event_line(event: str, run: str | None, *, simulated: bool | None, **more: object) -> dict[str, object]:
+    """An event as of now; `simulated` None: it is not known."""
     return {
         "schema": "vnuma/event/1",
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
