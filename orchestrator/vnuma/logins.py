@@ -47,15 +47,20 @@ class Logins:
         if known.get("closed"):
             raise AccountRefused(known["what"], fix=known["fix"])
 
-    def refused(self, account: str, error: LoginRefused, most: int) -> LoginRefused:
-        """Count a refusal. What to raise: the error, or AccountRefused once there were `most` in a row."""
+    def refused(self, account: str, error: LoginRefused, most: int, *, password: bool) -> LoginRefused:
+        """Count a refusal. What to raise: the error, or AccountRefused once there were `most` in a row.
+
+        Only where a `password` was tried could further tries lock the account: then the error says so.
+        """
         count = int(self._read(account).get("refused", 0)) + 1
         closed = isinstance(error, AccountRefused) or count >= (1 if self.once else most)
-        final = AccountRefused(
-            f"{error.what} It was refused {_times(count)}; this run does not try again, so that the "
-            "account is not locked.",
-            fix=error.fix,
-        )
+        what = error.what
+        if password:
+            what += (
+                f" It was refused {_times(count)}; this run does not try again, so that the account "
+                "is not locked."
+            )
+        final = AccountRefused(what, fix=error.fix)
         self._write(account, {"refused": count, "closed": closed, "what": final.what, "fix": final.fix})
         return final if closed else error
 

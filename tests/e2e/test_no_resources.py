@@ -212,7 +212,7 @@ def test_a_refused_account_stays_known_on_a_full_disk(small_disk: Path) -> None:
     """Each step of a play is a process of its own: one that forgot it would lock the account."""
     with Logins(small_disk).alone("vc01 study"):
         fill(small_disk)
-        Logins(small_disk).refused("vc01 study", LoginRefused("refused", fix="none"), most=1)
+        Logins(small_disk).refused("vc01 study", LoginRefused("refused", fix="none"), most=1, password=True)
 
     with pytest.raises(AccountRefused):
         Logins(small_disk).require_open("vc01 study")

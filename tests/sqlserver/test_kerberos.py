@@ -15,6 +15,7 @@ from tests.support import kdc as private_kdc
 from tests.support.kdc import Kdc
 from tests.support.lab import LabHandle
 from vnuma.errors import LoginRefused
+from vnuma.logins import Logins
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import Kind
 from vnuma.sqlserver.client.query import value
@@ -87,6 +88,19 @@ def test_an_account_without_a_login_is_told_the_statement(kdc: Kdc, server: SqlS
     assert f"Windows account VNUMA\\{STRANGER} has no login" in told
     assert f"CREATE LOGIN [VNUMA\\{STRANGER}] FROM WINDOWS" in told
     assert "password" not in told
+
+
+def test_a_refused_ticket_locks_no_account(kdc: Kdc, server: SqlServer) -> None:
+    """No password was tried: `vnuma doctor`, whose first refusal is the last, says nothing of a lock."""
+    kdc.kinit(kdc.folder / "keytab", STRANGER)
+    logins = Logins(None)
+    logins.once = True
+
+    told = [_refused(replace(server, logins=logins)) for _ in range(2)]
+
+    assert "has no login" in told[0]
+    assert "locked" not in told[0]
+    assert told[1] == told[0]
 
 
 def test_without_a_ticket_kinit_is_next(server: SqlServer) -> None:

@@ -192,7 +192,7 @@ def _counted(server: SqlServer, error: VnumaError) -> VnumaError:
     if server.logins is None or not isinstance(error, LoginRefused):
         return error
     with server.logins.alone(server.account):
-        return server.logins.refused(server.account, error, MOST_REFUSALS)
+        return server.logins.refused(server.account, error, MOST_REFUSALS, password=not server.kerberos)
 
 
 def connection_string(server: SqlServer, database: str) -> str:
