@@ -20,7 +20,7 @@ def test_a_snapshot_is_checked_and_fails_a_pipeline(tmp_path: Path) -> None:
     ran = vnuma_here("check", "--snapshot", file, "--fail-on", "block")
     assert ran.code == 10
     assert ran.out.startswith("1 VM: 1 block")
-    assert "findings are block or worse" in ran.err
+    assert "of severity block or worse" in ran.err
     waivers = tmp_path / "waivers.yml"
     entries = [f"{{rule: {rule}, object: '*', reason: CR-17, until: 2999-01-01}}" for rule in ("T11", "A02")]
     waivers.write_text(f"waivers: [{', '.join(entries)}]")
@@ -151,3 +151,21 @@ def test_a_baseline_of_another_estate_is_refused(tmp_path: Path) -> None:
     same = vnuma_here("check", "--rvtools", export_now, "--baseline", old)
     assert same.code == 0, same.text
     assert "0 new, 0 gone" in same.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--all", "--vm", "sql16"), "only one of"),
+        (("--design", "plan.json", "--record"), "--record cannot be combined"),
+        (
+            ("--design", "plan.json", "--host-nodes", "2x16/256@8.0", "--cluster", "SQL"),
+            "leave one of them out",
+        ),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(options: tuple[str, ...], words: str) -> None:
+    """Not one of them ignored without a word."""
+    refused = vnuma_here("check", *options)
+
+    assert (refused.code, words in " ".join(refused.err.split())) == (2, True), refused.err

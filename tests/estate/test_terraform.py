@@ -351,3 +351,18 @@ def test_the_site_says_what_a_vm_is_today(tmp_path: Path) -> None:
     )
     (one,) = said["predictions"]
     assert (one["today"]["shape"], one["planned"]["shape"]) == ("8x2", "1x8")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"PK\x03\x04\xa1\x00plan", "empty, or binary"), (b"", "empty, or binary"), (b'{"a": \n !}', "line 2")],
+)
+def test_what_is_no_json_is_told_in_words(tmp_path: Path, content: bytes, words: str) -> None:
+    """Such as a plan as Terraform stores it, and not what `terraform show -json` prints."""
+    plan = tmp_path / "plan.json"
+    plan.write_bytes(content)
+
+    with pytest.raises(InputError) as refused:
+        read_terraform(plan)
+    assert words in refused.value.what
+    assert "terraform show -json" in str(refused.value.fix)

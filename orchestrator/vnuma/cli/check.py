@@ -193,8 +193,10 @@ def check(
     _check_against(against, fail_on, format_, unfit=bool(planned or study or fix_as))
     if full and not (all_ and record):
         raise typer.BadParameter("--full needs --all --record.")
-    if record and (study or baseline):
-        raise typer.BadParameter("--record cannot be combined with --study or --baseline.")
+    if record and (study or baseline or planned):
+        raise typer.BadParameter("--record cannot be combined with --study, --baseline or a design.")
+    if host_nodes and cluster:
+        raise typer.BadParameter("--host-nodes and --cluster both name the hosts: leave one of them out.")
     asked = Asked(
         filters=Filters(name, folder, "" if planned else cluster, tag),
         study=read_study(study)[0] if study else None,
@@ -267,9 +269,11 @@ def _history_format(given: CheckFormat) -> CheckFormat:
 
 
 def _one_source(*given: object) -> None:
-    if sum(bool(source) for source in given) != 1:
+    number = sum(bool(source) for source in given)
+    if number != 1:
         raise typer.BadParameter(
-            "Give one of --vm, --study, --all, --snapshot, --rvtools, --design (or --explain)."
+            f"Give {'only ' if number else ''}one of --vm, --study, --all, --snapshot, --rvtools, --design "
+            "(or --explain)."
         )
 
 

@@ -127,7 +127,7 @@ def judge(result: CheckResult, fail_on: FailOn | None) -> None:
     if found:
         worst = found[0].judged.finding
         raise ThresholdMet(
-            f"{len(found)} findings are {fail_on.value} or worse and not waived; the first is "
-            f"{worst.rule} on {worst.name}.",
+            f"{counted(len(found), 'finding')} of severity {fail_on.value} or worse, not waived; "
+            f"the first is {worst.rule} on {worst.name}.",
             fix="Fix them, or accept them until a date in a waivers file: --waivers FILE",
         )

@@ -46,6 +46,7 @@ def as_csv(rows: Sequence[Forecast], there: VmLocation) -> str:
             "simulated": "true" if there.simulated else "false",
             **{name: value for name, value in found.items() if name not in _NESTED},
             **{name: "+".join(map(str, found[name])) for name in _LISTED},
+            "confidence": "" if row.too_wide else found["confidence"],
             "even": "true" if is_even(row) else "false",
             "otherwise_cores": row.by_sql.otherwise,
         }

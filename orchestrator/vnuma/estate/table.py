@@ -130,11 +130,13 @@ def estate_of_table(path: Path, sheet: Sheet, lines: Sequence[int] = ()) -> Esta
     for number, row in enumerate(islice(sheet, _MOST_VMS + 1), start=1):
         if number > _MOST_VMS:
             raise InputError(f"{path} has more than {_MOST_VMS:,} rows.", fix="Split it.")
-        name = row.text("name")
-        if not name:
-            continue  # a total, a remark, or a heading between
         place = Declared(file, lines[number - 1]) if lines else None
         where = f"row {place.line if place else number + 1}"
+        name = row.text("name")
+        if not name:
+            if row.text("cpus") or row.text("topology"):  # anything else is a remark, or a heading between
+                unseen.append(Unseen("vm", where, "it has no name: a total, or a VM that was not checked"))
+            continue
         first = seen.setdefault(name, number)
         address = name if first == number else f"{name} ({where})"
         if first != number:

@@ -6,6 +6,7 @@ and units: resource vsphere_virtual_machine of the provider vmware/vsphere.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -121,6 +122,17 @@ def read_terraform(path: Path) -> Estate:
     )
 
 
+def _cause(error: ValueError) -> str:
+    """Why JSON could not be read, in words; a plan as Terraform stores it is a ZIP archive."""
+    if isinstance(error, json.JSONDecodeError) and error.pos:
+        return f" (broken at line {error.lineno}, column {error.colno})"
+    return (
+        ": it is empty, or binary"
+        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
+        else f": {error}"
+    )
+
+
 def _document(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as file:
@@ -128,7 +140,9 @@ def _document(path: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
     except ValueError as error:
-        raise InputError(f"{path} is not a Terraform plan or state in JSON: {error}.", fix=_SHOW) from error
+        raise InputError(
+            f"{path} is not a Terraform plan or state in JSON{_cause(error)}.", fix=_SHOW
+        ) from error
     found = _mapping(document)
     if "encrypted_data" in found or "encryption_version" in found:
         raise InputError(f"{path} is encrypted.", fix=_SHOW)

@@ -249,7 +249,7 @@ def test_a_reader_that_has_enough_hides_no_failure(tmp_path: Path) -> None:
     )
 
     assert code == 10
-    assert "findings are block or worse" in said
+    assert "of severity block or worse" in said
 
 
 @pytest.mark.parametrize(

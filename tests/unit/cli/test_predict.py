@@ -168,7 +168,7 @@ def test_short_ranges_name_exactly_their_numbers(numbers: list[int]) -> None:
     for part in filter(None, ranges(numbers).split(", ")):
         span, _, step = part.partition(" by ")
         first, dash, last = span.partition("-")
-        found += range(int(first), int(last) + 1, int(step or 1)) if dash else map(int, span.split())
+        found += range(int(first), int(last) + 1, int(step or 1)) if dash else [int(span)]
 
     assert found == numbers
 

@@ -77,12 +77,14 @@ def m02(facts: Facts) -> Fail | None:
         return None
     if others + facts.memory_mb <= host.memory_mb:
         raise Unknown(f"{gigabytes(others)} of other VMs run on {host.name}; their NUMA nodes are unknown")
+    alone = facts.memory_mb > host.memory_mb
     return Fail(
         {
             "memory": gigabytes(facts.memory_mb),
             "memory of other running VMs": gigabytes(others),
             "host memory": gigabytes(host.memory_mb),
         },
+        Fix("Give the VM less memory than the host has, or another host.") if alone else None,
         object=host_object(host),
     )
 

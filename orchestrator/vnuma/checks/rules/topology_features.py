@@ -76,7 +76,7 @@ def _hot_add(facts: Facts) -> Fail:
         fix = Fix(
             "Turn CPU hot-add off with the VM off, or set exposeVnumaOnCpuHotadd.",
             arm={"expose_vnuma_on_hot_add": "on"},
-            settings={"exposeVnumaOnCpuHotadd": True},
+            settings=NO_HOT_ADD.settings,
         )
     return Fail(
         {

@@ -59,7 +59,7 @@ def memory_words(row: Forecast) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers, short: `4-16`, `18-32 by 2`, `33 36`, `4-14, 16-30 by 2, 36`; empty for none."""
+    """Ascending numbers, short: `4-16`, `18-32 by 2`, `33, 36`, `4-14, 16-30 by 2, 36`; empty for none."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and (len(runs[-1]) == 1 or number - runs[-1][-1] == runs[-1][1] - runs[-1][0]):
@@ -70,9 +70,9 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def _run(run: Sequence[int]) -> str:
-    if len(run) < 3:
-        return " ".join(map(str, run))
-    step = run[1] - run[0]
+    step = run[1] - run[0] if len(run) > 1 else 0
+    if step != 1 and len(run) < 3:
+        return ", ".join(map(str, run))
     return f"{run[0]}-{run[-1]}" + (f" by {step}" if step > 1 else "")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from vnuma.checks.document import document
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult
+from vnuma.domain.vm.plain_text import counted
 from vnuma.engine.access.target import Target
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.engine.design_check.estates import read_target
@@ -43,7 +44,7 @@ def _verdict(result: CheckResult, fail_on: str) -> dict[str, Any]:
     ]
     return {
         "failed": True,
-        "msg": f"{len(found)} findings are {fail_on} or worse.\n" + "\n".join(lines),
+        "msg": f"{counted(len(found), 'finding')} of severity {fail_on} or worse.\n" + "\n".join(lines),
         "exit_code": ThresholdMet.exit_code,
         "error": ThresholdMet.__name__,
     }
