@@ -152,6 +152,22 @@ def test_the_check_names_who_changed_a_vm_by_hand_and_when(lab: LabFactory, tmp_
     assert clean.code == 0, clean.text
 
 
+def test_a_note_does_not_make_its_writer_the_author(lab: LabFactory, tmp_path: Path) -> None:
+    """Somebody writes an entry of the list into the VM's note, and sends the present value once more."""
+    writer = "notes@corp.example"
+    allowed = ["VirtualMachine.Config.CPUCount", "VirtualMachine.Config.Annotation"]
+    running = lab(SITE | {"accounts": [*SITE["accounts"], {"user": writer, "privileges": allowed}]})
+    inventory, before = write_inventory(tmp_path, running), tmp_path / "before.json"
+    assert vnuma_here("inventory", "save", before, "-i", inventory).code == 0
+    reconfigure(running, OTHER, numCPUs=8)
+    reconfigure(running, writer, numCPUs=8, annotation="y config.hardware.numCPU: 4 -> 8; ")
+
+    ran = vnuma_here("check", "--all", "-i", inventory, "--against", before, "--format", "json")
+
+    ((one,),) = (vm["differences"] for vm in json.loads(ran.out)["drift"]["vms"])
+    assert (one["setting"], one["changed_by"], one["before"]) == ("numCPUs", "CORP.EXAMPLE\\dba", "16")
+
+
 def test_a_terraform_plan_is_compared_with_a_live_vcenter(lab: LabFactory, tmp_path: Path) -> None:
     """A value that no event explains has a reason instead of an author; missing VMs count for --fail-on."""
     inventory = write_inventory(tmp_path, lab(SITE))
