@@ -184,6 +184,30 @@ def test_who_may_make_no_roles_is_told_who_may(postgresql: Cluster) -> None:
         open_store(url, create=False)
 
 
+def test_who_may_neither_become_nor_grant_the_owner_is_told_the_grant(site: Site) -> None:
+    """All roles are there, and a writer runs `vnuma store init`."""
+    done = vnuma_here("store", "init", site.writer)
+
+    assert done.code == 9, done.text
+    assert f'GRANT "{database_of(site.admin)}_owner" TO "writer' in done.err
+
+
+def test_who_may_grant_the_owner_grants_it_to_itself(site: Site, postgresql: Cluster) -> None:
+    """A member with the right to grant and, since PostgreSQL 16, without the right to become it."""
+    database, login = database_of(site.admin), f"dba{next(_numbers)}"
+    postgresql.execute(
+        site.admin,
+        f"CREATE ROLE {login} LOGIN CREATEROLE NOINHERIT",
+        f"ALTER DATABASE {database} OWNER TO {login}",
+        f"GRANT {database}_owner TO {login} WITH ADMIN OPTION",
+    )
+    with psycopg.connect(site.admin) as server:
+        if server.info.server_version >= 160000:
+            server.execute(f"GRANT {database}_owner TO {login} WITH SET FALSE, INHERIT FALSE")
+
+    init_store(postgresql.url_as(login, site.admin))
+
+
 @pytest.mark.parametrize("who", ["writer", "reader"])
 def test_only_the_owner_upgrades_and_the_others_go_on_afterwards(postgresql: Cluster, who: str) -> None:
     """A new table has the grants of its role at once, though no administrator was there."""

@@ -65,8 +65,8 @@ def make_roles(conn: Connection, place: Place) -> Roles:
         )
     for role in missing:
         _do(conn, "CREATE ROLE {} NOLOGIN", role)
-    if not me.rolsuper and not _is_member(conn, roles.owner):
-        _do(conn, "GRANT {} TO CURRENT_USER", roles.owner)
+    if not _may_become(conn, roles.owner):
+        _become_member(conn, roles.owner, place)
     schema = str(conn.scalar(text("SELECT current_schema()")))
     for role in (roles.owner, roles.writer, roles.reader):
         _do(conn, "GRANT CONNECT ON DATABASE {} TO {}", database, role)
@@ -75,6 +75,24 @@ def make_roles(conn: Connection, place: Place) -> Roles:
     _hand_over(conn, roles.owner)
     _do(conn, "SET LOCAL ROLE {}", roles.owner)
     return roles
+
+
+def _become_member(conn: Connection, owner: str, place: Place) -> None:
+    """Grant the owner's role to this login, as who made the role or may grant it can."""
+    me = conn.execute(
+        text(
+            "SELECT rolname, rolcreaterole, pg_has_role(oid, :owner, 'MEMBER WITH ADMIN OPTION') AS is_admin "
+            "FROM pg_roles WHERE rolname = current_user"
+        ),
+        {"owner": owner},
+    ).one()
+    asks_for_set = _asks_for_set(conn)
+    if not (me.is_admin or (me.rolcreaterole and not asks_for_set)):
+        raise StoreError(
+            f"{me.rolname} may neither become {owner}, the owner of {place}, nor grant itself that role.",
+            fix=f'As a superuser: vnuma store init, or in psql GRANT "{owner}" TO "{me.rolname}";',
+        )
+    _do(conn, "GRANT {} TO CURRENT_USER" + (" WITH SET TRUE" if asks_for_set else ""), owner)
 
 
 def _hand_over(conn: Connection, owner: str) -> None:
@@ -122,15 +140,16 @@ def grant(conn: Connection, roles: Roles) -> None:
 
 
 def act_as_owner(conn: Connection, place: Place) -> None:
-    """Let a migration be the owner's, whose member this login is. Raises StoreError where it is none."""
+    """Let a migration be the owner's, if this login may become it. Raises StoreError where it may not."""
     owner = _owner(conn)
     if owner is None:
         return
-    if not _is_member(conn, owner):
+    if not _may_become(conn, owner):
         raise StoreError(
-            f"The store {place} has the older schema {current_revision(conn)}, and only a member of {owner} "
-            "may upgrade it.",
-            fix="As such a login: vnuma store init URL. Readers and writers continue afterwards.",
+            f"The store {place} has the older schema {current_revision(conn)}, and only a login that may "
+            f"SET ROLE {owner} may upgrade it.",
+            fix="As such a login, or a superuser: vnuma store init URL. Readers and writers continue "
+            "afterwards.",
         )
     _do(conn, "SET LOCAL ROLE {}", owner)
 
@@ -143,8 +162,21 @@ def _owner(conn: Connection) -> str | None:
     return owner
 
 
-def _is_member(conn: Connection, role: str) -> bool:
-    return bool(conn.scalar(text("SELECT pg_has_role(current_user, :role, 'MEMBER')"), {"role": role}))
+def _may_become(conn: Connection, role: str) -> bool:
+    """Whether SET ROLE is allowed. Since PostgreSQL 16 a member may be one without that right.
+
+    Such is a login with CREATEROLE of each role that it made: it may grant the role, also to itself
+    (https://www.postgresql.org/docs/16/runtime-config-client.html#GUC-CREATEROLE-SELF-GRANT).
+    """
+    right = "SET" if _asks_for_set(conn) else "MEMBER"
+    return bool(
+        conn.scalar(text("SELECT pg_has_role(current_user, :role, :right)"), {"role": role, "right": right})
+    )
+
+
+def _asks_for_set(conn: Connection) -> bool:
+    """Whether the server is PostgreSQL 16 or newer, where becoming a role is a right of its own."""
+    return int(conn.scalar(text("SHOW server_version_num")) or 0) >= 160000
 
 
 def _do(conn: Connection, statement: str, *names: str) -> None:
