@@ -45,8 +45,8 @@ _POSTGRESQL: dict[str, tuple[str, str]] = {
     "3D000": ("does not have that database", "Create it: createdb DATABASE"),
     "42501": (
         "does not allow this user to do that",
-        "Log in as a member of the store's role DATABASE_writer; for vnuma store init as a superuser, or as "
-        "a login with CREATEROLE that owns the database. Without roles: grant CREATE and USAGE on its schema.",
+        "Log in as a member of the store's role DATABASE_writer; for vnuma store init as superuser, or as a "
+        "login with CREATEROLE that owns the database. Without roles: grant CREATE and USAGE on its schema.",
     ),
     "25006": ("is read-only", "Name the primary server, not a replica."),
     "57P": ("is shutting down or starting", f"Wait until it is available, {_RESUME}"),
