@@ -54,6 +54,7 @@ def test_a_run_waits_for_another_person_and_starts_then(tmp_path: Path, lab: Lab
     assert "vnuma approve small.1" in refused.err
     assert json.loads(vnuma_here("plan", study, "-i", inventory, "--format", "json").out)["needs_approval"]
     assert "waits for approval" in vnuma_here("status").out
+    assert "not begun" in vnuma_here("status", "small.1").out
 
     own = vnuma_here("approve", "small.1")
     assert (own.code, "cannot approve it" in own.err) == (3, True)

@@ -22,6 +22,7 @@ from vnuma.cli.screen import (
 from vnuma.domain.vm.plain_text import counted, duration, escaped
 from vnuma.domain.vm.provenance import banner
 from vnuma.engine.lease.vcenter_retry import RESTORING
+from vnuma.store.states import RunState
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -198,7 +199,8 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
         f"  {vm.done} of {vm.total}  block {vm.block or 1} of {progress.blocks}  {_bar(vm, 28)}  "
         + _left(progress),
     ]
-    begun = f"began {progress.run.created_at.astimezone():%H:%M}"
+    planned = progress.run.state == RunState.PLANNED
+    begun = f"{'created' if planned else 'began'} {progress.run.created_at.astimezone():%H:%M}"
     going = vm.left_s is not None and not progress.run.state.ended
     ends = f", ends about {clock_time(vm.left_s)}" if going and vm.left_s is not None else ""
     lines.append(f"  time  {begun}{ends}")
@@ -243,4 +245,6 @@ def stopping_words(progress: Progress) -> str:
 def _left(progress: Progress) -> str:
     if progress.run.state.ended:
         return str(progress.run.state)
+    if progress.run.state == RunState.PLANNED:
+        return "not begun"
     return f"{duration(progress.left_s)} left" if progress.left_s is not None else "time left unknown"
