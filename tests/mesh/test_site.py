@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -129,6 +130,133 @@ def test_a_doctor_of_a_site_says_that_the_daemon_is_missing(
     assert "receptor --config" in ended.out
 
 
+@pytest.mark.parametrize("greeting", [b"", b"Receptor Control, node controller\n"])
+def test_a_daemon_that_breaks_off_is_named_with_its_socket(
+    home: Path, tmp_path: Path, shared_lab: LabHandle, greeting: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it says who it is, or after: exit code 4, and the log to read."""
+    path = home.parent / "control.sock"
+    monkeypatch.setenv("VNUMA_RECEPTOR_SOCKET", str(path))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(path))
+        listening.listen()
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.sendall(greeting)
+
+        daemon = threading.Thread(target=answer)
+        daemon.start()
+        ended = vnuma_here("doctor", "--site", "site-b", "-i", write_site(tmp_path, shared_lab, "site-b"))
+        daemon.join()
+
+    assert ended.code == 4, ended.text
+    assert str(path) in ended.out
+    assert "journalctl -u vnuma-mesh" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("sql16", "--site", "site-c"), 3, ("sql16", "site-c", "vnuma_node: site-c")),
+        (("--site", "site-c"), 3, ("site-c", "vnuma_node: site-c")),
+        (("--site", "site-b", "--notify"), 2, ("--notify", "--site")),
+        (("--site", "site-b", "--record", "contact.yml"), 2, ("--record", "--site")),
+    ],
+)
+def test_a_doctor_of_a_site_refuses_what_the_node_would_not_check(
+    home: Path,
+    tmp_path: Path,
+    shared_lab: LabHandle,
+    arguments: tuple[str, ...],
+    code: int,
+    words: tuple[str, ...],
+) -> None:
+    """A VM behind no node or another, a site without VMs, and what works only from here."""
+    refused = vnuma_here("doctor", *arguments, "-i", write_site(tmp_path, shared_lab, "site-b"))
+
+    assert refused.code == code, refused.text
+    assert [word for word in words if word not in refused.err] == []
+
+
+def test_a_mesh_that_could_not_be_begun_can_be_begun_again(home: Path) -> None:
+    """The controller's folder was taken: nothing that all nodes share is left behind."""
+    taken = home / "mesh" / "controller"
+    taken.mkdir(parents=True)
+    begin = ("site", "init", "controller", "--listen", "127.0.0.1:27199")
+
+    refused = vnuma_here(*begin)
+    taken.rmdir()
+    again = vnuma_here(*begin)
+
+    assert refused.code == 3
+    assert str(taken) in refused.err
+    assert again.code == 0, again.text
+
+
+def test_a_shared_file_that_is_taken_leaves_no_half_of_a_controller(home: Path) -> None:
+    """It is kept as it is, and everything that was written beside it is gone."""
+    key = home / "mesh" / "verification.key"
+    key.parent.mkdir(parents=True)
+    key.write_text("kept")
+
+    refused = vnuma_here("site", "init", "controller", "--listen", "127.0.0.1:27199")
+
+    assert refused.code == 3
+    assert list(key.parent.iterdir()) == [key]
+    assert key.read_text() == "kept"
+
+
+@pytest.mark.parametrize("name", ["mesh.json", "CA.key", "controller"])
+def test_a_node_is_not_called_like_what_all_share(home: Path, name: str) -> None:
+    """Nor like the controller, whose name the control services accept."""
+    vnuma_here("site", "init", "controller", "--listen", "127.0.0.1:27199", "--at", "/etc/vnuma/controller")
+    (home / "mesh" / "controller").rename(home / "moved")
+
+    refused = vnuma_here("site", "init", name)
+
+    assert refused.code == 3
+    assert name in refused.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--listen", "hq:65536"),
+        ("--listen", "::1:2000"),
+        ("--listen", "[1::2::3]:2000"),
+        ("--store-at", "db:65535"),
+        ("--at", "etc/vnuma"),
+    ],
+)
+def test_an_address_or_folder_that_cannot_be_is_refused(home: Path, option: str, value: str) -> None:
+    """Before anything is written."""
+    given = {"--listen": "127.0.0.1:27199"} | {option: value}
+
+    refused = vnuma_here("site", "init", "controller", *(word for pair in given.items() for word in pair))
+
+    assert refused.code == 3
+    assert value in refused.err
+    assert not (home / "mesh").exists()
+
+
+def test_a_controller_listens_at_an_ipv6_address(home: Path) -> None:
+    """In brackets, as nodes dial it."""
+    vnuma_here("site", "init", "controller", "--listen", "[::1]:2000")
+    made = vnuma_here("site", "init", "site-b")
+
+    assert made.code == 0, made.text
+    parts = {
+        key: part[key]
+        for name in ("controller", "site-b")
+        for part in YAML(typ="safe").load(home / "mesh" / name / "receptor.yml")
+        for key in part
+    }
+    assert parts["tcp-listener"]["bindaddr"] == "[::1]"
+    assert parts["tcp-peer"]["address"] == "[::1]:2000"
+
+
 def marked(value: Any) -> Any:
     """As the controller sends it: text that Ansible takes as it is."""
     if isinstance(value, dict):
@@ -248,7 +376,8 @@ def test_a_node_checks_itself_and_its_vms_where_it_is(
             running.callback(daemon.stop)
         daemon.wait_for("Known Connections")
         seen = vnuma_here("doctor", "--site", "site-b", "-i", inventory, "--format", "json")
-        lost = vnuma_here("doctor", "--site", "site-c", "-i", inventory)
+        elsewhere = write_site(tmp_path, shared_lab, "site-c")
+        lost = vnuma_here("doctor", "--site", "site-c", "-i", elsewhere)
 
     assert seen.code == 0, seen.text
     checks = {item["subject"]: item["state"] for item in json.loads(seen.out)["checks"]}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +15,9 @@ from vnuma.cli.options import InventoryOption, find_inventory, inventory_of, rea
 from vnuma.cli.screen import echo, say, signed
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import in_json, scenario_of
+
+if TYPE_CHECKING:
+    from vnuma.engine.access.target import AnyTarget
 
 
 class DoctorFormat(StrEnum):
@@ -62,6 +66,11 @@ def doctor(
     from vnuma.engine.doctor.diagnose_notify import diagnose_notify
     from vnuma.errors import EnvironmentProblem, UsageError
 
+    if site and (notify or record):
+        raise UsageError(
+            f"{'--notify' if notify else '--record'} works from here, --site has a node look.",
+            fix=f"Call it twice, once without --site {site}.",
+        )
     where = inventory_of(inventory, vms) if vms else find_inventory(inventory)
     targets = named_targets(where, vms) if vms else dict(read_targets(where))
     if record:
@@ -76,7 +85,7 @@ def doctor(
         from vnuma.engine.doctor.diagnose_site import diagnose_site
         from vnuma.engine.mesh.node_files import controller_socket
 
-        targets = {name: target for name, target in targets.items() if target.node == site}
+        targets = _behind(site, targets, where, vms or [])
         findings = diagnose_site(controller_socket(), site, targets, where)
     else:
         findings = [*diagnose(targets, where), *diagnose_notify(where, targets, send=notify)]
@@ -98,3 +107,20 @@ def doctor(
         raise EnvironmentProblem(closing)
     if format_ is DoctorFormat.TEXT:
         echo(closing)
+
+
+def _behind(
+    site: str, targets: Mapping[str, AnyTarget], inventory: Path, named: list[str]
+) -> dict[str, AnyTarget]:
+    """Those that this node reaches. Raises InputError where that is none, or not all that were named."""
+    from vnuma.errors import InputError
+
+    behind = {name: target for name, target in targets.items() if target.node == site}
+    other = [name for name in named if name not in behind]
+    if other or not behind:
+        who = f"{', '.join(other)}: not" if other else "No host is"
+        raise InputError(
+            f"{who} behind the node {site} in {inventory}.",
+            fix=f"Give each VM of that site its node: vnuma_node: {site}",
+        )
+    return behind

@@ -61,7 +61,10 @@ def init(
         folder = init_node(base, Node(name, at or Path("/etc/vnuma") / name, str(program)))
         echo(f"Wrote {folder}")
         there = at or Path("/etc/vnuma") / name
-        note(f"Next      move it to {there} on the node; then vnuma doctor --site {name}")
+        note(
+            f"Next      move it to {there} on the node, and give its VMs vnuma_node: {name} in the inventory"
+        )
+        note(f"          vnuma doctor --site {name}")
         return
     folder = init_controller(base, Node(name, at or base / name, str(program)), listen, store_at)
     echo(f"Wrote {folder}")

@@ -117,19 +117,24 @@ def _told(control: Path, command: str) -> dict[str, Any]:
 
 @contextmanager
 def _connected(control: Path) -> Iterator[tuple[socket.socket, BufferedRWPair]]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(ANSWER_S)
-        try:
+    """A conversation with the daemon. Raises EnvironmentProblem when it cannot begin, or breaks off."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(ANSWER_S)
             connection.connect(str(control))
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"The controller's Receptor daemon does not answer at {control} ({error.strerror or error}).",
-                fix=f"Start it: receptor --config {control.parent / 'receptor.yml'}",
-            ) from error
-        with connection.makefile("rwb") as stream:
-            _line(stream)  # who it is
-            yield connection, stream
+            with connection.makefile("rwb") as stream:
+                _line(stream)  # who it is
+                yield connection, stream
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"The controller's Receptor daemon does not answer at {control} ({error.strerror or error}).",
+            fix=f"If it runs, read its log: journalctl -u vnuma-mesh. Otherwise start it: "
+            f"receptor --config {control.parent / 'receptor.yml'}",
+        ) from error
 
 
 def _line(stream: BufferedRWPair) -> str:
-    return stream.readline(_MOST).decode("utf-8", "replace").strip()
+    line = stream.readline(_MOST)
+    if not line:
+        raise ConnectionError("it closed the connection")
+    return line.decode("utf-8", "replace").strip()

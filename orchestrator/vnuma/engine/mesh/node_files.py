@@ -10,6 +10,8 @@ import json
 import os
 import re
 import shlex
+import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from io import StringIO
@@ -20,6 +22,7 @@ from ruamel.yaml import YAML
 
 from vnuma import assets
 from vnuma.engine.access.secrets import write_private
+from vnuma.engine.mesh.address import LAST_PORT, bind_host, parse_address
 from vnuma.engine.mesh.certificates import KeyPair, new_authority, node_certificate, signing_keys
 from vnuma.errors import InputError, UsageError, to_write
 
@@ -32,7 +35,8 @@ ASK = "vnuma-ask"
 _CONTROL = "control"
 _STORE = "vnuma-db"
 """A name of a Receptor service: no longer than 8 characters."""
-_ADDRESS = re.compile(r"(?P<host>[^\s/:]+):(?P<port>[1-9]\d{0,4})")
+_MESH = "mesh.json"
+_SHARED = {"ca.key", "ca.crt", "signing.key", "verification.key", _MESH}
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 
 
@@ -58,13 +62,16 @@ def init_controller(base: Path, node: Node, address: str, store: str | None) -> 
     """Write the authority, the signing keys and the controller's folder; return that. Overwrites nothing.
 
     `address` is HOST:PORT at which nodes dial the controller, `store` PostgreSQL's as the controller reaches
-    it. Raises UsageError for a second controller, InputError for an invalid name or address.
+    it. Raises UsageError for a second controller, InputError for an invalid name, folder or address.
     """
     _checked(node)
-    host, port = _address(address)
-    if store:
-        _address(store)
-    if (base / "mesh.json").exists():
+    host, port = parse_address(address)
+    if store and parse_address(store)[1] == LAST_PORT:
+        raise InputError(
+            f"'{store}' leaves no port for the nodes, which find the store one above it.",
+            fix=f"Give PostgreSQL a port below {LAST_PORT}.",
+        )
+    if (base / _MESH).exists():
         raise UsageError(
             f"{base} already has a controller, {read_mesh(base).controller}: --listen makes a new one.",
             fix=f"vnuma site init {node.name}",
@@ -77,13 +84,17 @@ def init_controller(base: Path, node: Node, address: str, store: str | None) -> 
         "ca.crt": authority.public,
         "signing.key": signing.private,
         "verification.key": signing.public,
-        "mesh.json": json.dumps(asdict(mesh)),
+        _MESH: json.dumps(asdict(mesh)),
     }
-    _write(base, kept)
-    certificate = node_certificate(authority, node.name, [host], now)
-    return _write_node(
-        base, node, _controller_yaml(node, mesh), certificate, {"signing.key": signing.private}
-    )
+    certificate = node_certificate(authority, node.name, [host.strip("[]")], now)
+    own = {"ca.crt": authority.public, "signing.key": signing.private}
+    folder = _write_node(base, node, mesh, _controller_yaml(node, mesh), certificate, own)
+    try:
+        _write(base, kept)
+    except InputError:
+        shutil.rmtree(folder)  # made just now: the next attempt begins anew
+        raise
+    return folder
 
 
 def init_node(base: Path, node: Node) -> Path:
@@ -93,15 +104,17 @@ def init_node(base: Path, node: Node) -> Path:
     """
     _checked(node)
     mesh = read_mesh(base)
+    if node.name == mesh.controller:
+        raise InputError(f"{node.name} is the controller of this mesh.", fix="Choose another name.")
     authority = KeyPair(_read(base / "ca.key"), _read(base / "ca.crt"))
     certificate = node_certificate(authority, node.name, [], datetime.now(UTC))
-    verification = {"verification.key": _read(base / "verification.key")}
-    return _write_node(base, node, _node_yaml(node, mesh), certificate, verification)
+    shared = {"ca.crt": authority.public, "verification.key": _read(base / "verification.key")}
+    return _write_node(base, node, mesh, _node_yaml(node, mesh), certificate, shared)
 
 
 def read_mesh(base: Path) -> Mesh:
     """What all nodes share. Raises InputError where no mesh was begun."""
-    path = base / "mesh.json"
+    path = base / _MESH
     if not path.exists():
         raise InputError(
             f"There is no mesh in {base}.",
@@ -116,17 +129,19 @@ def _checked(node: Node) -> None:
             f"'{node.name}' is not a valid node name.",
             fix="Use up to 63 letters, digits, dots and hyphens; the first and last are letters or digits.",
         )
-
-
-def _address(text: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(text)
-    if not found:
-        raise InputError(f"'{text}' is not a valid address.", fix="Give HOST:PORT.")
-    return found["host"], int(found["port"])
+    if node.name.casefold() in _SHARED:
+        raise InputError(f"'{node.name}' is a file that all nodes share.", fix="Choose another name.")
+    if not node.at.is_absolute():
+        raise InputError(f"The folder {node.at} is not an absolute path.", fix="Give --at /FOLDER.")
 
 
 def _write_node(
-    base: Path, node: Node, configuration: list[dict[str, Any]], own: KeyPair, work: dict[str, str]
+    base: Path,
+    node: Node,
+    mesh: Mesh,
+    configuration: list[dict[str, Any]],
+    own: KeyPair,
+    shared: dict[str, str],
 ) -> Path:
     folder = base / node.name
     if folder.exists():
@@ -137,21 +152,28 @@ def _write_node(
     files = {
         "node.key": own.private,
         "node.crt": own.public,
-        "ca.crt": _read(base / "ca.crt"),
         "receptor.yml": _yaml(configuration),
-        "node.env": _environment(node, read_mesh(base)),
+        "node.env": _environment(node, mesh),
         "vnuma-mesh.service": _unit(node),
-        **work,
+        **shared,
     }
     return _write(folder, files)
 
 
 def _write(folder: Path, files: dict[str, str]) -> Path:
+    """All of these files or none: what a full disk cuts short could not be finished by the next attempt."""
+    made: list[Path] = []
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, text in files.items():
-            write_private(folder / name, text)
+        for path in (folder / name for name in files):
+            if not path.exists():
+                made.append(path)
+            write_private(path, files[path.name])
     except OSError as error:
+        with suppress(OSError):
+            for path in made:
+                path.unlink(missing_ok=True)
+            folder.rmdir()  # refused where something else is in it
         raise InputError(
             f"{folder} cannot be written ({error.strerror}).", fix=to_write(error, folder)
         ) from error
@@ -206,19 +228,14 @@ def control_socket(folder: Path) -> Path:
 
 
 def _controller_yaml(node: Node, mesh: Mesh) -> list[dict[str, Any]]:
-    host, port = _address(mesh.address)
+    host, port = parse_address(mesh.address)
     forward = {"service": _STORE, "address": mesh.store, "tlsserver": TLS}
     return [
         *_common(node, mesh.controller),
-        {"tcp-listener": {"bindaddr": _bind(host), "port": port, "tls": TLS}},
+        {"tcp-listener": {"bindaddr": bind_host(host), "port": port, "tls": TLS}},
         {"work-signing": {"privatekey": str(node.at / "signing.key"), "tokenexpiration": "10m"}},
         *([{"tcp-client": forward}] if mesh.store else []),
     ]
-
-
-def _bind(host: str) -> str:
-    """A name may stand for an address behind a gateway: then it listens on every one."""
-    return host if re.fullmatch(r"[\d.]+", host) else "0.0.0.0"
 
 
 def _node_yaml(node: Node, mesh: Mesh) -> list[dict[str, Any]]:
@@ -241,7 +258,7 @@ def _node_yaml(node: Node, mesh: Mesh) -> list[dict[str, Any]]:
 
 def _store_port(mesh: Mesh) -> int:
     """Where a node finds the store on its own loopback: one above the store's, which may be in use there."""
-    return _address(mesh.store)[1] + 1 if mesh.store else 0
+    return parse_address(mesh.store)[1] + 1 if mesh.store else 0
 
 
 def _environment(node: Node, mesh: Mesh) -> str:
