@@ -339,6 +339,20 @@ def test_a_node_starts_no_program_that_a_question_names(
     assert found["checks"][-1]["state"] == "FAIL"
 
 
+def test_a_node_looks_at_no_machine_for_the_controller(
+    home: Path, postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection could name a program to start; only VMs are asked about."""
+    hosts = json.dumps({"all": {"hosts": {"linux1": marked({"ansible_connection": "local"})}}})
+    asked_at = datetime.now(UTC).isoformat()
+    monkeypatch.setenv("VNUMA_STORE", postgresql.new_store())
+
+    found = answer_doctor({"version": __version__, "asked_at": asked_at, "hosts": hosts, "names": ["linux1"]})
+
+    assert [item["state"] for item in found["checks"] if item["subject"] == "linux1"] == ["FAIL"]
+    assert "only at VMs" in found["checks"][-1]["what"]
+
+
 def test_a_password_command_is_refused_before_a_node_is_asked(
     home: Path, tmp_path: Path, shared_lab: LabHandle
 ) -> None:
