@@ -14,7 +14,7 @@ from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.play_inventory import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
-from vnuma.engine.access.target import AnyTarget, Kind
+from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.doctor.diagnose import diagnose
 from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.mesh.control import ask_node
@@ -75,7 +75,7 @@ def _looked_at(question: Mapping[str, Any]) -> Iterator[Diagnosis]:
 
 def _refused(name: str, target: AnyTarget) -> Iterator[Diagnosis]:
     """Also a machine: variables of its connection name programs to start, such as an SSH proxy command."""
-    if target.kind is Kind.MACHINE:
+    if target.variables() is None:
         more = ("fix: call vnuma doctor on the node itself",)
         yield Diagnosis("FAIL", name, "a node looks only at VMs for the controller, not at machines", more)
     yield from _programs(name, target)
