@@ -129,6 +129,9 @@ options:
       require_tag:
         description: The vSphere tag without which the VM is not changed, as C(CATEGORY:NAME). Empty for none.
         type: str
+      node:
+        description: The node of a mesh that reaches the VM, where the inventory names one.
+        type: str
 """
 
     MACHINE = r"""
