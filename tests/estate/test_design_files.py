@@ -21,7 +21,7 @@ from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.engine.design_check.planned_host import on_hosts
 from vnuma.errors import InputError
-from vnuma.estate.design import read_design
+from vnuma.estate.design import read_design, with_contradictions
 from vnuma.estate.rvtools import read_rvtools
 
 HOSTS = {
@@ -159,3 +159,21 @@ def test_another_file_is_refused_in_a_sentence(tmp_path: Path, name: str, conten
         read_design(tmp_path / name)
     assert words in caught.value.what
     assert caught.value.fix
+
+
+def test_designs_that_contradict_each_other_are_told_and_checked(tmp_path: Path) -> None:
+    """One VM in two files: what differs is named with both files; what only one of them states is not."""
+    table, file = tmp_path / "plan.csv", tmp_path / "sql01.vmx"
+    table.write_text("name;vCPU;cores per socket;memory GB\nsql01;16;8;64\nsql02;8;8;32\n", encoding="utf-8")
+    file.write_text(
+        'displayName = "sql01"\nnumvcpus = "8"\ncpuid.coresPerSocket = "8"\nmemSize = "65536"\n'
+        'virtualHW.version = "19"\n',
+        encoding="utf-8",
+    )
+
+    first, second = with_contradictions([read_design(table), read_design(file)])
+
+    assert (first.unseen, len(first.vms), len(second.vms)) == ((), 2, 1)
+    (told,) = second.unseen
+    assert (told.kind, told.name) == ("vm", "sql01")
+    assert told.why == "plan.csv has numCPUs 16; sql01.vmx has 8: each is checked as it is"

@@ -30,10 +30,10 @@ class Where:
 def read_designs(files: Sequence[Path], where: Where) -> tuple[list[Estate], Sequence[Estate]]:
     """The designs, and the site as it is now (of the snapshot; without one, nothing). Raises InputError."""
     from vnuma.engine.design_check.planned_host import on_hosts, on_named_hosts
-    from vnuma.estate.design import read_design
+    from vnuma.estate.design import read_design, with_contradictions
     from vnuma.estate.snapshot import load
 
-    found = [read_design(file) for file in files]
+    found = with_contradictions([read_design(file) for file in files])
     if not any(estate.vms for estate in found):
         first = next(item for estate in found for item in estate.unseen)
         raise InputError(

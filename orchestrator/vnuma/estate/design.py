@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vnuma.domain.vm.estate import Estate
+from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.estate.ansible import is_ansible, read_ansible, yaml_of
 from vnuma.estate.ovf import read_ovf
 from vnuma.estate.table import estate_of_table, is_table, read_table, sheet_of_mappings
@@ -20,6 +22,10 @@ _READERS = {
 }
 
 
+_MOST_SHOWN = 4
+"""Settings that a sentence names."""
+
+
 def read_design(path: Path) -> Estate:
     """The VMs of a design: .vmx, .ovf, .ova, a table (CSV, workbook, YAML), Ansible's YAML or a folder of it.
 
@@ -31,6 +37,40 @@ def read_design(path: Path) -> Estate:
     if suffix in {".yml", ".yaml"}:
         return _of_yaml(path)
     return _READERS.get(suffix, read_terraform)(path)
+
+
+def with_contradictions(estates: Sequence[Estate]) -> list[Estate]:
+    """The same designs; where two describe a VM of one name differently, the later one says so (unseen)."""
+    first: dict[str, tuple[Estate, EstateVm]] = {}
+    found = []
+    for estate in estates:
+        told = []
+        for vm in estate.vms:
+            earlier, known = first.setdefault(vm.facts.name, (estate, vm))
+            unlike = _unlike(known, vm) if earlier is not estate else []
+            if unlike:
+                told.append(Unseen("vm", vm.facts.name, _both(earlier, estate, known, vm, unlike)))
+        found.append(replace(estate, unseen=(*estate.unseen, *told)))
+    return found
+
+
+def _unlike(one: EstateVm, other: EstateVm) -> list[str]:
+    """The settings that both designs state, with other values."""
+    stated = [name for name in one.facts.settings if name in other.facts.settings]
+    return [
+        name
+        for name in stated
+        if name not in one.absent
+        and name not in other.absent
+        and one.facts.settings[name] != other.facts.settings[name]
+    ]
+
+
+def _both(earlier: Estate, later: Estate, one: EstateVm, other: EstateVm, unlike: Sequence[str]) -> str:
+    shown = ", ".join(f"{name} {json.dumps(one.facts.settings[name])}" for name in unlike[:_MOST_SHOWN])
+    here = ", ".join(json.dumps(other.facts.settings[name]) for name in unlike[:_MOST_SHOWN])
+    more = f" and {len(unlike) - _MOST_SHOWN} more" if len(unlike) > _MOST_SHOWN else ""
+    return f"{earlier.source} has {shown}; {later.source} has {here}{more}: each is checked as it is"
 
 
 def _of_yaml(path: Path) -> Estate:
