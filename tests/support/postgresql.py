@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -149,8 +150,11 @@ def database_of(url: str) -> str:
 
 
 def wait_until_up(cluster: Cluster) -> None:
-    """Return when the server accepts connections; fail with its log if it ends instead."""
+    """Return when the server accepts connections; fail with its log if it ends, or needs over a minute."""
+    given_up = time.monotonic() + 60
     while not cluster.is_up():
+        if time.monotonic() > given_up:
+            raise RuntimeError(f"PostgreSQL is not up:\n{(cluster.folder / 'log').read_text()}")
         try:
             cluster.process.wait(timeout=0.05)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""`vnuma serve`: the store live in a browser, read-only."""
+"""`vnuma serve`: the store live in a browser; only a writer's token acts on a run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def serve(
     ] = None,
     writer_token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"The token of those who may stop and approve runs; or {WRITER}."),
+        typer.Option(
+            metavar="FILE",
+            help=f"The token of those who may stop runs, and with --proxy approve them; or {WRITER}.",
+        ),
     ] = None,
     proxy: Annotated[
         str | None, typer.Option(metavar="IP", help="A reverse proxy that has proven who reads.")
@@ -52,7 +55,8 @@ def serve(
 ) -> None:
     """Show the store live in a browser: runs, reports, comparisons, estate, audit. Nothing is changed.
 
-    With a writer's token (--writer-token-file) whoever knows it stops or approves a run from its page.
+    Whoever knows the writer's token (--writer-token-file) can stop a run from its page and, where --proxy
+    proves who that is, approve one.
 
     Examples: vnuma serve; vnuma serve --port 0; vnuma serve --host 10.0.0.5 --certificate site.pem --key
     site.key --token-file token
@@ -87,7 +91,7 @@ def serve(
     access.require_safe()
     url = store_url(store)
     opened = open_for_reading(url)
-    may = "writers may stop and approve runs" if access.writer else "read only"
+    may = "read only, but writers stop runs" if access.writer else "read only"
     served(
         opened,
         access,

@@ -45,7 +45,7 @@ class Access:
     token: str | None = None
     proxy: Proxy | None = None
     writer: str | None = None
-    """The token of those who may stop and approve runs; None: nobody may, here."""
+    """The token of those who may stop runs, and approve them by a proven name; None: nobody may, here."""
     public_names: tuple[str, ...] = ()
     """Names that readers know the server by, besides its address."""
 

@@ -1,9 +1,8 @@
 """A run that another person has to approve: `vnuma_approval: required` in the inventory.
 
 What is approved is the run as it was created: study, method, stopping rule, order, VMs, change ticket and the
-inventory's path.
-Their hash is stored with the approval and compared before each VM is taken over, also by a play without
-`vnuma run`.
+inventory's path. Their hash is stored with the approval and compared before each VM is taken over, also by a
+play without `vnuma run`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from vnuma.store.types import iso, utc_now
 
 VARIABLE = "vnuma_approval"
 SCOPE = "approval"
-"""Scope of the run's facts: `asked_by` from its creation, `given` once it is approved."""
+"""Scope of the run's facts: `asked_by` while it waits, `given` once it is approved."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Approval:
     def words(self) -> str:
         """The same for people, in one line."""
         if not self.by:
-            return f"waits for approval by another person than {self.asked_by}"
+            return f"waits for approval by somebody other than {self.asked_by}"
         under = f", {self.ticket}" if self.ticket else ""
         given = f"approved by {self.by}{under}"
         return given if self.valid else f"{given}, but the run was altered since"
