@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.estate.build import checked, document
 from tests.estate.designs import Design
 from tests.support.cli import vnuma_here
+from vnuma.checks.finding import Severity
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.subject import HARDWARE
 from vnuma.domain.topology.host_spec import parse_host
@@ -133,6 +134,17 @@ def test_of_an_ova_only_the_descriptor_is_read(tmp_path: Path) -> None:
 
     assert ran.code == 0, ran.text
     assert "T01" in {item["rule"] for item in document(ran.out)["findings"]}
+
+
+def test_a_design_whose_last_socket_is_not_full_is_found_and_not_predicted(tmp_path: Path) -> None:
+    """A block, no layout of the guest, and rules that need one say why they were not evaluated."""
+    estate = read_design(Design(cores_per_socket=3).vmx(tmp_path))
+
+    (vm,) = checked(on_hosts(estate, HOSTS["8.0"], None)).vms
+
+    assert [item.finding.rule for item in vm.findings if item.severity is Severity.BLOCK] == ["T01"]
+    assert (vm.guest, vm.planned, "x" in vm.shape) == ("", None, False)
+    assert "does not power on" in vm.not_evaluated["T04"]
 
 
 XXE = '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><Envelope>&f;</Envelope>'

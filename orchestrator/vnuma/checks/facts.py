@@ -19,6 +19,7 @@ from vnuma.domain.topology.release import (
     VIRTUAL_NUMA_SETTINGS,
     VIRTUAL_NUMA_SINCE,
 )
+from vnuma.domain.topology.topology import partial_socket
 from vnuma.domain.vm.cpu_waits import CpuWaits
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
@@ -48,10 +49,12 @@ _MOST_DIGITS = 18
 
 
 def shape_of(settings: Settings) -> str:
-    """Sockets x cores per socket; the vCPUs alone where their sockets are not known."""
+    """Sockets x cores per socket; where the sockets are not known, or not whole, the vCPUs."""
     vcpus, cores = settings.get("numCPUs"), settings.get("numCoresPerSocket")
     if not isinstance(vcpus, int):
         return ""
+    if partial_socket(settings):
+        return f"{vcpus} vCPUs by {cores}"
     return f"{vcpus // cores}x{cores}" if isinstance(cores, int) and cores else f"{vcpus} vCPUs"
 
 
@@ -133,6 +136,11 @@ class Facts:
         if study and study.arm:
             raise Unknown(f"the VM has not been powered on as arm {study.arm} yet")
 
+    def require_whole_sockets(self) -> None:
+        """Raise Unknown for a shape that does not power on: nothing can be predicted for it."""
+        if why := partial_socket(self.vm.settings):
+            raise Unknown(why)
+
     @cached_property
     def release(self) -> tuple[int, int]:
         """The host's ESXi release: (6, 5)."""
@@ -157,7 +165,8 @@ class Facts:
 
     @cached_property
     def sockets(self) -> int:
-        """Virtual sockets, rounded down."""
+        """Virtual sockets. Raises Unknown where the last would be only partly filled."""
+        self.require_whole_sockets()
         return max(1, self.vcpus // self.per_socket)
 
     @cached_property
@@ -179,6 +188,7 @@ class Facts:
     @cached_property
     def prediction(self) -> Prediction:
         """What a power-on now would give the guest. Raises Unknown without extraConfig."""
+        self.require_whole_sockets()
         self.key("numa.vcpu.min")
         return predict(host_by_default(self.host), self.vm.settings, self.hardware)
 

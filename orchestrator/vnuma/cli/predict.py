@@ -37,7 +37,7 @@ from vnuma.cli.shape_options import (
     where,
 )
 from vnuma.domain.vm.provenance import banner
-from vnuma.errors import UsageError
+from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from vnuma.domain.topology.forecast import Forecast
@@ -131,12 +131,11 @@ def predict(
     size: dict[str, Value] = {"numCPUs": count, "memoryMB": memory_mb}
     as_it_is = there.vm is not None and vcpus is None and cores_per_socket is None
     shapes = swept or ([{}] if as_it_is else [_shaped(shape) for shape in _shapes(count, cores_per_socket)])
+    given = settings_of(set_)
+    wanted = [{**own, **size, **shape, **given} for shape in shapes]
+    _require_whole_sockets(wanted, there.vm.name if there.vm else "")
     rows = [
-        one
-        for shape in shapes
-        for one in forecast_on(
-            {**own, **size, **shape, **settings_of(set_)}, version, there.hosts, guest, there.unseen
-        )
+        one for settings in wanted for one in forecast_on(settings, version, there.hosts, guest, there.unseen)
     ]
     named, many = f"{there.vm.name}: " if there.vm else "", _vcpus(shapes) if swept else count
     head = f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}"
@@ -154,6 +153,17 @@ def predict(
     echo(f"{head}, on {where(there)}")
     echo(f"{runs}\n")
     say("\n".join(sweep_table(rows) if swept else _table(rows)))
+
+
+def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:
+    """Raises InputError for a VM that exists in a shape that does not power on."""
+    from vnuma.domain.topology.topology import partial_socket
+
+    for why in filter(None, map(partial_socket, wanted)):
+        raise InputError(
+            f"{vm or 'No prediction'}: {why}.",
+            fix="Name a shape: --cores-per-socket N, or --vcpus N for every shape of that size.",
+        )
 
 
 def _picture(rows: list[Forecast], there: VmLocation, conditions: str) -> str:

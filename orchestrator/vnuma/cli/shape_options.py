@@ -83,6 +83,11 @@ SetOption = Annotated[
     ),
 ]
 
+_OWN_OPTION = {
+    "numCPUs": "--vcpus",
+    "numCoresPerSocket": "--cores-per-socket",
+    "memoryMB": "--memory",
+}
 _EDITIONS = ("developer", "evaluation", "enterprise", "standard", "web", "express")
 
 
@@ -183,7 +188,11 @@ def settings_of(pairs: list[str] | None) -> dict[str, Value]:
         if not equals or not (name in TYPED or is_governed(name)):
             raise UsageError(
                 f"--set {pair}: not a setting that affects a VM's shape.",
-                fix=f"Use a numa.* key, or one of {', '.join(sorted(TYPED))}.",
+                fix=f"Use a numa.* key, or one of {', '.join(sorted(TYPED - _OWN_OPTION.keys()))}.",
+            )
+        if name in _OWN_OPTION:
+            raise UsageError(
+                f"--set {pair}: {name} has an option of its own.", fix=f"Use {_OWN_OPTION[name]} instead."
             )
         found[name] = _value(text) if name in TYPED else text
     return found

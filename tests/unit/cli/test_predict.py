@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.support.cli import vnuma_here
 from vnuma.domain.topology.sizes import ranges
 
+SNAPSHOT = Path(__file__).parents[2] / "estate" / "data" / "inventory-1.json"
 PAPER = ("predict", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "6.0")
 
 
@@ -48,6 +49,7 @@ def test_unlike_hosts_are_rows_of_their_own_in_json() -> None:
         (("--edition", "home"), "Use one of developer"),
         (("--sql", "2018"), "SQL Server 2018"),
         (("--set", "memorySpeed=3"), "not a setting"),
+        (("--set", "numCoresPerSocket=3"), "--cores-per-socket"),
         (("--host-nodes", "16"), "2x16/96@7.0"),
     ],
 )
@@ -61,13 +63,26 @@ def test_a_wrong_option_is_refused_with_what_would_be_right(options: tuple[str, 
 
 def test_a_vm_of_a_snapshot_is_predicted_as_it_is() -> None:
     """Its own shape on its own host; a host that was not read is named."""
-    snapshot = Path(__file__).parents[2] / "estate" / "data" / "inventory-1.json"
-
-    shown = vnuma_here("predict", "--vm", "sql16", "--snapshot", snapshot)
+    shown = vnuma_here("predict", "--vm", "sql16", "--snapshot", SNAPSHOT)
 
     assert shown.code == 0, shown.text
     assert "on esx01; not read: esx02" in shown.out
     assert "8x2: CPU hot-add hides vNUMA" in shown.out
+
+
+def test_a_vm_whose_last_socket_is_not_full_is_not_predicted(tmp_path: Path) -> None:
+    """No host powers on 16 vCPUs with 3 cores per socket; with other sizes asked for, it can be predicted."""
+    document = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    vm = next(one["facts"] for one in document["estates"][0]["vms"] if one["facts"]["name"] == "sql16")
+    vm["settings"]["numCoresPerSocket"] = 3
+    snapshot = tmp_path / "estate.json"
+    snapshot.write_text(json.dumps(document), encoding="utf-8")
+
+    refused = vnuma_here("predict", "--vm", "sql16", "--snapshot", snapshot)
+
+    assert refused.code == 3, refused.text
+    assert "16 vCPUs with 3 cores per socket does not power on (T01)" in refused.err
+    assert vnuma_here("predict", "--vm", "sql16", "--snapshot", snapshot, "--vcpus", "16").code == 0
 
 
 def test_nodes_that_hot_add_hides_are_not_called_local() -> None:

@@ -69,6 +69,7 @@ def t12(facts: Facts) -> Fail | None:
 
 def _hot_add(facts: Facts) -> Fail:
     """What hot-add hides: nothing in a VM that would have one node anyway, which is worth a note only."""
+    facts.require_whole_sockets()
     without = {**facts.vm.settings, "cpuHotAddEnabled": False}
     nodes = predict(host_shape(facts.host), without, facts.hardware).vnuma_nodes
     fix = NO_HOT_ADD

@@ -113,6 +113,7 @@ def t19(facts: Facts) -> Fail | None:
             raise Unknown(f"hosts {', '.join(cluster.unread)} of {cluster.name} could not be read")
         return None
     facts.key("numa.autosize.once")
+    facts.require_whole_sockets()
     stored = {AUTOSIZE_COOKIE.lower(), AUTOSIZE_MAX.lower()}
     settings = {name: value for name, value in facts.vm.settings.items() if name.lower() not in stored}
     hosts = cluster.shapes.values()

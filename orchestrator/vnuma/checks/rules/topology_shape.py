@@ -35,14 +35,15 @@ from vnuma.domain.topology.topology import topologies
     "Cores per socket do not divide the vCPUs",
     condition="numCPUs is not a multiple of numCoresPerSocket",
     consequence=(
-        "The last socket would be only partly filled: vSphere refuses the shape, or accepts it and "
-        "the guest sees something else."
+        "The last socket would be only partly filled: vSphere refuses the shape, or stores it and the VM "
+        "does not power on. Nothing is predicted for it."
     ),
     fix="Choose cores per socket that divide the number of vCPUs.",
     sources=(
         "https://docs.ansible.com/ansible/latest/collections/vmware/vmware_rest/"
         "vcenter_vm_hardware_cpu_module.html",
         "https://github.com/vmware/pyvmomi-community-samples/issues/627",
+        "https://blog.solori.net/2010/11/08/short-take-vsphere-multi-core-virtual-machines/",
     ),
     needs="vm",
 )
@@ -163,6 +164,7 @@ def t06(facts: Facts) -> Fail | None:
 )
 def t07(facts: Facts) -> Fail | None:
     """Says that the VM is local."""
+    facts.require_whole_sockets()
     if facts.vcpus > facts.cores_per_node or not fits_memory(facts) or node_size_is_set(facts):
         return None
     return Fail(shape_of(facts))

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
+from vnuma.domain.vm.setting import Settings
+
 _PATTERN = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
 
 
@@ -36,3 +38,17 @@ class Topology:
 def topologies(vcpus: int) -> tuple[Topology, ...]:
     """Every topology with that many vCPUs, fewest sockets first."""
     return tuple(Topology(n, vcpus // n) for n in range(1, vcpus + 1) if vcpus % n == 0)
+
+
+def partial_socket(settings: Settings) -> str:
+    """Why a VM of these vCPUs and cores per socket does not power on; empty: it does, or one is not known.
+
+    vSphere may store such a shape, but a power-on ends with "Virtual core count is imperfect divisor of CPUs"
+    (https://blog.solori.net/2010/11/08/short-take-vsphere-multi-core-virtual-machines/).
+    """
+    vcpus, per_socket = settings.get("numCPUs"), settings.get("numCoresPerSocket")
+    if not isinstance(vcpus, int) or not isinstance(per_socket, int) or per_socket < 1:
+        return ""
+    if vcpus % per_socket == 0:
+        return ""
+    return f"a VM of {vcpus} vCPUs with {per_socket} cores per socket does not power on (T01)"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from vnuma.checks.facts import shape_of
 from vnuma.checks.result import Layout, Outlook
 from vnuma.domain.topology.prediction import host_shape, predict
+from vnuma.domain.topology.topology import partial_socket
 from vnuma.domain.vm.estate import Before, Estate, EstateVm
 from vnuma.domain.vm.facts import HostFacts
 
@@ -47,7 +48,7 @@ def _as_before(vm: EstateVm) -> Before:
 
 
 def _outlook(vm: Before, hosts: Sequence[HostFacts]) -> Outlook | None:
-    if not isinstance(vm.settings.get("numCPUs"), int):
+    if not isinstance(vm.settings.get("numCPUs"), int) or partial_socket(vm.settings):
         return None
     names: dict[tuple[int, ...], list[str]] = {}
     sure = True
