@@ -123,7 +123,7 @@ def python_page() -> str:
     parts = [
         "# Python",
         "A run's tables for notebooks and scripts: [a notebook](notebook.ipynb) shows how, "
-        "[columns](columns.md) explains each column. Names below stay; other modules may change.",
+        "[columns](reference/columns.md) explains each column. Names below stay; other modules may change.",
         *_described("vnuma.open", vnuma.open),
         "## What it returns",
         inspect.getdoc(RunTables) or "",

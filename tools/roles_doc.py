@@ -1,4 +1,4 @@
-"""Write docs/roles.md from the roles' argument_specs: options are described once.
+"""Write docs/reference/roles.md from the roles' argument_specs: options are described once.
 
 python tools/roles_doc.py
 """
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "roles.md"
+PAGE = ROOT / "docs" / "reference" / "roles.md"
 
 ORDER = (
     "design_check",

@@ -1,4 +1,4 @@
-"""Write docs/rule-sources.md: which design rule can be evaluated from which source.
+"""Write docs/reference/rule-sources.md: which design rule can be evaluated from which source.
 
 python -m tools.rule_sources
 """
@@ -15,7 +15,7 @@ from tests.support.lab import start_lab
 from vnuma import lab
 from vnuma.checks.rules.catalogue import BY_ID, RULES
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "rule-sources.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "rule-sources.md"
 
 _STUDY = "--study"
 

@@ -1,7 +1,7 @@
 """A run's tables for notebooks and scripts: `vnuma.open("quick.1").samples()`.
 
-The tables are those of `vnuma results --format csv`, made by the same code; docs/columns.md describes
-each column.
+The tables are those of `vnuma results --format csv`, made by the same code; docs/reference/columns.md
+describes each column.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ module: vcenter_role
 short_description: Give the study's account its role on a VM
 version_added: "0.1.0"
 description:
-  - Makes the role with the privileges of docs/vcenter-role.md, or adds what it lacks.
+  - Makes the role with the privileges of docs/reference/vcenter-role.md, or adds what it lacks.
   - Gives it to a user on the VM.
   - Gives that user Read-only on the root folder if it has no permission there.
   - Asks vCenter afterwards whether the user holds every privilege.

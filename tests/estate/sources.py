@@ -1,7 +1,7 @@
 """Each input of `vnuma check` with all that it can say, read by its own reader; and what rules see of it.
 
 A rule is tried on its golden cases, cut down to the facts that a source's reader gave: what the reader left
-out, or said to be absent, is taken away. So the table of docs/rule-sources.md is made by running the code.
+out, or said to be absent, is taken away. So running the code makes the table of rule-sources.md.
 """
 
 from __future__ import annotations

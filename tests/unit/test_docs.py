@@ -44,18 +44,18 @@ def test_the_published_results_schema_is_the_models() -> None:
 
 
 def test_the_documented_columns_are_those_of_the_tables() -> None:
-    """vnuma schema results --format markdown > docs/columns.md"""
-    assert (ROOT / "docs/columns.md").read_text(encoding="utf-8") == dictionary()
+    """vnuma schema results --format markdown > docs/reference/columns.md"""
+    assert (ROOT / "docs/reference/columns.md").read_text(encoding="utf-8") == dictionary()
 
 
 def test_the_documented_beliefs_are_those_that_are_asked() -> None:
-    """vnuma contract > docs/contract.md"""
-    assert (ROOT / "docs/contract.md").read_text(encoding="utf-8") == beliefs_page()
+    """vnuma contract > docs/reference/contract.md"""
+    assert (ROOT / "docs/reference/contract.md").read_text(encoding="utf-8") == beliefs_page()
 
 
 def test_the_documented_fields_are_the_models() -> None:
-    """vnuma schema --format markdown > docs/study.md"""
-    assert (ROOT / "docs/study.md").read_text(encoding="utf-8") == markdown()
+    """vnuma schema --format markdown > docs/reference/study.md"""
+    assert (ROOT / "docs/reference/study.md").read_text(encoding="utf-8") == markdown()
 
 
 def test_every_mapping_of_a_study_has_a_section() -> None:
@@ -127,7 +127,7 @@ def test_every_finding_of_preflight_is_documented() -> None:
 
 def test_the_documented_role_is_the_list_in_code() -> None:
     """python tools/role_doc.py"""
-    assert (ROOT / "docs/vcenter-role.md").read_text(encoding="utf-8") == role_page()
+    assert (ROOT / "docs/reference/vcenter-role.md").read_text(encoding="utf-8") == role_page()
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])

@@ -63,7 +63,7 @@ def explain(rule_id: str) -> str:
 
 
 def as_markdown() -> str:
-    """Every rule as a page: docs/rules.md."""
+    """Every rule as a page: docs/reference/rules.md."""
     parts = [_introduction()]
     for letter, rules in groupby(RULES, key=lambda rule: rule.id[0]):
         parts.append(f"## {_HEADINGS[FAMILIES[letter]]}\n")

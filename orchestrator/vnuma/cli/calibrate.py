@@ -40,7 +40,8 @@ def calibrate(
     Measures nothing and touches no VM. Exit code 10 when a target is missed. 10,000 studies take about
     two minutes, 1,000 about 20 seconds, with simulation errors three times as large.
 
-    Examples: vnuma calibrate; vnuma calibrate --studies 1000; vnuma calibrate --write docs/statistics.md
+    Examples: vnuma calibrate; vnuma calibrate --studies 1000;
+    vnuma calibrate --write docs/reference/calibration.md
     """
     from vnuma.analysis.calibration.run import calibrate as run
     from vnuma.analysis.calibration.targets import targets

@@ -42,7 +42,7 @@ def check(
             metavar="RULE",
             help=(
                 "Explain a rule: what it checks, why, and the fix. `all` lists the rules; `markdown` "
-                "prints docs/rules.md."
+                "prints docs/reference/rules.md."
             ),
         ),
     ] = None,

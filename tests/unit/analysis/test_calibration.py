@@ -237,8 +237,8 @@ def test_each_target_can_be_missed(small: Calibration) -> None:
 
 
 def test_the_published_table_is_the_programs() -> None:
-    """docs/statistics.md holds what the command gives: its parameters, and one line computed anew."""
-    page = (ROOT / "docs/statistics.md").read_text(encoding="utf-8")
+    """calibration.md holds what the command gives: its parameters, and one line computed anew."""
+    page = (ROOT / "docs/reference/calibration.md").read_text(encoding="utf-8")
     generators = [np.random.default_rng((SEED, 1, 0, blocks)) for blocks in BLOCKS]
     rates = [
         measure(draw(STANDARD, blocks, STUDIES, generator))

@@ -1,4 +1,4 @@
-"""What roles say of themselves agrees with what they do: options, defaults, README, docs/roles.md."""
+"""What roles say of themselves agrees with what they do: options, defaults, README, roles.md."""
 
 from __future__ import annotations
 
@@ -105,6 +105,6 @@ def test_a_readme_answers_what_operators_ask(role: str) -> None:
 
 
 def test_the_page_of_roles_is_what_the_specs_say() -> None:
-    """docs/roles.md is written from the argument specs; after a change: python tools/roles_doc.py."""
+    """roles.md is written from the argument specs; after a change: python tools/roles_doc.py."""
     assert sorted(ORDER) == ROLES
     assert PAGE.read_text(encoding="utf-8") == page()

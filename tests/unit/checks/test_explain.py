@@ -10,7 +10,7 @@ from vnuma.checks.explain import as_markdown, document, explain
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.errors import InputError
 
-PAGE = Path(__file__).parents[3] / "docs" / "rules.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "rules.md"
 
 
 @pytest.mark.parametrize("rule_id", [rule.id for rule in RULES])
@@ -35,7 +35,7 @@ def test_all_lists_every_rule_once() -> None:
 
 
 def test_the_page_is_the_rules() -> None:
-    """vnuma check --explain markdown > docs/rules.md"""
+    """vnuma check --explain markdown > docs/reference/rules.md"""
     assert PAGE.read_text(encoding="utf-8") == as_markdown()
 
 

@@ -28,6 +28,7 @@ from vnuma.errors import InputError
 
 MOST_VALUES = 10_000
 DEEPEST = 40
+EVERY_FIELD = "Every field is described in docs/reference/study.md."
 """Bounds of a study file: the largest so far has 400 values on 6 levels."""
 
 
@@ -92,7 +93,7 @@ def check_study(study: Study) -> Iterator[Problem]:
     """What a study says that cannot be, although each field alone is right."""
     seen: dict[str, int] = {}
     if study.vcpus is None and not all(arm.vcpus or arm.topology == "keep" for arm in study.arms):
-        yield Problem(("vcpus",), "field 'vcpus' is missing.", "Every field is described in docs/study.md.")
+        yield Problem(("vcpus",), "field 'vcpus' is missing.", EVERY_FIELD)
         return
     for index, arm in enumerate(study.arms):
         vcpus = arm.vcpus or study.vcpus
@@ -223,7 +224,7 @@ def _problem(item: Any, data: Any) -> Problem:
         fix = f"Did you mean '{close[0]}'?" if close else f"Known fields here: {', '.join(sorted(known))}."
         return Problem(path, f"unknown field '{field}'.", fix)
     if kind == "missing":
-        return Problem(path, f"field '{field}' is missing.", "Every field is described in docs/study.md.")
+        return Problem(path, f"field '{field}' is missing.", EVERY_FIELD)
     value = _value_at(path, data)
     found = "" if value is None or len(value) > _QUOTED else f", not {value}"
     return Problem(path, f"{_dotted(path)}: {message(item)}{found if kind in FIELD_FAULTS else ''}.")

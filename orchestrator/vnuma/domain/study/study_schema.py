@@ -80,7 +80,7 @@ def markdown() -> str:
 _INTRODUCTION = """# The study file
 
 One YAML file describes one experiment. It is validated whole before anything is touched; a mistake is
-reported with file, line, field and a correction. Editors can use `study.schema.json` beside this file.
+reported with file, line, field and a correction. Editors can use [study.schema.json](../study.schema.json).
 `vnuma schema --format markdown` writes this page.
 
 Short forms: `vm: NAME` is `vms: [NAME]`, and an arm may be its topology alone (`- 2x8`).
@@ -101,8 +101,8 @@ called `1x16 cpus=none`, `1x16 cpus=cores@0+1`, `2x8 cpus=none` and so on: the t
 has several values. `vnuma plan` lists the names.
 
 In every field `keep` leaves the VM's own value, `auto` and `none` hand the choice back to ESXi, and a value
-is set, read back, and restored after the run. [arms.md](arms.md) says what each field becomes on which ESXi
-release. Mappings have their own section.
+is set, read back, and restored after the run. [arms.md](../arms.md) says what each field becomes on which
+ESXi release. Mappings have their own section.
 """
 
 _ALL_ARMS = """Fields, values and defaults are those of [each arm](#arms-each-arm), except `topology`,

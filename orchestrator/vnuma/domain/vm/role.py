@@ -102,7 +102,7 @@ def purpose_of(privilege: str) -> str:
 
 
 def markdown() -> str:
-    """docs/vcenter-role.md."""
+    """docs/reference/vcenter-role.md."""
     return "\n".join(
         [
             _HEAD,

@@ -138,4 +138,4 @@ def _parsed(model: type[Model], data: Document, option: str) -> Model:
         return model.model_validate(data)
     except ValidationError as error:
         what = f"option {option} is invalid: {messages(error, option)}."
-        raise InputError(what, fix="docs/study.md describes every field.") from None
+        raise InputError(what, fix="docs/reference/study.md describes every field.") from None

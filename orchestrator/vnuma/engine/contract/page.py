@@ -1,4 +1,4 @@
-"""docs/contract.md, made of the beliefs themselves."""
+"""docs/reference/contract.md, made of the beliefs themselves."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON
 
 _HEAD = """# What vnuma believes of SQL Server and vSphere
 
-Made by `vnuma contract > docs/contract.md`. The lab plays each of these {count} beliefs, and the same
-command asks a real server. Each belief links to its source. There it is *held*, *differs*, or is *not
+Made by `vnuma contract > docs/reference/contract.md`. The lab plays each of these {count} beliefs, and the
+same command asks a real server. Each belief links to its source. There it is *held*, *differs*, or is *not
 evaluable*: the server is too old, a right is missing, the VM lacks what the belief is about or may not be
 changed (not marked as a test clone, or `--read-only`). `--output FILE` writes the answers without names or
 addresses, to send in; `make lab-learn FILE=FILE` makes the lab answer as that server did.

@@ -142,7 +142,7 @@ def _seen(estates: list[Estate], name: str = "") -> list[Estate]:
         reason = why or ("it is a template" if name else "the account may see only templates")
         raise EnvironmentProblem(
             f"No VM to check in {where}{f' named {name}' if name else ''}: {reason}.",
-            fix="vnuma doctor checks the account's rights; docs/vcenter-role.md lists those required.",
+            fix="vnuma doctor checks the account's rights; docs/reference/vcenter-role.md lists them.",
         )
     return estates
 

@@ -250,7 +250,7 @@ def _missing(privilege: str, vm: str) -> Finding:
         "block",
         f"privilege {privilege} is missing on {vm}.",
         (
-            f"It is needed for {purpose_of(privilege)}. docs/vcenter-role.md lists the role, and has a "
-            "playbook."
+            f"It is needed for {purpose_of(privilege)}. docs/reference/vcenter-role.md lists the role, and "
+            "has a playbook."
         ),
     )

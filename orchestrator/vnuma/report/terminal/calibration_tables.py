@@ -1,4 +1,4 @@
-"""What `vnuma calibrate` found, as tables for the screen and for docs/statistics.md."""
+"""What `vnuma calibrate` found, as tables for the screen and for docs/reference/calibration.md."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def as_json(found: Calibration) -> str:
 
 
 def as_page(found: Calibration, command: str) -> str:
-    """For docs/statistics.md: what stands between the marks."""
+    """For docs/reference/calibration.md: what stands between the marks."""
     return "\n".join([f"`{command}`: {_origin(found)}\n", *(as_markdown(table) for table in tables(found))])
 
 
