@@ -184,3 +184,43 @@ def test_another_file_is_refused_in_a_sentence(tmp_path: Path, text: str, words:
     """What it is instead, and what to name."""
     with pytest.raises(InputError, match=words):
         _read(tmp_path, text)
+
+
+def test_two_tasks_that_contradict_each_other_are_both_named(tmp_path: Path) -> None:
+    """The last counts, as in a run; what only one of them states stays, and no default hides it."""
+    estate = _read(
+        tmp_path,
+        """
+- hosts: localhost
+  tasks:
+    - vmware.vmware.vm:
+        name: sql-d
+        cpu: {cores: 8, cores_per_socket: 4}
+        memory: {size_mb: 65536, reservation: 4096}
+    - vmware.vmware.vm:
+        name: sql-d
+        cpu: {cores: 16, cores_per_socket: 4}
+""",
+    )
+
+    (vm,), (told,) = estate.vms, estate.unseen
+    assert (vm.facts.settings["numCPUs"], vm.facts.settings["memoryReservation"]) == (16, 4096)
+    assert told.name == "sql-d"
+    assert "numCPUs is 8 at" in told.why
+    assert "play.yml:4" in told.why
+    assert "16 at" in told.why
+    assert "play.yml:8" in told.why
+
+
+def test_two_plays_that_shape_one_vm_differently_are_both_named(tmp_path: Path) -> None:
+    """By the variables of the role vm_topology; the memory that both give alike is no contradiction."""
+    play = """
+- hosts: sql-e
+  vars: {{vnuma_vm: sql-e, vm_topology_arm: {{topology: {}, memory_mb: 65536}}}}
+  roles: [vnuma.vnuma.vm_topology]
+"""
+    estate = _read(tmp_path, play.format("2x8") + play.format("4x4"))
+
+    (told,) = estate.unseen
+    assert "numCoresPerSocket is 8 at" in told.why
+    assert "4 at" in told.why

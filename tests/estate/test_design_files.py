@@ -77,11 +77,15 @@ def _only(path: Path) -> EstateVm:
     return vm
 
 
+BARE = (("UTF-16", "utf-16-le"), ("UTF-16", "utf-16-be"), ("UTF-16", "utf-8"))
+"""UTF-16 without a byte order mark, and a file that only says that it is UTF-16."""
+
+
 def test_a_vmx_file_is_read_whatever_its_spelling_and_character_set(tmp_path: Path) -> None:
     """Keys in any case, values with and without quotes, comments, escapes; Latin-1 and UTF-16."""
     lines = '# A VM\n.encoding = "{}"\nNUMVCPUS = "8"\ncpuid.corespersocket=4\nMEMSIZE = "32768" # MB\n'
     text = lines + 'displayName = "Müller |22x|22"\nsched.cpu.affinity = "0-3,8"\nvirtualHW.version = "20"\n'
-    for encoding, stored in (("windows-1252", "latin-1"), ("UTF-8", "utf-8"), ("UTF-16", "utf-16")):
+    for encoding, stored in (("windows-1252", "latin-1"), ("UTF-8", "utf-8"), ("UTF-16", "utf-16"), *BARE):
         file = tmp_path / "vm.vmx"
         file.write_bytes(text.format(encoding).encode(stored))
         vm = _only(file)
@@ -145,6 +149,20 @@ def test_a_design_whose_last_socket_is_not_full_is_found_and_not_predicted(tmp_p
     assert [item.finding.rule for item in vm.findings if item.severity is Severity.BLOCK] == ["T01"]
     assert (vm.guest, vm.planned, "x" in vm.shape) == ("", None, False)
     assert "does not power on" in vm.not_evaluated["T04"]
+
+
+def test_a_vmx_file_with_a_key_twice_is_not_checked(tmp_path: Path) -> None:
+    """VMware does not open it; both lines are named. A key twice in two cases is the same key."""
+    file = Design().vmx(tmp_path)
+    file.write_text(file.read_text(encoding="utf-8") + '\nNUMVCPUS = "24"\n', encoding="utf-8")
+
+    estate = read_design(file)
+
+    assert not estate.vms
+    (unread,) = estate.unseen
+    assert unread.name == "sql16"
+    assert "numvcpus twice, '16' in line 4 and '24' in line 13" in unread.why
+    assert vnuma_here("check", file).code == 3
 
 
 XXE = '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><Envelope>&f;</Envelope>'

@@ -55,9 +55,9 @@ def read_ansible(path: Path) -> Estate:
         raise InputError(
             f"{path} has nothing of vSphere to check: no task or variable makes a VM.", fix=_HINT
         )
-    return estate_of_designs(
-        path, "ansible", "Ansible", [vm.designed() for vm in found.vms.values()], found.unseen
-    )
+    told = [Unseen("vm", vm.name, why) for vm in found.vms.values() for why in vm.contradictions]
+    designs = [vm.designed() for vm in found.vms.values()]
+    return estate_of_designs(path, "ansible", "Ansible", designs, [*found.unseen, *told])
 
 
 def is_ansible(document: object) -> bool:
@@ -219,6 +219,7 @@ class _Found:
         name = _name_of(options, place.variables)
         if module == "keys":
             if name in self.vms:
+                self.vms[name].at = self._at(place, _line(task))
                 try:
                     self.vms[name].set_keys(resolved(options.get("settings") or {}, place.variables))
                 except (Unresolved, AttributeError) as error:
@@ -240,14 +241,17 @@ class _Found:
             del self.vms[vm.name]
             self.unseen.append(Unseen("vm", vm.name, f"vm_topology_arm: {error}"))
 
+    def _at(self, place: _Place, line: int) -> str:
+        return f"{relative_to_here(place.file, self.folder)}:{line}"
+
     def _vm(self, name: str, place: _Place, line: int, end: int) -> TaskVm:
         """The VM of that name, which several tasks may shape one after another."""
         if len(self.vms) >= _MOST_VMS:
             raise InputError(f"{self.path} makes more than {_MOST_VMS:,} VMs.", fix="Split it.")
         lines = decoded(place.file.read_bytes()).splitlines()
-        known = self.vms.setdefault(
-            name, TaskVm(name, Declared(relative_to_here(place.file, self.folder), line))
-        )
+        declared = Declared(relative_to_here(place.file, self.folder), line)
+        known = self.vms.setdefault(name, TaskVm(name, declared))
+        known.at = self._at(place, line)
         known.accepted += accepted_in(lines, line, block_end(lines, end))
         return known
 

@@ -7,6 +7,7 @@ vmware.vmware.vm, https://docs.ansible.com/ansible/latest/collections/vmware/vmw
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,29 @@ class TaskVm:
     hardware: int | None = None
     guest_id: str = ""
     accepted: tuple[str, ...] = ()
+    at: str = ""
+    """File and line of the task that shapes it now."""
+    stated: dict[str, tuple[Value, str]] = field(default_factory=dict)
+    """What tasks set, each with the place of the last that did."""
+    contradictions: list[str] = field(default_factory=list)
+    """What two tasks set differently, in words."""
+
+    def state(self, setting: str, value: Value) -> None:
+        """Set what a task states; the last one counts, and a different earlier value is noted."""
+        earlier = self.stated.get(setting)
+        if earlier and earlier[0] != value:
+            self.contradictions.append(
+                f"{setting} is {json.dumps(earlier[0])} at {earlier[1]} and {json.dumps(value)} at "
+                f"{self.at}: the last is checked"
+            )
+        self.stated[setting] = (value, self.at)
+        self.settings[setting] = value
+        self.absent.pop(setting, None)
+
+    def leave(self, settings: Mapping[str, Value], absent: Mapping[str, str]) -> None:
+        """What a task leaves open: defaults, and reasons, of all that no earlier task has stated."""
+        self.settings |= {name: value for name, value in settings.items() if name not in self.stated}
+        self.absent |= {name: why for name, why in absent.items() if name not in self.stated}
 
     def designed(self) -> DesignedVm:
         """As every design gives it."""
@@ -54,7 +78,7 @@ class TaskVm:
         """Keys of extraConfig; those that no rule reads are left out."""
         for name, value in keys.items():
             if is_governed(str(name)) or is_evidence(str(name)):
-                self.settings[str(name)] = str(value).upper() if isinstance(value, bool) else str(value)
+                self.state(str(name), str(value).upper() if isinstance(value, bool) else str(value))
 
 
 def _count(value: object) -> Value:
@@ -121,9 +145,9 @@ def vm_of_module(module: str, options: Variables, variables: Variables, vm: Task
         options = {**options, "hardware": {"mem_reservation": hardware["memory_reservation"], **hardware}}
     copied = module == "guest" and bool(options.get("template") or options.get("template_src"))
     if not copied:
-        vm.settings |= NEW_VM
+        vm.leave(NEW_VM, {})
     else:
-        vm.absent |= dict.fromkeys((*NEW_VM, EXTRA_CONFIG), _TEMPLATE)
+        vm.leave({}, dict.fromkeys((*NEW_VM, EXTRA_CONFIG), _TEMPLATE))
     for option in _GUEST if module == "guest" else _VM:
         _read(option, options, variables, vm, copied=copied)
     _read_hardware(options, variables, vm, copied=copied)
@@ -142,17 +166,18 @@ def _read(option: _Option, options: Variables, variables: Variables, vm: TaskVm,
             value = resolved(value, variables) if isinstance(value, str) else value
             value = value.get(step) if isinstance(value, Mapping) else None
         if value is not None:
-            vm.settings[option.setting] = option.read(resolved(value, variables))
+            vm.state(option.setting, option.read(resolved(value, variables)))
             if option.setting == "numCoresPerSocket":
                 vm.settings["autoCoresPerSocket"] = False
             return
     except Unresolved as error:
+        vm.settings.pop(option.setting, None)
         vm.absent[option.setting] = f"{'.'.join(option.path)}: {error}"
         return
     if option.default is None or copied:
-        vm.absent[option.setting] = _TEMPLATE if copied else _OPEN
+        vm.leave({}, {option.setting: _TEMPLATE if copied else _OPEN})
     else:
-        vm.settings[option.setting] = option.default
+        vm.leave({option.setting: option.default}, {})
 
 
 def _read_hardware(options: Variables, variables: Variables, vm: TaskVm, *, copied: bool) -> None:
@@ -163,11 +188,12 @@ def _read_hardware(options: Variables, variables: Variables, vm: TaskVm, *, copi
     )
     try:
         text = str(resolved(given, variables)).lower().removeprefix("vmx-") if given else "latest"
-        if text == "latest":
+        if text == "latest" and vm.hardware is None:
             vm.absent[HARDWARE] = _TEMPLATE if copied and not given else HOST_DECIDES
-        else:
+        elif text != "latest":
             number = _count(text)
             vm.hardware = number if isinstance(number, int) else None
+            vm.absent.pop(HARDWARE, None)
     except Unresolved as error:
         vm.absent[HARDWARE] = str(error)
 
@@ -188,20 +214,18 @@ def vm_of_arm(arm: object, variables: Variables, vm: TaskVm) -> None:
         topology = Topology.parse(str(shape))
     except ValueError as error:
         raise Unresolved(str(error)) from error
-    vm.settings |= {
-        "numCPUs": topology.vcpus,
-        "numCoresPerSocket": topology.cores_per_socket,
-        "autoCoresPerSocket": False,
-    }
+    vm.state("numCPUs", topology.vcpus)
+    vm.state("numCoresPerSocket", topology.cores_per_socket)
+    vm.settings["autoCoresPerSocket"] = False
     for field_name, setting, read in (
         ("memory_mb", "memoryMB", _count),
         ("cores_per_numa_node", "coresPerNumaNode", _count),
         ("cpu_hot_add", "cpuHotAddEnabled", _switch),
     ):
         if given.get(field_name) not in (None, "keep", "auto"):
-            vm.settings[setting] = read(given[field_name])
+            vm.state(setting, read(given[field_name]))
     reservation = given.get("memory_reservation")
     if reservation == "locked":
-        vm.settings["memoryReservationLockedToMax"] = True
+        vm.state("memoryReservationLockedToMax", True)
     for name in vm.settings:
         vm.absent.pop(name, None)

@@ -23,6 +23,9 @@ NEW_VM: Settings = {
 """vSphere's defaults of what a source of new VMs has no field for, or does not set. Only a new VM without a
 template is sure to have them."""
 
+_HEAD = 512
+"""Bytes at a file's beginning that tell its character set."""
+
 ACCEPTED_KEY = "vnuma.ignore"
 """The key of extraConfig that says which findings are accepted, where a source has no comments."""
 
@@ -133,12 +136,26 @@ def bounded_bytes(path: Path, most: int, what: str) -> bytes:
 
 def decoded(data: bytes) -> str:
     """Text that some editor or spreadsheet saved: Unicode, else Windows' Latin letters."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", errors="replace")
+    if (text := utf16_text(data)) is not None:
+        return text
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode("cp1252", errors="replace")
+
+
+def utf16_text(data: bytes) -> str | None:
+    """The text of a file in UTF-16; None: another character set.
+
+    Without a byte order mark, NULs tell: most characters of these files are ASCII, whose other byte is NUL.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace")
+    head = data[:_HEAD]
+    low, high = head[::2].count(0), head[1::2].count(0)
+    if not 0 < len(head) <= 4 * max(low, high) or 4 * min(low, high) > max(low, high):
+        return None
+    return data.decode("utf-16-be" if low > high else "utf-16-le", errors="replace")
 
 
 def relative_to_here(file: Path, folder: Path) -> str:

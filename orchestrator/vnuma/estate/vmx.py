@@ -2,19 +2,20 @@
 
 The form is that of VMware's configuration dictionaries: a line `key = "value"` for each key, keys in any
 case, `|22` for a quote; `.encoding` names the character set. Which setting each key is follows from the
-DICT lines of published vmware.log files, and from the names of VirtualMachineConfigSpec's fields.
+DICT lines of published vmware.log files, and from the names of VirtualMachineConfigSpec's fields. A file with
+a key twice, in whatever case, is not opened: https://github.com/hashicorp/vagrant/issues/2597.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Declared, Estate
+from vnuma.domain.vm.estate import Declared, Estate, Unseen
 from vnuma.domain.vm.setting import Value, is_governed
 from vnuma.errors import InputError
 from vnuma.estate.code_comments import accepted_in
@@ -25,6 +26,7 @@ from vnuma.estate.design_vm import (
     estate_of_designs,
     open_hardware,
     relative_to_here,
+    utf16_text,
 )
 
 _MOST_BYTES = 1_000_000
@@ -94,12 +96,16 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
 def read_vmx(path: Path) -> Estate:
     """The VM of a .vmx file. Raises InputError for any other file."""
     text = _text(bounded_bytes(path, _MOST_BYTES, "a .vmx file"))
-    keys = _dictionary(text)
+    entries = _entries(text)
+    keys = {one.key: one.value for one in entries}
     if not _NAMES & keys.keys():
         raise InputError(
             f"{path} is not a .vmx file: it has neither numvcpus, memSize nor virtualHW.version.",
             fix="Copy the .vmx of a VM from its datastore.",
         )
+    if why := _twice(entries):
+        name = keys.get("displayname") or path.stem
+        return estate_of_designs(path, "vmx", "vmx file", [], [Unseen("vm", name, f"{path.name} has {why}")])
     lines = text.splitlines()
     accepted = (*accepted_in(lines, 1, len(lines)), *filter(None, [keys.get(ACCEPTED_KEY)]))
     declared = Declared(relative_to_here(path, path.parent), 1)
@@ -137,22 +143,46 @@ def _hardware(text: str) -> int | None:
 
 
 def _text(data: bytes) -> str:
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", errors="replace")
+    if (text := utf16_text(data)) is not None:
+        return text
     named = _ENCODING.search(data)
-    encoding = named[1].decode("ascii", errors="replace") if named else "utf-8"
+    encoding = named[1].decode("ascii", errors="replace").lower() if named else "utf-8"
     try:
-        return data.decode(codecs.lookup(encoding).name, errors="strict").lstrip("\ufeff")
+        codec = "utf-8" if encoding.startswith("utf-16") else codecs.lookup(encoding).name
+        return data.decode(codec, errors="strict").lstrip("\ufeff")
     except (LookupError, UnicodeDecodeError):
         return data.decode("latin-1")  # every byte is a character there: the keys that matter are ASCII
 
 
-def _dictionary(text: str) -> dict[str, str]:
-    """Values by key in small letters; of a key that stands twice, the last."""
-    found = {}
-    for line in text.splitlines():
+@dataclass(frozen=True)
+class _Entry:
+    """A line of the dictionary; `key` in small letters."""
+
+    line: int
+    key: str
+    value: str
+
+
+def _entries(text: str) -> list[_Entry]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.match(line)
         if match:
             value = match[2] if match[2] is not None else match[3]
-            found[match[1].lower()] = _ESCAPED.sub(lambda it: chr(int(it[1], 16)), value)
+            found.append(
+                _Entry(number, match[1].lower(), _ESCAPED.sub(lambda it: chr(int(it[1], 16)), value))
+            )
     return found
+
+
+def _twice(entries: Iterable[_Entry]) -> str:
+    """The first key that stands in two lines, with both values; empty: none does."""
+    first: dict[str, _Entry] = {}
+    for one in entries:
+        known = first.setdefault(one.key, one)
+        if known is not one:
+            return (
+                f"{one.key} twice, {known.value[:40]!r} in line {known.line} and {one.value[:40]!r} in line "
+                f"{one.line}: VMware does not open such a file"
+            )
+    return ""
