@@ -41,6 +41,7 @@ the facts that this reader gave. The vCenter is the lab's, with ESXi 8.0.
 | yes | evaluated from the source alone |
 | an option | evaluated if that option is given too; each includes those before it |
 | part | evaluated, unless the answer depends on something that the source does not show |
+| part: an option | the same with that option; "all" names the option with which it is always evaluated |
 | no | never evaluated; the reasons are below the table |
 
 Options: `--vm` (one VM instead of `--all`), `--sql` (a login to the server), `--evidence` (esxtop's screen),
@@ -72,18 +73,20 @@ def _table(sources: Sequence[Source], rows: Mapping[str, Row]) -> Iterator[str]:
     yield "| rule | " + " | ".join(source.name for source in sources) + " |"
     yield "|---|" + "---|" * len(sources)
     for rule, row in rows.items():
-        cells = " | ".join(_words(row[source.name]) for source in sources)
+        cells = " | ".join(_words(row[source.name], source) for source in sources)
         yield f"| {rule} {BY_ID[rule].title} | {cells} |"
     yield ""
 
 
-def _words(cell: Cell) -> str:
+def _words(cell: Cell, source: Source) -> str:
     if cell.never:
         return "no"
-    way = cell.way if cell.way == "yes" else f"`{cell.way}`"
-    if cell.whole:
-        return way
-    return "part" if cell.way == "yes" else f"part, {way}"
+    whole = cell.way if cell.way == "yes" else f"`{cell.way}`"
+    if cell.whole and not cell.partly:
+        return whole
+    first = next(way.word for way in source.ways if way.word in cell.partly)
+    part = "part" if first == "yes" else f"part: `{first}`"
+    return f"{part}, all: {whole}" if cell.whole else part
 
 
 def _reasons(sources: Sequence[Source], rows: Mapping[str, Row]) -> Iterator[str]:

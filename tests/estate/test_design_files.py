@@ -123,6 +123,48 @@ def test_the_default_configuration_of_an_ovf_is_what_is_deployed(tmp_path: Path)
         assert (settings["numCPUs"], settings["memoryMB"]) == (vcpus, 8192)
 
 
+@pytest.mark.parametrize(
+    ("units", "reservation", "megahertz"),
+    [("hertz * 10^6", 8000, 8000), ("hertz * 10^9", 8, 8000), ("", 8000, 8000), ("MHz", 8000, 8000)],
+)
+def test_an_ovf_has_reservations_and_limits_in_their_units(
+    tmp_path: Path, units: str, reservation: int, megahertz: int
+) -> None:
+    """Of processors in hertz, of memory in bytes; an item that bounds a range is not what is deployed."""
+    file = Design(memory=64, reservation=64, limit=128, cpu_reservation=reservation).ovf(tmp_path)
+    text = file.read_text().replace("byte * 2^20", "byte * 2^30")
+    item = text[text.index("<Item><rasd:ElementName>CPUs") : text.index("<Item><rasd:AllocationUnits>")]
+    given = item.replace("<Item>", f"<Item><rasd:AllocationUnits>{units}</rasd:AllocationUnits>")
+    most = item.replace("<Item>", '<Item ovf:bound="max">').replace(">16<", ">64<")
+    file.write_text(text.replace(item, given + most))
+
+    vm = _only(file)
+
+    shown = vm.facts.settings
+    assert (shown["numCPUs"], shown["cpuReservation"], shown["cpuLimit"]) == (16, megahertz, -1)
+    assert (shown["memoryMB"], shown["memoryReservation"], shown["memoryLimit"]) == (65536, 65536, 131072)
+
+
+def test_an_ovf_shows_whether_all_memory_is_reserved(tmp_path: Path) -> None:
+    """M01: a template with all memory reserved passes, another is found."""
+    for reservation, found in ((65536, False), (4096, True)):
+        estate = read_design(Design(reservation=reservation).ovf(tmp_path))
+        (vm,) = checked(estate).vms
+        assert ("M01" in {item.finding.rule for item in vm.findings}) is found
+        assert "M01" not in vm.not_evaluated
+
+
+def test_an_ovf_of_a_newer_vcenter_has_cores_per_numa_node(tmp_path: Path) -> None:
+    """0 is automatic."""
+    file = Design(hardware=20).ovf(tmp_path)
+    text, key = file.read_text(), '<vmw:Config ovf:required="false" vmw:key="cpuHotAddEnabled"'
+    for size, automatic in ((0, True), (8, False)):
+        numa = f'<vmw:Config vmw:key="virtualNuma.coresPerNumaNode" vmw:value="{size}"/>'
+        file.write_text(text.replace(key, numa + key))
+        settings = _only(file).facts.settings
+        assert (settings["coresPerNumaNode"], settings["autoCoresPerNumaNode"]) == (size, automatic)
+
+
 def test_of_an_ova_only_the_descriptor_is_read(tmp_path: Path) -> None:
     """The disk behind it is cut off here: nobody looks."""
     descriptor = Design(cores_per_socket=3).ovf(tmp_path).read_bytes()

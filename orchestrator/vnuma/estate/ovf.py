@@ -1,7 +1,8 @@
 """OVF and OVA templates: the virtual hardware that a deployment gets, by the descriptor alone.
 
 DMTF DSP0243 (OVF 1.1) and DSP8023 have sections and items; CIM's ResourceType 3 is processors, 4 memory.
-VMware's namespace http://www.vmware.com/schema/ovf adds CoresPerSocket, Config and ExtraConfig.
+An item's Reservation and Limit (CIM_ResourceAllocationSettingData) are in its AllocationUnits, those of
+processors in hertz. VMware's namespace http://www.vmware.com/schema/ovf adds CoresPerSocket, Config and ExtraConfig.
 """
 
 from __future__ import annotations
@@ -30,17 +31,23 @@ _MOST_BYTES = 16_000_000
 _MOST_MEMBERS = 50
 _DEEPEST = 64
 _CPU, _MEMORY = "3", "4"
+_MEGA: Mapping[str, int] = {_CPU: 10**6, _MEMORY: 2**20}
+"""What one unit of a setting is: a megahertz, a megabyte."""
 _UNITS = {
-    "": 20,
-    "megabytes": 20,
-    "mb": 20,
-    "gigabytes": 30,
-    "gb": 30,
-    "kilobytes": 10,
-    "bytes": 0,
-    "byte": 0,
+    **dict.fromkeys(("byte", "bytes"), 1),
+    **dict.fromkeys(("kb", "kilobytes"), 2**10),
+    **dict.fromkeys(("mb", "megabytes"), 2**20),
+    **dict.fromkeys(("gb", "gigabytes"), 2**30),
+    **dict.fromkeys(("mhz", "megahertz"), 10**6),
+    **dict.fromkeys(("ghz", "gigahertz"), 10**9),
 }
-_POWER = re.compile(r"byte\s*\*\s*2\s*\^\s*([0-9]{1,2})", re.ASCII)
+_POWER = re.compile(r"(?:byte|hertz)\s*\*\s*(2|10)\s*\^\s*([0-9]{1,2})", re.ASCII)
+_RANGE = frozenset({"min", "max"})
+"""Values of `bound` that make an item the end of a range of what is allowed, not what is deployed."""
+_ALLOCATION = {
+    _CPU: {"Reservation": ("cpuReservation", 0), "Limit": ("cpuLimit", -1)},
+    _MEMORY: {"Reservation": ("memoryReservation", 0), "Limit": ("memoryLimit", -1)},
+}
 _NOT_IN_OVF = "an OVF descriptor has no field for it"
 _NO_FIELD = ("cpuAffinity", "memoryAffinity", "memoryReservationLockedToMax")
 _CONFIG = {
@@ -71,32 +78,23 @@ def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
     absent = dict.fromkeys((*_NO_FIELD, *VIRTUAL_NUMA_SETTINGS), _NOT_IN_OVF)
     for item in _items(system, configuration):
         kind = _text(item, "ResourceType")
-        if kind == _CPU:
-            _read(
-                item,
-                settings,
-                {"VirtualQuantity": "numCPUs", "Reservation": "cpuReservation", "Limit": "cpuLimit"},
-            )
-            settings["numCoresPerSocket"] = _number(_text(item, "CoresPerSocket")) or 1
-        elif kind == _MEMORY:
-            _read(
-                item,
-                settings,
-                {"VirtualQuantity": "memoryMB", "Reservation": "memoryReservation", "Limit": "memoryLimit"},
-                megabytes=_megabytes(_text(item, "AllocationUnits")),
-            )
-    for name, default in (
-        ("cpuReservation", 0),
-        ("cpuLimit", -1),
-        ("memoryReservation", 0),
-        ("memoryLimit", -1),
-    ):
+        if kind in _ALLOCATION and _attribute(item, "bound") not in _RANGE:
+            settings |= _of_item(kind, item)
+    for name, default in (one for fields in _ALLOCATION.values() for one in fields.values()):
         settings.setdefault(name, default)
+    if _number_of(settings, "memoryReservation") < _number_of(settings, "memoryMB"):
+        # Locked to the maximum, the reservation is always all memory (VirtualMachineConfigSpec).
+        settings["memoryReservationLockedToMax"] = False
+        absent.pop("memoryReservationLockedToMax")
     for name in {"numCPUs", "numCoresPerSocket", "memoryMB"} - settings.keys():
         absent[name] = "the descriptor's hardware section does not give it"
     for key, value in _pairs(system, "Config"):
         if key.lower() in _CONFIG:
             settings[_CONFIG[key.lower()][0]] = value.strip().lower() == "true"
+        elif key.lower() == "virtualnuma.corespernumanode" and (size := _number(value)) is not None:
+            settings |= {"coresPerNumaNode": size, "autoCoresPerNumaNode": size == 0}
+            for name in ("coresPerNumaNode", "autoCoresPerNumaNode"):
+                absent.pop(name, None)
     for key, value in _pairs(system, "ExtraConfig"):
         if is_governed(key):
             settings[key] = value
@@ -114,13 +112,27 @@ def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
     )
 
 
-def _read(
-    item: ET.Element, settings: dict[str, Value], fields: Mapping[str, str], megabytes: float = 1.0
-) -> None:
-    for tag, name in fields.items():
+def _of_item(kind: str, item: ET.Element) -> dict[str, Value]:
+    """An item of processors or memory as settings, in MHz and MB."""
+    found: dict[str, Value] = {}
+    units = _text(item, "AllocationUnits")
+    quantity = _number(_text(item, "VirtualQuantity"))
+    if kind == _CPU:
+        found["numCoresPerSocket"] = _number(_text(item, "CoresPerSocket")) or 1
+    if quantity is not None:
+        own = _text(item, "VirtualQuantityUnits") or units
+        name, factor = ("numCPUs", 1.0) if kind == _CPU else ("memoryMB", _factor(own, _MEGA[kind]))
+        found[name] = int(quantity * factor)
+    for tag, (name, _) in _ALLOCATION[kind].items():
         number = _number(_text(item, tag))
         if number is not None:
-            settings[name] = number if number < 0 else int(number * megabytes)
+            found[name] = number if number < 0 else int(number * _factor(units, _MEGA[kind]))
+    return found
+
+
+def _number_of(settings: Mapping[str, Value], name: str) -> int:
+    value = settings.get(name)
+    return value if isinstance(value, int) else 0
 
 
 def _items(system: ET.Element, configuration: str | None) -> Iterator[ET.Element]:
@@ -152,10 +164,12 @@ def _hardware(system: ET.Element) -> int | None:
     return min(found, default=None)
 
 
-def _megabytes(units: str) -> float:
-    match = _POWER.fullmatch(units.strip().lower())
-    power = int(match[1]) if match else _UNITS.get(units.strip().lower(), 20)
-    return float(2.0 ** (min(power, 60) - 20))
+def _factor(units: str, mega: int) -> float:
+    """How many megahertz or megabytes one of these units is; 1 where none is given, or another."""
+    words = units.strip().lower()
+    match = _POWER.fullmatch(words)
+    size = int(match[1]) ** min(int(match[2]), 60) if match else _UNITS.get(words, mega)
+    return size / mega
 
 
 def _number(text: str) -> int | None:

@@ -34,7 +34,7 @@ LOCAL_ENOUGH = 95.0
 )
 def m01(facts: Facts) -> Fail | None:
     """The VM keeps its memory."""
-    if facts.on("memoryReservationLockedToMax") or facts.number("memoryReservation") >= facts.memory_mb:
+    if facts.number("memoryReservation") >= facts.memory_mb or facts.on("memoryReservationLockedToMax"):
         return None
     full = _overcommitted(facts)
     worse = Severity.BLOCK if facts.studied else Severity.WARN
