@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,3 +87,20 @@ def test_a_check_says_how_many_rules_its_source_allowed(rows: dict[str, Row], tm
     assert found, ran.out
     assert whole <= int(found[1]) <= whole + partly
     assert int(found[2]) == len(RULES)
+
+
+def test_a_check_promises_what_a_described_host_adds(tmp_path: Path) -> None:
+    """Not every rule that reads a host: a description leaves sockets, options and model open."""
+    plan = Design().terraform(tmp_path)
+
+    (without,) = _covered(vnuma_here("check", plan, "--format", "json").out)
+    (with_host,) = _covered(vnuma_here("check", plan, "--host-nodes", "2x16/96@8.0", "--format", "json").out)
+
+    assert without["host_nodes_add"] == with_host["rules_evaluated"] - without["rules_evaluated"] > 0
+    assert with_host["host_nodes_add"] == 0
+    assert f"--host-nodes adds {without['host_nodes_add']}" in vnuma_here("check", plan).out
+
+
+def _covered(text: str) -> list[dict[str, int]]:
+    found: list[dict[str, int]] = json.loads(text)["coverage"]
+    return found

@@ -23,7 +23,12 @@ def document(result: CheckResult) -> dict[str, Any]:
         "sources": [asdict(source) for source in result.sources],
         "rules": [rule.id for rule in result.rules],
         "coverage": [
-            {"source": source, "rules_evaluated": count, "rules": result.every_rule}
+            {
+                "source": source,
+                "rules_evaluated": count,
+                "rules": result.every_rule,
+                "host_nodes_add": result.host_adds.get(source, 0),
+            }
             for source, count in result.coverage.items()
         ],
         "summary": summary(result),

@@ -158,6 +158,8 @@ class CheckResult:
     """How the site differs from a design; None: not asked."""
     every_rule: int = field(default=0)
     """How many rules there are; `rules` are those that were asked."""
+    host_adds: Mapping[str, int] = field(default_factory=dict)
+    """By source, for designs without a host: how many more rules a described one (--host-nodes) allows."""
 
     @cached_property
     def declared(self) -> Mapping[str, Declared]:

@@ -29,7 +29,7 @@ _HEAD = 512
 ACCEPTED_KEY = "vnuma.ignore"
 """The key of extraConfig that says which findings are accepted, where a source has no comments."""
 
-NO_HOST = "a design names no host: describe one with --host-nodes"
+NO_HOST = "the design names no host (--host-nodes, --cluster)"
 
 
 @dataclass(frozen=True)

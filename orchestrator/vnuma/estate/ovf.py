@@ -2,7 +2,8 @@
 
 DMTF DSP0243 (OVF 1.1) and DSP8023 have sections and items; CIM's ResourceType 3 is processors, 4 memory.
 An item's Reservation and Limit (CIM_ResourceAllocationSettingData) are in its AllocationUnits, those of
-processors in hertz. VMware's namespace http://www.vmware.com/schema/ovf adds CoresPerSocket, Config and ExtraConfig.
+processors in hertz. VMware's namespace http://www.vmware.com/schema/ovf adds CoresPerSocket, Config and
+ExtraConfig.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.guest_os import windows_of_banner
 from vnuma.domain.vm.server import SqlFacts, WindowsFacts
+from vnuma.engine.design_check.added_rules import added_by_host
 from vnuma.engine.design_check.filters import Filters
 from vnuma.engine.design_check.outlook import DESIGNS, Present, planned, present_vms, today
 from vnuma.engine.design_check.sql_facts import SqlServers
@@ -47,6 +48,9 @@ class Asked:
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
+_UNASKED = Asked()
+
+
 def run_check(estates: Sequence[Estate], asked: Asked) -> CheckResult:
     """Evaluate the rules over every VM that the filters let through."""
     with gc_paused():
@@ -59,6 +63,7 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
     vms: list[CheckedVm] = []
     notes, beside = list[str](), list[Waiver]()
     others: list[tuple[Estate, EstateVm]] = []
+    host_adds = dict[str, int]()
     for estate in estates:
         chosen: list[EstateVm] = []
         for vm in estate.vms:
@@ -67,6 +72,10 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
             else:
                 others.append((estate, vm))
         subjects = [subject_of(estate, vm, asked) for vm in chosen]
+        if estate.kind in DESIGNS and subjects and all(subject.host is None for subject in subjects):
+            host_adds[estate.source] = added_by_host(
+                replace(estate, vms=tuple(chosen)), rules, lambda there, vm: subject_of(there, vm, _UNASKED)
+            )
         evaluated = _evaluated(subjects, rules, asked.study)
         for vm, (subject, evaluations) in zip(chosen, evaluated, strict=True):
             own, wrong = _own_waivers(vm)
@@ -87,6 +96,7 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
         left_out=len(others),
         not_asked=frozenset(name for estate, vm in others for name in _names(estate, vm)),
         every_rule=len(RULES),
+        host_adds=host_adds,
     )
 
 

@@ -35,8 +35,8 @@ def lines(result: CheckResult) -> Iterator[tuple[str, str]]:
     """Lines, each with the severity that colours its first word; empty for none."""
     for line in headline(result).splitlines():
         yield line, ""
-    for line in (*coverage_words(result)[:_LISTED], *taken_over_words(result)):
-        yield line, ""
+    for words in (*coverage_words(result)[:_LISTED], *taken_over_words(result)):
+        yield from _wrapped("", words)
     if result.since:
         yield since_words(result.since), ""
     if result.drift:

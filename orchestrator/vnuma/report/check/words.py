@@ -92,11 +92,16 @@ def taken_over_words(result: CheckResult) -> list[str]:
 
 
 def coverage_words(result: CheckResult) -> list[str]:
-    """For each source, how many rules could be evaluated on at least one of its VMs."""
+    """For each source, how many rules could be evaluated on at least one of its VMs, or could with a host."""
     return [
-        f"{source}: {count} of {result.every_rule} rules evaluated"
+        f"{source}: {count} of {result.every_rule} rules evaluated{_with_host(result, source)}"
         for source, count in result.coverage.items()
     ]
+
+
+def _with_host(result: CheckResult, source: str) -> str:
+    added = result.host_adds.get(source)
+    return f"; --host-nodes adds {added}, --cluster more" if added else ""
 
 
 def mixed_words(result: CheckResult, rule: str) -> str:
