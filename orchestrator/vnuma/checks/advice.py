@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from math import ceil
 
@@ -13,7 +13,7 @@ from vnuma.checks.rules.catalogue import find_rule
 from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.checks.subject import Subject
 from vnuma.domain.topology.forecast import Forecast, Guest, forecast_on
-from vnuma.domain.topology.licence import most_in_a_node
+from vnuma.domain.topology.licence import SqlLimit, most_in_a_node, sql_limit
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
 from vnuma.domain.topology.topology import Topology, topologies
@@ -75,6 +75,10 @@ class Advice:
     """Numbers of vCPUs near the one asked for that the nodes divide; empty: it is divided already."""
     unused: str = ""
     """Why some CPUs stay unused in every shape; empty: they do not."""
+    used: int = 0
+    """Most vCPUs that any shape uses."""
+    limit: SqlLimit = field(default_factory=lambda: SqlLimit("Developer or Evaluation"))
+    """What the edition may use."""
 
     def worth(self, *kinds: Worth) -> tuple[Candidate, ...]:
         """The candidates of these kinds, best first."""
@@ -95,6 +99,8 @@ def advise(vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int
         needed,
         tuple(count for count in (low, high) if count) if vcpus % needed else (),
         f"{most} of {vcpus}: {seen[0].forecasts[0].by_sql.because}" if most < vcpus else "",
+        most,
+        sql_limit(guest.sql_edition, guest.sql_major),
     )
 
 
@@ -259,7 +265,7 @@ def _against(one: Forecast, wanted: _Wanted) -> Iterator[str]:
         yield f"nodes of {smallest} vCPUs: MAXDOP within a node limits a query to {smallest}"
     if shape.sockets != nodes and (shape.cores_per_socket == 1 or shape.sockets < needed):
         sockets = "1 socket does" if shape.sockets == 1 else f"{shape.sockets} sockets do"
-        yield f"{sockets} not match the {_nodes(nodes)}"
+        yield f"{sockets} not match {_nodes(nodes)}"
 
 
 def _nodes(count: int) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
@@ -33,6 +35,7 @@ from vnuma.cli.shape_options import (
     sized,
     where,
 )
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner, in_json
 from vnuma.errors import InputError
 
@@ -107,7 +110,8 @@ def advise(
         return
     if there.simulated:
         say(banner(there.simulated))
-    say(f"{count} vCPUs, {memory_mb / 1024:.4g} GB on {where(there)}: {_needs(advice.nodes_needed)}.")
+    for sentence in _answer(advice, count, memory_mb, where(there), sql):
+        say("\n".join(wrap(sentence, width() or WIDEST)))
     say("\n".join(_text(advice, count)))
     if write:
         say(f"\nWritten  {write}\nNext     vnuma plan {write}")
@@ -142,20 +146,33 @@ def _text(advice: Advice, vcpus: int) -> list[str]:
     if advice.other_vcpus:
         counts = " or ".join(map(str, advice.other_vcpus))
         lines += ["", f"{vcpus} vCPUs cannot be spread evenly over the nodes needed: {counts} can."]
-    if advice.unused:
-        lines += ["", *wrap(f"CPUs used in the best shape: {advice.unused}.", width() or WIDEST)]
     return lines
 
 
-def _needs(nodes: int) -> str:
-    return "fits one host NUMA node" if nodes == 1 else f"needs {nodes} host NUMA nodes"
+def _answer(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int) -> Iterator[str]:
+    """What every shape has alike: the nodes that it needs, and what the edition uses of it."""
+    nodes = advice.nodes_needed
+    needs = "fits one host NUMA node" if nodes == 1 else f"needs {nodes} host NUMA nodes"
+    yield f"A VM of {vcpus} vCPUs and {memory_mb / 1024:.4g} GB {needs} on {hosts}."
+    limit = advice.limit
+    if not limit.limited:
+        return
+    pool = limit.buffer_pool_mb
+    memory = f", and {pool / 1024:.4g} GB of buffer pool" if pool and pool < memory_mb else ""
+    if advice.used < vcpus:
+        yield (
+            f"SQL Server {year} {limit.edition} leaves {vcpus - advice.used} of them unused in every shape: "
+            f"it uses {limit}{memory}. With --vcpus {advice.used} none is unused."
+        )
+    else:
+        yield f"SQL Server {year} {limit.edition} uses at most {limit}{memory}."
 
 
 def _lines(one: Candidate) -> list[str]:
     """A shape with its nodes and reasons, then the settings it needs."""
     reasons = list(one.reasons)
     reasons += [f"set {name} = {value}" for name, value in one.settings.items()]
-    head = f"  {one.topology!s:6} {one.nodes} node{'s' if one.nodes > 1 else ' '}  "
+    head = f"  {one.topology!s:6} {counted(one.nodes, 'node'):8}  "
     room = (width() or WIDEST) - len(head)
     lines = [line for reason in reasons for line in wrap(reason, room, subsequent_indent="  ")]
     return [(head if index == 0 else " " * len(head)) + line for index, line in enumerate(lines)]
@@ -181,6 +198,8 @@ def _document(advice: Advice, there: VmLocation) -> dict[str, Any]:
         "nodes_needed": advice.nodes_needed,
         "other_vcpus": list(advice.other_vcpus),
         "unused": advice.unused,
+        "usable_cores": advice.used,
+        "edition_limit": asdict(advice.limit) if advice.limit.limited else None,
         "candidates": [
             {
                 "topology": str(one.topology),

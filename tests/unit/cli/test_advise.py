@@ -42,3 +42,24 @@ def test_the_best_shape_is_printed_for_a_tool() -> None:
     assert "num_cores_per_socket = 16\n" in printed
     first = json.loads(vnuma_here(*PAPER, "--format", "json").out)["candidates"][0]
     assert first["as"]["terraform"] == printed.rstrip("\n")
+
+
+def test_the_editions_limit_is_part_of_the_answer() -> None:
+    """Before any shape: what Standard uses of the VM by release, and a size that it uses whole."""
+    big = ("advise", "--vcpus", "40", "--memory", "256", "--host-nodes", "2x20/256", "--edition", "standard")
+    for year, used in (("2019", 24), ("2022", 24), ("2025", 32)):
+        shown = " ".join(vnuma_here(*big, "--sql", year).out.partition("Worth")[0].split())
+        assert "A VM of 40 vCPUs and 256 GB needs 2 host NUMA nodes on 2x20/256" in shown
+        assert f"SQL Server {year} Standard leaves {40 - used} of them unused in every shape" in shown
+        assert f"the lesser of 4 sockets and {used} cores" in shown
+        assert f"--vcpus {used}" in shown
+    document = json.loads(vnuma_here(*big, "--sql", "2022", "--format", "json").out)
+    assert (document["usable_cores"], document["edition_limit"]["cores"]) == (24, 24)
+
+
+def test_a_limit_that_is_not_reached_is_told_too() -> None:
+    """Sockets decide which shapes are worth having; Developer has no limit to speak of."""
+    assert (
+        "uses at most the lesser of 4 sockets and 24 cores" in vnuma_here(*PAPER, "--edition", "standard").out
+    )
+    assert "uses at most" not in vnuma_here(*PAPER).out

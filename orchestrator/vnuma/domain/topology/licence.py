@@ -42,6 +42,12 @@ class SqlLimit:
         """Whether the edition limits CPUs at all."""
         return self.cores < UNLIMITED
 
+    def __str__(self) -> str:
+        """In words: the lesser of 4 sockets and 24 cores."""
+        if self.sockets >= UNLIMITED:
+            return f"{self.cores} cores" if self.limited else "no limit of its own"
+        return f"the lesser of {self.sockets} sockets and {self.cores} cores"
+
 
 @dataclass(frozen=True)
 class Usable:
@@ -104,9 +110,7 @@ def usable_by_sql(limit: SqlLimit, shape: Topology) -> Usable:
 
 
 def _limit_words(limit: SqlLimit) -> str:
-    if limit.sockets >= UNLIMITED:
-        return f"{limit.edition} uses up to {limit.cores} cores"
-    return f"{limit.edition} uses the lesser of {limit.sockets} sockets and {limit.cores} cores"
+    return f"{limit.edition} uses {'up to ' if limit.sockets >= UNLIMITED else ''}{limit}"
 
 
 # The first name found decides. A socket is a socket, however many cores it has.
