@@ -193,6 +193,20 @@ def test_a_watcher_hears_of_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert "cannot be read now" in next(sent)
 
 
+def test_who_comes_after_a_run_s_end_sees_its_last_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first load of the page has them, though somebody looked while the run went on."""
+    monkeypatch.setattr(reader, "POLL_S", 0.0)
+    store = new_store(tmp_path / "vnuma.db")
+    run = build(store, Story(text=text(), state=RunState.RUNNING))
+    with serving(store) as address:
+        assert "So far, with 36 of 36" in asked(address, "/runs/quick.1").text
+        with store.write() as connection:
+            runs.set_run_state(connection, run.id, RunState.FINISHED)
+        assert "So far" not in asked(address, "/runs/quick.1").text
+
+
 def test_a_run_that_cannot_be_read_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is listed with the reason; who watches it hears of it, and HEAD asks for no stream."""
     for module in (app, reader):

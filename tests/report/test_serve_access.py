@@ -19,6 +19,7 @@ from vnuma.engine.run.approval import Approval, approval_of, approve_by, ask_for
 from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.errors import InputError, UsageError
 from vnuma.serve.access import Access, Proxy, Tls
+from vnuma.serve.app import Asked
 from vnuma.serve.listen import server_of
 from vnuma.store import runs
 from vnuma.store.states import RunState
@@ -92,9 +93,9 @@ def test_a_run_is_stopped_by_a_writer_alone(tmp_path: Path) -> None:
     build(store, Story(text=study_text(sizes="500", forms="client"), stop_after=9, state=RunState.RUNNING))
     stopped: list[str] = []
 
-    def stop(run: str, _who: str | None) -> str:
-        stopped.append(run)
-        return ask_to_stop(run, after_cell=False, url=f"sqlite:///{store.place.path}")
+    def stop(given: Asked) -> str:
+        stopped.append(given.run)
+        return ask_to_stop(given.run, after_cell=False, url=f"sqlite:///{store.place.path}")
 
     path, right, wrong = "/runs/quick.1/stop", urlencode({"token": WRITER}), urlencode({"token": TOKEN})
     with serving(store, Access(writer=WRITER), {"stop": stop}) as address:
@@ -124,7 +125,7 @@ def test_a_run_is_stopped_by_a_writer_alone(tmp_path: Path) -> None:
 
 
 def test_a_run_is_approved_by_a_writer(tmp_path: Path) -> None:
-    """Under the name that the proxy has proven; not by a reader's token."""
+    """Under the name that the proxy has proven and a change ticket; not by a reader's token."""
     store = new_store(tmp_path / "vnuma.db")
     run = build(
         store, Story(text=study_text(sizes="500", forms="client"), stop_after=0, state=RunState.PLANNED)
@@ -132,7 +133,7 @@ def test_a_run_is_approved_by_a_writer(tmp_path: Path) -> None:
     with store.write() as connection:
         ask_for_approval(connection, run)
     url = f"sqlite:///{store.place.path}"
-    acts = {"approve": lambda name, who: approve_by(name, who, url)}
+    acts = {"approve": lambda given: approve_by(given.run, given.who, url, ticket=given.ticket)}
     access = Access(writer=WRITER, proxy=Proxy("127.0.0.1", "x-user"))
 
     with serving(store, access, acts) as address:
@@ -145,11 +146,15 @@ def test_a_run_is_approved_by_a_writer(tmp_path: Path) -> None:
         assert (unnamed.status, "not proven" in unnamed.text) == (409, True)
         creator = asked(address, path, "POST", right, X_User=holder().partition("@")[0])
         assert (creator.status, "cannot approve it" in creator.text) == (409, True)
-        assert asked(address, path, "POST", right, X_User="grace").status == 303
+        bad = asked(address, path, "POST", urlencode({"token": WRITER, "ticket": "a b"}), X_User="grace")
+        assert (bad.status, "not a valid change ticket" in bad.text) == (409, True)
+        assert 'name="ticket"' in page
+        under = urlencode({"token": WRITER, "ticket": "CHG0031234"})
+        assert asked(address, path, "POST", under, X_User="grace").status == 303
     with store.read() as connection:
         found = approval_of(connection, run)
     assert found is not None
-    assert (found.by, found.valid) == ("grace", True)
+    assert (found.by, found.ticket, found.valid) == ("grace", "CHG0031234", True)
 
 
 def test_a_header_that_no_proxy_sent_approves_nothing(tmp_path: Path) -> None:
@@ -160,7 +165,7 @@ def test_a_header_that_no_proxy_sent_approves_nothing(tmp_path: Path) -> None:
     )
     with store.write() as connection:
         ask_for_approval(connection, run)
-    acts = {"approve": lambda name, who: approve_by(name, who, f"sqlite:///{store.place.path}")}
+    acts = {"approve": lambda given: approve_by(given.run, given.who, f"sqlite:///{store.place.path}")}
     right, path = urlencode({"token": WRITER}), "/runs/quick.1/approve"
 
     for access in (

@@ -97,8 +97,8 @@ def serve(
         access,
         lambda at: say(f"Serving {opened.place} at {at} ({may}). Ctrl-C ends it."),
         {
-            "stop": lambda run, _who: ask_to_stop(run, after_cell=False, url=url),
-            "approve": lambda run, who: approve_by(run, who, url),
+            "stop": lambda asked: ask_to_stop(asked.run, after_cell=False, url=url),
+            "approve": lambda asked: approve_by(asked.run, asked.who, url, ticket=asked.ticket),
         },
     )
 

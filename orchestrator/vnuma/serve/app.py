@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 import anyio
@@ -33,8 +34,17 @@ ALIVE_S = 15.0
 _RUN = "/runs/"
 
 
-Act = Callable[[str, str | None], str]
-"""(run, who by a proxy's proof) -> what will happen: what a writer does to a run. Raises VnumaError."""
+@dataclass(frozen=True)
+class Asked:
+    """What a writer asks of a run: `who` by a proxy's proof, under which change ticket."""
+
+    run: str
+    who: str | None
+    ticket: str | None
+
+
+Act = Callable[[Asked], str]
+"""Does it and says what will happen. Raises VnumaError."""
 
 
 def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starlette:
@@ -72,7 +82,8 @@ def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starle
         if not access.is_writer(given.strip()):
             return HTMLResponse(pages.run(run, refused=True), 403)
         try:
-            await run_in_threadpool(acts[act], run, proven_user(access, request))
+            ticket = form.get("ticket", "").strip() or None
+            await run_in_threadpool(acts[act], Asked(run, proven_user(access, request), ticket))
         except InputError as error:
             return HTMLResponse(pages.trouble(error), 409)
         return RedirectResponse(path, 303)

@@ -37,7 +37,8 @@ class Figures:
     def answers(self, progress: Progress) -> tuple[str, Hashable]:
         """Answer and verdicts of each VM as HTML, and a mark of it. Asks nothing of the store if none ended.
 
-        What is behind by an attempt is given at once; the next who asks gets the new one.
+        While the run goes on, what is behind by an attempt is given at once; the next who asks gets the new
+        one. Once it has ended, who asks waits for its last figures: nothing may tell them to look again.
         """
         run_id = progress.run.id
         mark = progress.run.state, tuple((vm.done, vm.valid, vm.last, vm.ended_by) for vm in progress.vms)
@@ -45,6 +46,8 @@ class Figures:
         def make() -> tuple[str, Hashable]:
             return self._answers_now(run_id), mark
 
+        if progress.run.state.ended:
+            return self._answers.get(run_id, mark, make)
         return self._answers.latest(run_id, mark, make, self._behind)
 
     def report(self, run_id: int) -> str:

@@ -121,14 +121,14 @@ def approve(name: str, *, ticket: str | None = None, by: str | None = None, url:
     return f"{run.name} is approved by {who}. Start it: vnuma run --resume {run.name}"
 
 
-def approve_by(name: str, who: str | None, url: str) -> str:
+def approve_by(name: str, who: str | None, url: str, *, ticket: str | None = None) -> str:
     """The same for somebody whose name another program has proven. Raises InputError without a name."""
     if not who:
         raise InputError(
             f"{name} cannot be approved by somebody whose name is not proven.",
             fix=f"vnuma approve {name}, or vnuma serve behind a proxy that names who reads (--user-header).",
         )
-    return approve(name, by=who, url=url)
+    return approve(name, ticket=ticket, by=who, url=url)
 
 
 def _account(who: str) -> str:
