@@ -10,7 +10,6 @@ from random import Random
 from tests.support.hosts import host_of
 from tests.unit.checks.cases import subject_of
 from vnuma.checks.evaluate import evaluate
-from vnuma.checks.finding import Outcome
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.subject import Subject
 from vnuma.domain.vm.facts import ClusterFacts
@@ -63,7 +62,7 @@ def main() -> None:
     failures = sum(len(evaluation.failures) for evaluation in evaluations)
     total_s = time.process_time() - start
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    unseen = sum(evaluation.count(Outcome.NOT_EVALUATED) for evaluation in evaluations)
+    unseen = sum(len(evaluation.not_evaluated) for evaluation in evaluations)
     print(f"{len(subjects)} VMs x {len(RULES)} rules: {rules_s:.2f} s, with findings {total_s:.2f} s")
     print(f"{failures} failures, {unseen} not evaluated")
     print(f"peak memory {after // 1024} MB, {(after - before) // 1024} MB of it for the answers")

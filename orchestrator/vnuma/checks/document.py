@@ -146,10 +146,8 @@ def _outlook(outlook: Outlook | None) -> dict[str, Any] | None:
     return {"shape": outlook.shape, "confidence": "high" if outlook.sure else "low", "layouts": layouts}
 
 
-def _fix(it: Finding) -> Mapping[str, Any] | None:
+def _fix(it: Finding) -> Mapping[str, Any]:
     fix = it.fix
-    if fix is None:
-        return None
     return {
         "text": fix.text,
         "arm": dict(fix.arm),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from vnuma.checks.facts import PARTS, Facts, Unknown
-from vnuma.checks.finding import Finding, Fix, Kind, Outcome, Severity
+from vnuma.checks.finding import Finding, Fix, Kind, Severity
 from vnuma.checks.rule import Fail, Rule
 from vnuma.checks.subject import HARDWARE, Subject
 
@@ -28,16 +28,6 @@ class Evaluation:
         """What the rules were asked about."""
         return self.facts.subject
 
-    def findings(self, *outcomes: Outcome) -> list[Finding]:
-        """Findings of these outcomes (of all, without any), worst first within failures."""
-        failed = {rule.id for rule, answer in self._answered() if isinstance(answer, Fail)}
-        found = [
-            _finding(self.subject, rule, answer, failed)
-            for rule, answer in self._answered()
-            if not outcomes or _outcome(answer) in outcomes
-        ]
-        return sorted(found, key=_order)
-
     @property
     def failures(self) -> list[Finding]:
         """What failed, worst first; what has to wait for another rule after it."""
@@ -54,10 +44,6 @@ class Evaluation:
     def passed(self) -> int:
         """How many rules found nothing."""
         return self.answers.count(None)
-
-    def count(self, outcome: Outcome) -> int:
-        """How many rules came out so."""
-        return sum(_outcome(answer) is outcome for answer in self.answers)
 
     def _answered(self) -> Iterator[tuple[Rule, Answer]]:
         return zip(self.rules, self.answers, strict=True)
@@ -81,12 +67,6 @@ def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Eva
         if plan is None:
             plan = concerned[key] = [_asked(rule, facts, present) for rule in rules]
         yield Evaluation(facts, rules, tuple(_answers(plan, facts)))
-
-
-def findings(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Finding]:
-    """Every failure of every subject, subject by subject."""
-    for evaluation in evaluate(subjects, rules):
-        yield from evaluation.failures
 
 
 _Asked = Callable[[Facts], Fail | None] | str | None
@@ -122,41 +102,24 @@ def _answers(plan: Iterable[_Asked], facts: Facts) -> Iterator[Answer]:
             yield answer
 
 
-def _outcome(answer: Answer) -> Outcome:
-    if answer is None:
-        return Outcome.PASS
-    return Outcome.NOT_EVALUATED if isinstance(answer, str) else Outcome.FAIL
-
-
-def _finding(subject: Subject, rule: Rule, answer: Answer, failed: set[str]) -> Finding:
-    kind, name, key = _object(subject)
-    studied = subject.study is not None
-    severity = rule.severity_for(studied=studied)
-    common = (rule.id, severity, _outcome(answer), rule.title, kind, name, key)
-    vm, vm_key = (subject.vm.name, subject.vm.key) if subject.vm else ("", "")
-    arm, source = (subject.study.arm if subject.study else ""), rule.sources[0]
-    if not isinstance(answer, Fail):
-        return Finding(
-            *common, vm, vm_key, arm, reason=answer or "", source=source, unconfirmed=rule.unconfirmed
-        )
-    if answer.object:
-        kind, name, key = _of_its_vcenter(answer.object, subject)
+def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str]) -> Finding:
+    kind, name, key = _of_its_vcenter(answer.object, subject) if answer.object else _object(subject)
+    severity = answer.severity or rule.severity_for(studied=subject.study is not None)
     first = next((other for other in rule.yields_to if other in failed), "")
     return Finding(
-        rule.id,
-        _severity(rule, answer.severity or severity),
-        Outcome.FAIL,
-        rule.title,
-        kind,
-        name,
-        key,
-        vm,
-        vm_key,
-        arm,
+        rule=rule.id,
+        severity=_severity(rule, severity),
+        title=rule.title,
+        kind=kind,
+        name=name,
+        key=key,
+        vm=subject.vm.name if subject.vm else "",
+        vm_key=subject.vm.key if subject.vm else "",
+        arm=subject.study.arm if subject.study else "",
         observed=answer.observed,
         consequence=rule.consequence,
         fix=_fix(answer.fix, subject) if answer.fix else Fix(rule.fix),
-        source=source,
+        source=rule.sources[0],
         superseded_by=first,
         matters=rule.yields_to.get(first, "") or answer.matters,
         unconfirmed=rule.unconfirmed,
@@ -199,6 +162,5 @@ def _object(subject: Subject) -> tuple[Kind, str, str]:
     return "study", subject.study.study.name if subject.study else "", ""
 
 
-def _order(finding: Finding) -> tuple[int, int, bool, str]:
-    outcome = (Outcome.FAIL, Outcome.NOT_EVALUATED, Outcome.PASS).index(finding.outcome)
-    return outcome, finding.severity.rank, bool(finding.superseded_by), finding.rule
+def _order(finding: Finding) -> tuple[int, bool, str]:
+    return finding.severity.rank, bool(finding.superseded_by), finding.rule

@@ -1,4 +1,4 @@
-"""What a rule found, or did not find, or could not look at."""
+"""What a rule found on one object, and what would mend it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,6 @@ class Severity(StrEnum):
 
 
 _ORDER = {Severity.BLOCK: 0, Severity.WARN: 1, Severity.INFO: 2}
-
-
-class Outcome(StrEnum):
-    """What became of one rule on one object. Not evaluated is neither pass nor fail."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    NOT_EVALUATED = "not_evaluated"
 
 
 # What an arm would otherwise set by itself.
@@ -77,7 +69,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule on one object.
+    """One rule that failed on one object.
 
     `kind`, `name` and `key` name the object that the fix changes; `vm` and `vm_key` the VM it was seen
     from. `superseded_by` is the rule that has to be put right first, and `matters` says why.
@@ -85,21 +77,18 @@ class Finding:
 
     rule: str
     severity: Severity
-    outcome: Outcome
     title: str
     kind: Kind
     name: str
     key: str
-    vm: str = ""
-    vm_key: str = ""
-    arm: str = ""
+    vm: str
+    vm_key: str
+    arm: str
     """The study's arm that it was found in; empty outside a study."""
-    observed: Mapping[str, str] = field(default_factory=dict)
-    consequence: str = ""
-    fix: Fix | None = None
-    reason: str = ""
-    """Why it was not evaluated."""
-    source: str = ""
+    observed: Mapping[str, str]
+    consequence: str
+    fix: Fix
+    source: str
     superseded_by: str = ""
     matters: str = ""
     unconfirmed: bool = False

@@ -48,7 +48,7 @@ def merge_arms(findings: Iterable[Finding], arms: tuple[str, ...]) -> list[Findi
     """One finding for what several arms share; `arm` names them, and is empty where all have it."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
-        key = (finding.rule, finding.outcome, finding.key, tuple(finding.observed.items()), finding.reason)
+        key = (finding.rule, finding.key, tuple(finding.observed.items()))
         groups.setdefault(key, []).append(finding)
     return [replace(group[0], arm=_named(group, arms)) for group in groups.values()]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import pytest
 
 from tests.unit.checks.cases import read_cases, subject_of
-from vnuma.checks.evaluate import evaluate, findings
-from vnuma.checks.finding import Outcome, Severity
+from vnuma.checks.evaluate import evaluate
+from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.rules.catalogue import BY_ID, RULES
 from vnuma.checks.study import merge_arms, study_subjects
 from vnuma.checks.subject import Subject
@@ -19,6 +20,10 @@ from vnuma.domain.topology.topology import Topology
 STUDY = Study.model_validate(
     {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ["1x16", "2x8", "16x1"]}
 )
+
+
+def _failures(subjects: Iterable[Subject]) -> Iterator[Finding]:
+    return (finding for evaluation in evaluate(subjects, RULES) for finding in evaluation.failures)
 
 
 def test_a_subject_comes_out_the_same_alone_and_among_others() -> None:
@@ -38,7 +43,7 @@ def test_findings_are_worst_first_and_what_waits_stands_last() -> None:
             "host": {"numa": "2x20", "power_policy": "dynamic"},
         }
     )
-    found = list(findings([subject], RULES))
+    found = next(evaluate([subject], RULES)).failures
     waiting = [finding for finding in found if finding.superseded_by]
 
     assert found[0].rule == "T11"
@@ -51,8 +56,8 @@ def test_every_rule_has_one_outcome_and_each_unseen_one_a_reason() -> None:
     """Nothing is lost between pass, fail and not evaluated, even when nothing is known."""
     nothing = next(evaluate([Subject()], RULES))
 
-    assert sum(nothing.count(outcome) for outcome in Outcome) == len(RULES)
-    assert nothing.count(Outcome.NOT_EVALUATED) == len(RULES)
+    assert list(nothing.not_evaluated) == [rule.id for rule in RULES]
+    assert (nothing.failures, nothing.passed) == ([], 0)
     assert all(nothing.not_evaluated.values())
 
 
@@ -60,7 +65,7 @@ def test_a_host_alone_is_checked_without_a_vm() -> None:
     """T22 finds interleaving on the host itself."""
     subject = replace(subject_of({"host": {"numa": "1x32", "packages": 2}}), vm=None)
 
-    (found,) = findings([subject], [BY_ID["T22"]])
+    (found,) = next(evaluate([subject], [BY_ID["T22"]])).failures
     assert (found.kind, found.name, found.vm) == ("host", "esx01", "")
 
 
@@ -69,14 +74,14 @@ def test_general_knowledge_never_blocks() -> None:
     loud = replace(BY_ID["W03"], severity=Severity.BLOCK)
     subject = subject_of({"sql": {"vcpus": 8, "sockets": 2}})
 
-    (found,) = findings([subject], [loud])
+    (found,) = next(evaluate([subject], [loud])).failures
     assert (found.severity, found.unconfirmed) == (Severity.WARN, True)
 
 
 def test_what_several_arms_share_is_said_once() -> None:
     """M01 holds for every arm, T03 for one: it names it."""
     subject = subject_of({"host": {"release": "6.0.0"}})
-    found = merge_arms(findings(study_subjects(STUDY, subject), RULES), STUDY.labels)
+    found = merge_arms(_failures(study_subjects(STUDY, subject)), STUDY.labels)
     arms = {finding.rule: finding.arm for finding in found if finding.rule in {"M01", "T03"}}
 
     assert arms == {"M01": "", "T03": "16x1"}
@@ -85,7 +90,7 @@ def test_what_several_arms_share_is_said_once() -> None:
 def test_an_impossible_arm_is_judged_by_its_shape() -> None:
     """More vCPUs than the host has cores: the recipe refuses it, and T10 says so of that arm alone."""
     wide = STUDY.model_copy(update={"arms": (*STUDY.arms, Arm(topology=Topology(2, 20)))})
-    found = merge_arms(findings(study_subjects(wide, subject_of({})), RULES), wide.labels)
+    found = merge_arms(_failures(study_subjects(wide, subject_of({}))), wide.labels)
 
     assert [finding.arm for finding in found if finding.rule == "T10"] == ["2x20"]
 

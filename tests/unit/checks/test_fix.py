@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.hosts import host_of, vm_of
 from tests.unit.checks.cases import Case, read_cases
-from vnuma.checks.evaluate import findings
+from vnuma.checks.evaluate import evaluate
 from vnuma.checks.finding import Fix
 from vnuma.checks.rules.catalogue import BY_ID
 from vnuma.domain.arm.arm import Arm
@@ -47,7 +47,7 @@ def test_after_the_fix_the_rule_passes(case: Case) -> None:
     subject = case.subject()
     assert subject.vm
     assert subject.host
-    (found,) = findings([subject], [BY_ID[case.rule]])
+    (found,) = next(evaluate([subject], [BY_ID[case.rule]])).failures
     if not found.fix or not found.fix.ansible:
         pytest.skip("no arm can say it")
     arm = Arm.model_validate(found.fix.ansible["vm_topology_arm"])
@@ -55,4 +55,4 @@ def test_after_the_fix_the_rule_passes(case: Case) -> None:
     mended = {**subject.vm.settings, **desired_settings(arm, subject.vm, subject.host)}
 
     after = replace(subject, vm=replace(subject.vm, settings=mended))
-    assert list(findings([after], [BY_ID[case.rule]])) == []
+    assert next(evaluate([after], [BY_ID[case.rule]])).failures == []

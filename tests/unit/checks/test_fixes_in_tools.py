@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.checks.cases import Case, read_cases
-from vnuma.checks.evaluate import findings
+from vnuma.checks.evaluate import evaluate
 from vnuma.checks.finding import Fix
 from vnuma.checks.fixes.terraform import ATTRIBUTES
 from vnuma.checks.fixes.tool import Tool, fix_as, fix_in_tools
@@ -132,18 +132,18 @@ def _mendable(case: Case) -> bool:
     """Whether a setting of the VM mends it, and nothing that the guest shows has to change with it."""
     if case.expect != "fail" or {"study", "superseded_by", "sql"} & case.data.keys():
         return False
-    return any(map(fix_in_tools, findings([case.subject()], [BY_ID[case.rule]])))
+    return any(map(fix_in_tools, next(evaluate([case.subject()], [BY_ID[case.rule]])).failures))
 
 
 @pytest.mark.parametrize("case", [case for case in read_cases() if _mendable(case)], ids=lambda case: case.id)
 def test_after_the_change_the_rule_passes(case: Case) -> None:
     """The change that the tools are given, made to the VM that failed, mends it."""
     subject = case.subject()
-    (found,) = findings([subject], [BY_ID[case.rule]])
+    (found,) = next(evaluate([subject], [BY_ID[case.rule]])).failures
     assert subject.vm
     assert found.fix
     after = replace(subject.vm, settings=settings_after(subject.vm.settings, found.fix.change.desired))
-    assert list(findings([replace(subject, vm=after)], [BY_ID[case.rule]])) == []
+    assert next(evaluate([replace(subject, vm=after)], [BY_ID[case.rule]])).failures == []
 
 
 def test_terraforms_lock_to_all_memory_comes_with_its_reservation() -> None:

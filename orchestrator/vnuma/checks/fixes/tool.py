@@ -58,7 +58,7 @@ def fix_as(tool: Tool, fix: Fix, target: Target) -> str:
 
 def fix_in_tools(finding: Finding, target: Target | None = None) -> dict[Tool, str]:
     """The fix of a finding on a VM by tool; empty where it changes no setting of one."""
-    if finding.kind != "vm" or not finding.fix or not finding.fix.change:
+    if finding.kind != "vm" or not finding.fix.change:
         return {}
     target = target or Target.of(finding)
     return {tool: fix_as(tool, finding.fix, target) for tool in Tool}

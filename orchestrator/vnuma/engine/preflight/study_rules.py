@@ -47,5 +47,5 @@ def _worded(finding: RuleFinding) -> Finding:
         finding.rule,
         "block" if severity == "block" else "warn",
         f"{finding.title}{arms}: {seen}. {finding.consequence}",
-        finding.fix.text if finding.fix else "",
+        finding.fix.text,
     )

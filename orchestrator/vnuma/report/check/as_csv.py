@@ -34,4 +34,4 @@ def _cells(result: CheckResult, vm: CheckedVm, item: Judged) -> Iterator[object]
     yield from (vm.name, vm.path, vm.cluster, vm.host, vm.release, vm.shape, vm.memory_mb, vm.guest)
     yield from (it.rule, it.severity.value, it.kind, it.name, it.arm, it.title)
     yield "; ".join(f"{name}: {value}" for name, value in it.observed.items())
-    yield from (it.fix.text if it.fix else "", it.source, it.superseded_by, item.waived, item.change or "")
+    yield from (it.fix.text, it.source, it.superseded_by, item.waived, item.change or "")

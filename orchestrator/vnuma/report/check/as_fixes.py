@@ -28,7 +28,7 @@ def as_fixes(result: CheckResult, tool: Tool) -> str:
 
 def _block(vm: CheckedVm, tool: Tool) -> Iterator[str]:
     open_ = [item.finding for item in vm.findings if not item.waived and _counts(item.finding)]
-    found = [it for it in open_ if it.fix and it.fix.change and it.kind == "vm"]
+    found = [it for it in open_ if it.fix.change and it.kind == "vm"]
     if not found:
         return
     merged, used, later = _merged(found)
@@ -47,7 +47,6 @@ def _merged(found: list[Finding]) -> tuple[Fix, list[Finding], list[tuple[Findin
     used, later = list[Finding](), list[tuple[Finding, str]]()
     fix = Fix("")
     for it in found:
-        assert it.fix is not None
         if it.superseded_by in {other.rule for other in found}:
             later.append((it, f"{it.superseded_by} comes first."))
         elif clash := _clash(fix.settings, it.fix.settings) or _clash(fix.arm, it.fix.arm):

@@ -78,5 +78,5 @@ def _suite(
 def _words(item: Judged) -> str:
     it = item.finding
     lines = [f"{it.kind} {it.name}"] + [f"{name}: {value}" for name, value in it.observed.items()]
-    lines += [it.consequence, f"Fix: {it.fix.text}" if it.fix else "", it.matters, it.source]
+    lines += [it.consequence, f"Fix: {it.fix.text}", it.matters, it.source]
     return xml_text("\n".join(line for line in lines if line))

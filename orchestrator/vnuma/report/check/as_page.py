@@ -155,9 +155,9 @@ def _finding(vm: CheckedVm, item: Judged) -> list[Any]:
         it.severity.value,
         about,
         list(it.observed.items()),
-        fix.text if fix else "",
+        fix.text,
         [[tool.label, text] for tool, text in _pastes(it).items()],
-        fix.commands if fix else "",
+        fix.commands,
         it.matters,
         it.superseded_by,
         item.waived,
@@ -170,7 +170,7 @@ def _pastes(it: Finding) -> Mapping[Tool, str]:
     """The fix by tool, shared by many VMs: the UUID is filled in. Of a study's arm, Ansible's alone."""
     target = Target.of(it)
     written = fix_in_tools(it, Target("", _UUID) if target.uuid else target)
-    if written or not it.fix or not it.fix.ansible:
+    if written or not it.fix.ansible:
         return written
     return {Tool.ANSIBLE: "\n".join(ansible(it.fix, target).lines)}
 

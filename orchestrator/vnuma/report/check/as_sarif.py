@@ -61,8 +61,7 @@ def _result(group: Group, index: Mapping[str, int], result: CheckResult) -> dict
     it = group.judged.finding
     observed = "; ".join(f"{name} {value}" for name, value in it.observed.items())
     parts = [f"{it.name}: {it.title}", f"({observed})." if observed else ".", it.consequence]
-    if it.fix:
-        parts.append(f"Fix: {it.fix.text}")
+    parts.append(f"Fix: {it.fix.text}")
     found: dict[str, Any] = {
         "ruleId": it.rule,
         "ruleIndex": index[it.rule],

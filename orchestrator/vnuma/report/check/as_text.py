@@ -93,7 +93,7 @@ def _finding(group: Group) -> Iterator[tuple[str, str]]:
         yield from _wrapped(_INDENT, f"accepted: {waived}")
     elif it.matters:
         yield from _wrapped(_INDENT, it.matters)
-    elif it.fix:
+    else:
         yield from _wrapped(_INDENT, f"fix: {it.fix.text}")
 
 
