@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vnuma.cli.screen import echo
+from vnuma.cli.screen import WIDEST, echo, width
+from vnuma.cli.shape_options import EsxiOption, ThreadsOption, hosts_of
+
+if TYPE_CHECKING:
+    from vnuma.logs.kinds import Reading
 
 _MOST_BYTES = 16 * 1024 * 1024
 
@@ -23,31 +28,63 @@ class EvidenceFormat(StrEnum):
 
 def evidence(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A text file; - reads standard input.")],
+    host_nodes: Annotated[
+        str | None,
+        typer.Option(
+            "--host-nodes",
+            metavar="NxC[/GB][@ESXi]",
+            help="The host of a vmware.log (2x16/96@8.0): compare the log with the prediction for it.",
+        ),
+    ] = None,
+    esxi: EsxiOption = "8.0",
+    threads_per_core: ThreadsOption = 2,
     format_: Annotated[EvidenceFormat, typer.Option("--format", help="text or json.")] = EvidenceFormat.TEXT,
 ) -> None:
     """Show what a vmware.log, sched-stats, esxtop, error log, Coreinfo, lscpu or lstopo says about the
     topology.
 
-    It contacts no server.
+    It begins with the conclusion: what was found, and how sure that is. With --host-nodes a vmware.log is
+    compared with the prediction for its settings. It contacts no server.
 
-    Examples: vnuma evidence vmware.log; vnuma evidence - --format json < esxtop.txt
+    Examples: vnuma evidence vmware.log --host-nodes 2x16/96@8.0; vnuma evidence - --format json < esxtop.txt
     """
     import json
 
     from vnuma.logs.kinds import read_any
 
-    readings = read_any(read_text(file))
+    text = read_text(file)
+    readings = read_any(text)
+    concluded = [_conclusion(text, reading, host_nodes, esxi, threads_per_core) for reading in readings]
     if format_ is EvidenceFormat.JSON:
-        found = [{"kind": reading.kind, **reading.figures} for reading in readings]
+        found = [
+            {"kind": reading.kind, "conclusion": words, **reading.figures}
+            for reading, words in zip(readings, concluded, strict=True)
+        ]
         document = {"schema": "vnuma/evidence/1", "readings": found}
         echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
         return
-    for reading in readings:
+    for reading, words in zip(readings, concluded, strict=True):
         echo(reading.kind)
+        echo(fill(words, width() or WIDEST, initial_indent="  ", subsequent_indent="  "))
         for name, value in reading.figures.items():
             echo(f"  {name.replace('_', ' ')}: {_shown(value)}")
     if not readings:
         echo("It contains nothing that vnuma recognises as topology.")
+
+
+def _conclusion(text: str, reading: Reading, host: str | None, release: str, threads: int) -> str:
+    """What was found, and for a vmware.log how it compares to the prediction."""
+    from vnuma.domain.topology.evidence_words import conclusion
+
+    words = conclusion(reading)
+    if reading.kind != "vmware.log":
+        return words
+    if host is None:
+        return f"{words} With --host-nodes it is compared with the prediction."
+    from vnuma.engine.design_check.logged_layout import against_prediction
+
+    (described,) = hosts_of([host], release, threads)
+    return f"{words} {against_prediction(text, described)}".rstrip()
 
 
 def read_text(file: str) -> str:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.support.cli import vnuma_here
 from tests.unit.logs.published import samples
+from vnuma.domain.topology.evidence_words import conclusion
+from vnuma.logs.kinds import read_any
 
 
 def text_of(id_: str, file: str) -> str:
@@ -50,3 +55,38 @@ def test_a_file_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None
 
     assert shown.code == 3
     assert "none.log cannot be read: No such file" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("id_", "host", "words"),
+    [
+        (
+            "vl-65-16v-cps2",
+            "2x10/128@6.5",
+            ["16 vCPUs 2 vNUMA nodes of 8", "Sure", "as found. Its confidence is high"],
+        ),
+        ("vl-60-10v-cps5", "2x10/128@6.5", ["2 vNUMA nodes of 5", "1 vNUMA node of 10: not as found"]),
+        ("vl-60-10v-cps1", "2x10/128@6.0", ["10 vCPUs 1 vNUMA node of 10", "as found"]),
+    ],
+)
+def test_a_log_is_concluded_and_compared_with_the_prediction(
+    tmp_path: Path, id_: str, host: str, words: list[str]
+) -> None:
+    """The first sentence says what was found; then whether it was to be expected, and how sure both are."""
+    log = tmp_path / "vmware.log"
+    log.write_text(text_of(id_, "vmware_log.yml"), encoding="utf-8")
+
+    shown = " ".join(vnuma_here("evidence", log, "--host-nodes", host).out.split())
+
+    for word in words:
+        assert word in shown
+
+
+@pytest.mark.parametrize("file", ["vmware_log.yml", "host_tools.yml", "guest_tools.yml", "sql_errorlog.yml"])
+def test_every_published_text_has_a_conclusion(file: str) -> None:
+    """A sentence each, without a None and without a Python value."""
+    for sample in samples(file):
+        for reading in read_any(str(sample["text"])):
+            words = conclusion(reading)
+            assert words.endswith("."), words
+            assert not re.search(r"None|\{|\(\)", words), words

@@ -1,0 +1,126 @@
+"""What a text about a topology means, in a sentence: what was found, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from vnuma.domain.vm.plain_text import counted
+from vnuma.logs.kinds import Reading
+
+_Figures = Mapping[str, Any]
+
+
+def conclusion(reading: Reading) -> str:
+    """The sentence on a text of a known kind."""
+    words = _KINDS.get(reading.kind)
+    return words(reading.figures) if words else f"It is {reading.kind}, without a layout of nodes."
+
+
+def sizes_words(sizes: Sequence[int], what: str, count: int | None = None) -> str:
+    """`2 vNUMA nodes of 8`, or their number alone where the sizes are not known."""
+    number = counted(count if count is not None else len(sizes), what)
+    if not sizes:
+        return number
+    return f"{number} of {sizes[0] if len(set(sizes)) == 1 else '+'.join(map(str, sizes))}"
+
+
+def _vmware(figures: _Figures) -> str:
+    vpds, vcpus = figures.get("vpds"), figures.get("vcpus")
+    if vpds is None:
+        return "The log has the VM's configuration, but no line about vNUMA: the layout is not known."
+    nodes = sizes_words(figures.get("vpd_sizes", ()), "vNUMA node", vpds)
+    subject = f"This power-on gave the {vcpus} vCPUs" if vcpus else "This power-on gave the VM"
+    if figures.get("forced_uma"):
+        return f"{subject} {nodes}: CPU hot-add hides the host's nodes. ESXi says so itself."
+    ppds = figures.get("ppds")
+    where = f", on {counted(ppds, 'NUMA node')} of the host" if ppds else ""
+    return f"{subject} {nodes}{where}. {_sure(figures)}"
+
+
+def _sure(figures: _Figures) -> str:
+    if figures.get("doubts"):
+        return f"Not sure: {'; '.join(figures['doubts'])}."
+    if figures.get("vpd_sizes"):
+        return "Sure: the line of each vCPU agrees with the total."
+    return "The total says so; there is no line for each vCPU."
+
+
+def _guest(figures: _Figures) -> str:
+    sizes, count = figures.get("node_sizes", ()), figures.get("numa_nodes")
+    if count is None:
+        return "The guest's NUMA nodes are not shown."
+    sockets = figures.get("sockets")
+    in_sockets = f" and {counted(sockets, 'socket')}" if sockets else ""
+    cpus = " CPUs" if sizes else ""
+    return f"The guest sees {sizes_words(sizes, 'NUMA node', count)}{cpus}{in_sockets}: its own tool says so."
+
+
+def _errorlog(figures: _Figures) -> str:
+    total, using, nodes = figures.get("total"), figures.get("using"), figures.get("node_cpus", ())
+    parts = []
+    if total is not None and using is not None:
+        limited = using < total
+        used = f"{using} of" if limited else "all"
+        why = ": its licence allows no more" if limited else ""
+        parts.append(f"SQL Server uses {used} {counted(total, 'logical processor')}{why}")
+    elif figures.get("sockets"):
+        parts.append(f"SQL Server found {counted(figures['sockets'], 'socket')}")
+    if nodes:
+        soft = "soft-NUMA may have split the guest's nodes"
+        parts.append(f"it has {sizes_words(nodes, 'SQLOS node')} CPUs ({soft})")
+    words = "; ".join(parts) or "SQL Server's nodes and processors are not shown"
+    return f"{words[0].upper()}{words[1:]}. This is what the server itself wrote at its start."
+
+
+def _clients(figures: _Figures) -> str:
+    rows = figures["rows"]
+    groups = {row["group_id"] for row in rows}
+    split = [group for group in groups if sum(row["group_id"] == group for row in rows) > 1]
+    remote = sum((row.get("remote_kb") or 0) > 0 for row in rows)
+    return (
+        f"{counted(len(groups), 'VM')} on this host, {len(split) or 'none'} of them spread over several NUMA clients; "
+        f"{counted(remote, 'client')} with remote memory at that moment."
+    )
+
+
+def _esxtop(figures: _Figures) -> str:
+    vms = figures.get("vms", ())
+    local = [vm["n_pct_l"] for vm in vms if vm.get("n_pct_l") is not None]
+    if not local:
+        return f"{counted(len(vms), 'VM')}; the screen has no N%L, so locality is not known."
+    low = sum(percent < _ALL for percent in local)
+    words = f"{low} with less than all memory local" if low else "all memory local"
+    return f"{counted(len(local), 'VM')}, {words}; the lowest N%L is {min(local)}."
+
+
+_ALL = 100
+
+
+def _host(figures: _Figures) -> str:
+    packages, nodes = figures["packages"], figures["numa_nodes"]
+    each = "one for each" if packages == nodes else "not one for each"
+    return f"The host has {counted(packages, 'processor package')} and {counted(nodes, 'NUMA node')}: {each}."
+
+
+def _cnodes(figures: _Figures) -> str:
+    rows = figures["rows"]
+    spread = {(row["group_id"], row["client_id"]) for row in rows if 0 < (row.get("memory_pct") or 0) < _ALL}
+    clients = {(row["group_id"], row["client_id"]) for row in rows}
+    return f"{counted(len(clients), 'NUMA client')}, {len(spread)} with memory on more than one host node."
+
+
+def _pnodes(figures: _Figures) -> str:
+    return f"The host has {counted(len(figures['rows']), 'NUMA node')}."
+
+
+_KINDS: Mapping[str, Callable[[_Figures], str]] = {
+    "vmware.log": _vmware,
+    "sched-stats -t numa-clients": _clients,
+    "sched-stats -t numa-cnode": _cnodes,
+    "sched-stats -t numa-pnode": _pnodes,
+    "esxtop, memory": _esxtop,
+    "vsish": _host,
+    **dict.fromkeys(("Coreinfo", "lscpu", "lstopo"), _guest),
+    "SQL Server error log": _errorlog,
+}
