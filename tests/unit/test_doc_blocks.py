@@ -9,7 +9,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,52 +16,19 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from tests.support.doc_blocks import ALL, ROOT, Block, is_scenario, of_kind
 from vnuma.cli.main import app
 from vnuma.cli.manual import entries
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.notify.ways import ways_of
+from vnuma.estate import waivers
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n+)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S
-)
-INDENTED = re.compile(r"(?<=\n\n) {4}\S[^\n]*(?:\n(?: {4}[^\n]*)?)*")
 STUDY_KEYS = {"arms", "workload", "allowed_hours", "reference", "all_arms", "design"}
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced or indented block, where it stands, and why it is not looked at."""
-
-    page: Path
-    line: int
-    kind: str
-    text: str
-    reason: str | None
-
-    def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
-
-
-def blocks() -> Iterator[Block]:
-    """All of them; an indented one is taken for commands, as its lines that begin with vnuma are."""
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        for found in BLOCK.finditer(text):
-            line = text.count("\n", 0, found.start("kind")) + 1
-            yield Block(page, line, found["kind"], found["text"], found["reason"])
-        bare = re.sub(r"^```.*?^```$", lambda one: "\n" * one[0].count("\n"), text, flags=re.M | re.S)
-        for found in INDENTED.finditer(bare):
-            shown = "\n".join(line.removeprefix("    ") for line in found[0].splitlines())
-            yield Block(page, bare.count("\n", 0, found.start()) + 1, "sh", shown, None)
-
-
-ALL = list(blocks())
-
-
-def of_kind(*kinds: str) -> list[Any]:
-    """Blocks of these kinds that are not marked, each named by its place."""
-    return [pytest.param(one, id=str(one)) for one in ALL if one.kind in kinds and not one.reason]
+LOOKUP = re.compile(r'"\{\{ lookup\(.*?\).*?\}\}"')
+"""What needs a collection or a server that is not here: a reference stands for it."""
+LOGIN = {"host": "name.example", "user": "vnuma", "password": {"env": "X"}}
+ANY_VM = {"vnuma_vcenter": LOGIN, "vnuma_sql": LOGIN, "site_vcenter": "vcsa01"}
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -108,11 +74,30 @@ def test_json_is_json(block: Block) -> None:
 
 
 @pytest.mark.parametrize("block", of_kind("yaml"))
-def test_studies_are_read_as_vnuma_reads_them(block: Block) -> None:
-    """A whole study, or parts of one put into the quick study; other YAML can be parsed."""
+def test_yaml_is_read_as_vnuma_reads_it(block: Block, tmp_path: Path) -> None:
+    """A study, or parts of one put into the quick study; variables of a host; an inventory; waivers.
+
+    An unknown key fails. The lab reads its scenarios itself: tests/e2e/test_doc_scenarios.py.
+    """
     document = yaml.safe_load(block.text)
-    if not STUDY_KEYS & set(document):
+    if is_scenario(block):
         return
+    file = tmp_path / "of-the-page.yml"
+    if STUDY_KEYS & set(document):
+        read_study(document, block)
+    elif all(key.startswith("vnuma_") for key in document):
+        read_hosts({"all": {"hosts": {"sql16": yaml.safe_load(LOOKUP.sub("{env: X}", block.text))}}}, file)
+    elif any("hosts" in value for value in document.values() if isinstance(value, dict)):
+        read_hosts(document, file)
+    elif "waivers" in document:
+        file.write_text(block.text, encoding="utf-8")
+        assert waivers.load(file)
+    else:
+        pytest.fail(f"{block}: nothing of vnuma reads it; mark it <!-- not run: reason -->")
+
+
+def read_study(document: dict[str, Any], block: Block) -> None:
+    """Raise InputError for what is not a study's."""
     base = yaml.safe_load((ROOT / "studies" / "quick.yml").read_text(encoding="utf-8"))
     base.pop("published")
     if "arms" in document and "reference" not in document:
@@ -120,6 +105,24 @@ def test_studies_are_read_as_vnuma_reads_them(block: Block) -> None:
     if "workload" in document:
         base.pop("workload")
     parse_study(yaml.safe_dump(base | document), str(block))
+
+
+def read_hosts(inventory: dict[str, Any], file: Path) -> None:
+    """Raise InputError for an inventory that is not one, or a host whose variables are not vnuma's.
+
+    What a page leaves out of a VM is that of any VM.
+    """
+    file.write_text(yaml.safe_dump(inventory), encoding="utf-8")
+    (file.parent / "group_vars").mkdir()
+    (file.parent / "group_vars" / "all.yml").write_text(yaml.safe_dump(ANY_VM), encoding="utf-8")
+    names = list(hosts_of(inventory))
+    assert set(read_targets(file, names)) == set(names)
+    ways_of(file, names)
+
+
+def hosts_of(inventory: dict[str, Any]) -> dict[str, Any]:
+    """Every host with its variables, of all groups."""
+    return {name: host for group in inventory.values() for name, host in group.get("hosts", {}).items()}
 
 
 def test_every_kind_of_block_is_looked_at() -> None:
