@@ -17,7 +17,6 @@ from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.drift import check_drift
 from vnuma.analysis.figures import figure_rows
 from vnuma.analysis.first_iteration import check_first_iteration
-from vnuma.analysis.fit import Fit
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
 from vnuma.analysis.measure import COMPANIONS, Measure
 from vnuma.analysis.outliers import bimodality
@@ -25,7 +24,7 @@ from vnuma.analysis.places import with_places
 from vnuma.analysis.reach import detectable, with_blocks_needed
 from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
-from vnuma.analysis.result import Analysis, ArmResult, CellPoint, OutcomeCount, RunResult, SizeGap, SizeResult
+from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
 from vnuma.analysis.rounding import rounding_of
 from vnuma.analysis.sentinel import check_sentinel
 from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
@@ -49,7 +48,6 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
     cells_of: dict[str, list[CellRecord]] = defaultdict(list)
     for cell in cells:
         cells_of[cell.vm].append(cell)
-    counts = Counter((cell.vm, cell.outcome) for cell in cells)
     analyses = tuple(
         analyse_one(
             collect_grouped(groups, cells_of[vm], design, vm=vm, measure=measure),
@@ -63,14 +61,13 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
         for groups in [grouped(samples_of[vm, form], vm, form)]
         for measure in _measures(samples_of[vm, form], design, form)
     )
-    outcomes = tuple(OutcomeCount(vm, outcome, n) for (vm, outcome), n in sorted(counts.items()))
     figures = tuple(
         row
         for vm in design.vms
         for form in design.forms
         for row in figure_rows(samples_of[vm, form], cells_of[vm], design, vm=vm, form=form)
     )
-    return RunResult(design, outcomes, analyses, figures)
+    return RunResult(design, analyses, figures)
 
 
 def compare_cells(cells: Cells, design: AnalysisDesign) -> Comparison:
@@ -133,7 +130,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         blocks_not_begun=cells.blocks_not_begun,
         at_declared_end=cells.at_declared_end,
         ended_by=cells.ended_by,
-        points=_points(cells.boots, full),
+        points=_points(cells.boots),
         missing=cells.missing,
         table=tuple(table_row(i, cells.boots, design, item.contrasts) for i, item in enumerate(by_size)),
         arms=arms,
@@ -246,12 +243,11 @@ def _complete_blocks(cells: Cells, design: AnalysisDesign) -> int:
     return sum(count == len(design.columns) - len(cells.left_out) for count in per_block.values())
 
 
-def _points(boots: Sequence[Boot], full: Fit | None) -> tuple[CellPoint, ...]:
+def _points(boots: Sequence[Boot]) -> tuple[CellPoint, ...]:
     means = {
         label: float(np.mean([boot.log_mean for boot in boots if boot.label == label]))
         for label in {boot.label for boot in boots}
     }
-    residuals = _residuals(full)
     return tuple(
         CellPoint(
             label=boot.label,
@@ -260,20 +256,8 @@ def _points(boots: Sequence[Boot], full: Fit | None) -> tuple[CellPoint, ...]:
             position=boot.position,
             value=math.exp(boot.log_mean),
             from_column=boot.log_mean - means[boot.label],
-            residual=residuals.get((boot.block, boot.label)),
             medians=boot.medians,
             iterations=boot.iterations,
         )
         for boot in boots
     )
-
-
-def _residuals(full: Fit | None) -> dict[tuple[int, str], float]:
-    if full is None:
-        return {}
-    return {
-        (block, label): float(full.residuals[b, k])
-        for b, block in enumerate(full.grid.blocks)
-        for k, label in enumerate(full.grid.labels)
-        if not np.isnan(full.residuals[b, k])
-    }

@@ -60,7 +60,6 @@ class SizeApart:
 class CellPoint:
     """One analysed cell for plots. `value` is exp(Y), the geometric mean over sizes.
 
-    `residual` is the ln distance from what its column and block predict, None outside the fit;
     `from_column` is the ln distance from the mean of its own column (trend kept);
     `medians` and `iterations` follow the design's sizes.
     """
@@ -71,7 +70,6 @@ class CellPoint:
     position: int | None
     value: float
     from_column: float
-    residual: float | None
     medians: tuple[float, ...]
     iterations: tuple[tuple[float, ...], ...]
 
@@ -135,20 +133,10 @@ class Analysis:
 
 
 @dataclass(frozen=True)
-class OutcomeCount:
-    """How many cells of a VM ended in one way."""
-
-    vm: str
-    outcome: str
-    cells: int
-
-
-@dataclass(frozen=True)
 class RunResult:
     """Everything that a run allows to say. `analyses` are in the order VM, form, measure."""
 
     design: AnalysisDesign
-    outcomes: tuple[OutcomeCount, ...]
     analyses: tuple[Analysis, ...]
     figures: tuple[FigureRow, ...] = ()
 

@@ -17,9 +17,9 @@ class TableCell:
 
     `low` to `high` is the range of boot medians, which covers the median boot with probability
     `coverage` = 1 - 2^(1-n); `mad` is the median distance from the median (not scaled).
-    `median_ratio` is this median over the reference's; `ratio` and `interval` are the within-block
-    comparison at this size, at the level of the sizes together (1 - 0.05/S), and `difference` is
-    that ratio times the reference's median, so that it and percent agree. All are None when missing.
+    `ratio` and `interval` are the within-block comparison at this size, at the level of the sizes
+    together (1 - 0.05/S), and `difference` is that ratio times the reference's median, so that it and
+    percent agree. All are None when missing.
     """
 
     arm: str
@@ -29,7 +29,6 @@ class TableCell:
     high: float | None
     coverage: float | None
     mad: float | None
-    median_ratio: float | None
     ratio: float | None
     interval: Interval | None
     difference: float | None
@@ -71,7 +70,7 @@ def _cell(
     difference = None if ratio is None or reference is None else (ratio - 1) * reference
     interval = inference.interval if inference else None
     if not medians:
-        return TableCell(arm, 0, None, None, None, None, None, None, ratio, interval, difference)
+        return TableCell(arm, 0, None, None, None, None, None, ratio, interval, difference)
     median = statistics.median(medians)
     return TableCell(
         arm=arm,
@@ -81,7 +80,6 @@ def _cell(
         high=max(medians),
         coverage=range_coverage(len(medians)),
         mad=statistics.median(abs(x - median) for x in medians),
-        median_ratio=None if reference is None else median / reference,
         ratio=ratio,
         interval=interval,
         difference=difference,

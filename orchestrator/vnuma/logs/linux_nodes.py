@@ -1,4 +1,4 @@
-"""What Linux shows of its NUMA nodes: /sys/devices/system/node, `numactl --hardware`, and `dd`'s own time.
+"""What Linux shows of its NUMA nodes: /sys/devices/system/node, and `dd`'s own time.
 
 Every parser takes text in the C locale and raises ValueError for text of another kind.
 """
@@ -6,14 +6,11 @@ Every parser takes text in the C locale and raises ValueError for text of anothe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _SECTION = re.compile(r"^@@ ([\w./-]{1,80})$", re.ASCII)
 _MEMINFO = re.compile(r"^Node (\d{1,4}) (\w+(?:\(\w+\))?):\s+(\d{1,15}) kB\s*$", re.ASCII | re.M)
 _RANGE = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?", re.ASCII)
-_NODE_LINE = re.compile(r"^node (\d{1,4}) (cpus|size|free):(.*)$", re.ASCII | re.M)
-_DISTANCE = re.compile(r"^\s*(\d{1,4}):((?:\s+\d{1,5})+)\s*$", re.ASCII | re.M)
 _DD = re.compile(
     r"^(\d{1,18}) bytes (?:\([^)]{1,60}\) )?copied, "
     r"(\d{1,12}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?) s(?:econds)?\b",
@@ -21,16 +18,6 @@ _DD = re.compile(
 )
 
 MOST_CPUS = 65536
-
-
-@dataclass(frozen=True)
-class Hardware:
-    """What `numactl --hardware` prints: CPUs, size and free memory in MB by node, and the distances."""
-
-    cpus: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    size_mb: Mapping[int, int] = field(default_factory=dict)
-    free_mb: Mapping[int, int] = field(default_factory=dict)
-    distances: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,24 +67,6 @@ def number_list(text: str) -> tuple[int, ...]:
             raise ValueError(f"no range: {part!r}")
         numbers += range(first, last + 1)
     return tuple(numbers)
-
-
-def hardware(text: str) -> Hardware:
-    """`numactl --hardware` (numactl(8)), distances in the order of the nodes that it lists."""
-    found: dict[str, dict[int, str]] = {"cpus": {}, "size": {}, "free": {}}
-    for node, what, rest in _NODE_LINE.findall(text):
-        found[what][int(node)] = rest
-    if not found["size"]:
-        raise ValueError("no line of numactl --hardware was found")
-    return Hardware(
-        {node: tuple(int(cpu) for cpu in rest.split()) for node, rest in found["cpus"].items()},
-        {node: int(rest.split()[0]) for node, rest in found["size"].items()},
-        {node: int(rest.split()[0]) for node, rest in found["free"].items()},
-        {
-            int(node): tuple(int(value) for value in row.split())
-            for node, row in _DISTANCE.findall(text.partition("node distances:")[2])
-        },
-    )
 
 
 def copied(text: str) -> tuple[Copied, ...]:

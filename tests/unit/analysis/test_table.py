@@ -34,7 +34,6 @@ def test_figures_of_a_cell() -> None:
         104.0,
     )
     assert (arm.boots, arm.median, arm.mad, arm.coverage) == (4, 111.5, 1.0, 0.875)
-    assert arm.median_ratio == 111.5 / 101
     assert arm.ratio is not None
     assert arm.difference == pytest.approx((arm.ratio - 1) * 101)
 
