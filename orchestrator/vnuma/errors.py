@@ -267,6 +267,12 @@ class ThresholdMet(VnumaError):
     exit_code = 10
 
 
+class AuditAltered(VnumaError):
+    """The audit log is not as it was written, or lacks lines."""
+
+    exit_code = 10
+
+
 class Interrupted(VnumaError):
     """The user stopped the run; the VMs were put back."""
 

@@ -1,19 +1,45 @@
-"""`vnuma audit`: every change that was made to a VM."""
+"""`vnuma audit`: every change that was made to a VM, and whether its log is as it was written."""
 
 from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption
 from vnuma.cli.screen import echo, say
+from vnuma.cli.verb import Verbs, verb
 
 if TYPE_CHECKING:
     from vnuma.store.audit import AuditLine
+
+
+class _ShowsByDefault(Verbs):
+    """`vnuma audit quick.4` is `vnuma audit show quick.4`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What names no verb, nor asks for help, belongs to `show`."""
+        return super().parse_args(ctx, args if args[:1] in _HELP else self._named(args))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The verb, its command and its arguments."""
+        return super().resolve_command(ctx, self._named(args))
+
+    def _named(self, args: list[str]) -> list[str]:
+        return args if args and args[0] in self.commands else ["show", *args]
+
+
+_HELP = (["-h"], ["--help"])
+
+app = typer.Typer(
+    cls=_ShowsByDefault,
+    help="Show who changed what on which VM; `verify` checks that the log is as it was written.",
+    rich_markup_mode=None,
+)
 
 
 class AuditFormat(StrEnum):
@@ -24,7 +50,16 @@ class AuditFormat(StrEnum):
     JSONL = "jsonl"
 
 
-def audit(
+class VerifyFormat(StrEnum):
+    """How to print what was verified."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@app.command("show")
+@verb
+def show(
     run: Annotated[
         str | None,
         typer.Argument(
@@ -58,6 +93,43 @@ def audit(
     for line in lines:
         say(_text(line))
     say(f"{len(lines)} lines; the same in {audit_file(opened.place)}" if lines else "No changes yet.")
+
+
+@app.command("verify")
+@verb
+def verify(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="An audit log; by default those of the store, compared with it."),
+    ] = None,
+    expected: Annotated[
+        str | None,
+        typer.Option(
+            "--hash", metavar="SHA256", help="Hash of a line, kept elsewhere: the log must have it."
+        ),
+    ] = None,
+    format_: Annotated[VerifyFormat, typer.Option("--format", help="text or json.")] = VerifyFormat.TEXT,
+    store: StoreOption = None,
+) -> None:
+    """Check that no line of the audit log was changed, inserted or removed.
+
+    Each line has the SHA-256 of the line before it. A file alone cannot show that lines are missing at its
+    end, or that it was rewritten from some line on: the store, --hash and syslog show that. Exit code 10.
+
+    Examples: vnuma audit verify; vnuma audit verify old.audit.jsonl --hash 5891b5b5...
+    """
+    from vnuma.engine.access.places import store_url
+    from vnuma.engine.lease.audit_verify import verify_files, verify_store
+    from vnuma.store.open import open_store
+
+    found = verify_files((file,), expected) if file else verify_store(open_store(store_url(store)), expected)
+    if format_ is VerifyFormat.JSON:
+        echo(json.dumps({"schema": "vnuma/audit-verify/1", **found.as_json()}, indent=2))
+    else:
+        for line in found.lines():
+            say(line)
+    if found.problem:
+        raise found.problem
 
 
 def _text(line: AuditLine) -> str:

@@ -63,7 +63,7 @@ def doctor(
 
     from vnuma.engine.access.inventory import named_targets, read_targets
     from vnuma.engine.doctor.diagnose import diagnose
-    from vnuma.engine.doctor.diagnose_notify import diagnose_notify
+    from vnuma.engine.doctor.diagnose_notify import diagnose_forwarding, diagnose_notify
     from vnuma.errors import EnvironmentProblem, UsageError
 
     if site and (notify or record):
@@ -88,7 +88,8 @@ def doctor(
         targets = _behind(site, targets, where, vms or [])
         findings = diagnose_site(controller_socket(), site, targets, where)
     else:
-        findings = [*diagnose(targets, where), *diagnose_notify(where, targets, send=notify)]
+        notified = diagnose_notify(where, targets, send=notify)
+        findings = [*diagnose(targets, where), *notified, *diagnose_forwarding()]
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)
     if format_ is DoctorFormat.JSON:

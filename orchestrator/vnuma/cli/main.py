@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 
 EXIT_CODES = """Exit codes: 0 done, 1 a bug, 2 command line, 3 study or input file, 4 environment, 5 preflight
 blocks, 6 cells missing, 7 a VM is not at its baseline, 8 VM held by another run, 9 store, 10 a
-`--fail-if` or `--fail-on` is met or a target was missed, 130 interrupted. 7 outranks every other code."""
+`--fail-if` or `--fail-on` is met, a target was missed or the audit log was altered, 130 interrupted. 7
+outranks every other code."""
 
 app = typer.Typer(
     name="vnuma",
@@ -121,7 +122,6 @@ _VERBS = {
         ("reanalyse", reanalyse.reanalyse, "Re-analyse a published table of medians"),
     ),
     "Look behind": (
-        ("audit", audit.audit, "Show who changed what on which VM, and when"),
         ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),
         ("calibrate", calibrate.calibrate, "Check the statistics against known truths"),
         ("contract", contract.contract, "Check vnuma's assumptions against SQL Server or vCenter"),
@@ -134,6 +134,7 @@ for _panel, _verbs in _VERBS.items():
         app.command(_name, short_help=_line, rich_help_panel=_panel)(verb(_verb))
 for _name, _group, _line, _panel in (
     ("inventory", inventory.app, "Save a vCenter's VMs and hosts for vnuma check", "Look ahead"),
+    ("audit", audit.app, "Show who changed what on which VM, and when", "Look behind"),
     ("baseline", baseline.app, "Show a VM's saved configuration, or what differs", "Measure"),
     ("site", site.app, "Set up nodes of a Receptor mesh", "Prepare"),
     ("store", store.app, "Make a store on PostgreSQL, or copy one", "Prepare"),

@@ -19,6 +19,7 @@ from vnuma.cli.verb import COMMON
 
 ENVIRONMENT = {
     "VNUMA_HOME": "Folder of the store and the audit log (~/.local/state/vnuma).",
+    "VNUMA_AUDIT_SYSLOG": "A syslog collector for the audit log's lines, such as tls://HOST:6514.",
     "VNUMA_STORE": "The store, as --store names it.",
     "VNUMA_INVENTORY": "The inventory, as --inventory names it.",
     "VNUMA_SERVE_TOKEN": "The token of vnuma serve.",

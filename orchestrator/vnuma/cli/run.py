@@ -22,7 +22,7 @@ from vnuma.cli.options import (
     study_inventory,
 )
 from vnuma.cli.screen import echo, note, require_yes, say
-from vnuma.errors import StoreError, UsageError, VnumaError, of_system
+from vnuma.errors import InputError, StoreError, UsageError, VnumaError, of_system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,8 +97,10 @@ def run(
             "--create-only needs a study file, and excludes --dry-run and --resume.",
             fix="vnuma run studies/quick.yml --create-only",
         )
+    from vnuma.engine.lease.syslog import collector
     from vnuma.engine.preflight.permit import Permit
 
+    collector()  # what is wrong with it is told before a run, and not by its lines
     permit = Permit.given(production, ticket, require_tag)
     if resume:
         if production or ticket or require_tag:
@@ -304,7 +306,9 @@ def _send_traces(store: Store, run: Run, since: datetime) -> None:
 
 def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
     """Show which notifications failed and record them in the audit log; neither ends the run."""
+    from vnuma.engine.access.places import audit_file
     from vnuma.engine.lease.audit import note_of_run
+    from vnuma.engine.lease.audit_forward import forward, unsent
 
     for words in notifier.failures():
         with suppress(OSError):
@@ -314,6 +318,12 @@ def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
         except StoreError as error:
             with suppress(OSError):
                 say(f"Note      {error.what}", sys.stderr)
+    log = audit_file(store.place)
+    with suppress(OSError, InputError):
+        forward(log, now=True)
+        left = unsent(log)
+        if left:
+            say(f"Not sent  {left}", sys.stderr)
 
 
 def _tell(ended: RunOutcome) -> None:

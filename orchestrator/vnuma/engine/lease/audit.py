@@ -7,7 +7,6 @@ states, names.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,16 +17,15 @@ from typing import Any
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.places import audit_file
+from vnuma.engine.lease.audit_chain import append, whole_line
+from vnuma.engine.lease.audit_forward import forward
 from vnuma.engine.lease.context import VmContext, holder
-from vnuma.errors import InputError, StoreError, VnumaError, to_write
+from vnuma.errors import InputError, StoreError, VnumaError
 from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 from vnuma.store.types import iso, utc_now
-
-_BEGIN = '{"at": '
-"""How each line of the file begins."""
 
 NO_VM = "-"
 """In place of a VM, in a line that concerns the whole run."""
@@ -91,7 +89,9 @@ class Journal:
         try:
             with self.store.write() as connection:
                 audit.add_line(connection, line, run.id if run else None)
-            _append(audit_file(self.store.place), as_json(line))
+            log = audit_file(self.store.place)
+            append(log, as_json(line))
+            forward(log)
         except StoreError as error:
             self.on_store_error(error)
 
@@ -151,10 +151,8 @@ def read_audit_file(path: Path) -> Iterator[AuditLine]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The audit log {path} cannot be read ({error}).") from error
     for number, text in enumerate(texts[:-1], start=1):
-        # What follows a line that was cut short stands on the same line of the file.
-        begin = max(text.rfind(_BEGIN), 0)
         try:
-            yield _line_of(json.loads(text[begin:]))
+            yield _line_of(json.loads(whole_line(text)))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{path}: line {number} is not a line of an audit log.") from error
 
@@ -177,20 +175,3 @@ def audit_lines(store: Store, run: str | None) -> tuple[AuditLine, ...]:
     """What was changed in one run, or at all. Raises InputError for an unknown run."""
     with store.read() as connection:
         return audit.lines(connection, runs.get_run(connection, run).id if run else None)
-
-
-def _append(path: Path, document: dict[str, Any]) -> None:
-    """One write of one line: processes that append at the same time do not mix theirs. StoreError."""
-    text = json.dumps(document, sort_keys=False) + "\n"
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(descriptor, text.encode())
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise StoreError(
-            f"The audit log {path} cannot be written ({error.strerror}).",
-            fix=to_write(error, path.parent),
-        ) from error

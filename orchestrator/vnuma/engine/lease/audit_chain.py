@@ -1,0 +1,183 @@
+"""The audit log's file as a chain: each line has its number and the SHA-256 of the line before it.
+
+The hash is over that line's bytes as they are in the file, with the newline at their end, so that anybody
+can compare: `sed -n 4p FILE | sha256sum` is what line 5 has as `previous`. Line 1 has null.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vnuma.errors import InputError, StoreError, to_write
+
+BEGIN = '{"at": '
+"""How each line of the file begins."""
+
+LINE, PREVIOUS = "line", "previous"
+"""The two keys that make the chain, last in each line."""
+
+_WAIT_S = 10.0
+"""A line takes no time. Whoever holds the file for longer has been stopped, and nobody waits for it."""
+
+_LOOK_S = 0.01
+_BLOCK = 1 << 16
+
+
+def append(path: Path, document: Mapping[str, Any]) -> None:
+    """Add a line that names the one before it. Processes that append at the same time take turns.
+
+    Raises StoreError, also where the line could be written in part only: the next one then stands behind it.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            with locked(descriptor, path, _WAIT_S):
+                number, previous = _last(descriptor)
+                line = {**document, LINE: number + 1, PREVIOUS: previous}
+                rest = f"{json.dumps(line)}\n".encode()
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreError(
+            f"The audit log {path} cannot be written ({error.strerror}).",
+            fix=to_write(error, path.parent),
+        ) from error
+
+
+@contextmanager
+def locked(descriptor: int, path: Path, wait_s: float) -> Iterator[None]:
+    """Hold the open file alone. Raises StoreError where another process has it for longer than `wait_s`."""
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise StoreError(
+                    f"Another process has held {path} for {wait_s:.0f} s.",
+                    fix=f"End it if it hangs: fuser -v {path}",
+                ) from None
+            time.sleep(_LOOK_S)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _last(descriptor: int) -> tuple[int, str | None]:
+    """Number and hash of the last whole line; 0 and None where there is none."""
+    end = os.fstat(descriptor).st_size
+    start, tail = end, b""
+    while start and tail.count(b"\n") < 2:
+        size = min(_BLOCK, start)
+        start -= size
+        tail = os.pread(descriptor, size, start) + tail
+    whole = tail[: tail.rfind(b"\n") + 1]
+    if not whole:
+        return 0, None
+    line = whole[whole.rfind(b"\n", 0, -1) + 1 :]
+    number = _document(line).get(LINE)
+    if not isinstance(number, int):  # written by a version without a chain, or damaged
+        number = sum(block.count(b"\n") for block in _blocks(descriptor, end))
+    return number, digest(line)
+
+
+def _blocks(descriptor: int, end: int) -> Iterator[bytes]:
+    for start in range(0, end, _BLOCK):
+        yield os.pread(descriptor, min(_BLOCK, end - start), start)
+
+
+def digest(line: bytes) -> str:
+    """The hash of a line with its newline, as the next line has it."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def whole_line(text: str) -> str:
+    """The line without what was cut short before it: a full disk leaves that on the same line of the file."""
+    return text[max(text.rfind(BEGIN), 0) :]
+
+
+def _document(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(whole_line(line.decode()))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What a log shows of itself. `problem` is about the first line that is not as it was written.
+
+    `without` counts the lines at its beginning that have no hash. `cut_short` are lines that begin with the
+    rest of one that could not be written.
+    """
+
+    lines: int
+    without: int
+    hashes: tuple[str, ...]
+    cut_short: tuple[int, ...]
+    problem: str | None
+
+
+def read_chain(path: Path) -> Chain:
+    """Check a log from its first line to its last. Raises InputError for a file that cannot be read."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"The audit log {path} cannot be read ({error.strerror}).") from error
+    return check_chain(content)
+
+
+def check_chain(content: bytes) -> Chain:
+    """Check a log. What stands behind the last newline was never written whole, and is no line."""
+    lines = [line + b"\n" for line in content.split(b"\n")[:-1]]
+    documents = [_document(line) for line in lines]
+    hashes = tuple(map(digest, lines))
+    without = next((n for n, found in enumerate(documents) if PREVIOUS in found), len(lines))
+    cut_short = tuple(n for n, line in enumerate(lines, 1) if line.rfind(BEGIN.encode()) > 0)
+    problems = (_problem(index, documents, hashes, without) for index in range(len(lines)))
+    return Chain(len(lines), without, hashes, cut_short, next(filter(None, problems), None))
+
+
+def _problem(
+    index: int, documents: list[dict[str, Any]], hashes: tuple[str, ...], without: int
+) -> str | None:
+    """What is wrong at this line, the first that does not follow from the one before it."""
+    found, number = documents[index], index + 1
+    if not found:
+        return f"line {number} is not a line of an audit log"
+    if index < without:
+        return None
+    if PREVIOUS not in found:
+        return f"line {number} was inserted, or its hash was removed"
+    said, at = found[PREVIOUS], found.get(LINE)
+    if said == (hashes[index - 1] if index else None):
+        return None if at == number else f"line {number} was changed: it has the number {at}"
+    if said in hashes[:index]:
+        return _inserted(hashes.index(said) + 2, index)
+    after = documents[index + 1].get(PREVIOUS) if index + 1 < len(documents) else hashes[index]
+    if index and after == hashes[index - 1]:
+        return _inserted(number, number)
+    if isinstance(at, int) and at > number:
+        return f"{at - number} lines were removed before line {number}, which was line {at}"
+    if after != hashes[index]:
+        return f"line {number} was changed" + (f", or line {index}" if index else "")
+    return f"line {max(index, 1)} was changed"
+
+
+def _inserted(first: int, last: int) -> str:
+    return f"line {first} was inserted" if first == last else f"lines {first} to {last} were inserted"

@@ -1,0 +1,122 @@
+"""The audit log's lines to a syslog collector, in their order. The file itself is what waits to be sent.
+
+Beside the log, FILE.sent says up to where it was sent. Lines that a collector did not take go with a later
+one, so each arrives at least once. Nothing here can fail a run: what was not sent is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from vnuma.engine.lease.audit_chain import locked, whole_line
+from vnuma.engine.lease.syslog import TIMEOUT_S, Collector, collector, send
+from vnuma.errors import VnumaError
+from vnuma.store.types import iso, utc_now
+
+_AGAIN_S = 60.0
+"""A collector that failed is left alone for this long: lines are written while a VM is being changed."""
+
+_AT_ONCE = 1000
+"""Lines for one connection."""
+
+_WIDTH = 512
+"""The position is overwritten in its place: that needs no room on a full disk, and leaves no half of one."""
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """How far a log was sent: up to byte `end`, and since when and why the rest was not."""
+
+    end: int
+    failed_at: float = 0.0
+    why: str = ""
+
+
+def forward(log: Path, *, now: bool = False) -> None:
+    """Send what the log has and the collector has not, unless it has just failed; `now`: even then."""
+    try:
+        to = collector()
+        if to and log.exists():
+            _forward(log, to, now=now)
+    except (VnumaError, OSError):
+        return  # `unsent` says so: the position was not moved on
+
+
+def unsent(log: Path) -> str | None:
+    """What was not sent, and why; None if nothing, or without a collector. Raises InputError and OSError."""
+    to = collector()
+    if to is None or not log.exists():
+        return None
+    content, sent = log.read_bytes(), _Sent(0)
+    with suppress(FileNotFoundError):
+        sent = _parsed(_place(log).read_bytes(), content) or sent
+    left = len(_lines(content, sent.end))
+    return f"{left} lines of {log} were not sent to {to}: {sent.why or 'not tried yet'}" if left else None
+
+
+def _forward(log: Path, to: Collector, *, now: bool) -> None:
+    descriptor = os.open(_place(log), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        with locked(descriptor, _place(log), 2 * TIMEOUT_S):
+            content = log.read_bytes()
+            # At first a collector gets what is written from now on: older lines stay where they are.
+            sent = _parsed(os.pread(descriptor, _WIDTH, 0), content) or _Sent(_start_of_last(content))
+            if sent.why and not now and 0 <= time.time() - sent.failed_at < _AGAIN_S:
+                return
+            while lines := _lines(content, sent.end)[:_AT_ONCE]:
+                try:
+                    send(to, [(_time_of(line), line) for line in lines])
+                except OSError as error:
+                    _write(descriptor, _Sent(sent.end, time.time(), _words(error)))
+                    return
+                sent = _Sent(sent.end + sum(map(len, lines)) + len(lines))
+                _write(descriptor, sent)
+    finally:
+        os.close(descriptor)
+
+
+def _place(log: Path) -> Path:
+    return log.with_name(f"{log.name}.sent")
+
+
+def _parsed(text: bytes, content: bytes) -> _Sent | None:
+    """The position; None where none was ever written. A log that became shorter is sent anew."""
+    if not text.strip():
+        return None
+    sent = _Sent(**json.loads(text))
+    return sent if sent.end <= len(content) else _Sent(0)
+
+
+def _write(descriptor: int, sent: _Sent) -> None:
+    os.pwrite(descriptor, json.dumps(asdict(sent)).encode().ljust(_WIDTH), 0)
+
+
+def _lines(content: bytes, start: int) -> list[bytes]:
+    """The whole lines from there on, without their newlines."""
+    return content[start:].split(b"\n")[:-1]
+
+
+def _start_of_last(content: bytes) -> int:
+    return content.rfind(b"\n", 0, content.rfind(b"\n")) + 1
+
+
+def _time_of(line: bytes) -> str:
+    """When it was written, as it says."""
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(whole_line(line.decode()))["at"])
+    return iso(utc_now())
+
+
+def _words(error: OSError) -> str:
+    """Why, in a few words of ours or of the system's."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message}"[:200]
+    if isinstance(error, TimeoutError):
+        return f"no answer within {TIMEOUT_S:.0f} s"
+    return (error.strerror or type(error).__name__).lower()[:200]

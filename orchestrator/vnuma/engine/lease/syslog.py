@@ -1,0 +1,174 @@
+"""Lines to a syslog collector: RFC 5424 over TLS (RFC 5425), TCP (RFC 6587) or UDP (RFC 5426), or to the
+machine's own daemon. Python's SysLogHandler knows neither that format nor TLS nor the framing of TCP.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import parse_qs, urlsplit
+
+from vnuma.errors import InputError
+
+VARIABLE = "VNUMA_AUDIT_SYSLOG"
+
+TIMEOUT_S = 3.0
+"""How long a collector may take to answer: a line of the audit log waits for it."""
+
+_CLOSING_S = 3.0
+"""How long it may take to close its side; one that never does has got the lines all the same."""
+
+_PORTS = {"tls": 6514, "tcp": 601, "udp": 514, "unix": 0}
+_FACILITIES = {"user": 1, "daemon": 3, "auth": 4, "authpriv": 10, "audit": 13} | {
+    f"local{n}": 16 + n for n in range(8)
+}
+_NOTICE = 5
+_OPTIONS = {"facility", "ca_file", "cert", "key"}
+
+
+@dataclass(frozen=True)
+class Collector:
+    """Where lines go. `cert` and `key` name PEM files, where the collector asks for a certificate of ours."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+    facility: str = "local0"
+    ca_file: str | None = None
+    cert: str | None = None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        return f"unix://{self.path}" if self.scheme == "unix" else f"{self.scheme}://{self.host}:{self.port}"
+
+
+def collector() -> Collector | None:
+    """The collector that VNUMA_AUDIT_SYSLOG names; None without it. Raises InputError."""
+    given = os.environ.get(VARIABLE)
+    if not given:
+        return None
+    try:
+        return _parse(given)
+    except ValueError as error:
+        raise InputError(
+            f"{VARIABLE}: {error}.",
+            fix="tls://siem.example.com:6514?ca_file=/etc/ssl/siem.pem, tcp://HOST:601, udp://HOST:514 or "
+            "unix:///dev/log",
+        ) from None
+
+
+def _parse(given: str) -> Collector:
+    parts = urlsplit(given)
+    options = {name: values[-1] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+    if parts.scheme not in _PORTS:
+        raise ValueError(f"{parts.scheme!r} is not a valid scheme")
+    if unknown := sorted(set(options) - _OPTIONS):
+        raise ValueError(f"{unknown[0]!r} is not a valid option: give {', '.join(sorted(_OPTIONS))}")
+    if options.get("facility", "local0") not in _FACILITIES:
+        raise ValueError(f"{options['facility']!r} is not a valid facility: give {', '.join(_FACILITIES)}")
+    if parts.scheme == "unix":
+        if not parts.path.startswith("/") or parts.netloc:
+            raise ValueError("the socket's path is missing")
+    elif not parts.hostname or parts.path not in ("", "/") or "@" in parts.netloc:
+        raise ValueError("give SCHEME://HOST:PORT")
+    if parts.scheme != "tls" and set(options) - {"facility"}:
+        raise ValueError("a certificate is only used with tls://")
+    return Collector(
+        parts.scheme, parts.hostname or "", parts.port or _PORTS[parts.scheme], parts.path, **options
+    )
+
+
+def send(to: Collector, lines: Iterable[tuple[str, bytes]]) -> None:
+    """Send lines, each with its time as the line has it. Raises OSError, of which ssl.SSLError is one."""
+    if to.scheme == "unix":
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as local:
+            local.settimeout(TIMEOUT_S)
+            local.connect(to.path)
+            for _, line in lines:
+                local.send(_as_local(to, line))
+        return
+    if to.scheme == "udp":
+        family, kind, protocol, _, address = socket.getaddrinfo(to.host, to.port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, protocol) as datagrams:
+            datagrams.settimeout(TIMEOUT_S)
+            datagrams.connect(address)
+            for at, line in lines:
+                datagrams.send(as_rfc5424(to, at, line))
+        return
+    framed = (b"%d %b" % (len(message), message) for message in (as_rfc5424(to, *one) for one in lines))
+    with socket.create_connection((to.host, to.port), timeout=TIMEOUT_S) as stream:
+        if to.scheme == "tcp":
+            stream.sendall(b"".join(framed))
+            stream.shutdown(socket.SHUT_WR)
+            _await_end(stream)
+            return
+        context = ssl.create_default_context(cafile=to.ca_file)
+        if to.cert:
+            context.load_cert_chain(to.cert, to.key)
+        _Secured(context, stream, to.host).send(b"".join(framed))
+
+
+class _Secured:
+    """A TLS client over an open connection, which hears of a refusal after its own last word.
+
+    A certificate of ours that is refused is only told of then (RFC 8446, 4.4.2.4), and SSLSocket.unwrap takes
+    such an alert for the proper end.
+    """
+
+    def __init__(self, context: ssl.SSLContext, stream: socket.socket, host: str) -> None:
+        self._stream = stream
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._in, self._out, server_hostname=host)
+
+    def send(self, content: bytes) -> None:
+        """Send all, end the connection and wait for the other side to end it. Raises OSError."""
+        self._do(self._tls.do_handshake)
+        self._do(lambda: self._tls.write(content))
+        with suppress(ssl.SSLWantReadError):
+            self._tls.unwrap()
+        self._stream.settimeout(_CLOSING_S)
+        with suppress(TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            self._do(lambda: self._tls.read(1))
+
+    def _do(self, step: Callable[[], object]) -> None:
+        while True:
+            try:
+                step()
+            except ssl.SSLWantReadError:
+                self._stream.sendall(self._out.read())
+                got = self._stream.recv(1 << 16)
+                if got:
+                    self._in.write(got)
+                else:
+                    self._in.write_eof()
+            else:
+                self._stream.sendall(self._out.read())
+                return
+
+
+def _await_end(stream: socket.socket) -> None:
+    """A collector that reads to the end closes its side too; one that did not read resets the connection."""
+    stream.settimeout(_CLOSING_S)
+    with suppress(TimeoutError):
+        stream.recv(1)
+
+
+def as_rfc5424(to: Collector, at: str, line: bytes) -> bytes:
+    """The line as a message. https://www.rfc-editor.org/rfc/rfc5424#section-6"""
+    head = f"{_priority(to)}1 {at} {os.uname().nodename} vnuma {os.getpid()} audit - "
+    return head.encode() + line
+
+
+def _as_local(to: Collector, line: bytes) -> bytes:
+    """As syslog(3) writes it: daemons do not expect RFC 5424 at their own socket."""
+    return f"{_priority(to)}{time.strftime('%b %e %H:%M:%S')} vnuma[{os.getpid()}]: ".encode() + line
+
+
+def _priority(to: Collector) -> str:
+    return f"<{_FACILITIES[to.facility] * 8 + _NOTICE}>"

@@ -1,0 +1,215 @@
+"""The chain of the audit log: what standard tools confirm, and where a line does not follow from the last."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.cli import vnuma_here
+from tests.support.stores import new_store
+from vnuma.engine.lease import audit_chain
+from vnuma.engine.lease.audit import Journal, read_audit_file
+from vnuma.engine.lease.audit_chain import append, check_chain, read_chain
+from vnuma.errors import StoreError
+from vnuma.store.types import iso, utc_now
+
+
+def document(action: str) -> dict[str, object]:
+    """A line as the journal gives it."""
+    names = dict.fromkeys(("who", "vm", "vm_key"), "x")
+    return {
+        "at": iso(utc_now()),
+        **names,
+        "run": None,
+        "ticket": None,
+        "action": action,
+        "change": [],
+        "detail": None,
+    }
+
+
+def written(log: Path, *actions: str) -> list[bytes]:
+    """A log of these actions, and its lines."""
+    for action in actions:
+        append(log, document(action))
+    return log.read_bytes().splitlines(keepends=True)
+
+
+def test_standard_tools_confirm_each_hash(tmp_path: Path) -> None:
+    """By the rule that docs/vcenter.md gives, without anything of ours."""
+    log = tmp_path / "a b.jsonl"
+    lines = written(log, "mark", "power", "reconfigure")
+
+    for number, line in enumerate(lines[1:], 1):
+        tool = subprocess.run(
+            f"sed -n {number}p '{log}' | sha256sum", shell=True, capture_output=True, text=True, check=True
+        )
+        assert json.loads(line)["previous"] == tool.stdout.split()[0]
+    assert [json.loads(line)["line"] for line in lines] == [1, 2, 3]
+    assert json.loads(lines[0])["previous"] is None
+
+
+Alter = Callable[[list[bytes]], list[bytes]]
+
+
+def _changed(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:2], lines[2].replace(b"third", b"other"), *lines[3:]]
+
+
+def _inserted(lines: list[bytes]) -> list[bytes]:
+    """By somebody who knows the rule: the line itself follows from the one before it."""
+    new = json.loads(lines[2]) | {"action": "invented"}
+    return [*lines[:2], f"{json.dumps(new)}\n".encode(), *lines[2:]]
+
+
+def _renumbered(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:3], lines[3].replace(b'"line": 4', b'"line": 5'), lines[4]]
+
+
+def _without_hash(lines: list[bytes]) -> list[bytes]:
+    return [*lines, lines[-1].split(b', "line"')[0] + b"}\n"]
+
+
+@pytest.mark.parametrize(
+    ("alter", "told"),
+    [
+        (_changed, "line 3 was changed"),
+        (_inserted, "line 3 was inserted"),
+        (lambda lines: [lines[0], lines[3], *lines[1:]], "line 2 was inserted"),
+        (lambda lines: [*lines[:1], *lines[3:]], "2 lines were removed before line 2, which was line 4"),
+        (lambda lines: lines[2:], "2 lines were removed before line 1, which was line 3"),
+        (_renumbered, "line 4 was changed"),
+        (lambda lines: [*lines[:2], b"never\n", *lines[2:]], "line 3 is not a line of an audit log"),
+        (_without_hash, "line 6 was inserted, or its hash was removed"),
+    ],
+)  # fmt: skip
+def test_the_first_line_that_was_altered_is_named(alter: Alter, told: str, tmp_path: Path) -> None:
+    """With what happened to it: exit code 10 in scripts."""
+    log = tmp_path / "log"
+    lines = written(log, "first", "second", "third", "fourth", "fifth")
+    assert check_chain(b"".join(lines)).problem is None
+
+    log.write_bytes(b"".join(alter(lines)))
+    ran = vnuma_here("audit", "verify", log)
+
+    assert (ran.code, f"{log}: {told}" in ran.err) == (10, True), ran.text
+
+
+@given(st.data())
+def test_no_altered_line_but_the_last_goes_unnoticed(data: st.DataObject) -> None:
+    """Whichever byte changes to whatever, even to a newline."""
+    lines: list[bytes] = []
+    for number in range(1, 6):
+        previous = audit_chain.digest(lines[-1]) if lines else None
+        line = {**document("power"), "line": number, "previous": previous}
+        lines.append(f"{json.dumps(line)}\n".encode())
+    content = bytearray(b"".join(lines))
+    at = data.draw(st.integers(0, len(content) - len(lines[-1]) - 1))
+    content[at] = data.draw(st.integers(0, 255).filter(lambda byte: byte != content[at]))
+
+    assert check_chain(bytes(content)).problem
+
+
+def test_what_is_missing_at_the_end_is_shown_by_the_store_and_by_a_hash_kept_elsewhere(
+    tmp_path: Path,
+) -> None:
+    """The file alone cannot show it."""
+    store = new_store(tmp_path / "vnuma.db")
+    journal = Journal(store, "key", "sql16")
+    for action in ("one", "two", "three"):
+        journal.note(action, "detail")
+    log = tmp_path / "vnuma.audit.jsonl"
+    url = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
+    whole = read_chain(log)
+    intact = vnuma_here("audit", "verify", "--hash", whole.hashes[-1], *url)
+    assert (intact.code, whole.hashes[-1] in intact.out) == (0, True), intact.text
+
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+    by_store = vnuma_here("audit", "verify", *url)
+    by_hash = vnuma_here("audit", "verify", log, "--hash", whole.hashes[-1])
+    as_json = json.loads(vnuma_here("audit", "verify", "--format", "json", *url).out)
+
+    assert vnuma_here("audit", "verify", log).code == 0
+    assert (by_store.code, "sql16, three" in by_store.err) == (10, True), by_store.text
+    assert (as_json["intact"], as_json["lines_only_in_store"], as_json["files"][0]["lines"]) == (False, 1, 2)
+    assert (by_hash.code, whole.hashes[-1] in by_hash.err) == (10, True), by_hash.text
+
+
+def test_a_log_of_an_earlier_version_goes_on_and_says_where_its_chain_begins(tmp_path: Path) -> None:
+    """Its last line without a hash is covered; the number is the line's in the file."""
+    log = tmp_path / "log"
+    log.write_text(
+        "".join(f"{json.dumps(document(action))}\n" for action in ("old", "older")), encoding="utf-8"
+    )
+    written(log, "new")
+
+    ran = vnuma_here("audit", "verify", log)
+    log.write_bytes(log.read_bytes().replace(b'"older"', b'"other"'))
+
+    assert (ran.code, "Lines 1 to 2 have no hash" in ran.out) == (0, True), ran.text
+    assert read_chain(log).problem == "line 2 was changed"
+    assert [line.action for line in read_audit_file(log)] == ["old", "other", "new"]
+
+
+_MANY = """
+import json, sys
+from pathlib import Path
+from vnuma.engine.lease.audit_chain import append
+for number in range(25):
+    append(Path(sys.argv[1]), json.loads(sys.argv[2]) | {"action": f"{sys.argv[3]}.{number}"})
+"""
+
+
+def test_processes_that_append_at_the_same_time_make_one_chain(tmp_path: Path) -> None:
+    """Each line once, none between the parts of another."""
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", _MANY, str(log), json.dumps(document("")), "name"]
+    processes = [subprocess.Popen([*command[:-1], name]) for name in "abc"]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+
+    found = read_chain(log)
+    assert (found.lines, found.problem) == (75, None)
+    assert len({line.action for line in read_audit_file(log)}) == 75
+
+
+def test_a_line_that_a_full_disk_cut_short_breaks_no_chain(tmp_path: Path) -> None:
+    """It is refused, as its change then is; the next one stands behind its rest."""
+    log = tmp_path / "log"
+    written(log, "first")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 40, before[1]))
+        with pytest.raises(StoreError, match="cannot be written"):
+            append(log, document("lost"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    written(log, "second", "third")
+
+    found = read_chain(log)
+    assert (found.lines, found.cut_short, found.problem) == (3, (2,), None)
+    assert [line.action for line in read_audit_file(log)] == ["first", "second", "third"]
+
+
+def test_who_holds_the_log_for_long_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stopped process must not keep a VM from its restore: a restore goes on without the line."""
+    monkeypatch.setattr(audit_chain, "_WAIT_S", 0.05)
+    store = new_store(tmp_path / "vnuma.db")
+    log = tmp_path / "vnuma.audit.jsonl"
+    with log.open("w", encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(StoreError, match="held"):
+            Journal(store, "key", "sql16").note("power", "")
+        Journal(store, "key", "sql16", on_store_error=lambda _: None).note("restore", "")
+
+    assert log.read_bytes() == b""
