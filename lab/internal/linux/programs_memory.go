@@ -2,7 +2,6 @@ package linux
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"syscall"
@@ -11,14 +10,11 @@ import (
 	"vnuma.dev/lab/internal/cost"
 )
 
-// numactl binds what it starts to CPUs and memory, or tells the nodes (numactl(8)).
+// numactl binds what it starts to CPUs and memory (numactl(8)).
 func numactl(p *process, arguments []string) int {
 	for i, word := range arguments {
 		option, value, _ := strings.Cut(word, "=")
 		switch {
-		case option == "--hardware" || option == "-H":
-			p.hardware()
-			return 0
 		case option == "--localalloc":
 			p.memory = policy{kind: local}
 		case option == "--cpunodebind" || option == "--membind" || option == "--interleave":
@@ -69,36 +65,6 @@ func (p *process) nodes(list string) ([]int, bool) {
 		}
 	}
 	return nodes, true
-}
-
-// hardware writes when it has everything: the output may be a file of the machine.
-func (p *process) hardware() {
-	io.WriteString(p.stream(1), p.machine.hardware())
-}
-
-func (m *Machine) hardware() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	out := &strings.Builder{}
-	fmt.Fprintf(out, "available: %d nodes (%s)\n", len(m.config.Nodes), m.nodeList())
-	cpu := 0
-	for node, has := range m.config.Nodes {
-		fmt.Fprintf(out, "node %d cpus:", node)
-		for range has.CPUs {
-			fmt.Fprintf(out, " %d", cpu)
-			cpu++
-		}
-		fmt.Fprintf(out, "\nnode %d size: %d MB\nnode %d free: %d MB\n", node, has.MemoryMB, node, m.memory.freeKB(node)/1024)
-	}
-	fmt.Fprint(out, "node distances:\nnode ")
-	for node := range m.config.Nodes {
-		fmt.Fprintf(out, "%4d", node)
-	}
-	fmt.Fprintln(out)
-	for node := range m.config.Nodes {
-		fmt.Fprintf(out, "%3d:  %s\n", node, strings.ReplaceAll(m.distances(node), " ", "  "))
-	}
-	return out.String()
 }
 
 // copying is what a dd is asked for.

@@ -2,6 +2,7 @@ package sqlserver
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -44,8 +45,9 @@ func TestABarrierOfAnApplicationLock(t *testing.T) {
 		go func() {
 			defer running.Done()
 			r := &record{}
-			s.run(context.Background(), shared+"EXEC dbo.fill @@SPID, 500000; SELECT @r, DATEDIFF(millisecond, @a, SYSUTCDATETIME())", nil, r)
-			results[n] = r.text()
+			s.run(context.Background(), shared+"EXEC dbo.fill @@SPID, 500000; SELECT @r, @a, SYSUTCDATETIME()", nil, r)
+			began, ended := r.rows[0][1].(time.Time), r.rows[0][2].(time.Time)
+			results[n] = fmt.Sprintf("%d,%d", r.rows[0][0], ended.Sub(began).Milliseconds())
 		}()
 	}
 	waitFor(t, control, "SELECT COUNT(*) FROM sys.dm_exec_requests WHERE wait_type = 'LCK_M_S' AND status = 'suspended'", "10")

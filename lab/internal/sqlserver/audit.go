@@ -38,7 +38,7 @@ func (b *batch) audit(what string) {
 
 // readers are the system procedures that change nothing.
 var readers = []string{
-	"sp_executesql", "sp_datatype_info_100", "sp_datatype_info", "sp_readerrorlog", "xp_readerrorlog", "xp_instance_regread",
+	"sp_executesql", "sp_datatype_info_100", "sp_datatype_info", "sp_readerrorlog", "xp_readerrorlog",
 	"sp_getapplock", "sp_releaseapplock",
 }
 

@@ -256,11 +256,6 @@ func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
 			return missing("database")
 		}
 		return s.dropDatabase(n.Object())
-	case "SCHEMA":
-		if s.db.schemas[fold(n.Object())] == nil {
-			return missing("schema")
-		}
-		return s.dropSchema(n.Object())
 	case "RESOURCE POOL":
 		return s.inst.dropPool(n.Object(), n.Line)
 	case "PROCEDURE":
@@ -288,16 +283,6 @@ func (s *Session) dropTable(t *table) {
 		return
 	}
 	delete(t.db.tables, fold(t.schema+"."+t.name))
-}
-
-func (s *Session) dropSchema(name string) error {
-	for _, t := range s.db.tables {
-		if strings.EqualFold(t.schema, name) {
-			return tsql.Errorf(3729, 0, "Cannot drop schema '%s' because it is being referenced by object '%s'.", name, t.name)
-		}
-	}
-	delete(s.db.schemas, fold(name))
-	return nil
 }
 
 func (s *Session) dropDatabase(name string) error {

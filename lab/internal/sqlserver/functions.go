@@ -65,8 +65,6 @@ func (c *compiler) call(x *tsql.Call) (scalar, error) {
 		return scalar{}, tsql.Errorf(147, x.Name.Line, "An aggregate may not appear here: '%s'.", x.Name.Object())
 	}
 	switch name { // whose first argument is the part of a date
-	case "datediff":
-		return dateDiff(c, x)
 	case "dateadd":
 		return dateAdd(c, x)
 	}

@@ -24,10 +24,10 @@ var dateParts = map[string]time.Duration{
 	"microsecond": time.Microsecond, "nanosecond": time.Nanosecond,
 }
 
-// datePart reads the first of an expected number of arguments.
-func datePart(x *tsql.Call, args int) (time.Duration, error) {
-	if len(x.Args) != args {
-		return 0, tsql.Errorf(174, x.Name.Line, "The %s function requires %d argument(s).", fold(x.Name.Object()), args)
+// datePart reads the first of three arguments.
+func datePart(x *tsql.Call) (time.Duration, error) {
+	if len(x.Args) != 3 {
+		return 0, tsql.Errorf(174, x.Name.Line, "The %s function requires 3 argument(s).", fold(x.Name.Object()))
 	}
 	if ref, ok := x.Args[0].(*tsql.ColumnRef); ok {
 		if part := dateParts[fold(ref.Object())]; part != 0 {
@@ -39,7 +39,7 @@ func datePart(x *tsql.Call, args int) (time.Duration, error) {
 }
 
 func dateAdd(c *compiler, x *tsql.Call) (scalar, error) {
-	part, err := datePart(x, 3)
+	part, err := datePart(x)
 	if err != nil {
 		return scalar{}, err
 	}
@@ -55,33 +55,4 @@ func dateAdd(c *compiler, x *tsql.Call) (scalar, error) {
 	return c.apply(function{result: always(typ), eval: func(_ *run, a []any) (any, error) {
 		return fitTime(a[1].(time.Time).Add(time.Duration(a[0].(int64))*part), typ), nil
 	}}, args), nil
-}
-
-// dateDiff counts the boundaries of a part between two times.
-func dateDiff(c *compiler, x *tsql.Call) (scalar, error) {
-	part, err := datePart(x, 3)
-	if err != nil {
-		return scalar{}, err
-	}
-	args, err := c.exprs(x.Args[1:])
-	if err != nil {
-		return scalar{}, err
-	}
-	return c.apply(function{args: typeDT2, result: always(typeInt), eval: func(_ *run, a []any) (any, error) {
-		n := sinceEpoch(a[1].(time.Time), part) - sinceEpoch(a[0].(time.Time), part)
-		if inRange(n, typeInt) != nil {
-			return nil, tsql.Errorf(535, 0, "The datediff function resulted in an overflow. The number of dateparts separating "+
-				"two date/time instances is too large. Try to use datediff with a less precise datepart.")
-		}
-		return n, nil
-	}}, args), nil
-}
-
-// sinceEpoch counts whole units since 1900 without the overflow of time.Duration.
-func sinceEpoch(t time.Time, unit time.Duration) int64 {
-	seconds := t.Unix() - epoch.Unix()
-	if unit >= time.Second {
-		return seconds / int64(unit/time.Second)
-	}
-	return seconds*int64(time.Second/unit) + int64(t.Nanosecond())/int64(unit)
 }

@@ -141,7 +141,8 @@ func (b *batch) growthOf(loop *counting, t *table) (growth [][]int64, ok bool) {
 	return growth, len(growth) > 0
 }
 
-// growth is how much an expression grows with a pass. Whole numbers alone grow: a step of any other may be rounded.
+// growth is how much an expression grows with a pass: one that is the same in each, a variable, or a sum of whole
+// numbers. Any other may fail, or be rounded, in some pass only.
 func (b *batch) growth(loop *counting, x tsql.Expr) (grows int64, ok bool) {
 	switch x := x.(type) {
 	case nil, *tsql.NumberLit, *tsql.TextLit, *tsql.BinaryLit, *tsql.NullLit:
@@ -150,42 +151,15 @@ func (b *batch) growth(loop *counting, x tsql.Expr) (grows int64, ok bool) {
 		return 0, len(x.Args) == 0 // GETDATE()
 	case *tsql.VarRef:
 		return loop.steps[x.Name], !strings.HasPrefix(x.Name, "@@")
-	case *tsql.Unary:
-		grows, ok = b.growth(loop, x.X)
-		return -grows, ok && x.Op == "-"
 	case *tsql.Arith:
-		return b.growthOfArith(loop, x)
+		l, known := b.growth(loop, x.L)
+		r, also := b.growth(loop, x.R)
+		return l + r, known && also && x.Op == "+" && b.isWhole(x.L) && b.isWhole(x.R) && within(l, r)
 	}
 	return 0, false
 }
 
-func (b *batch) growthOfArith(loop *counting, x *tsql.Arith) (grows int64, ok bool) {
-	l, known := b.growth(loop, x.L)
-	r, ok := b.growth(loop, x.R)
-	if !known || !ok || ((l != 0 || r != 0) && !(b.isWhole(x.L) && b.isWhole(x.R))) {
-		return 0, false
-	}
-	switch x.Op {
-	case "+":
-		return l + r, within(l, r)
-	case "-":
-		return l - r, within(l, r)
-	case "*":
-		for _, by := range []struct {
-			factor tsql.Expr
-			growth int64
-		}{{x.L, r}, {x.R, l}} {
-			if literal, is := by.factor.(*tsql.NumberLit); is {
-				n, err := strconv.ParseInt(literal.Text, 10, 64)
-				grows, ok = product64(n, by.growth)
-				return grows, ok && err == nil
-			}
-		}
-	}
-	return 0, l == 0 && r == 0
-}
-
-// isWhole is whether an expression is computed in whole numbers.
+// isWhole is whether an addend is a whole number.
 func (b *batch) isWhole(x tsql.Expr) bool {
 	switch x := x.(type) {
 	case *tsql.NumberLit:
@@ -198,10 +172,6 @@ func (b *batch) isWhole(x tsql.Expr) bool {
 		}
 		_, is := v.value.(int64)
 		return is
-	case *tsql.Unary:
-		return b.isWhole(x.X)
-	case *tsql.Arith:
-		return b.isWhole(x.L) && b.isWhole(x.R)
 	}
 	return false
 }

@@ -28,7 +28,7 @@ func init() {
 		"sp_readerrorlog": readErrorLog, "xp_readerrorlog": readErrorLog,
 		"sp_getapplock": getAppLock, "sp_releaseapplock": releaseAppLock,
 		"sp_xtp_bind_db_resource_pool": bindPool, "sp_xtp_unbind_db_resource_pool": unbindPool,
-		"xp_instance_regread": readRegistry, "xp_instance_regwrite": writeRegistry,
+		"xp_instance_regwrite": writeRegistry,
 	}
 }
 

@@ -22,7 +22,7 @@ func TestQueries(t *testing.T) {
 		"SELECT 1 WHERE 'ABC' LIKE 'a[b-c]%' AND 'x' NOT IN ('y', 'z') AND 2 BETWEEN 1 AND 3":                                         "1",
 		"SELECT 1 WHERE NULL NOT IN (1, 2)":                                                                                           "",
 		"SELECT 1 WHERE 1 NOT IN (2, NULL)":                                                                                           "",
-		"SELECT DATEADD(day, 31, CAST('20130131' AS datetime)), DATEDIFF(day, '20130101', '20130301')":                                "2013-03-03 00:00:00.000,59",
+		"SELECT DATEADD(day, 31, CAST('20130131' AS datetime))":                                                                       "2013-03-03 00:00:00.000",
 		"SELECT v, COUNT(*), SUM(CAST(id AS bigint)) FROM dbo.a WHERE id <= 14 AND v < 2 GROUP BY v ORDER BY 1 DESC":                  "1,2,9|0,2,21",
 		"SELECT a.v FROM dbo.a WHERE a.id = 5":                                                                                        "5",
 		"SELECT COUNT(*), COUNT(t), COUNT(DISTINCT v), MIN(id), MAX(id) FROM dbo.a":                                                   "3000,1500,7,1,3000",

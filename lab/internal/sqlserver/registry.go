@@ -7,7 +7,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// The instance's keys below HKEY_LOCAL_MACHINE, as xp_instance_regread and xp_instance_regwrite name them.
+// The instance's keys below HKEY_LOCAL_MACHINE, as xp_instance_regwrite names them.
 const (
 	instanceKey = `software\microsoft\mssqlserver\`
 	networkKey  = instanceKey + `mssqlserver\supersocketnetlib\tcp`
@@ -55,7 +55,7 @@ func serverRegistry(v *viewContext) []viewRow {
 
 // writeRegistry is xp_instance_regwrite root, key, name, type, value: read at the next start.
 func writeRegistry(b *batch, args []argument) error {
-	key, err := registryKey(args, 5)
+	key, err := registryKey(args)
 	if err != nil {
 		return err
 	}
@@ -79,28 +79,9 @@ func writeRegistry(b *batch, args []argument) error {
 	return nil
 }
 
-// readRegistry is xp_instance_regread root, key, name: one row of the value's name and data.
-func readRegistry(b *batch, args []argument) error {
-	key, err := registryKey(args, 3)
-	if err != nil {
-		return err
-	}
-	i := b.s.inst
-	i.mu.Lock()
-	data, known := i.registry[key]
-	i.mu.Unlock()
-	if !known {
-		return &tsql.Error{Number: 22001, Class: 16, State: 1,
-			Text: "RegOpenKeyEx() returned error 2, 'The system cannot find the file specified.'"}
-	}
-	name, _ := args[2].value.(string)
-	b.table([]column{{name: "Value", typ: textType(256)}, {name: "Data", typ: textType(1000), nullable: true}}, [][]any{{name, data}})
-	return nil
-}
-
-func registryKey(args []argument, wanted int) (string, error) {
-	if len(args) < wanted {
-		return "", tsql.Errorf(201, 0, "Procedure or function 'xp_instance_reg' expects %d parameters.", wanted)
+func registryKey(args []argument) (string, error) {
+	if len(args) < 5 {
+		return "", tsql.Errorf(201, 0, "Procedure or function 'xp_instance_regwrite' expects 5 parameters.")
 	}
 	var parts [3]string
 	for n := range parts {

@@ -163,7 +163,7 @@ func (p *parser) tableOptions(t *CreateTable) {
 
 func readDrop(p *parser, line at) Statement {
 	p.next()
-	d := &Drop{at: line, What: p.word("TABLE", "DATABASE", "SCHEMA", "PROCEDURE", "PROC")}
+	d := &Drop{at: line, What: p.word("TABLE", "DATABASE", "PROCEDURE", "PROC")}
 	if d.What == "" && p.phrase("RESOURCE POOL") {
 		d.What = "RESOURCE POOL"
 	}

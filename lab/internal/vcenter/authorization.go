@@ -98,24 +98,6 @@ func (a *authorization) HasUserPrivilegeOnEntities(ctx *simulator.Context, req *
 	}}
 }
 
-// FetchUserPrivilegeOnEntities lists what a named user may do.
-func (a *authorization) FetchUserPrivilegeOnEntities(req *types.FetchUserPrivilegeOnEntities) soap.HasFault {
-	var privileges []string
-	for _, role := range a.RoleList {
-		if role.Name == "Admin" && req.UserName == a.lab.administrator() {
-			privileges = role.Privilege
-		}
-	}
-	if account := a.lab.account(req.UserName); account != nil {
-		privileges = account.All()
-	}
-	var answer []types.UserPrivilegeResult
-	for _, entity := range req.Entities {
-		answer = append(answer, types.UserPrivilegeResult{Entity: entity, Privileges: privileges})
-	}
-	return &methods.FetchUserPrivilegeOnEntitiesBody{Res: &types.FetchUserPrivilegeOnEntitiesResponse{Returnval: answer}}
-}
-
 // user is who owns the session; a client may only ask about its own or, as administrator, any.
 func (a *authorization) user(ctx *simulator.Context, session string) string {
 	if user := a.lab.userOf(session); user != "" {
