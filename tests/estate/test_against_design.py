@@ -20,6 +20,7 @@ from tests.support.site import write_inventory
 from tests.vsphere.support import vcenter_of
 from vnuma.checks.against_design import Drift, compare_with_design
 from vnuma.domain.vm.estate import Estate
+from vnuma.report.check.drift_words import headline
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm
 from vnuma.vsphere.wait import wait_for_task
@@ -220,3 +221,11 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path, options: list[str],
     ran = vnuma_here("check", "--snapshot", snapshot, *options)
     assert ran.code == 2
     assert words in ran.err
+
+
+def test_one_vm_differs_and_several_differ() -> None:
+    """The verb agrees with the number of VMs that do."""
+    design, present = estate_of("a", "b"), estate_of("a", "b", numCoresPerSocket=4)
+    one = replace(present, vms=(present.vms[0], design.vms[1]))
+    assert "1 of 2 VMs differs in 1 setting" in headline(compared(design, one))
+    assert "2 of 2 VMs differ in 2 settings" in headline(compared(design, present))

@@ -90,11 +90,12 @@ def test_csv_has_a_line_for_each_finding_and_no_formula(result: CheckResult) -> 
     assert Counter(row["waived"] for row in rows)["CR-17"] == 1
 
 
-def test_the_screen_fits_80_columns(result: CheckResult) -> None:
-    """Counts first, then findings, then what could not be seen; nothing is wider than 80 columns."""
-    lines = [line for line, _ in as_text.lines(result)]
+@pytest.mark.parametrize("width", [as_text.WIDTH, 58, 38])
+def test_the_screen_fits_its_columns(result: CheckResult, width: int) -> None:
+    """Counts first, then findings, then what could not be seen; nothing is wider than the terminal."""
+    lines = [line for line, _ in as_text.lines(result, width)]
     assert lines[0] == "3 VMs: 3 block, 0 warn, 0 info, 0 pass"
-    assert max(map(len, lines)) <= as_text.WIDTH
+    assert max(map(len, lines)) <= width
     text = "\n".join(lines)
     assert "waived T11 sql-b" in text
     assert "unseen     host esx02" in text

@@ -55,8 +55,8 @@ class History:
 
     @property
     def simulated(self) -> str | None:
-        """The lab's scenario where any of it is simulated."""
-        return next((check.simulated for check in self.checks if check.simulated), None)
+        """The lab's scenario where any of it is simulated; the newest, if there were several."""
+        return next((check.simulated for check in reversed(self.checks) if check.simulated), None)
 
     @property
     def until(self) -> datetime:

@@ -203,10 +203,11 @@ def check(
         waivers=load_waivers(waivers) if waivers else (),
         placements=placements(read_text(str(evidence)), evidence) if evidence else {},
     )
-    with telling(find_inventory(inventory) if all_ and record else None) as tell:
+    site_file = find_inventory(inventory) if vm or study or all_ else None
+    with telling(site_file if all_ and record else None) as tell:
         intended = read_intended(against) if against else []
         estates: Sequence[Estate]
-        if rvtools or planned or snapshot:
+        if site_file is None:
             if sql:
                 raise UsageError("--sql needs running VMs.", fix="Use it with --vm, --study or --all.")
             if planned:
@@ -216,11 +217,10 @@ def check(
             else:
                 estates = _from_file(snapshot, rvtools)
         else:
-            estates, asked = _live(find_inventory(inventory), asked, vm, sql=sql, recorded=record, full=full)
+            estates, asked = _live(site_file, asked, vm, sql=sql, recorded=record, full=full)
         asked.filters.require_any(estates)
         result = run_check(estates, asked)
         if against:
-            site_file = None if snapshot or rvtools else find_inventory(inventory)
             result = replace(result, drift=drift(intended, estates, asked.filters, site_file))
         if record:
             result = recorded(result, store)
@@ -245,7 +245,10 @@ def _check_against(
     if against and unfit:
         raise typer.BadParameter("--against cannot be combined with --design, --study or --fix-as.")
     if against and format_ not in WITH_DRIFT:
-        raise typer.BadParameter(f"--against is shown as {', '.join(WITH_DRIFT)}.")
+        raise typer.BadParameter(
+            f"--against has no --format {format_}: drift is not a finding of a rule. "
+            f"Use {', '.join(WITH_DRIFT[:-1])} or {WITH_DRIFT[-1]}."
+        )
 
 
 def _explain(rule: str, format_: CheckFormat) -> None:

@@ -36,9 +36,11 @@ def show(store: str | None, since: str | None, *, as_json: bool) -> None:
     if as_json:
         echo(as_history.as_json(found), nl=False)
         return
+    told = ""
     for one in found:
-        if one.simulated:
-            echo(banner(one.simulated))
+        if one.simulated and one.simulated != told:
+            told = one.simulated
+            echo(banner(told))
         for line in as_history.lines(one):
             echo(line)
 

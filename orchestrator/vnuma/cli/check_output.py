@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vnuma.cli.screen import console, echo, signed, write_out
+from vnuma.cli.screen import console, echo, signed, width, write_out
 from vnuma.domain.vm.plain_text import counted, escaped
 from vnuma.domain.vm.provenance import banner
 
@@ -79,15 +79,15 @@ def _show(result: CheckResult) -> None:
     """The table; colour marks the first word of a finding and adds no meaning."""
     from rich.text import Text
 
-    from vnuma.report.check.as_text import lines
-    from vnuma.report.check.words import headline
+    from vnuma.report.check.as_text import WIDTH, heads, lines
 
     screen = console()
-    heads = headline(result).splitlines()
+    room = min(WIDTH, (width() or WIDTH + _SIGN) - _SIGN)
+    first = heads(result, room)
     if result.simulated:
         screen.print(Text(escaped(banner(result.simulated))))
-    for line, severity in lines(result):
-        shown = line if line in heads else signed(line)
+    for line, severity in lines(result, room):
+        shown = line if line in first else signed(line)
         text = Text(escaped(shown))
         if severity:
             text.stylize(_STYLES[severity], 0, len(severity) + len(shown) - len(line))
@@ -103,6 +103,8 @@ def _show_counts(result: CheckResult, output: Path) -> None:
     echo(f"Check      {output}")
 
 
+_SIGN = 2
+"""Columns of the sign before each line."""
 _STYLES = {"block": "bold red", "warn": "yellow", "info": "blue"}
 
 

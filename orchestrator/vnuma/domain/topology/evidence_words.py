@@ -79,8 +79,8 @@ def _clients(figures: _Figures) -> str:
     split = [group for group in groups if sum(row["group_id"] == group for row in rows) > 1]
     remote = sum((row.get("remote_kb") or 0) > 0 for row in rows)
     return (
-        f"{counted(len(groups), 'VM')} on this host, {len(split) or 'none'} of them spread over several NUMA clients; "
-        f"{counted(remote, 'client')} with remote memory at that moment."
+        f"{counted(len(groups), 'VM')} on this host, {len(split) or 'none'} of them spread over several "
+        f"NUMA clients; {counted(remote, 'client')} with remote memory at that moment."
     )
 
 

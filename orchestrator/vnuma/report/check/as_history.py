@@ -9,6 +9,7 @@ from typing import Any
 
 from vnuma import __version__
 from vnuma.checks.drift import History, StandingFinding
+from vnuma.checks.finding import Severity
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import in_json
 
@@ -18,10 +19,10 @@ MOST = 40
 
 
 def lines(history: History) -> Iterator[str]:
-    """One source on the terminal: new first, then gone, then what stands, longest first."""
+    """One source on the terminal: new first, then gone, then what stands, each worst first."""
     counts = f"{len(history.new):,} new, {len(history.gone):,} gone, {len(history.unchanged):,} unchanged"
     first = _day(history.checks[0].read_at)
-    yield f"{history.source}: {counted(len(history.checks), 'check')} from {first} to {_day(history.until)}"
+    yield f"{history.source}: {counted(len(history.checks), 'check')} {_span(first, _day(history.until))}"
     yield f"since {_minute(history.since)}: {counts}"
     yield from _some("new", history.new, history)
     yield from _some("gone", history.gone, history)
@@ -29,23 +30,34 @@ def lines(history: History) -> Iterator[str]:
 
 
 def _some(word: str, findings: Sequence[StandingFinding], history: History) -> Iterator[str]:
-    for item in findings[:MOST]:
+    for item in sorted(findings, key=_worst_first)[:MOST]:
         yield f"{word:7}{item.severity:6}{item.rule:4} {item.kind} {item.name}  {stood(item, history)}"
     if len(findings) > MOST:
         yield f"{word:7}and {len(findings) - MOST:,} more (--format json has all)"
+
+
+def _span(first: str, last: str) -> str:
+    return f"on {first}" if first == last else f"from {first} to {last}"
+
+
+def _worst_first(item: StandingFinding) -> tuple[int, datetime]:
+    return Severity(item.severity).rank, item.first
 
 
 def stood(item: StandingFinding, history: History) -> str:
     """How long it has stood, or stood; at least, where the first check found it already."""
     least = "at least " if history.is_from_the_start(item) else ""
     if item.gone is not None:
-        return f"stood {least}{_days(item, item.gone)}, until {_day(item.gone)}"
+        return f"stood {_days(item, item.gone, least) or 'less than a day'}, until {_day(item.gone)}"
     unseen = "" if history.was_seen_last(item) else f", not evaluated since {_day(item.last)}"
-    return f"since {_day(item.first)}, {least}{_days(item, history.until)}{unseen}"
+    days = _days(item, history.until, least)
+    return f"since {_day(item.first)}{f', {days}' if days else ''}{unseen}"
 
 
-def _days(item: StandingFinding, end: datetime) -> str:
-    return counted((end - item.first).days, "day")
+def _days(item: StandingFinding, end: datetime, least: str) -> str:
+    """Empty for less than a day."""
+    days = (end - item.first).days
+    return f"{least}{counted(days, 'day')}" if days else ""
 
 
 def _day(at: datetime) -> str:
@@ -53,7 +65,7 @@ def _day(at: datetime) -> str:
 
 
 def _minute(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M}"
+    return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def as_json(histories: Sequence[History]) -> str:

@@ -31,70 +31,77 @@ _NAMED = 3
 _INDENT = " " * 11
 
 
-def lines(result: CheckResult) -> Iterator[tuple[str, str]]:
+def heads(result: CheckResult, width: int = WIDTH) -> list[str]:
+    """The counts, which stand before everything else."""
+    return [line for words in headline(result).splitlines() for line in wrap(words, width)]
+
+
+def lines(result: CheckResult, width: int = WIDTH) -> Iterator[tuple[str, str]]:
     """Lines, each with the severity that colours its first word; empty for none."""
-    for line in headline(result).splitlines():
+    for line in heads(result, width):
         yield line, ""
     for words in (*coverage_words(result)[:_LISTED], *taken_over_words(result)):
-        yield from _wrapped("", words)
+        yield from _wrapped("", words, width)
     if result.since:
-        yield since_words(result.since), ""
+        yield from _wrapped("", since_words(result.since), width)
     if result.drift:
-        yield from _drift(result.drift)
+        yield from _drift(result.drift, width)
     shown = [group for group in result.groups if group.judged.severity is not Severity.INFO]
     some = shown if len(shown) <= MOST else list(_examples(shown))
     for group in some:
-        yield from _finding(group)
-    yield from _rest(result, len(shown) - len(some))
+        yield from _finding(group, width)
+    yield from _rest(result, len(shown) - len(some), width)
     planned = [(vm.name, words) for vm in result.vms if (words := outlook_words(vm))]
     for name, words in planned[:_LISTED]:
-        yield from _wrapped("guest  ", f"{name}: {words}")
+        yield from _wrapped("guest  ", f"{name}: {words}", width)
     if len(planned) > _LISTED:
-        yield f"guest  {len(planned) - _LISTED} more VMs (--format json has all)", ""
+        yield from _wrapped("guest  ", f"{len(planned) - _LISTED} more VMs (--format json has all)", width)
     for rule, kind, name in result.since.fixed[:MOST] if result.since else ():
-        yield f"gone   {rule:4} {kind} {name}", ""
-    yield from _unseen(result)
+        yield from _wrapped("gone   ", f"{rule:4} {kind} {name}", width)
+    yield from _unseen(result, width)
     for words in result.waivers:
-        yield from _wrapped("note   ", words)
+        yield from _wrapped("note   ", words, width)
 
 
-def _drift(drift: Drift) -> Iterator[tuple[str, str]]:
+def _drift(drift: Drift, width: int) -> Iterator[tuple[str, str]]:
     """Before the findings: a person's change matters more tonight than what stands for months."""
-    yield from _wrapped("", drift_words.headline(drift))
+    yield from _wrapped("", drift_words.headline(drift), width)
     for vm in drift.vms[:MOST]:
-        yield f"drift      {vm.facts.name}", ""
+        yield from _wrapped("drift      ", vm.facts.name, width)
         for one in vm.differences:
             yield from _wrapped(
-                _INDENT, f"{drift_words.difference_words(one)}; {drift_words.author_words(one)}"
+                _INDENT, f"{drift_words.difference_words(one)}; {drift_words.author_words(one)}", width
             )
     if len(drift.vms) > MOST:
-        yield f"drift      {len(drift.vms) - MOST:,} more VMs (--format json has all)", ""
+        yield from _wrapped(
+            "drift      ", f"{len(drift.vms) - MOST:,} more VMs (--format json has all)", width
+        )
     for words in drift_words.one_sided_words(drift):
-        yield from _wrapped("drift      ", words)
+        yield from _wrapped("drift      ", words, width)
     for words in drift_words.silent_words(drift):
-        yield from _wrapped("not compared ", words)
+        yield from _wrapped("not compared ", words, width)
 
 
-def _finding(group: Group) -> Iterator[tuple[str, str]]:
+def _finding(group: Group, width: int) -> Iterator[tuple[str, str]]:
     it, waived = group.judged.finding, group.judged.waived
     word = "waived" if waived else it.severity.value
     new = " [new]" if group.judged.change == "new" else ""
     severity = "" if waived else it.severity.value
-    yield f"{word:7}{it.rule:4}{it.name}{new}  {it.title}", severity
+    yield from _coloured(f"{word:7}{it.rule:4}", f"{it.name}{new}  {it.title}", severity, width)
     where = [name for name, _ in group.vms] if it.kind != "vm" else []
     if where:
         more = f" and {len(where) - _NAMED} more" if len(where) > _NAMED else ""
-        yield from _wrapped(_INDENT, f"{counted(len(where), 'VM')}: {', '.join(where[:_NAMED])}{more}")
+        yield from _wrapped(_INDENT, f"{counted(len(where), 'VM')}: {', '.join(where[:_NAMED])}{more}", width)
     observed = ", ".join(f"{name} {value}" for name, value in it.observed.items())
     if it.arm:
         observed = f"arm {it.arm}: {observed}"
-    yield from _wrapped(_INDENT, observed)
+    yield from _wrapped(_INDENT, observed, width)
     if waived:
-        yield from _wrapped(_INDENT, f"accepted: {waived}")
+        yield from _wrapped(_INDENT, f"accepted: {waived}", width)
     elif it.matters:
-        yield from _wrapped(_INDENT, it.matters)
+        yield from _wrapped(_INDENT, it.matters, width)
     else:
-        yield from _wrapped(_INDENT, f"fix: {it.fix.text}")
+        yield from _wrapped(_INDENT, f"fix: {it.fix.text}", width)
 
 
 def _examples(shown: list[Group]) -> Iterator[Group]:
@@ -107,30 +114,39 @@ def _examples(shown: list[Group]) -> Iterator[Group]:
             yield group
 
 
-def _rest(result: CheckResult, left: int) -> Iterator[tuple[str, str]]:
+def _rest(result: CheckResult, left: int, width: int) -> Iterator[tuple[str, str]]:
     """By rule what is not shown one by one: information, and what is too much for a screen."""
     if left:
-        yield f"and {left:,} more (--format html, csv or json has all); objects by rule:", ""
+        yield from _wrapped(
+            "", f"and {left:,} more (--format html, csv or json has all); objects by rule:", width
+        )
     for rule, severity, objects in result.by_rule:
         if left or severity is Severity.INFO:
-            yield f"{severity.value:7}{rule.id:4}{objects:>7,}  {rule.title}"[:WIDTH], severity.value
+            yield from _coloured(f"{severity.value:7}{rule.id:4}{objects:>7,}  ", rule.title, severity, width)
 
 
-def _unseen(result: CheckResult) -> Iterator[tuple[str, str]]:
+def _unseen(result: CheckResult, width: int) -> Iterator[tuple[str, str]]:
     for names, why in unseen_words(result):
-        yield from _wrapped("unseen     ", f"{names}: {why}")
+        yield from _wrapped("unseen     ", f"{names}: {why}", width)
     for reason, rules, vms in result.reasons[:_LISTED]:
         yield from _wrapped(
-            "not evaluated ", f"{counted(len(rules), 'rule')} on {counted(vms, 'VM')}: {reason}"
+            "not evaluated ", f"{counted(len(rules), 'rule')} on {counted(vms, 'VM')}: {reason}", width
         )
     more = len(result.reasons) - _LISTED
     if more > 0:
-        yield f"not evaluated {counted(more, 'more reason')} (--format json has all)", ""
+        yield from _wrapped(
+            "not evaluated ", f"{counted(more, 'more reason')} (--format json has all)", width
+        )
 
 
 _LISTED = 12
 
 
-def _wrapped(head: str, text: str) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(wrap(text, WIDTH - len(head), break_on_hyphens=False)):
+def _coloured(head: str, text: str, severity: str, width: int) -> Iterator[tuple[str, str]]:
+    for number, (line, _) in enumerate(_wrapped(head, text, width)):
+        yield line, severity if number == 0 else ""
+
+
+def _wrapped(head: str, text: str, width: int) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(wrap(text, width - len(head), break_on_hyphens=False)):
         yield (head if number == 0 else " " * len(head)) + line, ""

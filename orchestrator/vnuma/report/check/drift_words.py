@@ -15,9 +15,9 @@ _NAMED = 5
 
 def headline(drift: Drift) -> str:
     """`drift from plan.json: 2 of 14 VMs differ in 3 settings; 1 VM only in the design`."""
-    head = (
-        f"drift from {', '.join(drift.designs)}: {len(drift.vms):,} of {counted(drift.compared, 'VM')} differ"
-    )
+    differ = "differs" if len(drift.vms) == 1 else "differ"
+    number = f"{len(drift.vms):,} of {counted(drift.compared, 'VM')}"
+    head = f"drift from {', '.join(drift.designs)}: {number} {differ}"
     parts = [f"{head} in {counted(drift.settings, 'setting')}" if drift.vms else head]
     parts += [
         f"{counted(len(some), 'VM')} {where}"

@@ -84,8 +84,8 @@ def headline(result: CheckResult) -> str:
 def taken_over_words(result: CheckResult) -> list[str]:
     """For each source where it was so: how many VMs were read, and how many had not changed."""
     return [
-        f"{source.name}: read {source.vms - source.taken_over:,} of {counted(source.vms, 'VM')}; "
-        f"{source.taken_over:,} unchanged (all were read {source.full_at[:16].replace('T', ' ')} UTC)"
+        f"{source.name}: read {source.vms - source.taken_over:,} of {counted(source.vms, 'VM')} in full, "
+        f"{source.taken_over:,} had not changed; every VM was last read {_minute(source.full_at)}"
         for source in result.sources
         if source.taken_over
     ]
@@ -113,6 +113,11 @@ def mixed_words(result: CheckResult, rule: str) -> str:
 def since_words(since: Since) -> str:
     """How much changed since the earlier check."""
     counts = f"{since.new} new, {len(since.fixed)} gone, {since.unchanged} unchanged"
-    return f"since {since.checked_at[:10]}: {counts}" + (
+    return f"since {_minute(since.checked_at)}: {counts}" + (
         f", {len(since.unknown)} not evaluated now" if since.unknown else ""
     )
+
+
+def _minute(at: str) -> str:
+    """`2026-11-25 14:43 UTC`."""
+    return f"{at[:16].replace('T', ' ')} UTC"
