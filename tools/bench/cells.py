@@ -58,7 +58,7 @@ def overhead(count: int) -> Iterator[Figure]:
         record = lab.folder / "tasks.jsonl"
         wanted = study("cells", ["vm1"], blocks)
         memory = _run(lab, wanted, task_times.environment(record), pss=False)
-        cells = _cells(lab, "cells")
+        cells = cells_of(lab, "cells")
         parts = task_times.by_cell(record)
     yield from _overhead_figures(cells, bare_cell_seconds(min(count, 40)))
     edge = _edge(cells)
@@ -136,13 +136,13 @@ def _run(lab: BenchLab, wanted: Mapping[str, Any], extra: Mapping[str, str], *, 
         with processes.watched(process.pid, 0.3 if pss else 1.0, proportional=pss) as memory:
             code = process.wait(timeout=TIMEOUT_S)
     finally:
-        _end(process)
+        end(process)
     if code:
         raise RuntimeError(f"vnuma run ended with {code}:\n{lab.log.read_text(encoding='utf-8')[-2000:]}")
     return memory
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def end(process: subprocess.Popen[str]) -> None:
     """A run that is still going is asked to stop, which also ends its play."""
     if process.poll() is None:
         process.terminate()
@@ -153,7 +153,7 @@ def _end(process: subprocess.Popen[str]) -> None:
             process.wait()
 
 
-def _cells(lab: BenchLab, name: str) -> list[Cell]:
+def cells_of(lab: BenchLab, name: str) -> list[Cell]:
     """Every cell but the last, which no other follows."""
     store = open_store(lab.store, create=False)
     with store.read() as connection:

@@ -27,10 +27,10 @@ def serving(watchers: int, runs: int, asked: int, seconds: float) -> Iterator[Fi
     """So many watchers of so many runs, each page asked for so often, then watched for a while."""
     with tempfile.TemporaryDirectory(prefix="vnuma-bench-") as folder:
         names = _store(Path(folder) / "vnuma.db", runs)
-        with _server(Path(folder) / "vnuma.db") as (address, pid), ExitStack() as watching:
+        with server(Path(folder) / "vnuma.db") as (address, pid), ExitStack() as watching:
             first = [_timed_ms(address, page) for page in names]  # each is analysed once
             for number in range(watchers):
-                watching.callback(_watch(address, names[number % len(names)]).close)
+                watching.callback(watch(address, names[number % len(names)]).close)
             pages = [_timed_ms(address, page) for _ in range(asked) for page in ("/", *names)]
             bare = [_timed_ms(address, "/static/serve.js") for _ in range(asked * len(names))]
             before, began = cpu_time([pid]), time.monotonic()
@@ -58,7 +58,8 @@ def _store(path: Path, runs: int) -> list[str]:
 
 
 @contextmanager
-def _server(store: Path) -> Iterator[tuple[str, int]]:
+def server(store: Path) -> Iterator[tuple[str, int]]:
+    """`vnuma serve` of that store: its address and process."""
     command = [sys.executable, "-m", "vnuma", "serve", "--port", "0", "--store", f"sqlite:///{store}"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -74,22 +75,29 @@ def _server(store: Path) -> Iterator[tuple[str, int]]:
         process.wait()
 
 
-def _watch(address: str, page: str) -> http.client.HTTPConnection:
+def watch(address: str, page: str) -> http.client.HTTPConnection:
+    """A connection that gets the changes of a page."""
     connection = _connection(address)
     connection.request("GET", f"/events?page={page}")
     connection.getresponse().readline()
     return connection
 
 
-def _timed_ms(address: str, page: str) -> float:
-    began = time.perf_counter()
+def get(address: str, page: str) -> int:
+    """Ask for a page and read it; the status."""
     connection = _connection(address)
     connection.request("GET", page)
     answer = connection.getresponse()
     answer.read()
     connection.close()
-    if answer.status != 200:
-        raise RuntimeError(f"{page}: {answer.status}")
+    return answer.status
+
+
+def _timed_ms(address: str, page: str) -> float:
+    began = time.perf_counter()
+    status = get(address, page)
+    if status != 200:
+        raise RuntimeError(f"{page}: {status}")
     return (time.perf_counter() - began) * 1000
 
 
