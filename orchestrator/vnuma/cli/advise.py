@@ -14,27 +14,8 @@ import typer
 
 from vnuma.checks.fixes.tool import Tool, fix_as
 from vnuma.checks.fixes.wording import Target, in_comment
-from vnuma.cli.completion import vm_names
-from vnuma.cli.options import InventoryOption
 from vnuma.cli.screen import WIDEST, echo, say, width
-from vnuma.cli.shape_options import (
-    ClusterOption,
-    EditionOption,
-    EsxiOption,
-    HardwareOption,
-    HostsOption,
-    MemoryOption,
-    SnapshotOption,
-    SqlYearOption,
-    ThreadsOption,
-    VcpusOption,
-    WindowsOption,
-    guest_of,
-    hardware_of,
-    site,
-    sized,
-    where,
-)
+from vnuma.cli.shape_options import LookAhead, where
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner, in_json
 from vnuma.errors import InputError
@@ -55,31 +36,12 @@ _HEADINGS = ("Worth having", "Worth testing", "To avoid")
 
 
 def advise(
-    vcpus: VcpusOption = None,
-    memory: MemoryOption = None,
-    host_nodes: HostsOption = None,
-    esxi: EsxiOption = "8.0",
-    threads_per_core: ThreadsOption = 2,
-    hardware: HardwareOption = None,
-    edition: EditionOption = "developer",
-    sql: SqlYearOption = 2022,
-    windows: WindowsOption = "",
+    asked: LookAhead,
+    *,
     write: Annotated[
         Path | None,
         typer.Option("--write", metavar="FILE", help="Write a study that tests the best candidates."),
     ] = None,
-    vm: Annotated[
-        str | None,
-        typer.Option(
-            "--vm",
-            metavar="NAME",
-            help="The VM; it is read together with its cluster unless hosts are described.",
-            autocompletion=vm_names,
-        ),
-    ] = None,
-    cluster: ClusterOption = None,
-    snapshot: SnapshotOption = None,
-    inventory: InventoryOption = None,
     fix_as_: Annotated[
         Tool | None,
         typer.Option("--fix-as", help="Print only the settings of the best shape, in a form for this tool."),
@@ -95,22 +57,20 @@ def advise(
     """
     from vnuma.checks.advice import advise as advice_for
 
-    there = site(host_nodes, esxi, threads_per_core, vm, cluster, snapshot, inventory)
-    count, memory_mb = sized(vcpus, memory, there)
-    advice = advice_for(
-        count, memory_mb, there.hosts, hardware_of(hardware, there), guest_of(edition, sql, windows)
-    )
+    there, name = asked.site(), asked.vm or "sql-clone"
+    count, memory_mb = asked.size(there)
+    advice = advice_for(count, memory_mb, there.hosts, asked.hardware_version(there), asked.guest())
     if write:
-        _write(write, advice, vm or "sql-clone", memory_mb)
+        _write(write, advice, name, memory_mb)
     if fix_as_:
-        echo(_as_tool(fix_as_, advice.candidates[0], there, vm or "sql-clone"))
+        echo(_as_tool(fix_as_, advice.candidates[0], there, name))
         return
     if format_ is AdviseFormat.JSON:
         echo(json.dumps(_document(advice, there), indent=2))
         return
     if there.simulated:
         say(banner(there.simulated))
-    for sentence in _answer(advice, count, memory_mb, where(there), sql):
+    for sentence in _answer(advice, count, memory_mb, where(there), asked.sql):
         say("\n".join(wrap(sentence, width() or WIDEST)))
     say("\n".join(_text(advice, count)))
     if write:

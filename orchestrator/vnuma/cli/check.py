@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.checks.fixes.tool import Tool
-from vnuma.cli.check_designs import Where, read_designs
+from vnuma.cli.check_designs import read_designs
 from vnuma.cli.check_history import recorded, show
 from vnuma.cli.check_notify import telling
 from vnuma.cli.check_output import WITH_DRIFT, CheckFormat, FailOn, judge, write, write_fixes
 from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
-from vnuma.cli.shape_options import EsxiOption, HostsOption, ThreadsOption
+from vnuma.cli.shape_options import EsxiOption, HostsOption, LookAhead, ThreadsOption
 from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -211,7 +211,14 @@ def check(
             if sql:
                 raise UsageError("--sql needs running VMs.", fix="Use it with --vm, --study or --all.")
             if planned:
-                where = Where(host_nodes, esxi, threads_per_core, cluster, snapshot, inventory)
+                where = LookAhead(
+                    host_nodes=host_nodes,
+                    esxi=esxi,
+                    threads_per_core=threads_per_core,
+                    cluster=cluster,
+                    snapshot=snapshot,
+                    inventory=inventory,
+                )
                 estates, present = read_designs(planned, where)
                 asked = replace(asked, present=present)
             else:

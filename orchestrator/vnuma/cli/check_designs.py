@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vnuma.cli.shape_options import site
+from vnuma.cli.shape_options import LookAhead
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,19 +14,7 @@ if TYPE_CHECKING:
     from vnuma.domain.vm.estate import Estate
 
 
-@dataclass(frozen=True)
-class Where:
-    """Where designs are to run, as the command line says it."""
-
-    host_nodes: list[str] | None
-    esxi: str
-    threads_per_core: int
-    cluster: str
-    snapshot: Path | None
-    inventory: Path | None
-
-
-def read_designs(files: Sequence[Path], where: Where) -> tuple[list[Estate], Sequence[Estate]]:
+def read_designs(files: Sequence[Path], where: LookAhead) -> tuple[list[Estate], Sequence[Estate]]:
     """The designs, and the site as it is now (of the snapshot; without one, nothing). Raises InputError."""
     from vnuma.engine.design_check.planned_host import on_hosts, on_named_hosts
     from vnuma.estate.design import read_design, with_contradictions
@@ -42,14 +29,6 @@ def read_designs(files: Sequence[Path], where: Where) -> tuple[list[Estate], Seq
         )
     present = load(where.snapshot) if where.snapshot else ()
     if where.host_nodes or where.cluster:
-        there = site(
-            where.host_nodes,
-            where.esxi,
-            where.threads_per_core,
-            None,
-            where.cluster,
-            where.snapshot,
-            where.inventory,
-        )
+        there = where.site()
         return [on_hosts(estate, there, where.cluster) for estate in found], present
     return [on_named_hosts(estate, present) if present else estate for estate in found], present

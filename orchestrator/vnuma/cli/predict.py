@@ -10,32 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.completion import vm_names
-from vnuma.cli.options import InventoryOption
 from vnuma.cli.predict_document import as_csv, document
 from vnuma.cli.predict_sweep import sweep_table, swept_sizes
 from vnuma.cli.screen import WIDEST, aligned, echo, say, width, write_out
-from vnuma.cli.shape_options import (
-    ClusterOption,
-    EditionOption,
-    EsxiOption,
-    HardwareOption,
-    HostsOption,
-    MemoryOption,
-    SetOption,
-    SnapshotOption,
-    SqlYearOption,
-    ThreadsOption,
-    VcpusOption,
-    WindowsOption,
-    guest_of,
-    hardware_of,
-    settings_of,
-    site,
-    sized,
-    some,
-    where,
-)
+from vnuma.cli.shape_options import LookAhead, settings_of, some, where
 from vnuma.domain.vm.provenance import banner
 from vnuma.errors import InputError, UsageError
 
@@ -56,10 +34,8 @@ class PredictFormat(StrEnum):
 
 
 def predict(
-    vcpus: VcpusOption = None,
-    memory: MemoryOption = None,
-    host_nodes: HostsOption = None,
-    esxi: EsxiOption = "8.0",
+    asked: LookAhead,
+    *,
     cores_per_socket: Annotated[
         int | None,
         typer.Option(
@@ -74,24 +50,14 @@ def predict(
             help="Every VM size in a range: where the number of nodes changes, which sizes are even.",
         ),
     ] = None,
-    vm: Annotated[
-        str | None,
+    set_: Annotated[
+        list[str] | None,
         typer.Option(
-            "--vm",
-            metavar="NAME",
-            help="An existing VM, on every host of its cluster.",
-            autocompletion=vm_names,
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of the VM: a numa.* key, coresPerNumaNode, cpuHotAddEnabled and so on.",
         ),
     ] = None,
-    cluster: ClusterOption = None,
-    snapshot: SnapshotOption = None,
-    inventory: InventoryOption = None,
-    threads_per_core: ThreadsOption = 2,
-    hardware: HardwareOption = None,
-    set_: SetOption = None,
-    edition: EditionOption = "developer",
-    sql: SqlYearOption = 2022,
-    windows: WindowsOption = "",
     soft_numa: Annotated[
         bool,
         typer.Option("--soft-numa/--no-soft-numa", help="Automatic soft-NUMA (SQL Server 2016 or later)."),
@@ -115,8 +81,8 @@ def predict(
     """
     from vnuma.domain.topology.forecast import forecast_on
 
-    there = site(host_nodes, esxi, threads_per_core, vm, cluster, snapshot, inventory)
-    if sweep and vcpus:
+    there = asked.site()
+    if sweep and asked.vcpus:
         raise UsageError("--sweep and --vcpus both set the number of vCPUs.", fix="Leave one of them out.")
     if format_ is PredictFormat.SVG and not sweep:
         raise UsageError(
@@ -124,12 +90,12 @@ def predict(
         )
     if output is not None and format_ is PredictFormat.TEXT:
         raise UsageError(f"{output} needs a format.", fix="Add --format json, csv or svg.")
-    version, guest = hardware_of(hardware, there), guest_of(edition, sql, windows, soft_numa=soft_numa)
+    version, guest = asked.hardware_version(there), asked.guest(soft_numa=soft_numa)
     swept = swept_sizes(sweep, cores_per_socket, version) if sweep else []
-    count, memory_mb = sized(1 if swept else vcpus, memory, there)
+    count, memory_mb = asked.size(there, 1 if swept else None)
     own = there.vm.settings if there.vm else {}
     size: dict[str, Value] = {"numCPUs": count, "memoryMB": memory_mb}
-    as_it_is = there.vm is not None and vcpus is None and cores_per_socket is None
+    as_it_is = there.vm is not None and asked.vcpus is None and cores_per_socket is None
     shapes = swept or ([{}] if as_it_is else [_shaped(shape) for shape in _shapes(count, cores_per_socket)])
     given = settings_of(set_)
     wanted = [{**own, **size, **shape, **given} for shape in shapes]
@@ -139,7 +105,7 @@ def predict(
     ]
     named, many = f"{there.vm.name}: " if there.vm else "", _vcpus(shapes) if swept else count
     head = f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}"
-    runs = f"SQL Server {sql} {edition}{f', {guest.windows}' if guest.windows else ''}"
+    runs = f"SQL Server {asked.sql} {asked.edition}{f', {guest.windows}' if guest.windows else ''}"
     if format_ is not PredictFormat.TEXT:
         writers = {
             PredictFormat.JSON: lambda: json.dumps(document(rows, there), indent=2) + "\n",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import find_inventory
+from vnuma.cli.completion import vm_names
+from vnuma.cli.options import InventoryOption, find_inventory
 from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,26 +31,6 @@ def _gigabytes(text: str) -> int:
     return int(found["gb"])
 
 
-VcpusOption = Annotated[
-    int | None,
-    typer.Option("--vcpus", min=1, max=768, help="vCPUs of the VM; default with --vm: the VM's own."),
-]
-MemoryOption = Annotated[
-    int | None,
-    typer.Option(
-        "--memory",
-        parser=_gigabytes,
-        metavar="GB",
-        help="Memory of the VM in GB; default with --vm: the VM's own.",
-    ),
-]
-ClusterOption = Annotated[
-    str | None, typer.Option("--cluster", metavar="NAME", help="Every host of this cluster.")
-]
-SnapshotOption = Annotated[
-    Path | None,
-    typer.Option("--snapshot", metavar="FILE", help="Read from this snapshot (vnuma inventory save)."),
-]
 HostsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -60,28 +42,6 @@ HostsOption = Annotated[
 ]
 EsxiOption = Annotated[str, typer.Option("--esxi", help="ESXi release of hosts given without one.")]
 ThreadsOption = Annotated[int, typer.Option("--threads-per-core", min=1, max=8, help="2: hyper-threading.")]
-HardwareOption = Annotated[
-    int | None,
-    typer.Option(
-        "--hardware", min=4, max=99, help="Virtual hardware version; default: the release's newest."
-    ),
-]
-EditionOption = Annotated[
-    str,
-    typer.Option("--edition", help="SQL Server: developer, enterprise, standard, web, express."),
-]
-SqlYearOption = Annotated[int, typer.Option("--sql", metavar="YEAR", help="SQL Server's release.")]
-WindowsOption = Annotated[
-    str, typer.Option("--windows", metavar="NAME", help="Windows in the guest, such as 'Server 2022'.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="A setting of the VM: a numa.* key, coresPerNumaNode, cpuHotAddEnabled and so on.",
-    ),
-]
 
 _OWN_OPTION = {
     "numCPUs": "--vcpus",
@@ -91,42 +51,113 @@ _OWN_OPTION = {
 _EDITIONS = ("developer", "evaluation", "enterprise", "standard", "web", "express")
 
 
-def site(
-    host_nodes: list[str] | None,
-    esxi: str,
-    threads_per_core: int,
-    vm: str | None,
-    cluster: str | None,
-    file: Path | None,
-    inventory: Path | None,
-) -> VmLocation:
-    """The hosts for the VM: as described, or read from a VM's or a cluster's hosts. Raises UsageError."""
-    from vnuma.domain.topology.vm_location import VmLocation
+@dataclass(frozen=True)
+class LookAhead:
+    """What `vnuma predict` and `vnuma advise` are asked about: a VM, its hosts, and what runs in it."""
 
-    if host_nodes:
-        return VmLocation(tuple(hosts_of(host_nodes, esxi, threads_per_core)))
-    from vnuma.engine.design_check.vm_location import location_of_cluster, location_of_vm
+    vcpus: Annotated[
+        int | None,
+        typer.Option("--vcpus", min=1, max=768, help="vCPUs of the VM; default with --vm: the VM's own."),
+    ] = None
+    memory: Annotated[
+        int | None,
+        typer.Option(
+            "--memory",
+            parser=_gigabytes,
+            metavar="GB",
+            help="Memory of the VM in GB; default with --vm: the VM's own.",
+        ),
+    ] = None
+    host_nodes: HostsOption = None
+    esxi: EsxiOption = "8.0"
+    threads_per_core: ThreadsOption = 2
+    vm: Annotated[
+        str | None,
+        typer.Option(
+            "--vm",
+            metavar="NAME",
+            help="An existing VM, on every host of its cluster unless hosts are described.",
+            autocompletion=vm_names,
+        ),
+    ] = None
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="NAME", help="Every host of this cluster.")
+    ] = None
+    snapshot: Annotated[
+        Path | None,
+        typer.Option("--snapshot", metavar="FILE", help="Read from this snapshot (vnuma inventory save)."),
+    ] = None
+    inventory: InventoryOption = None
+    hardware: Annotated[
+        int | None,
+        typer.Option(
+            "--hardware", min=4, max=99, help="Virtual hardware version; default: the release's newest."
+        ),
+    ] = None
+    edition: Annotated[
+        str,
+        typer.Option("--edition", help="SQL Server: developer, enterprise, standard, web, express."),
+    ] = "developer"
+    sql: Annotated[int, typer.Option("--sql", metavar="YEAR", help="SQL Server's release.")] = 2022
+    windows: Annotated[
+        str, typer.Option("--windows", metavar="NAME", help="Windows in the guest, such as 'Server 2022'.")
+    ] = ""
 
-    found = None if file or not (vm or cluster) else find_inventory(inventory)
-    if vm:
-        return location_of_vm(vm, file, found)
-    if cluster:
-        return location_of_cluster(cluster, file, found)
-    raise UsageError(
-        "No host given.",
-        fix="Describe a host (--host-nodes 2x16/96@8.0), or name a --cluster or a --vm to read.",
-    )
+    def site(self) -> VmLocation:
+        """The hosts for the VM: as described, or read from a VM's or a cluster's hosts. Raises UsageError."""
+        from vnuma.domain.topology.vm_location import VmLocation
 
+        if self.host_nodes:
+            return VmLocation(tuple(hosts_of(self.host_nodes, self.esxi, self.threads_per_core)))
+        from vnuma.engine.design_check.vm_location import location_of_cluster, location_of_vm
 
-def sized(vcpus: int | None, memory_gb: int | None, site: VmLocation) -> tuple[int, int]:
-    """vCPUs and memory in MB: as given, or the VM's own. Raises UsageError."""
-    own = site.vm.settings if site.vm else {}
-    count, memory = vcpus or own.get("numCPUs"), memory_gb * 1024 if memory_gb else own.get("memoryMB")
-    if not isinstance(count, int) or not isinstance(memory, int):
+        asks_vcenter = not self.snapshot and (self.vm or self.cluster)
+        inventory = find_inventory(self.inventory) if asks_vcenter else None
+        if self.vm:
+            return location_of_vm(self.vm, self.snapshot, inventory)
+        if self.cluster:
+            return location_of_cluster(self.cluster, self.snapshot, inventory)
         raise UsageError(
-            "The size of the VM is unknown.", fix="Give --vcpus and --memory, or an existing --vm."
+            "No host given.",
+            fix="Describe a host (--host-nodes 2x16/96@8.0), or name a --cluster or a --vm to read.",
         )
-    return count, memory
+
+    def size(self, site: VmLocation, vcpus: int | None = None) -> tuple[int, int]:
+        """vCPUs (`vcpus`, if given) and memory in MB: as asked, or the VM's own. Raises UsageError."""
+        own = site.vm.settings if site.vm else {}
+        count = vcpus or self.vcpus or own.get("numCPUs")
+        memory = self.memory * 1024 if self.memory else own.get("memoryMB")
+        if not isinstance(count, int) or not isinstance(memory, int):
+            raise UsageError(
+                "The size of the VM is unknown.", fix="Give --vcpus and --memory, or an existing --vm."
+            )
+        return count, memory
+
+    def hardware_version(self, site: VmLocation) -> int:
+        """The version that was given, the VM's own, or the one of the oldest release there."""
+        from vnuma.domain.topology.release import hardware_version_of
+
+        own = site.vm.hardware_version if site.vm else None
+        return self.hardware or own or min(hardware_version_of(host.release.key) for host in site.hosts)
+
+    def guest(self, *, soft_numa: bool = True) -> Guest:
+        """What runs in the VM. Raises UsageError for an edition or a year that SQL Server does not have."""
+        from vnuma.domain.topology.forecast import SQL_YEARS, Guest
+
+        word = self.edition.strip().lower()
+        if not any(word.startswith(known) for known in _EDITIONS):
+            raise UsageError(
+                f"--edition: '{self.edition}' is not a known edition.",
+                fix=f"Use one of {', '.join(_EDITIONS)}.",
+            )
+        if self.sql not in SQL_YEARS:
+            years = ", ".join(map(str, SQL_YEARS))
+            raise UsageError(f"--sql: SQL Server {self.sql} does not exist.", fix=f"Use one of {years}.")
+        # Named alone, Enterprise means the one licensed by core.
+        full = "enterprise: core-based" if word == "enterprise" else word
+        windows = self.windows
+        named = windows if not windows or "windows" in windows.lower() else f"Windows {windows}"
+        return Guest(full, SQL_YEARS[self.sql], named, soft_numa)
 
 
 def where(site: VmLocation) -> str:
@@ -150,32 +181,6 @@ def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[Host
         raise UsageError(
             f"--host-nodes: {error}.", fix="For example: --host-nodes 2x16/96 --esxi 8.0"
         ) from error
-
-
-def hardware_of(given: int | None, site: VmLocation) -> int:
-    """The hardware version that was given, the VM's own, or the one of the oldest release there."""
-    from vnuma.domain.topology.release import hardware_version_of
-
-    own = site.vm.hardware_version if site.vm else None
-    return given or own or min(hardware_version_of(host.release.key) for host in site.hosts)
-
-
-def guest_of(edition: str, year: int, windows: str, *, soft_numa: bool = True) -> Guest:
-    """What runs in the VM. Raises UsageError for an edition or a year that SQL Server does not have."""
-    from vnuma.domain.topology.forecast import SQL_YEARS, Guest
-
-    word = edition.strip().lower()
-    if not any(word.startswith(known) for known in _EDITIONS):
-        raise UsageError(
-            f"--edition: '{edition}' is not a known edition.", fix=f"Use one of {', '.join(_EDITIONS)}."
-        )
-    if year not in SQL_YEARS:
-        years = ", ".join(map(str, SQL_YEARS))
-        raise UsageError(f"--sql: SQL Server {year} does not exist.", fix=f"Use one of {years}.")
-    # Named alone, Enterprise means the one licensed by core.
-    full = "enterprise: core-based" if word == "enterprise" else word
-    named = windows if not windows or "windows" in windows.lower() else f"Windows {windows}"
-    return Guest(full, SQL_YEARS[year], named, soft_numa)
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, Value]:

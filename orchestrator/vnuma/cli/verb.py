@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -29,22 +30,38 @@ COMMON = frozenset(_MANNERS)
 
 
 def verb(function: Callable[..., None]) -> Callable[..., None]:
-    """The function of a verb as the command line calls it: with the options that all verbs have."""
-    own = inspect.signature(function, eval_str=True)
+    """The function of a verb as the command line calls it: with the options that all verbs have.
+
+    A parameter whose type is a dataclass stands for one option a field.
+    """
+    own = inspect.signature(function, eval_str=True).parameters.values()
+    together: dict[str, Any] = {one.name: one.annotation for one in own if is_dataclass(one.annotation)}
 
     @wraps(function)
     def spoken(*args: object, quiet: bool, verbose: bool, color: Colour, **options: object) -> None:
         MANNER.quiet, MANNER.verbose, MANNER.colour = quiet, verbose, color
+        for name, made in together.items():
+            options[name] = made(**{field.name: options.pop(field.name) for field in fields(made)})
         function(*args, **options)
 
-    ours = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in _MANNERS.items()
-    ]
-    whole = own.replace(parameters=[*own.parameters.values(), *ours])
+    whole = inspect.Signature([*_expanded(own), *(_option(name, *one) for name, one in _MANNERS.items())])
     spoken.__signature__ = whole  # type: ignore[attr-defined]
     spoken.__annotations__ = {name: one.annotation for name, one in whole.parameters.items()}
     return spoken
+
+
+def _expanded(own: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
+    for one in own:
+        if not is_dataclass(one.annotation):
+            yield one
+            continue
+        hints = get_type_hints(one.annotation, include_extras=True)
+        for field in fields(one.annotation):
+            yield _option(field.name, hints[field.name], field.default)
+
+
+def _option(name: str, annotation: object, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 class Verbs(TyperGroup):
