@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,8 @@ def postgresql_engine(place: Place, options: str = "") -> Engine:
     except ImportError as error:
         raise StoreError(
             f"The driver for PostgreSQL is missing, so {place} cannot be opened ({error}).",
-            fix="pip install 'vnuma[postgresql]'",
+            fix=f"{sys.executable} -m pip install 'psycopg[binary]' (installed by pipx: pipx inject vnuma "
+            "'psycopg[binary]')",
         ) from error
     given = place.url.query
     settings: dict[str, object] = {
