@@ -54,12 +54,8 @@ class Logins:
         """
         count = int(self._read(account).get("refused", 0)) + 1
         closed = isinstance(error, AccountRefused) or count >= (1 if self.once else most)
-        what = error.what
-        if password:
-            what += (
-                f" It was refused {_times(count)}; this run does not try again, so that the account "
-                "is not locked."
-            )
+        lest = ", so that the account is not locked" if password else ""
+        what = f"{error.what} It was refused {_times(count)}; this run does not try again{lest}."
         final = AccountRefused(what, fix=error.fix)
         self._write(account, {"refused": count, "closed": closed, "what": final.what, "fix": final.fix})
         return final if closed else error

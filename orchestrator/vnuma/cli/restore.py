@@ -88,10 +88,9 @@ def _tell(outcomes: RestoreReport) -> None:
         say(f"Kept      {words}")
     for words in outcomes.in_use:
         say(f"In use    {words}")
-    if len(outcomes.problems) > 1:
-        for problem in outcomes.problems:
-            say(str(problem), sys.stderr)
-            report_bug_within(problem)
+    for problem in outcomes.others:
+        say(str(problem), sys.stderr)
+        report_bug_within(problem)
     outcomes.raise_for_outcome()
 
 

@@ -139,7 +139,7 @@ def _login_once(vcenter: VCenter, transport: Transport, content: Any, logins: Lo
     try:
         return _login(vcenter, transport, content)
     except AccountRefused as error:
-        raise logins.refused(vcenter.account, error, 1, password=True) from error
+        raise logins.refused(vcenter.account, error, 1, password=not vcenter.token) from error
 
 
 def _login(vcenter: VCenter, transport: Transport, content: Any) -> str:

@@ -29,6 +29,17 @@ class Edit:
     before: Value
     after: Value
 
+    def __str__(self) -> str:
+        """`numa.vcpu.min: 8 -> not set`."""
+        return f"{self.setting}: {value_words(self.before)} -> {value_words(self.after)}"
+
+
+def value_words(value: Value) -> str:
+    """A setting's value as people read it."""
+    if value is None or value == ():
+        return "not set"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
 
 @dataclass(frozen=True)
 class Change:

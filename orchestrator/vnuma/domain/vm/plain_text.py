@@ -36,6 +36,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
 
 
+def signed_seconds(seconds: float) -> str:
+    """How far a clock is ahead (+) or behind (-), in whole seconds: +3 s, -12 s, 0 s."""
+    whole = round(seconds)
+    return f"{whole:+,} s" if whole else "0 s"
+
+
 def duration(seconds: float | None) -> str:
     """A time for people: 41 s, 12 min, 15 h 55 min."""
     if seconds is None:

@@ -54,7 +54,8 @@ def audit_files(place: Place) -> tuple[Path, ...]:
 
 def _address(url: URL) -> tuple[str, str]:
     """Host and port of a database, the same however this machine is named."""
-    host, port = (str(given or "") for given in (url.host or url.query.get("host"), url.port))
+    given = url.get_dialect()().create_connect_args(url)[1]  # in a URL's query they go before its own
+    host, port = str(given.get("host", "")), str(given.get("port", "5432"))
     with suppress(ValueError):
         host = "localhost" if ip_address(host).is_loopback else host
-    return host.lower(), port or str(url.query.get("port", "5432"))
+    return host.lower(), port

@@ -12,6 +12,7 @@ from vnuma.domain.arm.arm import Arm
 from vnuma.domain.arm.effective import Judgement, judge
 from vnuma.domain.topology.evidence import LogEvidence
 from vnuma.domain.topology.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
+from vnuma.domain.vm.change import value_words
 from vnuma.domain.vm.endpoint import VmSide
 from vnuma.domain.vm.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.vm.server import ServerFacts
@@ -20,7 +21,7 @@ from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected
 from vnuma.engine.cell.deferred_log import owed_facts
 from vnuma.engine.cell.guest_shutdown import POWER_ON, Fence, PowerRules, shut_down
-from vnuma.engine.cell.shape import diff_text, own_settings, plan_shape
+from vnuma.engine.cell.shape import own_settings, plan_shape
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
@@ -285,7 +286,7 @@ def _judge(
     planned = plan_shape(arm, vm, host, own)
     judgement = judge(arm, planned.prediction, guest, start=start, evidence=log)
     strayed = tuple(
-        f"{edit.setting} is {diff_text(edit.before)}, the arm needs {diff_text(edit.after)}"
+        f"{edit.setting} is {value_words(edit.before)}, the arm needs {value_words(edit.after)}"
         for edit in planned.change
         if edit.setting not in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)  # ESXi writes them at every power-on
     )

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from pyVmomi import vim
 
+from vnuma.domain.vm.plain_text import signed_seconds
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
 from vnuma.engine.doctor.diagnosis import Diagnosis
@@ -33,7 +34,8 @@ def clocks(target: Target, session: Session, host: vim.HostSystem) -> Iterator[D
     ahead = {"host": host_ahead_s(session, host), "guest": _guest_ahead_s(target, session)}
     ahead["this machine"] = -seconds_since(session, datetime.now(UTC))
     told = ", ".join(
-        f"{name} {'not known' if seconds is None else f'{seconds:+.0f} s'}" for name, seconds in ahead.items()
+        f"{name} {'not known' if seconds is None else signed_seconds(seconds)}"
+        for name, seconds in ahead.items()
     )
     far = [name for name, seconds in ahead.items() if seconds is not None and abs(seconds) > _FAR_S]
     if not far:

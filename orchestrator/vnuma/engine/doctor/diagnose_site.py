@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vnuma import __version__
+from vnuma.domain.vm.plain_text import signed_seconds
 from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.play_inventory import write_play_inventory
@@ -101,7 +102,7 @@ _EQUAL = ("fix: install the same version on controller and node",)
 
 def _clock(asked_at: str) -> Diagnosis:
     ahead = (datetime.now(UTC) - datetime.fromisoformat(asked_at)).total_seconds()
-    what = f"{ahead:+.0f} s against the controller's, transport included"
+    what = f"{signed_seconds(ahead)} against the controller's, transport included"
     if abs(ahead) <= _FAR_S:
         return Diagnosis("ok", "clock", what)
     more = (

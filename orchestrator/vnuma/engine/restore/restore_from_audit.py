@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from vnuma.domain.vm.change import Change, Edit, change_to, net
+from vnuma.domain.vm.change import Change, Edit, change_to, net, value_words
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
@@ -106,7 +106,7 @@ class MachineByHand:
         raise self._error()
 
     def _error(self) -> NotAtBaseline:
-        back = ", ".join(f"{edit.setting} {edit.before}" for edit in self.one.edits)
+        back = ", ".join(f"{edit.setting} {value_words(edit.before)}" for edit in self.one.edits)
         return NotAtBaseline(
             f"{self.one.vm}, a Linux machine, may still have the settings of {self.one.run}; before "
             f"the run they were: {back}.",
@@ -128,7 +128,7 @@ class AuditRestoration:
         """What `restore` would change, line by line. Raises what it raises before its first change."""
         with connect(vcenter(self.target)) as session:
             _, facts = self._look(session)
-        lines = [f"{edit.setting}: {edit.before} -> {edit.after}" for edit in self._change(facts)]
+        lines = [str(edit) for edit in self._change(facts)]
         if self._wanted(facts) is not facts.power:
             lines.append(f"power: {facts.power} -> {self._wanted(facts)}")
         return [f"{self.one.vm}, left by {self.one.run}: {len(lines)} settings would be restored", *lines]

@@ -51,10 +51,20 @@ class RestoreReport:
     in_use: list[str] = field(default_factory=list)
     problems: list[VnumaError] = field(default_factory=list)
 
+    @property
+    def others(self) -> list[VnumaError]:
+        """The problems beside the one that `raise_for_outcome` raises, those of the same words once."""
+        told = {str(problem): problem for problem in reversed(self._ranked)}
+        return [problem for words, problem in reversed(told.items()) if words != str(self._ranked[0])]
+
     def raise_for_outcome(self) -> None:
         """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
-        for problem in sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline)):
+        for problem in self._ranked:
             raise problem
+
+    @property
+    def _ranked(self) -> list[VnumaError]:
+        return sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
 
 
 def restore_leftovers(
@@ -196,7 +206,7 @@ def show_leftovers(
         files = "; its files would be removed" if planned.removes_files else ""
         count = sum(edit.setting not in _NO_SETTINGS for edit in planned.changes)
         lines.append(f"{row.name}, left by {owner.name}: {count} settings would be restored{files}")
-        lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in planned.changes]
+        lines += [f"  {edit}" for edit in planned.changes]
     return lines or ["Every VM is at its baseline."]
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from vnuma.checks.against_design import Difference, Drift, OneSided
+from vnuma.domain.vm.change import value_words
 from vnuma.domain.vm.config_event import Author
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import AUTOMATIC, Value
@@ -70,8 +71,4 @@ def _names(some: tuple[OneSided, ...]) -> str:
 
 
 def _value(setting: str, value: Value) -> str:
-    if value is None or value == ():
-        return "not set"
-    if setting in AUTOMATIC and value == 0:
-        return "automatic"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return "automatic" if setting in AUTOMATIC and value == 0 else value_words(value)
