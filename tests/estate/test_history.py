@@ -11,6 +11,7 @@ import pytest
 
 from tests.estate.build import checked, document, estate_of, saved
 from tests.support.cli import vnuma_here
+from vnuma.checks.against_design import DRIFT, compare_with_design
 from vnuma.checks.result import CheckResult
 from vnuma.domain.vm.estate import Estate
 from vnuma.engine.design_check.check import compare
@@ -18,6 +19,7 @@ from vnuma.engine.design_check.filters import Filters
 from vnuma.engine.design_check.history import history, record
 from vnuma.errors import InputError
 from vnuma.estate.earlier import Earlier
+from vnuma.store.marks import finding_totals
 from vnuma.store.open import Store, default_url, open_store
 
 DAYS = ["2026-11-20T06:10:00+00:00", "2026-11-25T06:10:00+00:00", "2026-12-24T18:00:00+00:00"]
@@ -176,3 +178,39 @@ def test_the_worst_findings_of_an_estate_are_shown_first(tmp_path: Path) -> None
     words = [line.split()[1] for line in shown.splitlines() if line.startswith("stands")]
     assert words == sorted(words, key=["block", "warn", "info"].index)
     assert {"block", "info"} <= set(words)
+
+
+def against(result: CheckResult, design: Estate, present: Estate) -> CheckResult:
+    """The check, compared with this design too."""
+    found = compare_with_design([design], [present], lambda _estate, _vm: True, lambda _name: True)
+    return replace(result, drift=found)
+
+
+def test_drift_from_a_design_is_recorded_like_a_finding(store: Store) -> None:
+    """Since when a VM is not as designed, also in /metrics; a check without the design does not end it."""
+    design = estate_of("sql-a", "sql-b")
+    changed = estate_of("sql-a", "sql-b", numCoresPerSocket=4)
+    now = replace(changed, vms=(changed.vms[0], design.vms[1]))
+
+    record(store, against(checked(on(0, now)), design, on(0, now)))
+    record(store, checked(on(1, now)))
+
+    (found,) = history(store)
+    (drift,) = [item for item in (*found.new, *found.unchanged) if item.rule == DRIFT]
+    assert (drift.name, drift.severity, found.was_seen_last(drift)) == ("sql-a", "warn", False)
+    with store.read() as connection:
+        assert (DRIFT, 1) in {(row.rule, row.number) for row in finding_totals(connection)}
+    before = record(store, against(checked(on(2, design)), design, on(2, design)))
+    assert (DRIFT, "sql-a") in gone(store)
+    assert before
+    since = compare(against(checked(on(2, design)), design, design), before).since
+    assert since
+    assert (DRIFT, "vm", "sql-a") in since.fixed
+
+
+def test_drift_is_not_gone_where_the_design_no_longer_has_the_vm(store: Store) -> None:
+    """Nothing was compared: the other design says nothing of it."""
+    present = estate_of("sql-a", numCoresPerSocket=4)
+    record(store, against(checked(on(0, present)), estate_of("sql-a"), on(0, present)))
+    record(store, against(checked(on(1, present)), estate_of("sql-z"), on(1, present)))
+    assert (DRIFT, "sql-a") in standing(store)

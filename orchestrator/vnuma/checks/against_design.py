@@ -22,6 +22,9 @@ from vnuma.domain.vm.setting import (
     is_governed,
 )
 
+DRIFT = "drift"
+"""Stands where a finding over time has its rule: the VM is not as designed."""
+
 _NOT_READ = "this source does not show it"
 
 

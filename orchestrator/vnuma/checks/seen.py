@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from vnuma.checks.against_design import DRIFT
 from vnuma.checks.result import CheckResult, Key
 
 
@@ -37,7 +38,8 @@ class Seen:
 
     @cached_property
     def _rules(self) -> set[str]:
-        return {rule.id for rule in self._result.rules}
+        drift = {DRIFT} if self._result.drift else set()
+        return {rule.id for rule in self._result.rules} | drift
 
     @cached_property
     def _sources(self) -> set[str]:
@@ -45,12 +47,14 @@ class Seen:
 
     @cached_property
     def _unknown(self) -> set[tuple[str, str]]:
+        drift = self._result.drift
+        not_compared = (*drift.only_site, *drift.unmatched) if drift else ()
         return {
             (rule, name)
             for vm in self._result.vms
             for rule in vm.not_evaluated
             for name in (vm.key, vm.host, vm.cluster)
-        }
+        } | {(DRIFT, one.name) for one in not_compared}
 
     @cached_property
     def _checked(self) -> set[str]:

@@ -67,7 +67,7 @@ class _Store(Collector):
         )
         yield _gauge(
             "vnuma_findings",
-            "Findings of design rules that stand, by the recorded checks.",
+            "Findings of design rules that stand, and drift from a design, by the recorded checks.",
             ("source", "rule", "severity", *ORIGIN),
             (((row.source, row.rule, row.severity, *_origin(row.simulated)), row.number) for row in findings),
         )

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
+from vnuma.checks.against_design import DRIFT
 from vnuma.checks.evaluate import Evaluation, evaluate
 from vnuma.checks.facts import Facts, Unknown, shape_of
 from vnuma.checks.finding import Finding, Severity
-from vnuma.checks.result import CheckedVm, CheckResult, Judged, Since, Source
+from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.seen import Seen
@@ -108,6 +109,8 @@ def _of_design(found: CheckedVm, estate: Estate, vm: EstateVm, present: Present)
 def compare(result: CheckResult, earlier: Earlier) -> CheckResult:
     """The same result, each finding marked as new or unchanged, and with what is gone."""
     now = {item.key for vm in result.vms for item in vm.findings}
+    drifted: set[Key] = {(DRIFT, "vm", vm.facts.key) for vm in result.drift.vms} if result.drift else set()
+    now |= drifted & earlier.found.keys()
     vms = tuple(
         replace(
             vm,

@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from vnuma import __version__
+from vnuma.checks.against_design import DRIFT
 from vnuma.checks.drift import History, RecordedCheck, StandingFinding, history_of
+from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Judged, Key, Source
 from vnuma.checks.seen import Seen
 from vnuma.errors import InputError
@@ -46,7 +48,7 @@ def record(store: Store, result: CheckResult) -> Earlier | None:
 def _write(
     connection: Connection,
     check: RecordedCheck,
-    found: Mapping[Key, Judged],
+    found: Mapping[Key, NewFinding],
     stood: Sequence[StandingFinding],
     seen: Seen,
 ) -> None:
@@ -60,7 +62,7 @@ def _write(
     ]
     estate_checks.found_again(connection, number, [known[key].id for key in found if key in known])
     estate_checks.end(connection, number, gone)
-    began = [_new(item) for key, item in found.items() if key not in known]
+    began = [item for key, item in found.items() if key not in known]
     estate_checks.begin(connection, number, check.source, began)
 
 
@@ -105,8 +107,8 @@ def _require_newer(check: RecordedCheck, earlier: Sequence[RecordedCheck]) -> No
         )
 
 
-def _found(result: CheckResult, source: Source) -> dict[Key, Judged]:
-    """The findings of a source, one for each rule and object: the worst where VMs differ."""
+def _found(result: CheckResult, source: Source) -> dict[Key, NewFinding]:
+    """The findings of a source, one for each rule and object: the worst where VMs differ; and its drift."""
     found: dict[Key, Judged] = {}
     for vm in result.vms:
         if vm.source != source.name:
@@ -115,12 +117,12 @@ def _found(result: CheckResult, source: Source) -> dict[Key, Judged]:
             known = found.get(item.key)
             if known is None or item.severity.rank < known.severity.rank:
                 found[item.key] = item
-    return found
-
-
-def _new(item: Judged) -> NewFinding:
-    rule, kind, key = item.key
-    return NewFinding(rule, kind, key, item.finding.name, item.severity.value)
+    drifted = result.drift.vms if result.drift else ()
+    return {key: NewFinding(*key, it.finding.name, it.severity.value) for key, it in found.items()} | {
+        (DRIFT, "vm", vm.facts.key): NewFinding(DRIFT, "vm", vm.facts.key, vm.facts.name, Severity.WARN.value)
+        for vm in drifted
+        if vm.source == source.name
+    }
 
 
 def _key(item: StandingFinding) -> Key:
