@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ import typer
 
 from vnuma.checks.fixes.tool import Tool, fix_as
 from vnuma.checks.fixes.wording import Target, in_comment
+from vnuma.cli.options import TextOrJson, TextOrJsonOption
 from vnuma.cli.screen import WIDEST, echo, say, width
 from vnuma.cli.shape_options import LookAhead, where
 from vnuma.domain.vm.plain_text import counted
@@ -23,13 +23,6 @@ from vnuma.errors import InputError
 if TYPE_CHECKING:
     from vnuma.checks.advice import Advice, Candidate
     from vnuma.domain.topology.vm_location import VmLocation
-
-
-class AdviseFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 _HEADINGS = ("Worth having", "Worth testing", "To avoid")
@@ -46,7 +39,7 @@ def advise(
         Tool | None,
         typer.Option("--fix-as", help="Print only the settings of the best shape, in a form for this tool."),
     ] = None,
-    format_: Annotated[AdviseFormat, typer.Option("--format", help="text or json.")] = AdviseFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:
     """Suggest topologies, best first, each with its reasons; --write makes a study that tests them.
 
@@ -65,7 +58,7 @@ def advise(
     if fix_as_:
         echo(_as_tool(fix_as_, advice.candidates[0], there, name))
         return
-    if format_ is AdviseFormat.JSON:
+    if format_ is TextOrJson.JSON:
         echo(json.dumps(_document(advice, there), indent=2))
         return
     if there.simulated:

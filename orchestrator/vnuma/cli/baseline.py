@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from vnuma.cli.completion import run_names, vm_names
-from vnuma.cli.options import InventoryOption, StoreOption
+from vnuma.cli.options import InventoryOption, StoreOption, TextOrJson, TextOrJsonOption
 from vnuma.cli.screen import aligned, echo, say, width
 from vnuma.cli.verb import verb
 
@@ -34,22 +33,12 @@ RunOption = Annotated[
 ]
 
 
-class BaselineFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-FormatOption = Annotated[BaselineFormat, typer.Option("--format", help="text or json.")]
-
-
 @app.command("show")
 @verb
 def show(
     vm: VmArgument,
     run: RunOption = None,
-    format_: FormatOption = BaselineFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
     store: StoreOption = None,
 ) -> None:
     """Show the configuration that was saved before the first change.
@@ -63,7 +52,7 @@ def show(
     from vnuma.store.open import open_store
 
     found = stored_baseline(open_store(store_url(store)), vm, run)
-    if format_ is BaselineFormat.JSON:
+    if format_ is TextOrJson.JSON:
         echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
     state = "put back" if found.at_baseline else "not restored yet"
@@ -81,7 +70,7 @@ def show(
 def diff(
     vm: VmArgument,
     run: RunOption = None,
-    format_: FormatOption = BaselineFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
     inventory: InventoryOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -96,7 +85,7 @@ def diff(
     from vnuma.store.open import open_store
 
     baseline, found = differences_now(open_store(store_url(store)), vm, run, inventory)
-    if format_ is BaselineFormat.JSON:
+    if format_ is TextOrJson.JSON:
         document = {"schema": "vnuma/baseline-diff/1", "vm": vm, "run": baseline.run}
         echo(json.dumps(document | {"differences": [asdict(item) for item in found]}, indent=2))
         return

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from vnuma.cli.options import TableOrJson, TableOrJsonOption
 from vnuma.cli.screen import echo
 
 MOST_STUDIES = 50_000
 """More would need more memory than a small machine has, and no figure here needs it."""
-
-
-class CalibrateFormat(StrEnum):
-    """What to print."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def calibrate(
@@ -31,9 +24,7 @@ def calibrate(
         Path | None,
         typer.Option(metavar="FILE", help="Write the tables into this page, between its markers."),
     ] = None,
-    format_: Annotated[
-        CalibrateFormat, typer.Option("--format", help="table or json.")
-    ] = CalibrateFormat.TABLE,
+    format_: TableOrJsonOption = TableOrJson.TABLE,
 ) -> None:
     """Run the analysis on thousands of simulated studies whose truth is known, and show how often it errs.
 
@@ -54,7 +45,7 @@ def calibrate(
             f"The page {write} does not exist.", fix="Name a page that contains this command's markers."
         )
     found = run(studies, seed, progress=lambda name: _say(f"simulating: {name}"))
-    render = {CalibrateFormat.TABLE: as_text, CalibrateFormat.JSON: as_json}[format_]
+    render = {TableOrJson.TABLE: as_text, TableOrJson.JSON: as_json}[format_]
     echo(render(found), nl=False)
     if write:
         try:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption
+from vnuma.cli.options import StoreOption, TableOrJson, TableOrJsonOption
 from vnuma.cli.screen import echo, note
-
-
-class CompareFormat(StrEnum):
-    """What to print."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def compare(
@@ -60,7 +52,7 @@ def compare(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write an HTML page too.")
     ] = None,
-    format_: Annotated[CompareFormat, typer.Option("--format", help="table or json.")] = CompareFormat.TABLE,
+    format_: TableOrJsonOption = TableOrJson.TABLE,
     store: StoreOption = None,
 ) -> None:
     """Show how each topology's gap to the reference changed between two runs, if they are comparable.
@@ -85,7 +77,7 @@ def compare(
         raise UsageError("--junit reports a condition, so it needs --fail-if.", fix="--fail-if 'slower>2%'")
     opened = open_store(store_url(store), create=False)
     found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
-    render = {CompareFormat.TABLE: text.as_text, CompareFormat.JSON: text.as_json}[format_]
+    render = {TableOrJson.TABLE: text.as_text, TableOrJson.JSON: text.as_json}[format_]
     echo(render(found, condition), nl=False)
     if output:
         from vnuma.report.page.comparison_page import write_comparison

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,8 @@ from vnuma.cli.options import (
     InventoryOption,
     ProductionOption,
     RequireTagOption,
+    TextOrJson,
+    TextOrJsonOption,
     TicketOption,
     inventory_of,
     reached_by,
@@ -25,13 +26,6 @@ if TYPE_CHECKING:
     from vnuma.domain.contract.belief import Answers
     from vnuma.domain.vm.facts import VmFacts
     from vnuma.engine.preflight.permit import Permit
-
-
-class ContractFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def contract(
@@ -60,7 +54,7 @@ def contract(
         Path | None,
         typer.Option("--output", metavar="FILE", help="Write the answers as JSON, without names."),
     ] = None,
-    format_: Annotated[ContractFormat, typer.Option("--format", help="text or json.")] = ContractFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:
     """Check vnuma's assumptions against a real SQL Server or vCenter; or list them. Exit code 4 if one
     differs.
@@ -99,7 +93,7 @@ def contract(
     else:
         from vnuma.engine.contract.page import document, markdown
 
-        as_json = format_ is ContractFormat.JSON
+        as_json = format_ is TextOrJson.JSON
         echo(json.dumps(document(), indent=2) if as_json else markdown().rstrip("\n"))
 
 
@@ -153,14 +147,14 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
     require_yes("Start?")
 
 
-def tell(answers: Answers, output: Path | None, format_: ContractFormat = ContractFormat.TEXT) -> None:
+def tell(answers: Answers, output: Path | None, format_: TextOrJson = TextOrJson.TEXT) -> None:
     """A line for each belief, the file, and the count of each result. Raises the error that ended the
     questions early, and when a belief differs.
     """
     from vnuma.domain.contract.belief import Verdict
     from vnuma.errors import EnvironmentProblem
 
-    in_words = format_ is ContractFormat.TEXT
+    in_words = format_ is TextOrJson.TEXT
     if not in_words:
         echo(json.dumps(answers.document(), indent=2))
     elif answers.simulated:

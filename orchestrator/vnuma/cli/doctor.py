@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.cli.completion import vm_names
-from vnuma.cli.options import InventoryOption, find_inventory, inventory_of, reached_by
+from vnuma.cli.options import (
+    InventoryOption,
+    TextOrJson,
+    TextOrJsonOption,
+    find_inventory,
+    inventory_of,
+    reached_by,
+)
 from vnuma.cli.screen import echo, say, signed
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import in_json, scenario_of
 
 if TYPE_CHECKING:
     from vnuma.engine.access.target import AnyTarget
-
-
-class DoctorFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def doctor(
@@ -48,7 +47,7 @@ def doctor(
         str | None,
         typer.Option("--site", metavar="NODE", help="Have this node check itself and the VMs that name it."),
     ] = None,
-    format_: Annotated[DoctorFormat, typer.Option("--format", help="text or json.")] = DoctorFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:
     """Check driver, vCenter, certificate, VM, privileges and SQL Server. Exit code 4 when one fails.
 
@@ -92,7 +91,7 @@ def doctor(
         findings = [*diagnose(targets, where), *notified, *diagnose_forwarding()]
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)
-    if format_ is DoctorFormat.JSON:
+    if format_ is TextOrJson.JSON:
         # A lab says in its vCenter's name, or in its machine's, that it is one.
         scenario = next(filter(None, (scenario_of(item.what) for item in findings)), None)
         checks = [asdict(item) for item in findings]
@@ -106,7 +105,7 @@ def doctor(
     closing = f"{failed} failed, {counted(warned, 'warning')}. Nothing was changed."
     if failed:
         raise EnvironmentProblem(closing)
-    if format_ is DoctorFormat.TEXT:
+    if format_ is TextOrJson.TEXT:
         echo(closing)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vnuma.cli.options import TextOrJson, TextOrJsonOption
 from vnuma.cli.screen import WIDEST, echo, width
 from vnuma.cli.shape_options import EsxiOption, ThreadsOption, hosts_of
 
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from vnuma.logs.kinds import Reading
 
 _MOST_BYTES = 16 * 1024 * 1024
-
-
-class EvidenceFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def evidence(
@@ -38,7 +31,7 @@ def evidence(
     ] = None,
     esxi: EsxiOption = "8.0",
     threads_per_core: ThreadsOption = 2,
-    format_: Annotated[EvidenceFormat, typer.Option("--format", help="text or json.")] = EvidenceFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:
     """Show what a vmware.log, sched-stats, esxtop, error log, Coreinfo, lscpu or lstopo says about the
     topology.
@@ -55,7 +48,7 @@ def evidence(
     text = read_text(file)
     readings = read_any(text)
     concluded = [_conclusion(text, reading, host_nodes, esxi, threads_per_core) for reading in readings]
-    if format_ is EvidenceFormat.JSON:
+    if format_ is TextOrJson.JSON:
         found = [
             {"kind": reading.kind, "conclusion": words, **reading.figures}
             for reading, words in zip(readings, concluded, strict=True)

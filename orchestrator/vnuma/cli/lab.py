@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.cli.options import TextOrJson, TextOrJsonOption
 from vnuma.cli.screen import require_yes, say
 from vnuma.cli.verb import verb
 from vnuma.domain.vm.provenance import in_json
@@ -22,13 +22,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-
-class LabFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 @app.command()
@@ -117,7 +110,7 @@ def _refuse_under_a_run() -> None:
 @app.command()
 @verb
 def status(
-    format_: Annotated[LabFormat, typer.Option("--format", help="text or json.")] = LabFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:
     """Show whether a lab is running, and where."""
     from vnuma import lab as labs
@@ -126,7 +119,7 @@ def status(
     state = labs.status()
     if state is None:
         raise EnvironmentProblem("No lab is running.", fix="vnuma lab up")
-    if format_ is LabFormat.JSON:
+    if format_ is TextOrJson.JSON:
         at = {"host": state.host, "port": state.port, "esxi": state.esxi, "pid": state.pid}
         typer.echo(json.dumps({"schema": "vnuma/lab/1", **in_json(state.scenario), **at}, indent=2))
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,6 +58,24 @@ RequireTagOption = Annotated[
         help="Only VMs with this vSphere tag; it also permits them.",
     ),
 ]
+
+
+class TextOrJson(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class TableOrJson(StrEnum):
+    """What to print."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+TextOrJsonOption = Annotated[TextOrJson, typer.Option("--format", help="text or json.")]
+TableOrJsonOption = Annotated[TableOrJson, typer.Option("--format", help="table or json.")]
 StudyArgument = Annotated[
     Path,
     typer.Argument(

@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,8 @@ from vnuma.cli.options import (
     ProductionOption,
     RequireTagOption,
     StudyArgument,
+    TextOrJson,
+    TextOrJsonOption,
     TicketOption,
     reached_by,
     read_study,
@@ -34,18 +35,11 @@ if TYPE_CHECKING:
     from vnuma.engine.preflight.plan import TargetPlan, VmPlan
 
 
-class PlanFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def plan(
     study: StudyArgument,
     inventory: InventoryOption = None,
     checks: Annotated[bool, typer.Option("--checks", help="Show every finding in full.")] = False,
-    format_: Annotated[PlanFormat, typer.Option("--format", help="text or json.")] = PlanFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
     production: ProductionOption = False,
     ticket: TicketOption = None,
     require_tag: RequireTagOption = None,
@@ -74,7 +68,7 @@ def plan(
     targets = study_targets(where, parsed)
     ways = ways_of(where, targets)
     plans = list(plan_all(parsed, targets, permit, where).values())
-    if format_ is PlanFormat.JSON:
+    if format_ is TextOrJson.JSON:
         found = _document(parsed, plans) | {"needs_approval": is_required(where, targets)}
         echo(json.dumps(found, indent=2))
     else:
@@ -93,7 +87,7 @@ def plan(
 
         echo(f"Wrote {write_document(parsed, text, plans, permit, document)}", err=True)
     findings = [finding for one in plans for finding in one.findings]
-    if format_ is PlanFormat.JSON:
+    if format_ is TextOrJson.JSON:
         refuse_blocked(findings)
     else:
         refuse_shown(findings, _command("plan", study, inventory, permit))

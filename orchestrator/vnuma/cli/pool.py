@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption
+from vnuma.cli.options import StoreOption, TableOrJson, TableOrJsonOption
 from vnuma.cli.screen import echo
-
-
-class PoolFormat(StrEnum):
-    """What to print."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 def pool(
@@ -32,7 +24,7 @@ def pool(
         list[str] | None,
         typer.Option(metavar="KEY", help="Accept this difference; may be repeated."),
     ] = None,
-    format_: Annotated[PoolFormat, typer.Option("--format", help="table or json.")] = PoolFormat.TABLE,
+    format_: TableOrJsonOption = TableOrJson.TABLE,
     store: StoreOption = None,
 ) -> None:
     """Summarise many runs: each arm's mean difference, how well runs agree, and the range for one more run.
@@ -51,4 +43,6 @@ def pool(
 
     opened = open_store(store_url(store), create=False)
     found = pool_runs([load_run(opened, name) for name in runs], allow or ())
-    echo({PoolFormat.TABLE: pool_text.as_text, PoolFormat.JSON: pool_text.as_json}[format_](found), nl=False)
+    echo(
+        {TableOrJson.TABLE: pool_text.as_text, TableOrJson.JSON: pool_text.as_json}[format_](found), nl=False
+    )

@@ -6,7 +6,6 @@ import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,7 @@ import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.design_lines import assumed_plans
-from vnuma.cli.options import StoreOption, StudyArgument, read_study
+from vnuma.cli.options import StoreOption, StudyArgument, TextOrJson, TextOrJsonOption, read_study
 from vnuma.cli.screen import echo, say, working
 from vnuma.domain.vm.plain_text import aligned, counted, duration
 from vnuma.domain.vm.provenance import banner
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
     from vnuma.engine.preflight.pilot import Pilot
 
 
-class PowerFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def power(
     study: StudyArgument,
     effect: Annotated[str, typer.Option("--effect", help="The effect to detect, such as 1%.")] = "1%",
@@ -48,7 +40,7 @@ def power(
             autocompletion=run_names,
         ),
     ] = None,
-    format_: Annotated[PowerFormat, typer.Option("--format", help="text or json.")] = PowerFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
     store: StoreOption = None,
 ) -> None:
     """Show how many boots an effect needs, how long that takes, and what the study can tell.
@@ -85,7 +77,7 @@ def power(
         chosen,
         _plans(parsed, design, known),
     )
-    if format_ is PowerFormat.JSON:
+    if format_ is TextOrJson.JSON:
         echo(json.dumps(found.document(), indent=2))
     else:
         say(found.text(study))

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption
+from vnuma.cli.options import StoreOption, TextOrJson, TextOrJsonOption
 from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, say, sign, width
 from vnuma.domain.vm.plain_text import duration
 from vnuma.domain.vm.provenance import in_json, kind
 
 if TYPE_CHECKING:
     from vnuma.engine.run.overview import Overview, RunLine
-
-
-class StatusFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def status(
@@ -34,7 +26,7 @@ def status(
             autocompletion=run_names,
         ),
     ] = None,
-    format_: Annotated[StatusFormat, typer.Option("--format", help="text or json.")] = StatusFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
     store: StoreOption = None,
 ) -> None:
     """Show runs, their progress and VMs that are not at their baseline.
@@ -44,7 +36,7 @@ def status(
     from vnuma.engine.run.overview import overview
 
     seen = overview(store, run)
-    if format_ is StatusFormat.JSON:
+    if format_ is TextOrJson.JSON:
         echo(json.dumps(_document(seen), indent=2))
         return
     if run and seen.progress:

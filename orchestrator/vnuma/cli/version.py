@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
-from typing import Annotated
 
-import typer
-
+from vnuma.cli.options import TextOrJson, TextOrJsonOption
 from vnuma.cli.screen import echo
 
 
-class VersionFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def version(
-    format_: Annotated[VersionFormat, typer.Option("--format", help="text or json.")] = VersionFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:
     """Show what this machine has: vnuma, Python, the lab's program, the ODBC driver, store and audit log.
 
@@ -29,7 +19,7 @@ def version(
     """
     from vnuma.engine.doctor.this_machine import machine_document, machine_lines
 
-    if format_ is VersionFormat.JSON:
+    if format_ is TextOrJson.JSON:
         echo(json.dumps(machine_document(), indent=2))
         return
     for line in machine_lines():
