@@ -174,7 +174,7 @@ def test_a_run_that_wakes_restores_what_somebody_gave_up(
 
     def restored_by_a_person() -> None:
         with steps.store.write() as connection:
-            runs.clear_supervisor(connection, steps.run.id)
+            runs.clear_supervisor(connection, steps.run)
         with monkeypatch.context() as frozen:
             frozen.setattr(VmRestoration, "_restore", _cannot)
             with pytest.raises(NotAtBaseline):
@@ -241,7 +241,7 @@ def test_a_run_is_looked_after_by_one_process(tmp_path: Path, lab: LabFactory) -
     """Two `vnuma run --resume` at once: the second is refused before it touches anything."""
     steps = Steps.prepared(tmp_path / "a", lab())
     with steps.store.write() as connection:
-        runs.touch_supervisor(connection, steps.run.id, pid=os.getppid(), host=socket.gethostname())
+        runs.touch_supervisor(connection, steps.run, pid=os.getppid(), host=socket.gethostname())
 
     with pytest.raises(VmHeld, match=str(os.getppid())):
         claim_supervision(steps.store, steps.run)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -26,14 +25,6 @@ from vnuma.engine.doctor.diagnose_site import answer_doctor
 from vnuma.engine.mesh.node_files import Node, init_controller, init_node
 
 SECRET = "VNUMA_TEST_SITE_PASSWORD"
-
-
-@pytest.fixture
-def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home whose path is short enough for the name of a Unix socket."""
-    with tempfile.TemporaryDirectory(prefix="mesh-") as folder:
-        monkeypatch.setenv("VNUMA_HOME", f"{folder}/home")
-        yield Path(folder) / "home"
 
 
 def write_site(folder: Path, lab: LabHandle, node: str) -> Path:
@@ -107,14 +98,17 @@ def test_a_node_without_a_mesh_is_refused_with_the_command_that_begins_one(home:
     assert not (home / "mesh").exists()
 
 
-def test_a_study_of_a_vm_behind_a_node_is_refused_here(tmp_path: Path, shared_lab: LabHandle) -> None:
+def test_a_study_of_a_vm_behind_a_node_is_refused_without_a_mesh(
+    tmp_path: Path, shared_lab: LabHandle
+) -> None:
     """It would be measured from a machine that its inventory says does not reach it."""
     inventory = write_site(tmp_path, shared_lab, "site-b")
 
     refused = vnuma_here("plan", write_study(tmp_path), "-i", inventory)
 
     assert refused.code == 3
-    assert "Run the study on site-b" in refused.err
+    assert "sql16 is reached by the node site-b" in refused.err
+    assert "on the mesh's controller, or on site-b itself" in refused.err
 
 
 def test_a_doctor_of_a_site_says_that_the_daemon_is_missing(

@@ -141,6 +141,8 @@ def poisoned(exported: tuple[Store, LoadedRun, Path], tmp_path: Path, trap: Path
         "INSERT INTO fact (run_id, scope, key, value_json, at) SELECT id, 'imported', 'archive', '{}', "
         "created_at FROM run"
     )
+    connection.execute("ALTER TABLE vm DROP COLUMN node")
+    connection.execute("DROP TABLE site")
     connection.execute("UPDATE vnuma_schema_version SET version_num = '0006'")
     connection.execute("DELETE FROM schema_history WHERE revision > '0006'")
     connection.commit()

@@ -133,14 +133,14 @@ def test_whoever_looks_at_a_run_first_is_seen_by_the_second(store: Store) -> Non
 
     def second() -> None:
         with store.write() as conn:
-            seen.append(runs.lock_run(conn, run.id).supervisor_pid)
+            seen.append(runs.lock_run(conn, run).supervisor_pid)
 
     thread = threading.Thread(target=second)
     with store.write() as conn:
-        runs.lock_run(conn, run.id)
+        runs.lock_run(conn, run)
         thread.start()
         thread.join(0.3)
         assert thread.is_alive()
-        runs.touch_supervisor(conn, run.id, pid=4711, host="ctl1")
+        runs.touch_supervisor(conn, run, pid=4711, host="ctl1")
     thread.join(120)
     assert seen == [4711]

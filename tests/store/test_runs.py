@@ -109,9 +109,9 @@ def test_the_supervisor_leaves_its_traces(store: Store) -> None:
     """Process, host and heartbeat are stored and cleared together."""
     run = new_run(store)
     with store.write() as conn:
-        runs.touch_supervisor(conn, run.id, pid=4711, host="ctl1")
+        runs.touch_supervisor(conn, run, pid=4711, host="ctl1")
         alive = runs.get_run(conn, run.id)
-        runs.clear_supervisor(conn, run.id)
+        runs.clear_supervisor(conn, run)
         gone = runs.get_run(conn, run.id)
     assert (alive.supervisor_pid, alive.supervisor_host) == (4711, "ctl1")
     assert alive.heartbeat_at is not None

@@ -74,7 +74,7 @@ def test_another_thread_has_a_connection_of_its_own(store: Store) -> None:
 
     def second() -> None:
         with store.write() as connection:
-            runs.touch_supervisor(connection, run.id, pid=7, host="ctl1")
+            runs.touch_supervisor(connection, run, pid=7, host="ctl1")
 
     with store.one_connection():
         thread = threading.Thread(target=second)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,8 @@ import pytest
 from tests.support.installation import ROOT
 
 _READY_S = 30
+_PRIVILEGED, _EPHEMERAL = 1024, 32768
+"""Linux gives ports from the second on to outgoing connections (ip(7), ip_local_port_range)."""
 
 
 def find_receptor() -> Path:
@@ -26,10 +30,13 @@ def find_receptor() -> Path:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """A port of loopback that nobody listens on now, and that no outgoing connection is given meanwhile."""
+    for _ in range(100):
+        port = secrets.randbelow(_EPHEMERAL - _PRIVILEGED) + _PRIVILEGED
+        with socket.socket() as found, suppress(OSError):
+            found.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port on loopback")
 
 
 class Daemon:

@@ -50,6 +50,7 @@ ROOMS = {
         {"cell"},
         {"preflight", "restore"},
         {"run", "doctor"},
+        {"sites"},
         {"ansible_api", "contract"},
     ],
     "domain": [{"vm"}, {"topology", "contract"}, {"arm"}, {"workloads"}, {"study"}],

@@ -59,15 +59,15 @@ def plan(
     from vnuma.engine.notify.ways import ways_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.preflight.plan import plan_all
     from vnuma.engine.run.approval import is_required
+    from vnuma.engine.sites.planning import Asking, plan_everywhere
 
     permit = Permit.given(production, ticket, require_tag)
     parsed, text = read_study(study)
     where = study_inventory(inventory, parsed)
     targets = study_targets(where, parsed)
     ways = ways_of(where, targets)
-    plans = list(plan_all(parsed, targets, permit, where).values())
+    plans = list(plan_everywhere(Asking(parsed, text, targets, permit, where)).values())
     if format_ is TextOrJson.JSON:
         found = _document(parsed, plans) | {"needs_approval": is_required(where, targets)}
         echo(json.dumps(found, indent=2))

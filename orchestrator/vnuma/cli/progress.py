@@ -27,8 +27,8 @@ from vnuma.store.states import RunState
 if TYPE_CHECKING:
     from rich.live import Live
 
+    from vnuma.engine.run.oversight import Watch
     from vnuma.engine.run.progress import Progress, VmProgress
-    from vnuma.engine.run.supervise import Watch
 
 HEARTBEAT_S = 600.0
 # Columns for a step without which a table of VMs becomes two lines each.
@@ -100,12 +100,17 @@ class LineLog:
         self._waiting: dict[str, str | None] = {}
         self._back: dict[str, str | None] = {}
         self._steps: dict[str, str | None] = {}
+        self._sites: dict[str, str | None] = {}
 
     def show(self, progress: Progress) -> None:
         """Print what is new."""
         if progress.run.stop_requested and not self._stopping:
             self._stopping = True
             self._print(stopping_words(progress))
+        for site in progress.sites:
+            if self._sites.get(site.node) != site.words:
+                self._print(f"site={site.node} {site.words or 'is seen again'}")
+            self._sites[site.node] = site.words
         for vm in progress.vms:
             if vm.waits_for and self._waiting.get(vm.name) != vm.waits_for:
                 self._print(f"waiting vm={vm.name}: {vm.waits_for}")
@@ -144,6 +149,7 @@ def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
     head = [banner(run.simulated)] if run.simulated else []
     one = len(progress.vms) == 1
     lines = _one(progress, progress.vms[0]) if one else _several(progress, columns)
+    lines += [f"  {site.node}: {site.words}" for site in progress.sites if site.words]
     return folded("\n".join([*head, *lines, *_stopping_lines(progress)]), columns).split("\n")
 
 

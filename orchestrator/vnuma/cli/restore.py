@@ -59,7 +59,7 @@ def restore(
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs;
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
     """
-    from vnuma.engine.restore.restore_leftover import restore_leftovers, show_leftovers
+    from vnuma.engine.sites.restoring import Wanted, restore_everywhere, show_everywhere
     from vnuma.errors import UsageError
 
     if theirs and baseline:
@@ -68,11 +68,12 @@ def restore(
     if from_audit:
         _by_audit(store, from_audit, vms or [], find_inventory(inventory), choice, dry_run=dry_run)
         return
+    wanted = Wanted(vms or [], run, inventory, choice)
     if dry_run:
-        for line in show_leftovers(store, vms or [], run, inventory, choice):
+        for line in show_everywhere(store, wanted) or ["Every VM is at its baseline."]:
             say(line)
         return
-    outcomes = restore_leftovers(store, vms or [], run, inventory, choice, lambda text: say(text, sys.stderr))
+    outcomes = restore_everywhere(store, wanted, lambda text: say(text, sys.stderr))
     if not outcomes.done and not outcomes.problems and not outcomes.in_use:
         say("Every VM is at its baseline.")
     _tell(outcomes)

@@ -25,7 +25,7 @@ from vnuma.cli.screen import echo, note, require_yes, say
 from vnuma.errors import InputError, StoreError, UsageError, VnumaError, of_system
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -146,7 +146,8 @@ def _start(
     from vnuma.engine.notify.ways import ready_ways
     from vnuma.engine.run.approval import is_required, refuse_unapproved
     from vnuma.engine.run.recover import restore_after_death
-    from vnuma.engine.run.start import create_run, prepare
+    from vnuma.engine.run.start import create_run
+    from vnuma.engine.sites.planning import Asking, prepare_everywhere
     from vnuma.store.open import open_store
 
     if _RUN.fullmatch(str(path)) and not path.exists():
@@ -157,12 +158,20 @@ def _start(
     ways = ready_ways(where, targets)
     if not create_only:
         refuse_if_closed(parsed, datetime.now(UTC))
+    asking = Asking(parsed, text, targets, permit, where)
+    if create_only and asking.nodes:
+        raise UsageError(
+            f"--create-only leaves the start to a playbook, which reaches no VM of {_named(asking.nodes)}.",
+            fix=f"vnuma run {path}",
+        )
     address = store_url(url)
     opened = open_store(address)
-    for words in restore_after_death(opened, targets):
+    for words in restore_after_death(opened, asking.here):
         say(words, sys.stderr)
     needed = is_required(where, targets)
-    prepared = prepare(parsed, text, targets, permit, where, needs_approval=needed)
+    prepared, said = prepare_everywhere(asking, opened, needs_approval=needed)
+    for words in said:
+        say(words, sys.stderr)
     if ask and sys.stdin.isatty() and sys.stderr.isatty():
         question = "Store this run for approval?" if needed else "Start?"
         _ask(parsed, list(prepared.plans.values()), reached_by(where, targets), question)
@@ -173,6 +182,10 @@ def _start(
         return
     refuse_unapproved(opened, created)
     _supervise(opened, address, created, parsed, targets, where, follow, Notifier(*ways))
+
+
+def _named(nodes: Mapping[str, str]) -> str:
+    return ", ".join(sorted(set(nodes.values())))
 
 
 def _ask(study: Study, plans: Sequence[TargetPlan], reached: str, question: str) -> None:
@@ -242,8 +255,10 @@ def _supervise(
     from vnuma.engine.run.progress import progress_of
     from vnuma.engine.run.run_outcome import end_of
     from vnuma.engine.run.supervise import supervise
+    from vnuma.engine.sites.following import elsewhere_of
     from vnuma.store.types import utc_now
 
+    here, elsewhere = elsewhere_of(store, run_row, targets, inventory)
     events, since = EventLog(*follow, notifier.hear), utc_now()
     with store.read() as connection:
         events.start(progress_of(connection, run_row.name))
@@ -255,7 +270,7 @@ def _supervise(
     try:
         try:
             with watching(events.show) as watch:
-                ended = supervise(store, url, run_row, study, targets, inventory, watch)
+                ended = supervise(store, url, run_row, study, here, inventory, watch, elsewhere)
             events.show(ended.progress)
             _tell(ended)
         except OSError as error:  # nobody hears it: what decides the exit code outranks that

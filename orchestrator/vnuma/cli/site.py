@@ -74,11 +74,11 @@ def init(
 @app.command("answer", hidden=True)
 @verb
 def answer() -> None:
-    """Answer the controller's question on standard input: what the node's Receptor daemon starts.
+    """Do what the controller asks on standard input: what the node's Receptor daemon starts.
 
     Examples: vnuma site answer < question.json
     """
-    from vnuma.engine.doctor.diagnose_site import answer_doctor
+    from vnuma.engine.sites import answering
     from vnuma.errors import InputError
 
     try:
@@ -87,4 +87,4 @@ def answer() -> None:
         raise InputError(
             f"The question is not JSON ({error}).", fix="Only the controller asks: vnuma doctor --site NAME"
         ) from None
-    sys.stdout.write(json.dumps(answer_doctor(question)) + "\n")
+    sys.stdout.write(json.dumps(answering.answer(question)) + "\n")

@@ -42,9 +42,14 @@ def status(
     if run and seen.progress:
         from vnuma.cli.progress import detail_lines
 
-        say("\n".join([*_table(seen), *detail_lines(seen.progress, width() or WIDEST)]))
+        lines = [*_table(seen), *_hidden(seen), *detail_lines(seen.progress, width() or WIDEST)]
+        say("\n".join(lines))
     else:
-        say("\n".join(_table(seen)) if seen.runs else "No runs yet. Start one: vnuma run studies/quick.yml")
+        say(
+            "\n".join([*_table(seen), *_hidden(seen)])
+            if seen.runs
+            else "No runs yet. Start one: vnuma run studies/quick.yml"
+        )
     if seen.not_at_baseline:
         echo(f"VMs not at baseline: {len(seen.not_at_baseline)}")
         for vm in seen.not_at_baseline:
@@ -59,6 +64,11 @@ def _table(seen: Overview) -> list[str]:
     rows = [("RUN", "STATE", "CELLS", "VM", "LEFT", "LAST EVENT")]
     rows += [_row(line) for line in seen.runs]
     return aligned(rows, width())
+
+
+def _hidden(seen: Overview) -> list[str]:
+    """Sites whose work cannot be seen now."""
+    return [f"  {line.run} at {words}" for line in seen.runs for words in line.sites]
 
 
 def _row(line: RunLine) -> tuple[str, str, str, str, str, str]:

@@ -12,9 +12,9 @@ from vnuma.store import tables
 from vnuma.store.runs import get_run, get_study, save_study
 
 _BATCH = 5_000
-_LEFT_OUT = frozenset({"study", "lease", "schema_history", "estate_check", "estate_finding"})
-"""Studies are shared by runs, leases are about VMs as they are now, checks of an estate belong to no run, the
-history is the store's own."""
+_LEFT_OUT = frozenset({"study", "lease", "site", "schema_history", "estate_check", "estate_finding"})
+"""Studies are shared by runs, leases are about VMs and sites about processes as they are now, checks of an
+estate belong to no run, the history is the store's own."""
 
 
 def copy_run(source: Connection, target: Connection, run_id: int, *, name: str, number: int) -> int:

@@ -12,6 +12,7 @@ from vnuma.store import tables
 from vnuma.store.states import Outcome, RunState
 
 _run, _vm, _cell, _attempt = tables.run.c, tables.vm.c, tables.cell.c, tables.attempt.c
+_site = tables.site.c
 _finding, _check = tables.estate_finding.c, tables.estate_check.c
 _OVER = [state for state in RunState if state.ended]
 
@@ -25,6 +26,9 @@ def run_marks(conn: Connection) -> Mapping[int, Hashable]:
     state = (_run.id, _run.state, _run.stop_requested, _run.finished_at, _run.supervisor_pid)
     for row in conn.execute(select(*state).order_by(_run.id)):
         marks[row.id].append(tuple(row))
+    parts = (_site.run_id, _site.node, _site.supervisor_pid, _site.unseen_since)
+    for part in conn.execute(select(*parts).order_by(_site.run_id, _site.node)):
+        marks[part.run_id].append(tuple(part))
     for vm in conn.execute(select(_vm.run_id, _vm.restored_at, _vm.restore_outcome).order_by(_vm.id)):
         marks[vm.run_id].append(tuple(vm))
     tried = (

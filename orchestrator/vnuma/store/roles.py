@@ -16,7 +16,10 @@ from vnuma.store import tables
 from vnuma.store.place import Place
 from vnuma.store.schema import VERSION_TABLE, current_revision
 
-CHANGED = (tables.run, tables.vm, tables.lease, tables.cell, tables.attempt, tables.estate_finding)
+CHANGED = (
+    *(tables.run, tables.site, tables.vm, tables.lease, tables.cell, tables.attempt),
+    tables.estate_finding,
+)
 """Tables whose rows change. In all others, the audit log and the samples above all, a row is written once."""
 
 _OWN = (VERSION_TABLE, tables.schema_history.name)

@@ -44,6 +44,27 @@ class Run:
     heartbeat_at: datetime | None
     ticket: str | None = None
     """The change ticket under which its VMs may be changed."""
+    site: str | None = None
+    """The node of a mesh whose part of the run this is: the supervisor is then that part's own."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A node's part of a run. `unit` is Receptor's work unit that does it, submitted at `unit_at`.
+
+    `unseen_since`: since when the controller's mesh does not reach the node; None while it does. `end`: how
+    the work ended; None before that.
+    """
+
+    run_id: int
+    node: str
+    unit: str | None
+    unit_at: datetime | None
+    supervisor_pid: int | None
+    supervisor_host: str | None
+    heartbeat_at: datetime | None
+    unseen_since: datetime | None
+    end: object
 
 
 @dataclass(frozen=True)
@@ -61,6 +82,8 @@ class Vm:
     restored_at: datetime | None
     restore_outcome: RestoreOutcome | None
     restore_detail: object
+    node: str | None = None
+    """The node of a mesh that works on it, where that is not the controller."""
 
     @property
     def at_baseline(self) -> bool:
@@ -70,7 +93,7 @@ class Vm:
 
 @dataclass(frozen=True)
 class UnrestoredVm:
-    """A VM that is not at its baseline, with the run that must put it back."""
+    """A VM that is not at its baseline, with the run, or the site's part of it, that must put it back."""
 
     vm: Vm
     run: Run

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, Update, func, insert, select, text, update
 
 from vnuma import __version__
 from vnuma.errors import InputError, StoreError
@@ -23,6 +24,7 @@ CONTRACT = "contract"
 
 _ID_DIGITS = 10
 _run = tables.run.c
+_site = tables.site.c
 _study = tables.study.c
 
 
@@ -100,9 +102,22 @@ def get_run(conn: Connection, ref: str | int) -> Run:
     return run_of(row)
 
 
-def lock_run(conn: Connection, run_id: int) -> Run:
-    """The run as it is now; nobody else changes its row until this transaction ends."""
-    return run_of(conn.execute(select(tables.run).where(_run.id == run_id).with_for_update()).one())
+def lock_run(conn: Connection, run: Run) -> Run:
+    """The run, or the site's part of it, as it is now; nobody else changes it until this transaction ends."""
+    row = conn.execute(select(tables.run).where(_run.id == run.id).with_for_update()).one()
+    return at_site(conn, run_of(row), run.site)
+
+
+def at_site(conn: Connection, run: Run, node: str | None) -> Run:
+    """A node's part of a run: the run with the supervisor that looks after it there.
+
+    The run itself for no node, and for one that has no part of its own: whoever looks after the run looks
+    after its VMs too.
+    """
+    part = (_site.run_id == run.id) & (_site.node == node)
+    wanted = select(_site.supervisor_pid, _site.supervisor_host, _site.heartbeat_at).where(part)
+    row = conn.execute(wanted).one_or_none() if node else None
+    return run if row is None else replace(run, site=node, **row._mapping)
 
 
 def list_runs(conn: Connection) -> tuple[Run, ...]:
@@ -132,20 +147,28 @@ def request_stop(conn: Connection, run_id: int, how: StopRequest | None) -> None
     _update(conn, run_id, stop_requested=how)
 
 
-def touch_supervisor(conn: Connection, run_id: int, *, pid: int, host: str) -> None:
-    """Say that this process is alive and looks after the run."""
-    _update(conn, run_id, supervisor_pid=pid, supervisor_host=host, heartbeat_at=utc_now())
+def touch_supervisor(conn: Connection, run: Run, *, pid: int, host: str) -> None:
+    """Say that this process is alive and looks after the run, or the site's part of it."""
+    conn.execute(_supervised(run).values(supervisor_pid=pid, supervisor_host=host, heartbeat_at=utc_now()))
 
 
-def keep_supervisor(conn: Connection, run_id: int, *, pid: int, host: str) -> bool:
+def keep_supervisor(conn: Connection, run: Run, *, pid: int, host: str) -> bool:
     """The same, provided that this process is still the one that does; whether it is."""
-    same = (_run.id == run_id) & (_run.supervisor_pid == pid) & (_run.supervisor_host == host)
-    return conn.execute(update(tables.run).where(same).values(heartbeat_at=utc_now())).rowcount > 0
+    row = (tables.site if run.site else tables.run).c
+    kept = _supervised(run).where(row.supervisor_pid == pid, row.supervisor_host == host)
+    return conn.execute(kept.values(heartbeat_at=utc_now())).rowcount > 0
 
 
-def clear_supervisor(conn: Connection, run_id: int) -> None:
-    """Say that nobody looks after the run any more."""
-    _update(conn, run_id, supervisor_pid=None, supervisor_host=None, heartbeat_at=None)
+def clear_supervisor(conn: Connection, run: Run) -> None:
+    """Say that nobody looks after the run, or the site's part of it, any more."""
+    conn.execute(_supervised(run).values(supervisor_pid=None, supervisor_host=None, heartbeat_at=None))
+
+
+def _supervised(run: Run) -> Update:
+    """An update of the row that says who looks after the run, or the site's part of it."""
+    if run.site is None:
+        return update(tables.run).where(_run.id == run.id)
+    return update(tables.site).where(_site.run_id == run.id, _site.node == run.site)
 
 
 def imported_ids() -> Select[int]:

@@ -84,6 +84,7 @@ vm = Table(
     Column("name", Text, nullable=False),
     Column("path", Text, nullable=False),
     Column("esxi_host", Text, nullable=False),
+    Column("node", Text),
     Column("baseline_json", CanonicalJson),
     Column("baseline_at", UtcTime),
     Column("restored_at", UtcTime),
@@ -92,6 +93,21 @@ vm = Table(
     UniqueConstraint("run_id", "vm_key"),
     Index(None, "esxi_host"),
     CheckConstraint("(baseline_json IS NULL) = (baseline_at IS NULL)", name="baseline"),
+)
+
+site = Table(
+    "site",
+    metadata,
+    Column("run_id", ForeignKey("run.id"), nullable=False),
+    Column("node", Text, nullable=False),
+    Column("unit", Text),
+    Column("unit_at", UtcTime),
+    Column("supervisor_pid", Integer),
+    Column("supervisor_host", Text),
+    Column("heartbeat_at", UtcTime),
+    Column("unseen_since", UtcTime),
+    Column("end_json", CanonicalJson),
+    PrimaryKeyConstraint("run_id", "node"),
 )
 
 lease = Table(

@@ -10,7 +10,7 @@ from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import check_token
 from vnuma.store.rows import UnrestoredVm, Vm
-from vnuma.store.runs import imported_ids, run_of
+from vnuma.store.runs import at_site, imported_ids, run_of
 from vnuma.store.states import RestoreOutcome
 from vnuma.store.types import utc_now
 
@@ -31,11 +31,23 @@ _ROW = select(
 )
 
 
-def add_vm(conn: Connection, run_id: int, *, vm_key: str, name: str, path: str, esxi_host: str) -> Vm:
-    """Add a VM to a run. `vm_key` identifies it across runs, `esxi_host` the machine it loads."""
+def add_vm(
+    conn: Connection,
+    run_id: int,
+    *,
+    vm_key: str,
+    name: str,
+    path: str,
+    esxi_host: str,
+    node: str | None = None,
+) -> Vm:
+    """Add a VM to a run. `vm_key` identifies it across runs, `esxi_host` the machine it loads.
+
+    `node` is the one of a mesh that works on it, where that is not the controller.
+    """
     row = conn.execute(
         insert(tables.vm)
-        .values(run_id=run_id, vm_key=vm_key, name=name, path=path, esxi_host=esxi_host)
+        .values(run_id=run_id, vm_key=vm_key, name=name, path=path, esxi_host=esxi_host, node=node)
         .returning(*tables.vm.c)
     ).one()
     return vm_of(row)
@@ -127,7 +139,7 @@ def _with_runs(conn: Connection, query: Select[*tuple[Any, ...]]) -> tuple[Unres
     found = [vm_of(row) for row in conn.execute(own)]
     wanted = select(tables.run).where(tables.run.c.id.in_({vm.run_id for vm in found}))
     runs = {row.id: run_of(row) for row in conn.execute(wanted)}
-    return tuple(UnrestoredVm(vm, runs[vm.run_id]) for vm in found)
+    return tuple(UnrestoredVm(vm, at_site(conn, runs[vm.run_id], vm.node)) for vm in found)
 
 
 def vm_of(row: Row[*tuple[Any, ...]]) -> Vm:

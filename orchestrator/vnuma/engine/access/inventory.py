@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -52,21 +52,18 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
 def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
     """What a study measures: VMs, or for a Linux workload machines. Raises InputError."""
     if study.workload.guest != "linux":
-        vms = read_targets(inventory, study.vms)
-        for target in vms.values():
-            _refuse_elsewhere(target)
-        return dict(vms)
+        return dict(read_targets(inventory, study.vms))
     targets = named_targets(inventory, study.vms)
     return {name: target.as_it_is(study.workload.name) for name, target in targets.items()}
 
 
-def _refuse_elsewhere(target: AnyTarget) -> None:
-    """Raise InputError for a VM that another node reaches. On that node VNUMA_NODE is its name."""
-    if target.node and target.node != os.environ.get("VNUMA_NODE"):
-        raise InputError(
-            f"{target.name} is reached by node {target.node} (vnuma_node); no study runs through a mesh.",
-            fix=f"Run the study on {target.node}, with the settings of its node.env: docs/sites.md.",
-        )
+def nodes_of(targets: Mapping[str, AnyTarget]) -> dict[str, str]:
+    """The node of a mesh that reaches a target, by the target's name; those reached from here are left out.
+
+    On a node VNUMA_NODE is its own name.
+    """
+    here = os.environ.get("VNUMA_NODE")
+    return {name: target.node for name, target in targets.items() if target.node and target.node != here}
 
 
 def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]:

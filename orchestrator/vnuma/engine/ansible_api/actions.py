@@ -19,7 +19,14 @@ from vnuma.engine.cell.machine_pass import measure_pass
 from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.lease.context import VmContext, open_context, open_run, supervisor_token, vm_of_run
+from vnuma.engine.lease.context import (
+    VmContext,
+    open_context,
+    open_run,
+    part_with,
+    supervisor_token,
+    vm_of_run,
+)
 from vnuma.engine.restore.restoration import Choice, Restoration, Restored
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run import unsupervised
@@ -43,6 +50,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     """
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
+    row = part_with(store, row, vm)
     token = supervisor_token(target.name)
     if token is not None:
         context = VmContext(store, row, study, vm, target, token, home_folder())
@@ -141,6 +149,7 @@ def restore_turn(run: str, target: AnyTarget, when: When) -> RestoreTurn:
     """
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
+    row = part_with(store, row, vm)
     token = supervisor_token(target.name)
     supervised = token is not None
     if not supervised:

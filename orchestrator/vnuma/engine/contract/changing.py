@@ -30,9 +30,10 @@ from vnuma.engine.lease.vcenter_retry import VCenterRetry, on_vsphere
 from vnuma.engine.restore.restoration import Restored
 from vnuma.engine.run.approval import VARIABLE, is_required
 from vnuma.engine.run.claim import NoCell, claim
+from vnuma.engine.run.oversight import Asked, stop_signals
 from vnuma.engine.run.run_outcome import worst_of
 from vnuma.engine.run.start import take
-from vnuma.engine.run.supervise import Asked, restore_vms, stop_signals
+from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import (
     Interrupted,
     LeaseLost,
@@ -189,7 +190,7 @@ def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -
     try:
         with store.write() as connection:
             runs.set_run_state(connection, run.id, state)
-            runs.clear_supervisor(connection, run.id)
+            runs.clear_supervisor(connection, run)
     except StoreError as error:
         problems.append(error)
 

@@ -124,7 +124,14 @@ def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
 def open_context(name: str, target: AnyTarget, token: int) -> VmContext:
     """The context of one VM in a run, for the play that holds this fencing token."""
     store, run, study = open_run(name)
-    return VmContext(store, run, study, vm_of_run(store, run, target), target, token, home_folder())
+    vm = vm_of_run(store, run, target)
+    return VmContext(store, part_with(store, run, vm), study, vm, target, token, home_folder())
+
+
+def part_with(store: Store, run: Run, vm: Vm) -> Run:
+    """The run as the process has it that looks after this VM: the part of the VM's node, if one has it."""
+    with store.read() as connection:
+        return runs.at_site(connection, run, vm.node)
 
 
 def supervisor_token(name: str) -> int | None:

@@ -12,11 +12,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 
+from sqlalchemy import Connection
+
 from vnuma.engine.lease.locking import stat_of
 from vnuma.errors import LeaseLost, StoreBusy, StoreError, VmHeld
 from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
+from vnuma.store.sites import sites_of_run
 from vnuma.store.types import utc_now
 
 # A supervisor counts as dead after this long without a heartbeat; it beats each second, or each BEAT_S.
@@ -52,6 +55,12 @@ def is_alive(run: Run) -> bool:
     return process_lives(run.supervisor_pid) and not _is_another(run)
 
 
+def is_worked_on(connection: Connection, run: Run) -> bool:
+    """Whether a process looks after this run, or after a node's part of it."""
+    parts = (runs.at_site(connection, run, site.node) for site in sites_of_run(connection, run.id))
+    return is_alive(run) or any(map(is_alive, parts))
+
+
 def claim_supervision(store: Store, run: Run, supervisor: Supervisor | None = None) -> None:
     """Make this process, or another one, the one that looks after the run, before it touches a VM.
 
@@ -59,8 +68,8 @@ def claim_supervision(store: Store, run: Run, supervisor: Supervisor | None = No
     """
     supervisor = supervisor or Supervisor()
     with store.write() as connection:
-        refuse_if_alive(runs.lock_run(connection, run.id), supervisor)
-        runs.touch_supervisor(connection, run.id, pid=supervisor.pid, host=supervisor.host)
+        refuse_if_alive(runs.lock_run(connection, run), supervisor)
+        runs.touch_supervisor(connection, run, pid=supervisor.pid, host=supervisor.host)
 
 
 def require_supervision(store: Store, run: Run) -> None:
@@ -92,8 +101,8 @@ def release_dead_supervisor(store: Store, run: Run) -> None:
     Raises VmHeld while it lives, StoreBusy. On a store that cannot be written it could not go on either.
     """
     with unless_full(), store.write() as connection:
-        refuse_if_alive(runs.lock_run(connection, run.id))
-        runs.clear_supervisor(connection, run.id)
+        refuse_if_alive(runs.lock_run(connection, run))
+        runs.clear_supervisor(connection, run)
 
 
 @contextmanager
@@ -121,7 +130,7 @@ def heartbeat(
 
 def _heard(store: Store, run: Run, supervisor: Supervisor) -> bool:
     with store.write() as connection:
-        return runs.keep_supervisor(connection, run.id, pid=supervisor.pid, host=supervisor.host)
+        return runs.keep_supervisor(connection, run, pid=supervisor.pid, host=supervisor.host)
 
 
 def refuse_if_alive(run: Run, supervisor: Supervisor | None = None) -> None:

@@ -10,7 +10,8 @@ import json
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import BufferedRWPair
 from pathlib import Path
 from typing import Any
@@ -21,24 +22,32 @@ from vnuma.errors import EnvironmentProblem
 ANSWER_S = 180
 """How long a node may take for an answer: it asks vCenter and SQL Server, whose own limits are shorter."""
 
+_DAEMON_S = 20
+"""How long the daemon here may take for what it knows itself."""
+
 _UNIT = re.compile(r"Work unit created with ID (\w+)\. Send stdin data and EOF\.")
 _MOST = 16 << 20
 
 
-def ask_node(control: Path, node: str, question: dict[str, Any]) -> dict[str, Any]:
+def ask_node(control: Path, node: str, question: dict[str, Any], limit_s: float = ANSWER_S) -> dict[str, Any]:
     """A node's answer. Raises EnvironmentProblem: no daemon here, a node that is not seen, or no answer."""
-    _require_seen(control, node)
-    unit = _submit(control, node, json.dumps(question))
+    require_seen(control, node)
+    unit = submit(control, node, question)
     try:
-        answer = _results(control, node, unit)
-        state = _told(control, f"work status {unit}")
+        return answer_of(control, node, unit, limit_s)
     finally:
-        _told(control, f"work release {unit}")
+        release(control, unit)
+
+
+def answer_of(control: Path, node: str, unit: str, limit_s: float = ANSWER_S) -> dict[str, Any]:
+    """What a work unit printed last: waits for its end. Raises EnvironmentProblem where that is no answer."""
+    answer = _results(control, node, unit, limit_s)
+    state = unit_state(control, unit)
     try:
-        document = json.loads(answer)
+        document = json.loads(answer.rstrip().rpartition(b"\n")[2])
     except ValueError:
         raise EnvironmentProblem(
-            f"{node} gave no answer: {str(state.get('Detail', 'no reason was told')).strip()}.",
+            f"{node} gave no answer: {state.detail or 'no reason was told'}.",
             fix=f"On {node}: journalctl -u vnuma-mesh",
         ) from None
     if not isinstance(document, dict):
@@ -46,11 +55,42 @@ def ask_node(control: Path, node: str, question: dict[str, Any]) -> dict[str, An
     return document
 
 
+@dataclass(frozen=True)
+class UnitState:
+    """What the controller's daemon knows of a work unit. Without the node it is what was known last."""
+
+    over: bool
+    """Whether its process has ended, in whatever way, or could not be started."""
+    detail: str = ""
+
+
+_OVER = {"Succeeded", "Failed", "Canceled"}
+"""Of Receptor's states; the others are Pending and Running."""
+
+
+def unit_state(control: Path, unit: str) -> UnitState:
+    """Where a work unit stands. Raises EnvironmentProblem where the daemon does not answer or know it."""
+    told = _told(control, f"work status {unit}")
+    return UnitState(told.get("StateName") in _OVER, str(told.get("Detail") or "").strip())
+
+
+def release(control: Path, unit: str) -> None:
+    """Have both daemons forget a work unit and its files; the node's, once it is reached."""
+    with suppress(EnvironmentProblem):
+        _told(control, f"work release {unit}")
+
+
+def nodes_seen(control: Path) -> frozenset[str]:
+    """The nodes that the mesh reaches now. Raises EnvironmentProblem where the daemon does not answer."""
+    return frozenset(_told(control, "status").get("RoutingTable") or {})
+
+
 _SAME_VERSION = "Install the same version of vnuma on controller and node."
 
 
-def _require_seen(control: Path, node: str) -> None:
-    seen = _told(control, "status").get("RoutingTable") or {}
+def require_seen(control: Path, node: str) -> None:
+    """Raise EnvironmentProblem unless the mesh reaches the node now."""
+    seen = nodes_seen(control)
     if node not in seen:
         others = ", ".join(sorted(seen)) or "no node"
         raise EnvironmentProblem(
@@ -59,7 +99,9 @@ def _require_seen(control: Path, node: str) -> None:
         )
 
 
-def _submit(control: Path, node: str, text: str) -> str:
+def submit(control: Path, node: str, question: dict[str, Any]) -> str:
+    """Give a node signed work, which it does whether or not it is reached later; the unit's name."""
+    text = json.dumps(question)
     wanted = {
         "command": "work",
         "subcommand": "submit",
@@ -85,8 +127,8 @@ def _submit(control: Path, node: str, text: str) -> str:
         return made[1]
 
 
-def _results(control: Path, node: str, unit: str) -> bytes:
-    with _connected(control) as (connection, stream):
+def _results(control: Path, node: str, unit: str, limit_s: float) -> bytes:
+    with _connected(control, limit_s) as (connection, stream):
         stream.write(f"work results {unit}\n".encode())
         stream.flush()
         _line(stream)
@@ -95,13 +137,13 @@ def _results(control: Path, node: str, unit: str) -> bytes:
             return stream.read(_MOST)
         except TimeoutError:
             raise EnvironmentProblem(
-                f"{node} has not answered within {ANSWER_S} s.", fix=f"On {node}: journalctl -u vnuma-mesh"
+                f"{node} has not answered within {limit_s:g} s.", fix=f"On {node}: journalctl -u vnuma-mesh"
             ) from None
 
 
 def _told(control: Path, command: str) -> dict[str, Any]:
     """The daemon's answer to a command of one line, which is JSON."""
-    with _connected(control) as (_, stream):
+    with _connected(control, _DAEMON_S) as (_, stream):
         stream.write(f"{command}\n".encode())
         stream.flush()
         line = _line(stream)
@@ -116,11 +158,11 @@ def _told(control: Path, command: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _connected(control: Path) -> Iterator[tuple[socket.socket, BufferedRWPair]]:
+def _connected(control: Path, limit_s: float = ANSWER_S) -> Iterator[tuple[socket.socket, BufferedRWPair]]:
     """A conversation with the daemon. Raises EnvironmentProblem when it cannot begin, or breaks off."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(ANSWER_S)
+            connection.settimeout(limit_s)
             connection.connect(str(control))
             with connection.makefile("rwb") as stream:
                 _line(stream)  # who it is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.baseline import parse_mark
-from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor
+from vnuma.engine.lease.supervision import is_alive, is_worked_on, release_dead_supervisor
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.restore.restoration import Choice
 from vnuma.engine.restore.restore_from_audit import (
@@ -74,26 +74,29 @@ def restore_leftovers(
     inventory: Path | None,
     choice: Choice,
     say: Callable[[str], None],
+    elsewhere: Collection[str] = (),
 ) -> RestoreReport:
     """Put back the VMs that a run has left. One that fails does not keep the others.
 
-    A VM of a living run is in use: a problem only if it was asked for by its name or run.
-    Raises InputError for an unknown VM or run.
+    A VM of a living run is in use: a problem only if it was asked for by its name or run. Those that are
+    `elsewhere` are left to the nodes that reach them. Raises InputError for an unknown VM or run.
     """
     store = open_store(store_url(url))
     outcome = RestoreReport()
-    for row, owner in _left(store, names, run):
+    for row, owner in left_vms(store, names, run):
+        if row.name in elsewhere:
+            continue
         if is_alive(owner) and not (names or run):
             outcome.in_use.append(f"{row.name}, by {owner.name}, which is running")
             continue
         try:
             target, study = _target(row, owner, inventory), _study(store, owner)
-            shell = PlayedShell(row.name, _where(owner, inventory))
+            shell = PlayedShell(row.name, inventory_for(owner, inventory))
             release_dead_supervisor(store, owner)
             work = restoration_of(store, owner, study, row, target, choice=choice, say=say, shell=shell)
             outcome.done.append(work.restore().words)
             if work.keeps_database():
-                outcome.kept.append(_kept(study, row, owner, _where(owner, inventory)))
+                outcome.kept.append(_kept(study, row, owner, inventory_for(owner, inventory)))
             _settle(store, owner)
         except VnumaError as error:
             outcome.problems.append(error)
@@ -104,17 +107,19 @@ def restore_leftovers(
             if run in (None, one.run) and (not names or one.vm in names)
         ]
         if inventory and not names and not run:
-            outcome.problems += _marked(store, inventory)
+            outcome.problems += _marked(store, inventory, elsewhere)
     except VnumaError as error:  # it must not hide what was restored
         outcome.problems.append(error)
     return outcome
 
 
-def _marked(store: Store, inventory: Path) -> Iterator[VnumaError]:
+def _marked(store: Store, inventory: Path, elsewhere: Collection[str]) -> Iterator[VnumaError]:
     """VMs of the inventory that carry the mark of a run that the store does not know."""
     with store.read() as connection:
         known = {(run.name, iso(run.created_at)) for run in runs.list_runs(connection)}
     for target in read_targets(inventory).values():
+        if target.name in elsewhere:
+            continue
         try:
             with connect(vcenter(target)) as session:
                 mark = parse_mark(lease_mark.read_mark(session, read.find_vm(session, target.vm)).text)
@@ -170,9 +175,10 @@ def _by_audit(
 
 
 def _settle(store: Store, owner: Run) -> None:
-    """A run whose VM was put back by a person has stopped."""
+    """A run whose VM was put back by a person has stopped, unless it is worked on elsewhere."""
     with store.write() as connection:
-        if not runs.get_run(connection, owner.name).state.ended:
+        run = runs.get_run(connection, owner.name)
+        if not run.state.ended and not is_worked_on(connection, run):
             runs.set_run_state(connection, owner.id, RunState.STOPPED)
 
 
@@ -187,18 +193,25 @@ def _kept(study: Study, row: Vm, owner: Run, inventory: Path) -> str:
 
 
 def show_leftovers(
-    url: str | None, names: list[str], run: str | None, inventory: Path | None, choice: Choice
+    url: str | None,
+    names: list[str],
+    run: str | None,
+    inventory: Path | None,
+    choice: Choice,
+    elsewhere: Collection[str] = (),
 ) -> list[str]:
-    """What `restore_leftovers` would change, line by line."""
+    """What `restore_leftovers` would change, line by line; nothing where there is nothing to restore."""
     store = open_store(store_url(url))
     lines = []
-    for row, owner in _left(store, names, run):
+    for row, owner in left_vms(store, names, run):
+        if row.name in elsewhere:
+            continue
         if is_alive(owner) and not (names or run):
             lines.append(f"{row.name} is in use by {owner.name}, which is running")
             continue
         target = _target(row, owner, inventory)
         try:
-            study, shell = _study(store, owner), PlayedShell(row.name, _where(owner, inventory))
+            study, shell = _study(store, owner), PlayedShell(row.name, inventory_for(owner, inventory))
             planned = restoration_of(store, owner, study, row, target, choice=choice, shell=shell).plan()
         except RestoreConflict as error:
             lines.append(str(error))
@@ -207,7 +220,7 @@ def show_leftovers(
         count = sum(edit.setting not in _NO_SETTINGS for edit in planned.changes)
         lines.append(f"{row.name}, left by {owner.name}: {count} settings would be restored{files}")
         lines += [f"  {edit}" for edit in planned.changes]
-    return lines or ["Every VM is at its baseline."]
+    return lines
 
 
 def _study(store: Store, owner: Run) -> Study:
@@ -215,8 +228,11 @@ def _study(store: Store, owner: Run) -> Study:
         return parse_study(runs.get_study(connection, owner.study_id).yaml, f"study of {owner.name}")
 
 
-def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm, Run]]:
-    """VMs to put back: those away from their baseline, and those still leased to a run."""
+def left_vms(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm, Run]]:
+    """VMs to put back: those away from their baseline, and those still leased to a run.
+
+    Raises InputError for an unknown VM or run.
+    """
     with store.read() as connection:
         wanted_run = runs.get_run(connection, run).id if run else None
         if wanted_run is not None:
@@ -246,9 +262,9 @@ def _target(row: Vm, owner: Run, inventory: Path | None) -> AnyTarget:
         raise VmHeld(
             f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
         )
-    return stored_target(_where(owner, inventory), row.vm_key, row.name)
+    return stored_target(inventory_for(owner, inventory), row.vm_key, row.name)
 
 
-def _where(owner: Run, inventory: Path | None) -> Path:
+def inventory_for(owner: Run, inventory: Path | None) -> Path:
     """The inventory given, else the one that the run was started with."""
     return inventory or Path(owner.inventory or "inventory")

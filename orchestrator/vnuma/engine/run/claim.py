@@ -12,7 +12,7 @@ from vnuma.engine.lease.hours import why_closed
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.run.retry_policy import NEEDS_A_PERSON, permanent_failure
 from vnuma.errors import VmHeld
-from vnuma.store import attempts, cells, leases, runs
+from vnuma.store import attempts, cells, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Busy, Cell, Claim, Run, Vm
 from vnuma.store.states import Outcome
@@ -75,7 +75,9 @@ def _ended_by_rule(context: VmContext) -> str | None:
 def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
     """Waiting for a measurement that nobody will end would last for ever. Raises VmHeld."""
     with store.read() as connection:
-        other = runs.get_run(connection, busy.run_name)
+        found = runs.get_run(connection, busy.run_name)
+        nodes = {vm.name: vm.node for vm in vms.vms_of_run(connection, found.id)}
+        other = runs.at_site(connection, found, nodes.get(busy.vm_name))
     if not is_alive(other):
         raise VmHeld(
             f"{busy.reason}, but no process supervises {busy.run_name} any more.",

@@ -31,6 +31,8 @@ class RunLine:
     event: str
     approval: str | None = None
     """Of a run that needs one: where that stands, in words."""
+    sites: tuple[str, ...] = ()
+    """Nodes of a mesh whose work on it cannot be seen now, each with what is known and since when."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,15 @@ def line_of(progress: Progress) -> RunLine:
         run=run.name,
         state=str(run.state),
         simulated=run.simulated,
-        alive=is_alive(run),
+        alive=progress.is_worked_on,
         valid=progress.valid,
         total=progress.total,
         vms=names[0] if len(names) == 1 else f"{len(names)} VMs",
-        left_s=progress.left_s if is_alive(run) else None,
+        left_s=progress.left_s if progress.is_worked_on else None,
         retries=progress.retries,
         event=_event(progress),
         approval=progress.approval.words if progress.approval else None,
+        sites=tuple(f"{site.node}: {site.words}" for site in progress.sites if site.words),
     )
 
 

@@ -18,6 +18,7 @@ from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
 from vnuma.engine.run.approval import Approval, approval_of
 from vnuma.engine.run.retry_policy import needs_a_person, permanent_failure, without_result
+from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
 from vnuma.store.states import CellState
@@ -76,6 +77,8 @@ class VmProgress:
     """What the run could not take away again: its database, and why. The VM's own settings are not in it."""
     cells: tuple[CellProgress, ...] = ()
     """Every cell in the order planned."""
+    node: str | None = None
+    """The node of a mesh that works on it, where that is not the controller."""
 
     @property
     def step_words(self) -> str:
@@ -100,6 +103,17 @@ class Progress:
     """How often vSphere had to be asked again: it was away, or could not do it at the moment."""
     approval: Approval | None = None
     """Where the run stands, if another person has to approve it."""
+    sites: tuple[SiteProgress, ...] = ()
+    """The parts of it that nodes of a mesh do."""
+
+    def at(self, node: str | None) -> Progress:
+        """Of the VMs that this node works on; None: those that the controller works on itself."""
+        return replace(self, vms=tuple(vm for vm in self.vms if vm.node == node))
+
+    @property
+    def is_worked_on(self) -> bool:
+        """Whether a process looks after the run, or after a node's part of it."""
+        return is_alive(self.run) or any(site.alive for site in self.sites)
 
     @property
     def total(self) -> int:
@@ -131,6 +145,9 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     study = study_of(connection, run)
     failed = cells.used_up_cells(connection, run.id, **cells.attempts_rule(study))
     usual = _usual(every)
+    sites = sites_at_work(connection, run)
+    alive: dict[str | None, bool] = {site.node: site.alive for site in sites}
+    alive[None] = is_alive(run)
     rows = [
         _restore_repeated(
             connection,
@@ -141,7 +158,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
                 [attempt for attempt in every if attempt.vm_id == vm.id],
                 failed,
                 usual,
-                _waits_for(connection, vm, study) if is_alive(run) else None,
+                _waits_for(connection, vm, study) if alive.get(vm.node, alive[None]) else None,
                 left_behind(connection, vm),
                 asked=run.stop_requested is not None,
             ),
@@ -157,6 +174,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         labels=_labels(study, planned),
         retries=facts.count_of_run(connection, run.id, RETRY),
         approval=approval_of(connection, run),
+        sites=sites,
     )
 
 
@@ -204,6 +222,7 @@ def _vm(
         lasting=permanent_failure(past),
         left_behind=left_behind,
         cells=grid,
+        node=vm.node,
     )
 
 

@@ -8,7 +8,12 @@ from pathlib import Path
 
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.supervision import is_alive, refuse_if_alive, release_dead_supervisor
+from vnuma.engine.lease.supervision import (
+    is_alive,
+    is_worked_on,
+    refuse_if_alive,
+    release_dead_supervisor,
+)
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.progress import Progress, progress_of
@@ -85,7 +90,8 @@ def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[
             away.append(error)
             continue
         with store.write() as connection:
-            if not runs.get_run(connection, run.name).state.ended:
+            whole = runs.get_run(connection, run.name)
+            if not whole.state.ended and not is_worked_on(connection, whole):
                 runs.set_run_state(connection, run.id, RunState.STOPPED)
         said.append(f"Restored  {done.words} (left by {run.name}, whose controller died)")
     if away:

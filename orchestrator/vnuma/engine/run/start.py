@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -13,7 +13,7 @@ from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.places import home_folder
-from vnuma.engine.access.target import AnyTarget, Kind, SqlTarget
+from vnuma.engine.access.target import AnyTarget, Kind
 from vnuma.engine.instance.machine_lease import take_machine
 from vnuma.engine.instance.settings import guest_of
 from vnuma.engine.lease.audit import journal_of, note_of_run
@@ -26,7 +26,7 @@ from vnuma.engine.preflight.plan import TargetPlan, plan_all
 from vnuma.engine.preflight.preflight import LOCK
 from vnuma.engine.run.approval import ask_for_approval, refuse_unapproved
 from vnuma.errors import InputError
-from vnuma.store import cells, facts, runs, vms
+from vnuma.store import cells, facts, runs, sites, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import NewCell, Run, Vm
 from vnuma.store.states import RunState
@@ -45,6 +45,10 @@ class Prepared:
     permit: Permit
     needs_approval: bool = False
     """By another person, before it may start."""
+    client: Mapping[str, object] | None = None
+    """What times depend on where SQL Server is called from."""
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    """The node of a mesh that works on a VM, by the VM's name; the others are worked on from here."""
 
 
 def prepare(
@@ -63,13 +67,20 @@ def prepare(
     """
     permit = permit or Permit()
     plans = plan_all(study, targets, permit, inventory)
+    client = client_of(targets)
+    return checked(Prepared(study, text, dict(targets), plans, permit, needs_approval, client))
+
+
+def checked(prepared: Prepared) -> Prepared:
+    """The same, provided that nothing blocks it. Raises as `prepare` does."""
+    plans = prepared.plans
     _refuse_twice(plans)
     findings = [finding for plan in plans.values() for finding in plan.findings]
     if all(finding.id == LOCK for finding in findings if finding.severity == "block"):
         for plan in plans.values():
             plan.refuse_if_held()
     refuse_blocked(findings)
-    return Prepared(study, text, dict(targets), plans, permit, needs_approval)
+    return prepared
 
 
 def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
@@ -83,8 +94,11 @@ def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
             )
 
 
-def _client(wanted: SqlTarget) -> dict[str, object]:
-    """What times depend on at this end: the driver, and what it encrypts."""
+def client_of(targets: Mapping[str, AnyTarget]) -> dict[str, object] | None:
+    """What times depend on at this end: the driver, and what it encrypts. None without a SQL Server."""
+    wanted = next((server for target in targets.values() for server in target.sql_servers), None)
+    if wanted is None:
+        return None
     server = server_login(wanted)
     return {**asdict(server.driver), "encryption": server.encryption}
 
@@ -92,7 +106,6 @@ def _client(wanted: SqlTarget) -> dict[str, object]:
 def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
     """Write the run, its VMs, their cells in order and what is known of host and VM. One transaction."""
     study = prepared.study
-    sql = next((server for target in prepared.targets.values() for server in target.sql_servers), None)
     scenario = next((plan.simulated for plan in prepared.plans.values() if plan.simulated), None)
     with store.write() as connection:
         saved = runs.save_study(connection, study.name, prepared.text)
@@ -101,16 +114,23 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             saved,
             seed=study.design.seed,
             simulated=scenario,
-            driver=_client(sql) if sql else None,
+            driver=prepared.client,
             inventory=str(inventory.resolve()),
             ticket=prepared.permit.ticket,
         )
         _declare(connection, study, saved.sha256, run)
         if prepared.needs_approval:
             ask_for_approval(connection, run)
+        sites.add_sites(connection, run.id, sorted(set(prepared.nodes.values())))
         for index, (name, plan) in enumerate(prepared.plans.items()):
             row = vms.add_vm(
-                connection, run.id, vm_key=plan.key, name=name, path=plan.path, esxi_host=plan.host_name
+                connection,
+                run.id,
+                vm_key=plan.key,
+                name=name,
+                path=plan.path,
+                esxi_host=plan.host_name,
+                node=prepared.nodes.get(name),
             )
             order = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
             cells.add_cells(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vnuma.engine.access.places import store_url
-from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.lease.supervision import is_worked_on
 from vnuma.store import runs
 from vnuma.store.open import open_store
 from vnuma.store.states import StopRequest
@@ -13,13 +13,14 @@ def ask_to_stop(name: str, *, after_cell: bool, url: str | None = None) -> str:
     """Leave the request in the store; the run's own process acts on it. Returns what will happen."""
     store = open_store(store_url(url), create=False)
     with store.write() as connection:
-        run = runs.lock_run(connection, runs.get_run(connection, name).id)
+        run = runs.lock_run(connection, runs.get_run(connection, name))
         if run.state.ended:
             return f"{run.name} has ended already ({run.state})."
         asked = StopRequest.CELL if after_cell else StopRequest.NOW
         sooner = run.stop_requested is StopRequest.NOW  # a later word does not take back an earlier one
         runs.request_stop(connection, run.id, StopRequest.NOW if sooner else asked)
+        heard = is_worked_on(connection, run)
     when = "after this cell" if after_cell and not sooner else "after this iteration"
-    if is_alive(run):
+    if heard:
         return f"{run.name} stops {when}, then restores its VMs. Check: vnuma status"
     return f"{run.name} has no running process. Restore its VMs: vnuma restore --run {run.name}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.lease.supervision import is_worked_on
 from vnuma.errors import StoreError, VmHeld, to_write
 from vnuma.store import runs
 from vnuma.store.copy_store import copy_store, refuse_unless_empty
@@ -35,7 +35,7 @@ def copy_whole_store(source_url: str, target_url: str) -> Copied:
     """
     source = open_for_reading(source_url)
     with source.read() as connection:
-        alive = next((run for run in runs.list_runs(connection) if is_alive(run)), None)
+        alive = next((run for run in runs.list_runs(connection) if is_worked_on(connection, run)), None)
     if alive:
         raise VmHeld(
             f"{alive.name} is running: what it stores from now on would be missing in the copy.",

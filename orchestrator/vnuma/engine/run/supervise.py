@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,9 +20,10 @@ from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
-from vnuma.engine.lease.window import is_over
+from vnuma.engine.mesh.question import error_document
 from vnuma.engine.restore.restoration import Restored, gave_up, possibly_changed
 from vnuma.engine.restore.restore_target import restoration_of
+from vnuma.engine.run.oversight import Elsewhere, Nowhere, Oversight, Watch, stop_signals
 from vnuma.engine.run.play import Played, play_study
 from vnuma.engine.run.play_order import PlayOrder, play_order
 from vnuma.engine.run.progress import Progress, progress_of, restoring
@@ -34,23 +34,12 @@ from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, 
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
-from vnuma.store.states import RunState, StopRequest
+from vnuma.store.sites import set_end
+from vnuma.store.states import RunState
 from vnuma.store.types import utc_now
 
 # A launch that ends without one more ended cell is tried again this often before the run gives up.
 MAX_FRUITLESS_LAUNCHES = 3
-
-Watch = Callable[[Progress], None]
-
-
-@dataclass
-class Asked:
-    """How often the user asked to stop. Set by a signal handler, which may do nothing else."""
-
-    count: int = 0
-    passed_on: int = field(default=0)
-    broken: Exception | None = None
-    """What failed beside the play while it ran: raised once the play has ended."""
 
 
 def supervise(
@@ -61,18 +50,22 @@ def supervise(
     targets: Mapping[str, AnyTarget],
     inventory: Path,
     watch: Watch,
+    elsewhere: Elsewhere | None = None,
 ) -> RunOutcome:
     """Run every cell that is left and put every VM back, whatever happens in between.
 
-    Raises VmHeld when another process looks after the run.
+    `run` may be a node's part of a run, and `targets` are the VMs that are worked on from here; `elsewhere`
+    is what other nodes do meanwhile. Raises VmHeld when another process looks after the run.
     """
     claim_supervision(store, run)
     output = ""
     failure: list[Exception] = []
     tokens: dict[str, int] = {}
     with stop_signals() as asked, store.kept_open(), remembered_secrets():
+        over = Oversight(store, run, study, watch, asked, elsewhere or Nowhere())
         try:
-            output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked, tokens)
+            over.elsewhere.start()
+            output = _launch_until_done(over, url, targets, inventory, tokens)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is reported once the VMs are safe
             failure.append(of_system(error) if isinstance(error, OSError) else error)
         finally:
@@ -82,8 +75,12 @@ def supervise(
                 restored, problems = restore_vms(store, run, study, ours, watch)
             problems += [*others, *failure]
             try:
+                if not lost:
+                    followed = over.follow()
+                    lost = [problem for problem in followed if isinstance(problem, LeaseLost)]
+                    problems += followed
                 shut = None if asked.count else _closed(store, run, study)
-                progress = _look(store, run) if lost else _close(store, run, problems, asked, shut)
+                progress = over.look() if lost else _close(over, problems, shut)
             except Exception as error:
                 away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
                 raise (naming_all(away) if away else worst_of([*problems, error])) from error
@@ -137,7 +134,8 @@ def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
 def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str) -> None:
     """Show that a VM is being put back. A store or screen that is gone must not keep it from that."""
     with suppress(StoreError, OSError):
-        seen = _look(store, run)
+        with store.read() as connection:
+            seen = progress_of(connection, run.name)
         vms = (restoring(vm) if vm.name == name else vm for vm in seen.vms)
         watch(replace(seen, vms=tuple(vms)))
 
@@ -171,24 +169,17 @@ def _held(connection: Connection, vm_key: str, run: Run) -> bool:
 
 
 def _launch_until_done(
-    store: Store,
-    url: str,
-    run: Run,
-    study: Study,
-    targets: Mapping[str, AnyTarget],
-    inventory: Path,
-    watch: Watch,
-    asked: Asked,
-    tokens: dict[str, int],
+    over: Oversight, url: str, targets: Mapping[str, AnyTarget], inventory: Path, tokens: dict[str, int]
 ) -> str:
     """Launch plays until every VM has no more cells; each launch is bounded, and so is their number.
 
     A VM that only a person can help is in no later one. `tokens` are those that are held, by VM. Raises
     LeaseLost when another process has taken the run.
     """
+    store, run, study, asked = over.store, over.run, over.study, over.asked
     fruitless, output, going = 0, "", dict(targets)
     while going and fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
-        before = _look(store, run)
+        before = over.look().at(run.site)
         require_supervision(store, run)
         with private_folder(home_folder()) as folder, spare_descriptors():
             secrets = resolve_all(secret for target in going.values() for secret in target.secrets)
@@ -217,14 +208,15 @@ def _launch_until_done(
                     private,
                     folder / "runner",
                     _turns_needed(before),
-                    lambda: _tick(store, run, study, watch, asked),
+                    over.tick,
                 )
             finally:
                 if asked.broken:  # it ended the play, whatever the runner then met
                     raise asked.broken
         output = played.output
-        after = _look(store, run)
-        watch(after)
+        seen = over.look()
+        over.watch(seen)
+        after = seen.at(run.site)
         if _over(after, played, going):
             break
         going = _without_lasting(going, before, after)
@@ -260,28 +252,6 @@ def _over(progress: Progress, played: Played, going: Collection[str]) -> bool:
     return played.ok and all(vm.at_baseline for vm in progress.vms if vm.name in going)
 
 
-def _tick(store: Store, run: Run, study: Study, watch: Watch, asked: Asked) -> bool:
-    """Once a second: say that we live, pass a stop on, show progress. True cancels the play."""
-    try:
-        require_supervision(store, run)
-        with store.write() as connection:
-            if asked.count > asked.passed_on:
-                runs.request_stop(connection, run.id, StopRequest.NOW)
-                asked.passed_on = asked.count
-            if is_over(study, utc_now()):
-                runs.request_stop(connection, run.id, StopRequest.NOW)
-        watch(_look(store, run))
-    except Exception as error:  # noqa: BLE001 - the runner would leave its play alive
-        asked.broken = error
-        return True
-    return asked.count > 1
-
-
-def _look(store: Store, run: Run) -> Progress:
-    with store.read() as connection:
-        return progress_of(connection, run.name)
-
-
 def _closed(store: Store, run: Run, study: Study) -> Closed | None:
     """Why the allowed hours give the run no further cell now; None when none is left, or when they do."""
     with store.read() as connection:
@@ -290,44 +260,35 @@ def _closed(store: Store, run: Run, study: Study) -> Closed | None:
     return closed(study, past, utc_now()) if progress.done < progress.total else None
 
 
-def _close(store: Store, run: Run, problems: list[Exception], asked: Asked, shut: Closed | None) -> Progress:
-    """Settle the run's state."""
-    progress = _look(store, run)
-    if any(isinstance(problem, RestoreConflict) for problem in problems):
-        state = RunState.CONFLICT
-    elif any(isinstance(problem, NotAtBaseline) for problem in problems):
-        state = RunState.FAILED
-    elif asked.count or shut or (_stopped(progress) and progress.valid < progress.total):
-        state = RunState.STOPPED
-    else:
-        state = RunState.FINISHED if progress.valid == progress.total else RunState.FAILED
+def _close(over: Oversight, problems: list[Exception], shut: Closed | None) -> Progress:
+    """Settle the run's state, or leave in the store how the node's part of it ended."""
+    store, run = over.store, over.run
     try:
         with store.write() as connection:
-            runs.set_run_state(connection, run.id, state)
-            runs.clear_supervisor(connection, run.id)
+            if run.site:
+                end = {"problems": [error_document(problem) for problem in problems]}
+                set_end(connection, run.id, run.site, end)
+            else:
+                progress = progress_of(connection, run.name)
+                asked = bool(over.asked.count or shut)
+                state = _state(progress, problems, asked=asked)
+                runs.set_run_state(connection, run.id, state)
+            runs.clear_supervisor(connection, run)
     except StoreError as error:
         problems.append(error)
-    return _look(store, run)
+    return over.look()
+
+
+def _state(progress: Progress, problems: list[Exception], *, asked: bool) -> RunState:
+    """`asked`: somebody, or the allowed hours, ended it."""
+    if any(isinstance(problem, RestoreConflict) for problem in problems):
+        return RunState.CONFLICT
+    if any(isinstance(problem, NotAtBaseline) for problem in problems):
+        return RunState.FAILED
+    if asked or (_stopped(progress) and progress.valid < progress.total):
+        return RunState.STOPPED
+    return RunState.FINISHED if progress.valid == progress.total else RunState.FAILED
 
 
 def _stopped(progress: Progress) -> bool:
     return progress.run.stop_requested is not None
-
-
-@contextmanager
-def stop_signals() -> Iterator[Asked]:
-    """Ctrl-C once: stop after this iteration; twice: stop now. Both put the VMs back."""
-    asked = Asked()
-
-    def ask(_number: int, _frame: object) -> None:
-        asked.count += 1
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    # Under nohup a hang-up is ignored, and stays so.
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, ask) for number in heard}
-    try:
-        yield asked
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

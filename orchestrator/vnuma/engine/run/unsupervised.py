@@ -85,7 +85,7 @@ def settle(store: Store, run: Run) -> None:
         state = RunState.FAILED if progress.done == progress.total else RunState.STOPPED
     with store.write() as connection:
         runs.set_run_state(connection, run.id, state)
-        runs.clear_supervisor(connection, run.id)
+        runs.clear_supervisor(connection, run)
 
 
 def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:

@@ -1,0 +1,121 @@
+"""What travels in a work unit: the VMs' inventory with references instead of passwords, and errors as text.
+
+Who can sign work must get no shell on a node: what a question names starts no program there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from vnuma import __version__, errors
+from vnuma.engine.access.inventory import named_targets
+from vnuma.engine.access.places import home_folder
+from vnuma.engine.access.play_inventory import write_play_inventory
+from vnuma.engine.access.private_folder import private_folder
+from vnuma.engine.access.target import AnyTarget
+from vnuma.errors import EnvironmentProblem, InputError, VnumaError
+
+EQUAL_VERSIONS = "install the same version on controller and node"
+_REFERENCES = "give a reference, {env: NAME}, {file: PATH} or {vault: FILE, key: NAME}"
+_PASSWORD = "password"
+
+
+def question_about(targets: Mapping[str, AnyTarget], inventory: Path) -> dict[str, Any]:
+    """A question about these VMs, without the words that say what is asked."""
+    with private_folder(home_folder()) as folder:
+        hosts = write_play_inventory(folder, inventory, targets)
+        return {
+            "version": __version__,
+            "hosts": hosts.read_text(encoding="utf-8"),
+            "names": list(targets),
+        }
+
+
+def not_to_send(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
+    """Why these VMs cannot be asked about: subjects, each with its error."""
+    for name, target in targets.items():
+        yield from _programs(name, target)
+        for secret in target.secrets:
+            if secret.given:
+                what = f"{name}: {secret.given} is a template or vault value, which {node} cannot resolve"
+                yield _PASSWORD, InputError(what, fix=_REFERENCES)
+
+
+def not_to_take(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
+    """The same on the node, which trusts no question.
+
+    Nor a machine: variables of its connection name programs to start, such as an SSH proxy command.
+    """
+    for name, target in targets.items():
+        if target.variables() is None:
+            what = "a node looks only at VMs for the controller, not at machines"
+            yield name, InputError(what, fix="call vnuma on the node itself")
+        yield from _programs(name, target)
+
+
+def _programs(name: str, target: AnyTarget) -> Iterator[tuple[str, InputError]]:
+    """Passwords that a program prints: a node starts none that a question names."""
+    for secret in target.secrets:
+        if secret.command:
+            what = f"{name}: {secret.name} would start a program, which no node does for the controller"
+            yield _PASSWORD, InputError(what, fix=_REFERENCES)
+
+
+def refuse_other_version(question: Mapping[str, Any]) -> None:
+    """Raise EnvironmentProblem where controller and node do not have the same version of vnuma."""
+    theirs = question.get("version")
+    if theirs != __version__:
+        raise EnvironmentProblem(f"vnuma {__version__} here, {theirs} on the controller", fix=EQUAL_VERSIONS)
+
+
+@contextmanager
+def asked_about(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
+    """On the node: the question's inventory in a private folder, and its VMs, none of them refused yet.
+
+    Raises InputError for hosts that Ansible may evaluate: a lookup could start a program here.
+    """
+    names, text = list(question.get("names", ())), str(question.get("hosts") or "{}")
+    if not _is_literal(text):
+        raise InputError(
+            "its hosts have text that Ansible may evaluate: refused",
+            fix="ask with vnuma doctor --site, which resolves templates on the controller",
+        )
+    with private_folder(home_folder()) as folder:
+        hosts = folder / "hosts.json"
+        hosts.write_text(text, encoding="utf-8")
+        yield hosts, named_targets(hosts, names) if names else {}
+
+
+def _is_literal(text: str) -> bool:
+    """Whether no text of this inventory is a template, whose lookups could start programs here."""
+    try:
+        return _literal(json.loads(text))
+    except ValueError:
+        return False
+
+
+def _literal(value: object) -> bool:
+    if isinstance(value, dict):
+        marked = value.keys() == {"__ansible_unsafe"}
+        return marked or all(_literal(item) for item in value.values())
+    return all(_literal(item) for item in value) if isinstance(value, list) else not isinstance(value, str)
+
+
+def error_document(error: Exception) -> dict[str, str | None]:
+    """An error as text, with the class that carries its exit code; a bug as what it says."""
+    if isinstance(error, VnumaError):
+        return {"kind": type(error).__name__, "what": error.what, "fix": error.fix}
+    return {"kind": VnumaError.__name__, "what": f"{type(error).__name__}: {error}", "fix": None}
+
+
+def error_from(node: str, document: Mapping[str, Any]) -> VnumaError:
+    """The error that a node told, said of it."""
+    kind = getattr(errors, str(document.get("kind")), None)
+    known = kind if isinstance(kind, type) and issubclass(kind, VnumaError) else EnvironmentProblem
+    error = known.__new__(known)
+    VnumaError.__init__(error, f"{node}: {document.get('what')}", fix=document.get("fix"))
+    return error

@@ -1,0 +1,130 @@
+"""Looking after a run while plays, and the nodes of other sites, work on it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import sleep
+from typing import Protocol
+
+from vnuma.domain.study.study import Study
+from vnuma.engine.lease.supervision import require_supervision
+from vnuma.engine.lease.window import is_over
+from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.store import runs
+from vnuma.store.open import Store
+from vnuma.store.rows import Run
+from vnuma.store.states import StopRequest
+from vnuma.store.types import utc_now
+
+Watch = Callable[[Progress], None]
+
+_TICK_S = 1.0
+
+
+@dataclass
+class Asked:
+    """How often the user asked to stop. Set by a signal handler, which may do nothing else."""
+
+    count: int = 0
+    passed_on: int = field(default=0)
+    broken: Exception | None = None
+    """What failed beside the play while it ran: raised once the play has ended."""
+
+
+class Elsewhere(Protocol):
+    """What other nodes do of a run."""
+
+    def start(self) -> None:
+        """Have them begin. Raises EnvironmentProblem, InputError."""
+
+    def look(self) -> None:
+        """Find out where they stand."""
+
+    def is_at_work(self) -> bool:
+        """Whether any of them has not ended, as far as was seen."""
+
+    def problems(self) -> list[Exception]:
+        """What did not go well there."""
+
+
+class Nowhere:
+    """No other node: the whole run is worked on from here."""
+
+    def start(self) -> None:
+        """See `Elsewhere`."""
+
+    def look(self) -> None:
+        """See `Elsewhere`."""
+
+    def is_at_work(self) -> bool:
+        """See `Elsewhere`."""
+        return False
+
+    def problems(self) -> list[Exception]:
+        """See `Elsewhere`."""
+        return []
+
+
+@dataclass
+class Oversight:
+    """What a process that looks after a run, or a node's part of it, does while others work on it."""
+
+    store: Store
+    run: Run
+    study: Study
+    watch: Watch
+    asked: Asked
+    elsewhere: Elsewhere
+
+    def look(self) -> Progress:
+        """Where the whole run stands."""
+        with self.store.read() as connection:
+            return progress_of(connection, self.run.name)
+
+    def tick(self) -> bool:
+        """Once a second: say that we live, pass a stop on, show progress. True ends what is watched."""
+        asked = self.asked
+        try:
+            require_supervision(self.store, self.run)
+            with self.store.write() as connection:
+                if asked.count > asked.passed_on:
+                    runs.request_stop(connection, self.run.id, StopRequest.NOW)
+                    asked.passed_on = asked.count
+                if is_over(self.study, utc_now()):
+                    runs.request_stop(connection, self.run.id, StopRequest.NOW)
+            self.elsewhere.look()
+            self.watch(self.look())
+        except Exception as error:  # noqa: BLE001 - the runner would leave its play alive
+            asked.broken = error
+            return True
+        return asked.count > 1
+
+    def follow(self) -> list[Exception]:
+        """Watch until the work elsewhere has ended; its problems, and what kept this process from that."""
+        self.asked.broken = None  # of the plays, which have ended
+        while self.elsewhere.is_at_work() and not self.tick():
+            sleep(_TICK_S)
+        problems = self.elsewhere.problems()
+        return [*problems, self.asked.broken] if self.asked.broken else problems
+
+
+@contextmanager
+def stop_signals() -> Iterator[Asked]:
+    """Ctrl-C once: stop after this iteration; twice: stop now. Both put the VMs back."""
+    asked = Asked()
+
+    def ask(_number: int, _frame: object) -> None:
+        asked.count += 1
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    # Under nohup a hang-up is ignored, and stays so.
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, ask) for number in heard}
+    try:
+        yield asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,47 @@
+"""The parts of a run that nodes of a mesh do: who is at work, and what keeps a site from being seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from vnuma.engine.lease.supervision import is_alive
+from vnuma.store.rows import Run, Site
+from vnuma.store.runs import at_site
+from vnuma.store.sites import sites_of_run
+
+
+@dataclass(frozen=True)
+class SiteProgress:
+    """A node's part of a run. `words`: what keeps it from being seen now, and since when; None: nothing."""
+
+    node: str
+    alive: bool
+    words: str | None = None
+
+
+def sites_at_work(connection: Connection, run: Run) -> tuple[SiteProgress, ...]:
+    """The parts of this run that nodes do."""
+    return tuple(_site(connection, run, site) for site in sites_of_run(connection, run.id))
+
+
+def _site(connection: Connection, run: Run, site: Site) -> SiteProgress:
+    alive = is_alive(at_site(connection, run, site.node))
+    words = None if run.state.ended or site.end is not None else _hidden(site, alive=alive)
+    return SiteProgress(site.node, alive, words)
+
+
+def _hidden(site: Site, *, alive: bool) -> str | None:
+    since, sign = _clock_time(site.unseen_since), _clock_time(site.heartbeat_at)
+    told = [f"the mesh has not reached it since {since}"] if site.unseen_since else []
+    if alive and told:
+        told.append(f"its work goes on: last sign in the store {sign}")
+    elif not alive and site.heartbeat_at:
+        told.append(f"no sign of its work in the store since {sign}")
+    return "; ".join(told) or None
+
+
+def _clock_time(moment: datetime | None) -> str:
+    return f"{moment.astimezone():%H:%M:%S}" if moment else "never"

@@ -1,0 +1,160 @@
+"""The node's side: what a work unit of the controller asks for, done here with the engine as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.places import store_url
+from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.doctor.diagnose_site import answer_doctor
+from vnuma.engine.lease.context import study_of
+from vnuma.engine.lease.supervision import is_worked_on
+from vnuma.engine.mesh.question import asked_about, error_document, not_to_take, refuse_other_version
+from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.plan import VmPlan, plan_all
+from vnuma.engine.restore.restore_leftover import restore_leftovers, show_leftovers
+from vnuma.engine.run.recover import restore_after_death
+from vnuma.engine.run.start import client_of
+from vnuma.engine.run.supervise import supervise
+from vnuma.engine.run.unsupervised import settle
+from vnuma.engine.sites.planning import PLANS
+from vnuma.errors import EnvironmentProblem, InputError, VnumaError
+from vnuma.store import runs
+from vnuma.store.open import Store, open_store
+from vnuma.store.place import parse_place
+from vnuma.store.rows import Run
+from vnuma.store.types import iso
+
+Document = dict[str, Any]
+
+
+def answer(question: Mapping[str, Any]) -> Document:
+    """Do what the controller asks, and say what came of it; an error is an answer too."""
+    asked = question.get("ask")
+    if asked is None:
+        return answer_doctor(question)
+    try:
+        refuse_other_version(question)
+        return _ANSWERS[str(asked)](question)
+    except VnumaError as error:
+        return {"error": error_document(error)}
+
+
+def _plan(question: Mapping[str, Any]) -> Document:
+    """The study on the VMs asked about. Changes nothing, and needs no store."""
+    with _vms_of(question) as (hosts, targets):
+        study = _study(question)
+        plans = plan_all(study, targets, Permit(**question["permit"]), hosts)
+        vms = {name: plan.by_kind(vm=lambda one: one, machine=_no_machine) for name, plan in plans.items()}
+        return {"plans": PLANS.dump_json(vms).decode(), "client": None, "said": []}
+
+
+def _prepare(question: Mapping[str, Any]) -> Document:
+    """The same before a run: restores first what a dead run has left of these VMs."""
+    store = _shared_store(question.get("newest"))
+    with _vms_of(question) as (_, targets):
+        said = restore_after_death(store, targets)
+        return {**_plan(question), "client": client_of(targets), "said": said}
+
+
+def _run(question: Mapping[str, Any]) -> Document:
+    """The node's part of a run, from taking its VMs over to restoring them. The store holds how it ended."""
+    store = _shared_store(question["run"])
+    with store.read() as connection:
+        run = runs.get_run(connection, question["run"][0])
+        part, study = runs.at_site(connection, run, str(question["node"])), study_of(connection, run)
+    if run.state.ended or part.site is None:
+        raise EnvironmentProblem(
+            f"{run.name} has ended, or has no part for this node: it was not begun here.",
+            fix=f"vnuma run --resume {run.name}",
+        )
+    _refuse_caller(study)
+    with _vms_of(question) as (hosts, targets):
+        ended = supervise(store, store_url(), part, study, targets, hosts, lambda _: None)
+    if not _is_worked_on(store, run):  # the controller has died meanwhile, and no other site is at work
+        settle(store, run)
+    return {"ended": [str(problem) for problem in ended.problems]}
+
+
+def _is_worked_on(store: Store, run: Run) -> bool:
+    with store.read() as connection:
+        return is_worked_on(connection, runs.get_run(connection, run.name))
+
+
+def _restore(question: Mapping[str, Any]) -> Document:
+    """Restore what runs have left of the VMs asked about; or with `show` what that would change."""
+    _shared_store(question["newest"])
+    with _vms_of(question) as (hosts, targets):
+        names, run, choice = list(targets), question["run"], question["choice"]
+        if question["show"]:
+            return {"lines": show_leftovers(None, names, run, hosts, choice)}
+        report = restore_leftovers(None, names, run, hosts, choice, lambda _: None)
+    return {
+        "done": report.done,
+        "kept": report.kept,
+        "problems": [error_document(problem) for problem in report.problems],
+    }
+
+
+_ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], Document]] = {
+    "plan": _plan,
+    "prepare": _prepare,
+    "run": _run,
+    "restore": _restore,
+}
+
+
+@contextmanager
+def _vms_of(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
+    """The question's inventory and VMs. Raises InputError for what no node does for a controller."""
+    with asked_about(question) as (hosts, targets):
+        for _, error in not_to_take(targets):
+            raise error
+        yield hosts, targets
+
+
+def _study(question: Mapping[str, Any]) -> Study:
+    study = parse_study(str(question["study"]), "the controller's study")
+    _refuse_caller(study)
+    return study
+
+
+def _refuse_caller(study: Study) -> None:
+    """A machine that calls SQL Server is reached by a connection that could name a program to start here."""
+    if study.workload.caller:
+        raise InputError(
+            "SQL Server is called from another machine (workload.caller): a node does not for a controller.",
+            fix="Run the study on the node itself.",
+        )
+
+
+def _no_machine(_plan: object) -> VmPlan:
+    raise InputError("A node plans only VMs for the controller.", fix="Run the study on the node itself.")
+
+
+def _shared_store(known: list[str] | None) -> Store:
+    """This node's store, which is the controller's. `known`: a run of the controller's, with its moment.
+
+    Raises EnvironmentProblem where it is another store, StoreError where it does not answer.
+    """
+    url = store_url()
+    place = parse_place(url)
+    if place.is_sqlite:
+        raise EnvironmentProblem(
+            f"store {place} is a file on the node: sites share one PostgreSQL.",
+            fix="Set VNUMA_STORE in the node's node.env, then restart its daemon.",
+        )
+    store = open_store(url, create=False)
+    with store.read() as connection:
+        here = {(run.name, iso(run.created_at)) for run in runs.list_runs(connection)}
+    if known and tuple(known) not in here:
+        raise EnvironmentProblem(
+            f"store {place} is another one than the controller's: it does not have {known[0]}.",
+            fix="Let VNUMA_STORE in the node's node.env name the controller's store.",
+        )
+    return store

@@ -1,0 +1,243 @@
+"""The controller's side of a run over several sites: nodes' work started, followed, and begun again.
+
+The store says how far a site is and how it ended; the mesh only carries the work there. A site that cannot be
+seen works on, and is followed again once it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from vnuma.engine.access.inventory import nodes_of
+from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.mesh import control as mesh
+from vnuma.engine.mesh.question import error_from, question_about
+from vnuma.engine.restore.restoration import possibly_changed
+from vnuma.engine.run.progress import progress_of
+from vnuma.engine.sites.planning import by_node, control_of_mesh, refuse_unsendable
+from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, StoreError, VnumaError
+from vnuma.store import runs, sites, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Site
+from vnuma.store.states import RunState
+from vnuma.store.types import iso, utc_now
+
+GONE_AFTER = timedelta(minutes=10)
+"""A site without a sign in the store for so long is followed no further."""
+
+LAUNCHES = 3
+"""How often a site's work is begun whose process dies."""
+
+_LAST_WORDS_S = 30
+"""How long the last words of a unit may take that has ended."""
+
+
+@dataclass
+class _Part:
+    """A node's part of the run, as far as this process knows it."""
+
+    node: str
+    targets: Mapping[str, AnyTarget]
+    launches: int = 0
+    over: bool = False
+    problems: list[Exception] = field(default_factory=list)
+
+    def end(self, *problems: Exception) -> None:
+        self.over = True
+        self.problems += problems
+
+
+class SitesAtWork:
+    """What nodes do of a run; see `vnuma.engine.run.oversight.Elsewhere`."""
+
+    def __init__(self, store: Store, run: Run, targets: Mapping[str, AnyTarget], inventory: Path) -> None:
+        self._store, self._run, self._inventory = store, run, inventory
+        self._parts = [_Part(node, part) for node, part in by_node(targets).items()]
+        self._control = control_of_mesh(nodes_of(targets))
+
+    def start(self) -> None:
+        """Have each node begin that has work left; one that is at work is followed.
+
+        Raises EnvironmentProblem for a node that the mesh does not reach: then none has begun.
+        """
+        waiting = self._waiting()
+        try:
+            for part in waiting:
+                refuse_unsendable(part.node, part.targets)
+                mesh.require_seen(self._control, part.node)
+        except VnumaError:
+            for part in waiting:
+                part.end()
+            raise
+        with self._store.write() as connection:
+            runs.set_run_state(connection, self._run.id, RunState.RUNNING)
+        for part in waiting:
+            self._submit(part)
+
+    def _waiting(self) -> list[_Part]:
+        """Those that nobody works on and that have cells left, or VMs to restore; others have ended."""
+        idle = [part for part in self._parts if not is_alive(self._of(part))]
+        with self._store.read() as connection:
+            progress = progress_of(connection, self._run.name)
+        for part in idle:
+            left = progress.at(part.node).vms
+            if all(vm.done == vm.total and vm.at_baseline for vm in left):
+                part.end()
+        return [part for part in idle if not part.over]
+
+    def look(self) -> None:
+        """Find out where they stand, and begin the work of one again whose process has died."""
+        if not self.is_at_work():
+            return
+        try:
+            seen = mesh.nodes_seen(self._control)
+        except EnvironmentProblem:  # the daemon here: the store still says how far they are
+            seen = frozenset()
+        for part in self._parts:
+            if not part.over:
+                self._look_at(part, is_seen=part.node in seen)
+
+    def is_at_work(self) -> bool:
+        """Whether any of them has not ended, as far as was seen."""
+        return not all(part.over for part in self._parts)
+
+    def problems(self) -> list[Exception]:
+        """What did not go well there; of one still at work, that its VMs may not be at their baseline."""
+        at_work = [self._at_work(part) for part in self._parts if not part.over]
+        return [*(problem for part in self._parts for problem in part.problems), *at_work]
+
+    def _at_work(self, part: _Part) -> Exception:
+        try:
+            return self._left(part)
+        except StoreError as error:
+            return possibly_changed(", ".join(part.targets), error)
+
+    def _of(self, part: _Part) -> Run:
+        with self._store.read() as connection:
+            return runs.at_site(connection, self._run, part.node)
+
+    def _site(self, part: _Part) -> Site:
+        with self._store.read() as connection:
+            known = sites.sites_of_run(connection, self._run.id)
+        return next(site for site in known if site.node == part.node)
+
+    def _submit(self, part: _Part) -> None:
+        """One that cannot be given its work ends; the others go on."""
+        part.launches += 1
+        with self._store.write() as connection:
+            sites.begin(connection, self._run.id, part.node)
+        try:
+            unit = mesh.submit(self._control, part.node, self._question(part))
+        except EnvironmentProblem as error:
+            part.end(error)
+            return
+        with self._store.write() as connection:
+            sites.set_unit(connection, self._run.id, part.node, unit)
+
+    def _question(self, part: _Part) -> dict[str, Any]:
+        run = self._run
+        about = question_about(part.targets, self._inventory)
+        return {**about, "ask": "run", "node": part.node, "run": [run.name, iso(run.created_at)]}
+
+    def _look_at(self, part: _Part, *, is_seen: bool) -> None:
+        self._note(part, is_seen=is_seen)
+        unit_over = self._unit_is_over(self._site(part))
+        site = self._site(part)  # read after the unit: it leaves its end in the store before it ends
+        if site.end is not None and site.supervisor_pid is None:
+            self._ended(part, site)
+        elif unit_over and is_seen:
+            self._died(part, site)
+        elif utc_now() - (_latest(site) or self._run.created_at) > GONE_AFTER:
+            part.end(self._left(part))
+
+    def _note(self, part: _Part, *, is_seen: bool) -> None:
+        """Leave in the store since when the mesh does not reach the node."""
+        if is_seen != (self._site(part).unseen_since is None):
+            with self._store.write() as connection:
+                sites.set_unseen(connection, self._run.id, part.node, None if is_seen else utc_now())
+
+    def _unit_is_over(self, site: Site) -> bool:
+        try:
+            return site.unit is not None and mesh.unit_state(self._control, site.unit).over
+        except EnvironmentProblem:
+            return False
+
+    def _ended(self, part: _Part, site: Site) -> None:
+        told = site.end if isinstance(site.end, dict) else {}
+        part.end(*(error_from(part.node, problem) for problem in told.get("problems", ())))
+        if site.unit:
+            mesh.release(self._control, site.unit)
+
+    def _died(self, part: _Part, site: Site) -> None:
+        """The unit ended and left no end in the store: it refused to begin, was killed, or lost the store."""
+        told = self._last_words(part, str(site.unit))
+        mesh.release(self._control, str(site.unit))
+        refused = told is not None and site.supervisor_pid is None
+        if not refused and part.launches < LAUNCHES:
+            self._submit(part)
+        else:
+            part.end(told if told and refused else self._left(part, told))
+
+    def _last_words(self, part: _Part, unit: str) -> VnumaError | None:
+        """The error that a unit ended with, as it told it, or the daemon."""
+        try:
+            answer = mesh.answer_of(self._control, part.node, unit, _LAST_WORDS_S)
+        except EnvironmentProblem as error:
+            return error
+        return error_from(part.node, answer["error"]) if "error" in answer else None
+
+    def _left(self, part: _Part, why: VnumaError | None = None) -> Exception:
+        """What to say of a node that is followed no further."""
+        with self._store.read() as connection:
+            progress = progress_of(connection, self._run.name).at(part.node)
+        away = [vm.name for vm in progress.vms if not vm.at_baseline]
+        site = self._site(part)
+        sign = _latest(site)
+        since = f"its last sign was at {sign.astimezone():%H:%M:%S}" if sign else "it left no sign"
+        told = f" ({why.what})" if why else ""
+        if is_alive(self._of(part)):
+            return NotAtBaseline(
+                f"{part.node} is still at work on {', '.join(part.targets)}; it restores them at its end.",
+                fix="vnuma status shows how far it is.",
+            )
+        if away:
+            return NotAtBaseline(
+                f"{', '.join(away)} may not be at baseline: {part.node} works on it no more; {since}{told}.",
+                fix=f"When {part.node} is back: vnuma run --resume {self._run.name}, or vnuma restore "
+                f"{' '.join(away)}. If it is gone: docs/sites.md (If a node is gone).",
+            )
+        return EnvironmentProblem(
+            f"{part.node} has not begun its part: {since}{told}.", fix=f"vnuma doctor --site {part.node}"
+        )
+
+
+def elsewhere_of(
+    store: Store, run: Run, targets: Mapping[str, AnyTarget], inventory: Path
+) -> tuple[dict[str, AnyTarget], SitesAtWork | None]:
+    """The targets that are worked on from here, and what other nodes do of the run.
+
+    The run keeps the nodes that it was started with. Raises InputError where there is no mesh here, or a VM
+    has another node in the inventory by now.
+    """
+    with store.read() as connection:
+        known = {vm.name: vm.node for vm in vms.vms_of_run(connection, run.id)}
+    now = nodes_of(targets)
+    for name, node in known.items():
+        if now.get(name) != node:
+            raise InputError(
+                f"{name} is worked on by {node or 'the controller'} in {run.name}, and by "
+                f"{now.get(name) or 'the controller'} in {inventory}.",
+                fix=f"Give it the run's node again, or: vnuma restore {name}, and start a new run.",
+            )
+    here = {name: target for name, target in targets.items() if name not in now}
+    return here, SitesAtWork(store, run, targets, inventory) if now else None
+
+
+def _latest(site: Site) -> datetime | None:
+    """The latest moment at which something was known of a site's work."""
+    return max(filter(None, (site.heartbeat_at, site.unit_at)), default=None)

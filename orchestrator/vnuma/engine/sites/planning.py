@@ -1,0 +1,176 @@
+"""Plans of a study whose VMs several nodes reach: each node plans its own, and answers with the plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from vnuma.domain.study.study import Study
+from vnuma.engine.access.inventory import nodes_of
+from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.mesh.control import ANSWER_S, ask_node
+from vnuma.engine.mesh.node_files import controller_socket
+from vnuma.engine.mesh.question import EQUAL_VERSIONS, error_from, not_to_send, question_about
+from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.plan import TargetPlan, VmPlan, plan_all
+from vnuma.engine.run.start import Prepared, checked, client_of
+from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.store.open import Store
+from vnuma.store.runs import list_runs
+from vnuma.store.types import iso
+
+PREPARE_S = 3600
+"""How long a node may take before a run: it first restores what a dead run left, with guest shutdowns."""
+
+PLANS: TypeAdapter[dict[str, VmPlan]] = TypeAdapter(dict[str, VmPlan])
+"""How plans travel."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What is planned, with the study's text and the inventory as they were read."""
+
+    study: Study
+    text: str
+    targets: Mapping[str, AnyTarget]
+    permit: Permit
+    inventory: Path
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        """The other nodes that reach VMs of the study, by the VMs' names."""
+        return nodes_of(self.targets)
+
+    @property
+    def here(self) -> dict[str, AnyTarget]:
+        """The targets that are reached from here."""
+        return {name: target for name, target in self.targets.items() if name not in self.nodes}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Plans in the study's order; what nodes say of their client, and what they restored before."""
+
+    plans: dict[str, TargetPlan]
+    client: Mapping[str, object] | None = None
+    said: list[str] = field(default_factory=list)
+
+
+def plan_everywhere(asking: Asking) -> dict[str, TargetPlan]:
+    """The study on every VM, each planned from where it is reached. Changes nothing.
+
+    Raises what `plan_all` raises, here or on a node, and EnvironmentProblem for a node that is not reached.
+    """
+    return _planned(asking, {"ask": "plan"}, ANSWER_S).plans
+
+
+def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) -> tuple[Prepared, list[str]]:
+    """The same before a run, refused if anything blocks; and what nodes restored that a dead run had left.
+
+    Raises as `plan_everywhere` and `prepare` do, and EnvironmentProblem for a node with another store.
+    """
+    planned = _planned(asking, {"ask": "prepare", "newest": newest(store)}, PREPARE_S)
+    prepared = Prepared(
+        asking.study,
+        asking.text,
+        dict(asking.targets),
+        planned.plans,
+        asking.permit,
+        needs_approval,
+        client_of(asking.here) or planned.client,
+        asking.nodes,
+    )
+    return checked(prepared), planned.said
+
+
+def newest(store: Store) -> list[str] | None:
+    """The newest run of a store by name and moment: what another place knows too if it has the same store."""
+    with store.read() as connection:
+        known = list_runs(connection)
+    return [known[-1].name, iso(known[-1].created_at)] if known else None
+
+
+def refuse_unsendable(node: str, targets: Mapping[str, AnyTarget]) -> None:
+    """Raise InputError for VMs about which a node cannot be asked."""
+    for _, error in not_to_send(node, targets):
+        raise error
+
+
+def control_of_mesh(nodes: Mapping[str, str]) -> Path:
+    """The socket of the controller's daemon. `nodes` are wanted, by VM. Raises InputError without one."""
+    try:
+        return controller_socket()
+    except InputError as error:
+        name, node = next(iter(nodes.items()))
+        raise InputError(
+            f"{name} is reached by the node {node} (vnuma_node). {error.what}",
+            fix=f"Run this on the mesh's controller, or on {node} itself with the settings of its node.env: "
+            "docs/sites.md.",
+        ) from None
+
+
+def by_node(targets: Mapping[str, AnyTarget]) -> dict[str, dict[str, AnyTarget]]:
+    """The targets that other nodes reach, node by node."""
+    found: dict[str, dict[str, AnyTarget]] = {}
+    for name, node in nodes_of(targets).items():
+        found.setdefault(node, {})[name] = targets[name]
+    return found
+
+
+def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
+    """Here and on all nodes at the same time."""
+    parts = by_node(asking.targets)
+    here = asking.here
+    if not parts:
+        return Planned(plan_all(asking.study, here, asking.permit, asking.inventory))
+    if asking.study.workload.caller:
+        raise InputError(
+            f"SQL Server is called from {asking.study.workload.caller} (workload.caller), which no node of "
+            "a mesh does for the controller.",
+            fix="Run this study on the node itself: docs/sites.md.",
+        )
+    questions = {node: _question(asking, node, part) | wanted for node, part in parts.items()}
+    control = control_of_mesh(asking.nodes)
+    with ThreadPoolExecutor(len(parts)) as pool:
+        asked = {
+            node: pool.submit(ask_node, control, node, question, limit_s)
+            for node, question in questions.items()
+        }
+        own = plan_all(asking.study, here, asking.permit, asking.inventory)
+        answers = {node: _read(node, future.result()) for node, future in asked.items()}
+    plans = own | {name: plan for one in answers.values() for name, plan in one.plans.items()}
+    lacking = ", ".join(name for name in asking.targets if name not in plans)
+    if lacking:
+        raise EnvironmentProblem(f"No node answered about {lacking}.", fix=EQUAL_VERSIONS)
+    return Planned(
+        {name: plans[name] for name in asking.targets},
+        next((one.client for one in answers.values() if one.client), None),
+        [words for one in answers.values() for words in one.said],
+    )
+
+
+def _question(asking: Asking, node: str, part: Mapping[str, AnyTarget]) -> dict[str, Any]:
+    refuse_unsendable(node, part)
+    return {
+        **question_about(part, asking.inventory),
+        "node": node,
+        "study": asking.text,
+        "permit": asdict(asking.permit),
+    }
+
+
+def _read(node: str, answer: dict[str, Any]) -> Planned:
+    if "error" in answer:
+        raise error_from(node, answer["error"])
+    try:
+        plans: dict[str, TargetPlan] = {**PLANS.validate_json(answer["plans"])}
+        return Planned(plans, answer.get("client"), [f"{node}: {words}" for words in answer["said"]])
+    except (KeyError, ValidationError):
+        raise EnvironmentProblem(
+            f"{node} answers in words of another version of vnuma.", fix=EQUAL_VERSIONS
+        ) from None

@@ -1,0 +1,155 @@
+"""`vnuma restore` over several sites: a VM is restored from where it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vnuma.engine.access.inventory import nodes_of, read_targets, stored_target
+from vnuma.engine.access.places import store_url
+from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.mesh.control import ask_node
+from vnuma.engine.mesh.node_files import controller_socket
+from vnuma.engine.mesh.question import error_from, question_about
+from vnuma.engine.restore.restoration import Choice
+from vnuma.engine.restore.restore_leftover import (
+    RestoreReport,
+    inventory_for,
+    left_vms,
+    restore_leftovers,
+    show_leftovers,
+)
+from vnuma.engine.sites.planning import PREPARE_S, newest, refuse_unsendable
+from vnuma.errors import InputError, NotAtBaseline, VnumaError
+from vnuma.store.open import Store, open_store
+from vnuma.store.rows import Run, Vm
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which VMs are to be restored, all that were left for no names and no run, and how."""
+
+    names: list[str]
+    run: str | None
+    inventory: Path | None
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class _Part:
+    """VMs of one run that a node reaches, by the same inventory."""
+
+    node: str
+    run: Run
+    inventory: Path
+    targets: dict[str, AnyTarget]
+
+
+def restore_everywhere(url: str | None, wanted: Wanted, say: Callable[[str], None]) -> RestoreReport:
+    """Put back the VMs that runs have left: here, or by the nodes that reach them.
+
+    Without a mesh here all are restored from here, as another machine of a site does whose node is gone.
+    Raises as `restore_leftovers` does.
+    """
+    store = open_store(store_url(url))
+    parts = list(_parts(store, wanted))
+    report = restore_leftovers(
+        url, wanted.names, wanted.run, wanted.inventory, wanted.choice, say, _named(parts, wanted)
+    )
+    for part in parts:
+        if is_alive(part.run) and not (wanted.names or wanted.run):
+            report.in_use += [f"{name}, by {part.run.name}, which is running" for name in part.targets]
+            continue
+        try:
+            told = _asked(store, part, wanted, show=False)
+        except VnumaError as error:
+            report.problems.append(_not_restored(part, error))
+            continue
+        report.done += [f"{words} (by {part.node})" for words in told.get("done", ())]
+        report.kept += told.get("kept", ())
+        report.problems += [error_from(part.node, problem) for problem in told.get("problems", ())]
+    return report
+
+
+def show_everywhere(url: str | None, wanted: Wanted) -> list[str]:
+    """What `restore_everywhere` would change, line by line; nothing where there is nothing to restore."""
+    store = open_store(store_url(url))
+    parts = list(_parts(store, wanted))
+    lines = show_leftovers(
+        url, wanted.names, wanted.run, wanted.inventory, wanted.choice, _named(parts, wanted)
+    )
+    for part in parts:
+        lines += _asked(store, part, wanted, show=True).get("lines", ())
+    return lines
+
+
+def _asked(store: Store, part: _Part, wanted: Wanted, *, show: bool) -> Mapping[str, Any]:
+    """The node's answer. Raises the error that it tells, and EnvironmentProblem where it does not answer."""
+    refuse_unsendable(part.node, part.targets)
+    question = {
+        **question_about(part.targets, part.inventory),
+        "ask": "restore",
+        "newest": newest(store),
+        "run": part.run.name,
+        "choice": wanted.choice,
+        "show": show,
+    }
+    answer = ask_node(controller_socket(), part.node, question, PREPARE_S)
+    if "error" in answer:
+        raise error_from(part.node, answer["error"])
+    return answer
+
+
+def _not_restored(part: _Part, error: VnumaError) -> NotAtBaseline:
+    """What a node's VMs need that it could not be asked about."""
+    names = " ".join(part.targets)
+    return NotAtBaseline(
+        f"{', '.join(part.targets)} may not be at baseline, and only {part.node} reaches it: {error.what}",
+        fix=f"{error.fix or 'Fix the cause.'} Or, on another machine of that site with the same store and "
+        f"inventory: vnuma restore {names} -i INVENTORY",
+    )
+
+
+def _named(parts: list[_Part], wanted: Wanted) -> set[str]:
+    """VMs that are left to nodes; of an inventory whose marks are read, all that nodes reach."""
+    return {name for part in parts for name in part.targets} | _reached_by_nodes(wanted)
+
+
+def _reached_by_nodes(wanted: Wanted) -> set[str]:
+    if wanted.inventory is None or wanted.names or wanted.run or not _has_mesh():
+        return set()
+    return set(nodes_of(read_targets(wanted.inventory)))
+
+
+def _parts(store: Store, wanted: Wanted) -> Iterator[_Part]:
+    """What nodes have to restore, a part for each run and node."""
+    if not _has_mesh():
+        return
+    found: dict[tuple[str, str], _Part] = {}
+    for row, owner in left_vms(store, wanted.names, wanted.run):
+        place = inventory_for(owner, wanted.inventory)
+        target = _target(place, row)
+        node = nodes_of({row.name: target}).get(row.name) if target else None
+        if target and node:
+            part = found.setdefault((owner.name, node), _Part(node, owner, place, {}))
+            part.targets[row.name] = target
+    yield from found.values()
+
+
+def _target(inventory: Path, row: Vm) -> AnyTarget | None:
+    """None for one that cannot be read: who restores it here tells why."""
+    try:
+        return stored_target(inventory, row.vm_key, row.name)
+    except VnumaError:
+        return None
+
+
+def _has_mesh() -> bool:
+    try:
+        controller_socket()
+    except InputError:
+        return False
+    return True
