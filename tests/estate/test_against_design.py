@@ -12,7 +12,7 @@ import pytest
 from pyVmomi import vim
 
 from tests.conftest import LabFactory
-from tests.estate.build import estate_of, saved
+from tests.estate.build import checked, estate_of, saved
 from tests.estate.plans import plan, resource, written
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
@@ -20,6 +20,7 @@ from tests.support.site import write_inventory
 from tests.vsphere.support import vcenter_of
 from vnuma.checks.against_design import Drift, compare_with_design
 from vnuma.domain.vm.estate import Estate
+from vnuma.report.check.as_page import as_page
 from vnuma.report.check.drift_words import headline
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm
@@ -229,3 +230,13 @@ def test_one_vm_differs_and_several_differ() -> None:
     one = replace(present, vms=(present.vms[0], design.vms[1]))
     assert "1 of 2 VMs differs in 1 setting" in headline(compared(design, one))
     assert "2 of 2 VMs differ in 2 settings" in headline(compared(design, present))
+
+
+def test_drift_is_on_the_page_too() -> None:
+    """Each setting with both values and why its author is not known; names are text."""
+    design, present = estate_of("a<b>", "b"), estate_of("a<b>", "b", numCoresPerSocket=4)
+    found = compared(design, replace(present, vms=(present.vms[0], design.vms[1])))
+    page = as_page(replace(checked(present), drift=found))
+    assert "1 of 2 VMs differs in 1 setting" in page
+    assert "<b>a&lt;b&gt;</b>: numCoresPerSocket is 4, designed 2; changed by: not known" in page
+    assert "Drift from the design" not in as_page(checked(present))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from vnuma.checks.finding import Severity
+
 
 @dataclass(frozen=True)
 class RecordedCheck:
@@ -75,8 +77,12 @@ class History:
 def history_of(
     checks: tuple[RecordedCheck, ...], findings: tuple[StandingFinding, ...], since: datetime | None = None
 ) -> History:
-    """The history of a source with at least one check; without `since`, from its last check but one on."""
+    """The history of a source with at least one check; without `since`, from its last check but one on.
+
+    Findings of each kind are in the order of their severity, the longest standing first.
+    """
     start = since or checks[max(0, len(checks) - 2)].read_at
+    findings = tuple(sorted(findings, key=lambda item: (Severity(item.severity).rank, item.first)))
     standing = [item for item in findings if item.gone is None]
     return History(
         source=checks[0].source,

@@ -54,7 +54,7 @@ def shape_of(settings: Settings) -> str:
     if not isinstance(vcpus, int):
         return ""
     if partial_socket(settings):
-        return f"{vcpus} vCPUs by {cores}"
+        return f"{vcpus} vCPUs, {cores} per socket"
     return f"{vcpus // cores}x{cores}" if isinstance(cores, int) and cores else f"{vcpus} vCPUs"
 
 

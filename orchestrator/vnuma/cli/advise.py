@@ -64,7 +64,7 @@ def advise(
     if there.simulated:
         say(banner(there.simulated))
     for sentence in _answer(advice, count, memory_mb, where(there), asked.sql):
-        say("\n".join(wrap(sentence, width() or WIDEST)))
+        say("\n".join(wrap(sentence, width() or len(sentence), break_on_hyphens=False)))
     say("\n".join(_text(advice, count)))
     if write:
         say(f"\nWritten  {write}\nNext     vnuma plan {write}")

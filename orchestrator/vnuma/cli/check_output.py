@@ -35,7 +35,7 @@ class FailOn(StrEnum):
     DRIFT = "drift"
 
 
-WITH_DRIFT = (CheckFormat.TABLE, CheckFormat.JSON, CheckFormat.MARKDOWN)
+WITH_DRIFT = (CheckFormat.TABLE, CheckFormat.JSON, CheckFormat.MARKDOWN, CheckFormat.HTML)
 """Formats that show drift."""
 
 

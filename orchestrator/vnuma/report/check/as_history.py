@@ -9,7 +9,6 @@ from typing import Any
 
 from vnuma import __version__
 from vnuma.checks.drift import History, StandingFinding
-from vnuma.checks.finding import Severity
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import in_json
 
@@ -30,7 +29,7 @@ def lines(history: History) -> Iterator[str]:
 
 
 def _some(word: str, findings: Sequence[StandingFinding], history: History) -> Iterator[str]:
-    for item in sorted(findings, key=_worst_first)[:MOST]:
+    for item in findings[:MOST]:
         yield f"{word:7}{item.severity:6}{item.rule:4} {item.kind} {item.name}  {stood(item, history)}"
     if len(findings) > MOST:
         yield f"{word:7}and {len(findings) - MOST:,} more (--format json has all)"
@@ -38,10 +37,6 @@ def _some(word: str, findings: Sequence[StandingFinding], history: History) -> I
 
 def _span(first: str, last: str) -> str:
     return f"on {first}" if first == last else f"from {first} to {last}"
-
-
-def _worst_first(item: StandingFinding) -> tuple[int, datetime]:
-    return Severity(item.severity).rank, item.first
 
 
 def stood(item: StandingFinding, history: History) -> str:

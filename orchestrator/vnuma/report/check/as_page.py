@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from markupsafe import Markup
 
 from vnuma import __version__
+from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.fixes.ansible import ansible
 from vnuma.checks.fixes.tool import Tool, fix_in_tools
@@ -16,11 +17,15 @@ from vnuma.checks.fixes.wording import Target
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner
+from vnuma.report.check import drift_words
 from vnuma.report.check.words import mixed_words, unseen_words
 from vnuma.report.page.template import filled
 
 WITHOUT_SCRIPTS = 100
 """VMs that stand in the page itself, for a browser that runs no scripts."""
+
+MOST_DRIFTED = 100
+"""VMs whose drift is in the page."""
 
 SIGNS = {Severity.BLOCK: "■", Severity.WARN: "▲", Severity.INFO: "●"}
 
@@ -46,6 +51,7 @@ def as_page(result: CheckResult) -> str:
             (counted(len(names), "rule"), counted(vms, "VM"), why) for why, names, vms in result.reasons
         ],
         unseen=unseen_words(result),
+        drift=_drift(result.drift) if result.drift else None,
         title=_title(result),
         estate=_estate(result),
         counts=[
@@ -60,6 +66,20 @@ def as_page(result: CheckResult) -> str:
         data=Markup(_escaped(_data(result))),
         version=__version__,
     )
+
+
+def _drift(drift: Drift) -> dict[str, Any]:
+    """The drift in words: a line for each setting that differs, the first VMs of a large estate."""
+    found = [
+        (vm.facts.name, f"{drift_words.difference_words(one)}; {drift_words.author_words(one)}")
+        for vm in drift.vms[:MOST_DRIFTED]
+        for one in vm.differences
+    ]
+    left = len(drift.vms) - MOST_DRIFTED
+    more = [f"{counted(left, 'more VM')}: vnuma check --format json shows all"] if left > 0 else []
+    notes = [*more, *drift_words.one_sided_words(drift)]
+    silent = [f"not compared: {words}" for words in drift_words.silent_words(drift)]
+    return {"head": drift_words.headline(drift), "vms": found, "notes": [*notes, *silent]}
 
 
 def _title(result: CheckResult) -> str:
