@@ -127,6 +127,11 @@ class Analysis:
     cautions: tuple[Caution, ...]
 
     @property
+    def margin(self) -> float:
+        """The equivalence band as a ratio minus 1."""
+        return self.arms[0].verdict.margin if self.arms else 0.01
+
+    @property
     def metric(self) -> Key:
         """The field of the raw data that was analysed."""
         return self.measure.key

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption, TableOrJson, TableOrJsonOption
+from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption
 from vnuma.cli.screen import echo, note
 
 
@@ -30,10 +30,7 @@ def compare(
             autocompletion=run_names,
         ),
     ],
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY", help="Accept this difference; may be repeated."),
-    ] = None,
+    allow: AllowOption = None,
     vm: Annotated[
         list[str] | None,
         typer.Option(

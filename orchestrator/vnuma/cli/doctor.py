@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.completion import vm_names
 from vnuma.cli.options import (
     InventoryOption,
     TextOrJson,
     TextOrJsonOption,
+    VmsArgument,
     find_inventory,
     inventory_of,
     reached_by,
@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    vms: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="VM",
-            help="Inventory names; all by default.",
-            autocompletion=vm_names,
-        ),
-    ] = None,
+    vms: VmsArgument = None,
     inventory: InventoryOption = None,
     record: Annotated[
         Path | None,

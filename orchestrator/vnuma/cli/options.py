@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.completion import run_names, study_files
+from vnuma.cli.completion import run_names, study_files, vm_names
 from vnuma.cli.screen import note
 from vnuma.errors import InputError
 
@@ -76,6 +76,14 @@ class TableOrJson(StrEnum):
 
 TextOrJsonOption = Annotated[TextOrJson, typer.Option("--format", help="text or json.")]
 TableOrJsonOption = Annotated[TableOrJson, typer.Option("--format", help="table or json.")]
+VmsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="VM", help="Inventory names; all by default.", autocompletion=vm_names),
+]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="KEY", help="Accept this difference; may be repeated."),
+]
 StudyArgument = Annotated[
     Path,
     typer.Argument(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption, TableOrJson, TableOrJsonOption
+from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption
 from vnuma.cli.screen import echo
 
 
@@ -20,10 +20,7 @@ def pool(
             autocompletion=run_names,
         ),
     ],
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY", help="Accept this difference; may be repeated."),
-    ] = None,
+    allow: AllowOption = None,
     format_: TableOrJsonOption = TableOrJson.TABLE,
     store: StoreOption = None,
 ) -> None:

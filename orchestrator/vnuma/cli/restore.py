@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.completion import run_names, vm_names
-from vnuma.cli.options import InventoryOption, StoreOption, find_inventory
+from vnuma.cli.completion import run_names
+from vnuma.cli.options import InventoryOption, StoreOption, VmsArgument, find_inventory
 from vnuma.cli.screen import say
 
 if TYPE_CHECKING:
@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 
 def restore(
-    vms: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="VM",
-            help="Inventory names; all by default.",
-            autocompletion=vm_names,
-        ),
-    ] = None,
+    vms: VmsArgument = None,
     run: Annotated[
         str | None,
         typer.Option(

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from vnuma.domain.vm.estate import EstateVm, Unseen
+from vnuma.domain.vm.estate import EstateVm, Unseen, running_memory
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, NumaNode, Release
-from vnuma.domain.vm.setting import Power
 from vnuma.estate.sheet import Row, Sheet
 
 ASSUMED = (
@@ -48,11 +47,7 @@ class Hosts:
 
     def with_memory(self, vms: Iterable[EstateVm]) -> Hosts:
         """Hosts with the memory of the VMs that run on them."""
-        running: dict[str, dict[str, int]] = defaultdict(dict)
-        for vm in vms:
-            memory = vm.facts.settings.get("memoryMB")
-            if vm.facts.power is Power.ON and isinstance(memory, int):
-                running[vm.facts.host_moid][vm.facts.moid] = memory
+        running = running_memory(vms)
         named = {name: replace(host, powered_on_mb=running[host.moid]) for name, host in self.by_name.items()}
         return replace(self, by_name=named)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pyVmomi import vim, vmodl
 
-from vnuma.domain.vm.change import Change
+from vnuma.domain.vm.change import Change, value_words
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Value
 from vnuma.errors import ReadBackDiffers, ReconfigureRefused
 from vnuma.vsphere.faults import describe, what_helps
 from vnuma.vsphere.read import read_vm
@@ -103,16 +103,11 @@ def _refuse_unknown(session: Session, change: Change) -> None:
 
 def _refuse_differing(vm: VmFacts, differing: Change) -> None:
     if differing:
+        shown = partial(value_words, unset="nothing")
         listed = "; ".join(
-            f"{edit.setting} asked {_show(edit.after)}, reads {_show(edit.before)}" for edit in differing
+            f"{edit.setting} asked {shown(edit.after)}, reads {shown(edit.before)}" for edit in differing
         )
         raise ReadBackDiffers(
             f"vSphere accepted the change to {vm.name}, but it reads back differently: {listed}.",
             fix="This release or the VM's hardware version does not support the setting; see vnuma plan.",
         )
-
-
-def _show(value: Value) -> str:
-    if value is None or value == ():
-        return "nothing"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -13,11 +13,10 @@ from pyVmomi import vim, vmodl
 
 from vnuma.checks.subject import EXTRA_CONFIG
 from vnuma.collector import gc_paused
-from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
+from vnuma.domain.vm.estate import Estate, EstateVm, Unseen, running_memory
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts
 from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
 from vnuma.domain.vm.server import WindowsFacts
-from vnuma.domain.vm.setting import Power
 from vnuma.errors import VCenterUnreachable
 from vnuma.vsphere import settings
 from vnuma.vsphere.estate_changes import TOOLS_PATH, Changes, find_changes
@@ -283,11 +282,7 @@ def _with_memory(
     hosts: Mapping[str, HostFacts], vms: Iterable[EstateVm], uncounted: set[str]
 ) -> dict[str, HostFacts]:
     """Hosts with the memory of their running VMs, except those where a VM could not be read."""
-    running: dict[str, dict[str, int]] = defaultdict(dict)
-    for vm in vms:
-        memory = vm.facts.settings.get("memoryMB")
-        if vm.facts.power is Power.ON and isinstance(memory, int):
-            running[vm.facts.host_moid][vm.facts.moid] = memory
+    running = running_memory(vms)
     return {
         moid: host if moid in uncounted else replace(host, powered_on_mb=running[moid])
         for moid, host in hosts.items()

@@ -34,10 +34,10 @@ class Edit:
         return f"{self.setting}: {value_words(self.before)} -> {value_words(self.after)}"
 
 
-def value_words(value: Value) -> str:
-    """A setting's value as people read it."""
+def value_words(value: Value, *, unset: str = "not set") -> str:
+    """A setting's value as people read it; `unset` is the word for none."""
     if value is None or value == ():
-        return "not set"
+        return unset
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 

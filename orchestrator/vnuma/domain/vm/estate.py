@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -10,7 +11,7 @@ from typing import Literal
 from vnuma.domain.vm.cpu_waits import CpuWaits
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts
-from vnuma.domain.vm.setting import Settings
+from vnuma.domain.vm.setting import Power, Settings
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,16 @@ class EstateVm:
 
 
 SourceKind = Literal["vcenter", "rvtools", "terraform", "ansible", "table", "vmx", "ovf"]
+
+
+def running_memory(vms: Iterable[EstateVm]) -> Mapping[str, Mapping[str, int]]:
+    """MB of the VMs that are on, by host and VM: managed object ids. Empty for any other host."""
+    running: dict[str, dict[str, int]] = defaultdict(dict)
+    for vm in vms:
+        memory = vm.facts.settings.get("memoryMB")
+        if vm.facts.power is Power.ON and isinstance(memory, int):
+            running[vm.facts.host_moid][vm.facts.moid] = memory
+    return running
 
 
 @dataclass(frozen=True)

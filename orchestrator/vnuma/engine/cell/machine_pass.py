@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.engine.cell.measure import measure_turn, turn_words, turns
+from vnuma.engine.cell.measure import measure_turns
 from vnuma.engine.cell.site import CellSite
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.context import VmContext
@@ -17,19 +17,14 @@ def measure_pass(context: VmContext, attempt: Attempt, shell: Shell) -> int:
 
     Raises what the workload raises; what was measured up to then stays in the store with the attempt.
     """
-    study, site, stored = context.study, CellSite(context, attempt, shell), 0
-    workload = machine_workload_named(study.workload.name)
+    site = CellSite(context, attempt, shell)
+    workload = machine_workload_named(context.study.workload.name)
     with (
         step(context, attempt, "measure"),
         vm_lock(context.home, context.vm.vm_key, context.vm.name),
     ):
         context.fence()
         site.record("dataset", workload.prepare(site))
-        with workload.bench(site) as bench:
-            for turn in turns(study):
-                site.stop_if_asked()
-                site.say(turn_words(study, turn))
-                measure_turn(context, attempt, bench, turn)
-                stored += 1
+        stored = measure_turns(site, workload)
     finish(context, attempt, Outcome.VALID, None, None)
     return stored

@@ -28,7 +28,7 @@ from vnuma.store.types import utc_now
 from vnuma.vsphere import read
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session
-from vnuma.workloads.bench import Bench, Reading
+from vnuma.workloads.bench import Bench, MachineWorkload, Reading, Workload
 from vnuma.workloads.declared import require_declared
 from vnuma.workloads.find import workload_named
 
@@ -59,7 +59,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
     Raises MeasurementFailed, ConnectionDropped, HostChanged or Interrupted; what was measured up to
     then stays in the store with the attempt.
     """
-    study, site, stored = context.study, CellSite(context, attempt), 0
+    study, site = context.study, CellSite(context, attempt)
     workload = workload_named(study.workload.name)
     with step(context, attempt, "measure"):
         require_proven(context, attempt)
@@ -67,14 +67,21 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
             began = time.monotonic()
             if study.design.sentinel:
                 run_sentinel(site, workload.sentinel(site.settings, study.dataset))
-            with workload.bench(site) as bench:
-                for turn in turns(study):
-                    site.stop_if_asked()
-                    site.say(turn_words(study, turn))
-                    measure_turn(context, attempt, bench, turn)
-                    stored += 1
+            stored = measure_turns(site, workload)
         _still_ours(context, attempt, time.monotonic() - began)
     finish(context, attempt, Outcome.VALID, None, None)
+    return stored
+
+
+def measure_turns(site: CellSite, workload: Workload | MachineWorkload) -> int:
+    """Every iteration of the workload here, each stored at once; how many."""
+    study, stored = site.context.study, 0
+    with workload.bench(site) as bench:
+        for turn in turns(study):
+            site.stop_if_asked()
+            site.say(turn_words(study, turn))
+            measure_turn(site.context, site.attempt, bench, turn)
+            stored += 1
     return stored
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from vnuma.domain.vm.change import change_back
+from vnuma.domain.vm.change import change_back, value_words
 from vnuma.domain.vm.plain_text import aligned
 from vnuma.domain.vm.setting import WRITTEN_BY_ESXI, Settings, Value
 
@@ -47,15 +48,12 @@ def conflicts(baseline: Settings, ours: Mapping[str, set[Value]], now: Settings)
     return found
 
 
+_shown = partial(value_words, unset="none")
+
+
 def conflict_words(vm: str, foreign: list[ThreeWay]) -> str:
     """The three-way difference as a table for people."""
     rows = [("setting", "baseline", "we set", "now")]
-    rows += [(item.setting, _text(item.baseline), _text(item.ours), _text(item.now)) for item in foreign]
+    rows += [(item.setting, _shown(item.baseline), _shown(item.ours), _shown(item.now)) for item in foreign]
     said = f"{vm} was changed by somebody else since the study began. Nothing was changed now."
     return "\n".join([said, *aligned(rows)])
-
-
-def _text(value: Value) -> str:
-    if value is None or value == ():
-        return "none"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -132,7 +132,7 @@ def _differences(
     rows: Rows, extent: tuple[float, float], analysis: Analysis, width: int, *, with_text: bool
 ) -> Spec:
     arms = [str(row["arm"]) for row in rows]
-    margin = analysis.arms[0].verdict.margin if analysis.arms else 0.01
+    margin = analysis.margin
     scale = {"domain": list(extent), "nice": False, "zero": False}
     axis = {
         "tickCount": max(3, width // 55),

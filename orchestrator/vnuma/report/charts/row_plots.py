@@ -81,7 +81,7 @@ class _Scale:
 
 def all_sizes(analysis: Analysis) -> RowPlots:
     """All sizes together."""
-    scale = _Scale(*extent_of([analysis.arms], ()), _margin(analysis))
+    scale = _Scale(*extent_of([analysis.arms], ()), analysis.margin)
     reference = analysis.table[0].cells[0].arm
     rows = difference_rows(analysis.arms, None, reference)
     return _plots(analysis.measure, analysis.arms, scale, rows, f"Difference from {reference}, all sizes")
@@ -94,7 +94,7 @@ def each_size(
     reference = analysis.table[0].cells[0].arm
     known = [published_differences(published.get(size.size, {}), reference) for size in analysis.sizes]
     extent = extent_of([size.arms for size in analysis.sizes], [x for item in known for x in item.values()])
-    scale = _Scale(*extent, _margin(analysis))
+    scale = _Scale(*extent, analysis.margin)
     return [
         _plots(
             analysis.measure,
@@ -122,10 +122,6 @@ def of_gaps(changes: Sequence[Change], measure: Measure) -> RowPlots:
     scale = _Scale(*extent_of([gaps], ()), gaps[0].verdict.margin if gaps else 0.01)
     rows = difference_rows(gaps, None, reference)
     return _plots(measure, gaps, scale, rows, f"Gap to {reference}, after against before")
-
-
-def _margin(analysis: Analysis) -> float:
-    return analysis.arms[0].verdict.margin if analysis.arms else 0.01
 
 
 def _plots(

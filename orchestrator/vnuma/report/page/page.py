@@ -44,7 +44,7 @@ from vnuma.report.model.words import (
 from vnuma.report.published.published_comparison import PublishedRow, published_exact, published_rows
 from vnuma.report.tables.figures import figures_tables
 from vnuma.report.tables.sensitivity import SensitivityRow, sensitivity_rows
-from vnuma.report.tables.size_table import SizeRow, margin_of, size_rows
+from vnuma.report.tables.size_table import SizeRow, size_rows
 from vnuma.report.tables.waits import WaitsTable, waits_tables
 from vnuma.store.rows import Attempt, Vm
 
@@ -234,7 +234,7 @@ def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> 
     rows = [
         VerdictRow(reference, "reference", "", "reference", "reference", "0", drawn.get(reference, nothing))
     ]
-    margins = places([arm.verdict.interval for arm in analysis.arms], margin_of(analysis))
+    margins = places([arm.verdict.interval for arm in analysis.arms], analysis.margin)
     for arm, decimals in zip(analysis.arms, margins, strict=True):
         verdict = arm.verdict
         kind = verdict_kind(verdict)

@@ -33,7 +33,7 @@ def size_rows(analysis: Analysis) -> list[SizeRow]:
     """A line for each size, and one for all of them together."""
     rows, unit = [], analysis.measure.unit
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
-        decimals = places([arm.verdict.interval for arm in sizes.arms], margin_of(analysis))
+        decimals = places([arm.verdict.interval for arm in sizes.arms], analysis.margin)
         reference = table.cells[0].median or 0.0
         cells = [_cell(table.cells[0], ("reference",), analysis)]
         for cell, arm, digits in zip(table.cells[1:], sizes.arms, decimals, strict=True):
@@ -67,7 +67,7 @@ def _cell(cell: TableCell, notes: tuple[str, ...], analysis: Analysis) -> Cell:
 
 
 def _all_sizes(analysis: Analysis) -> tuple[Cell, ...]:
-    decimals = places([arm.verdict.interval for arm in analysis.arms], margin_of(analysis))
+    decimals = places([arm.verdict.interval for arm in analysis.arms], analysis.margin)
     return (
         Cell(analysis.table[0].cells[0].arm, "", ("reference",)),
         *(
@@ -82,8 +82,3 @@ def _estimate(verdict: Verdict, digits: int) -> tuple[str, tuple[str, ...]]:
         return none_valid(verdict.replicate), ()
     interval = verdict.interval
     return signed(verdict.ratio, digits), () if interval is None else (f"({limits(interval, digits)})",)
-
-
-def margin_of(analysis: Analysis) -> float:
-    """The equivalence band as a ratio minus 1."""
-    return analysis.arms[0].verdict.margin if analysis.arms else 0.01
