@@ -23,7 +23,7 @@ _VM_KEYS = {
 }
 
 # The columns that are used, each with the headers that versions of RVTools gave it: 3.x and 4.x, and the
-# internal names that its command line writes (vInfoVMName, vHostNumCpuCores). docs/rvtools.md lists them.
+# internal names that its command line writes (vInfoVMName, vHostNumCpuCores). `tools/rvtools_doc.py` lists them.
 COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "vInfo": {
         **_VM_KEYS,
@@ -92,7 +92,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 _OPTIONAL = {"vMetaData"}
 _NEEDED = {"vInfo": ("vm", "cpus", "memory")}
-_WORTH_NAMING = {
+WORTH_NAMING: Mapping[str, tuple[str, ...]] = {
     "vInfo": ("power", "hardware", "host"),
     "vCPU": ("per_socket", "hot_add", "exposed"),
     "vMemory": ("locked", "reservation"),
@@ -138,7 +138,7 @@ def _open(path: Path) -> Export:
             continue
         unseen += [
             Unseen("column", f"{name}: {aliases[column][0]}", "the sheet has no such column")
-            for column in _WORTH_NAMING.get(name, ())
+            for column in WORTH_NAMING.get(name, ())
             if column not in found.columns
         ]
     sheets = {name: book.sheets.get(name) or Sheet(name, {}) for name in COLUMNS}
