@@ -23,7 +23,7 @@ _VM_KEYS = {
 }
 
 # The columns that are used, each with the headers that versions of RVTools gave it: 3.x and 4.x, and the
-# internal names that its command line writes (vInfoVMName, vHostNumCpuCores). `tools/rvtools_doc.py` lists them.
+# internal names that its command line writes (vInfoVMName, vHostNumCpuCores). tools/rvtools_doc.py lists them.
 COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "vInfo": {
         **_VM_KEYS,
