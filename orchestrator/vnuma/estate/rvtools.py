@@ -22,8 +22,8 @@ _VM_KEYS = {
     "server": ("VI SDK Server", "VISDKServer"),
 }
 
-# The columns that are used, each with the headers that versions of RVTools gave it: 3.x and 4.x, and the
-# internal names that its command line writes (vInfoVMName, vHostNumCpuCores). tools/rvtools_doc.py lists them.
+# The columns that are used, with the headers that versions of RVTools gave each (3.x and 4.x), and the
+# internal names that its command line writes (vInfoVMName). tools/rvtools_doc.py lists them all.
 COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "vInfo": {
         **_VM_KEYS,
