@@ -40,7 +40,7 @@ from vnuma.engine.run.claim import claim
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.engine.run.supervise import restore_vms
-from vnuma.engine.run.unsupervised import saying_so
+from vnuma.engine.run.unsupervised import supervising
 from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld
 from vnuma.store import leases, runs, tables, vms
 from vnuma.store.open import Store, open_store
@@ -265,7 +265,7 @@ def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Pa
     """Another controller takes a silent play for dead, and would put its VM back in the middle of a cell."""
     steps = Steps.prepared(tmp_path / "a", lab())
 
-    with saying_so(steps.store, steps.run, every_s=0.01):
+    with supervising(steps.store, steps.run, every_s=0.01):
         first = run_now(steps).heartbeat_at
         assert first
         until(lambda: (run_now(steps).heartbeat_at or first) > first)

@@ -21,7 +21,7 @@ from vnuma.cli.main import app
 from vnuma.cli.manual import entries
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.notify.ways import ways_of
+from vnuma.engine.notify.channels import channels_of
 from vnuma.estate import waivers
 
 STUDY_KEYS = {"arms", "workload", "allowed_hours", "reference", "all_arms", "design"}
@@ -117,7 +117,7 @@ def read_hosts(inventory: dict[str, Any], file: Path) -> None:
     (file.parent / "group_vars" / "all.yml").write_text(yaml.safe_dump(ANY_VM), encoding="utf-8")
     names = list(hosts_of(inventory))
     assert set(read_targets(file, names)) == set(names)
-    ways_of(file, names)
+    channels_of(file, names)
 
 
 def hosts_of(inventory: dict[str, Any]) -> dict[str, Any]:

@@ -16,12 +16,12 @@ PLUGINS = ROOT / "plugins"
 
 PURE = {"domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
-GROUND = {"errors", "apart", "assets", "collector", "logins", "__version__"}
+GROUND = {"errors", "isolation", "assets", "collector", "logins", "__version__"}
 """What every layer with input and output may import."""
 
 ALLOWED = {
     "errors": set(),
-    "apart": set(),
+    "isolation": set(),
     "collector": set(),
     "assets": {"errors"},
     "logins": {"errors"},

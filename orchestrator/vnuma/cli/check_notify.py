@@ -31,10 +31,10 @@ def telling(site: Path | None) -> Iterator[Tell]:
         yield lambda _result: None
         return
     from vnuma.engine.access.inventory import read_targets
+    from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier
-    from vnuma.engine.notify.ways import ready_ways
 
-    notifier = Notifier(*ready_ways(site, read_targets(site)))
+    notifier = Notifier(*ready_channels(site, read_targets(site)))
     try:
         yield lambda result: _tell(notifier, result)
     except VnumaError as error:

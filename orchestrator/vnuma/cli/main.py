@@ -50,7 +50,7 @@ from vnuma.cli.screen import MANNER
 from vnuma.cli.verb import Verbs, verb
 from vnuma.collector import collect_rarely
 from vnuma.domain.vm.plain_text import escaped
-from vnuma.engine.access.private_folder import remove_left
+from vnuma.engine.access.private_folder import remove_abandoned
 from vnuma.errors import Interrupted, VnumaError, is_of_system, of_system
 from vnuma.logins import sharing
 
@@ -157,7 +157,7 @@ def main() -> None:
 def _main() -> None:
     code: int | None = None
     with suppress(OSError):
-        remove_left(assets.home())  # passwords, where a run was killed
+        remove_abandoned(assets.home())  # passwords, where a run was killed
     try:
         with sharing():
             code = _run()

@@ -56,7 +56,7 @@ def plan(
     vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
     from vnuma.engine.access.inventory import study_targets
-    from vnuma.engine.notify.ways import ways_of
+    from vnuma.engine.notify.channels import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
     from vnuma.engine.preflight.permit import Permit
     from vnuma.engine.run.approval import is_required
@@ -66,7 +66,7 @@ def plan(
     parsed, text = read_study(study)
     where = study_inventory(inventory, parsed)
     targets = study_targets(where, parsed)
-    ways = ways_of(where, targets)
+    channels = channels_of(where, targets)
     plans = list(plan_everywhere(Asking(parsed, text, targets, permit, where)).values())
     if format_ is TextOrJson.JSON:
         found = _document(parsed, plans) | {"needs_approval": is_required(where, targets)}
@@ -80,7 +80,9 @@ def plan(
         say(f"Reads    {reached_by(where, targets)}")
         if is_required(where, targets):
             say(f"Approval by another person: vnuma run {study} stores the run, vnuma approve RUN permits it")
-        for line in dict.fromkeys(f"Notifies {way.name}: {', '.join(way.events)}" for way in ways):
+        for line in dict.fromkeys(
+            f"Notifies {channel.name}: {', '.join(channel.events)}" for channel in channels
+        ):
             say(line)
     if document:
         from vnuma.cli.plan_document import write_document

@@ -142,8 +142,8 @@ def _start(
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
+    from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier
-    from vnuma.engine.notify.ways import ready_ways
     from vnuma.engine.run.approval import is_required, refuse_unapproved
     from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.start import create_run
@@ -155,7 +155,7 @@ def _start(
     parsed, text = read_study(path)
     where = study_inventory(inventory, parsed)
     targets = study_targets(where, parsed)
-    ways = ready_ways(where, targets)
+    channels = ready_channels(where, targets)
     if not create_only:
         refuse_if_closed(parsed, datetime.now(UTC))
     asking = Asking(parsed, text, targets, permit, where)
@@ -181,7 +181,7 @@ def _start(
         say(_by_hand(created.name, where), sys.stderr)
         return
     refuse_unapproved(opened, created)
-    _supervise(opened, address, created, parsed, targets, where, follow, Notifier(*ways))
+    _supervise(opened, address, created, parsed, targets, where, follow, Notifier(*channels))
 
 
 def _named(nodes: Mapping[str, str]) -> str:
@@ -205,8 +205,8 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.context import open_run
     from vnuma.engine.lease.hours import refuse_if_closed
+    from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier
-    from vnuma.engine.notify.ways import ready_ways
     from vnuma.engine.run.approval import ask_where_required, refuse_unapproved
     from vnuma.engine.run.recover import reopen
 
@@ -222,7 +222,7 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
     refuse_unapproved(opened, row)
     found = reopen(opened, row.name, inventory)
     refuse_unapproved(opened, found.run)
-    notifier = Notifier(*ready_ways(where, targets))
+    notifier = Notifier(*ready_channels(where, targets))
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
     _supervise(opened, store_url(url), found.run, parsed, targets, where, follow, notifier)
@@ -351,7 +351,7 @@ def _tell(ended: RunOutcome) -> None:
         for words in vm.left_behind:
             say(f"Left      {vm.name}, {words}", sys.stderr)
         if vm.note:
-            told = None if vm.lasting and ended.tells_what_lasts else vm.note_detail
+            told = None if vm.lasting and ended.names_lasting_causes else vm.note_detail
             why = "".join(f"\n  {line.strip()}" for line in (told or "").splitlines())
             say(f"Note      {vm.name}, {vm.note}{why}", sys.stderr)
     if ended.progress.retries:

@@ -13,16 +13,16 @@ from typing import Any
 
 from python_calamine import CalamineWorkbook
 
-from vnuma.apart import Apart, ApartError, bound
 from vnuma.errors import InputError
 from vnuma.estate.sheet import Sheet, plain
+from vnuma.isolation import IsolatedModule, IsolationError, bound
 
 _MOST_CELLS = 2_000_000
 """In the columns that are used: more than 50,000 VMs have."""
 _LONGEST_TEXT = 32_767
 """In characters: Excel's own limit of a cell."""
 
-_READER = Apart(__name__, seconds=120)
+_READER = IsolatedModule(__name__, seconds=120)
 _MEMORY_MB, _CPU_SECONDS = (300, 75), (8, 2)
 """What reading may take: in any case, and for each MB of the file. RVTools' own need a third of it."""
 
@@ -67,7 +67,7 @@ def _called(path: Path, function: str, *arguments: object, fix: str) -> Any:
         raise InputError(
             f"{path} cannot be read ({error.strerror or error}).", fix="Check the name."
         ) from error
-    except ApartError as error:
+    except IsolationError as error:
         raise InputError(f"{path} is not a readable Excel workbook ({error}).", fix=fix) from error
 
 

@@ -21,9 +21,9 @@ from tests.support.told import PASSWORD, USER, mail_server, web_server
 from vnuma.engine.doctor.diagnose_notify import diagnose_notify
 from vnuma.engine.notify import notifier as notifier_module
 from vnuma.engine.notify import send as send_module
+from vnuma.engine.notify.channels import Channel, Mail, Ready, channels_of, ready_channels, shown_url
 from vnuma.engine.notify.message import as_mail, as_slack, as_teams, event_line, text, title
 from vnuma.engine.notify.notifier import Notifier
-from vnuma.engine.notify.ways import Mail, Ready, Way, ready_ways, shown_url, ways_of
 from vnuma.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:aiosmtpd")
@@ -63,18 +63,18 @@ def loopback_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
-def by_mail(port: int, **fields: Any) -> Way:
+def by_mail(port: int, **fields: Any) -> Channel:
     """A way by a mail server on loopback."""
     mail = {"host": "127.0.0.1", "port": port, "from": "vnuma@example.com", "to": TO, **fields}
-    return Way.model_validate({"mail": mail})
+    return Channel.model_validate({"mail": mail})
 
 
-def by_webhook(shape: str = "json", **fields: Any) -> Way:
+def by_webhook(shape: str = "json", **fields: Any) -> Channel:
     """A way by a webhook, whose address is told apart."""
-    return Way.model_validate({"webhook": {"url": {"env": "HOOK"}, "shape": shape, **fields}})
+    return Channel.model_validate({"webhook": {"url": {"env": "HOOK"}, "shape": shape, **fields}})
 
 
-def told(way: Way, secret: str | None = None, event: Any = ENDED) -> list[str]:
+def told(way: Channel, secret: str | None = None, event: Any = ENDED) -> list[str]:
     """The failures of telling one event."""
     notifier = Notifier([Ready(way, secret)])
     notifier.hear(event)
@@ -252,7 +252,7 @@ def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.Monkey
 def test_a_command_gets_the_event_and_no_shell(tmp_path: Path) -> None:
     """On its standard input; an argument stays what it is."""
     file = tmp_path / "$(id)"
-    assert told(Way(command=("tee", str(file)))) == []
+    assert told(Channel(command=("tee", str(file)))) == []
 
     assert json.loads(file.read_text(encoding="utf-8")) == ENDED
 
@@ -271,7 +271,7 @@ def test_a_command_that_fails_is_told(
     """Whether it ends badly, is not there, or does not end."""
     monkeypatch.setattr(send_module, "COMMAND_S", 0.2)
 
-    (failure,) = told(Way(command=command))
+    (failure,) = told(Channel(command=command))
 
     assert says in failure
     assert command[0] in failure
@@ -287,7 +287,7 @@ def test_a_command_that_takes_too_long_ends_with_its_children(
     writer = os.open(pipe, os.O_WRONLY)
     monkeypatch.setattr(send_module, "COMMAND_S", 1.0)
 
-    told(Way(command=("sh", "-c", f"exec 3>'{pipe}'; sleep 60 & wait")))
+    told(Channel(command=("sh", "-c", f"exec 3>'{pipe}'; sleep 60 & wait")))
 
     os.close(writer)
     assert select.select([reader], [], [], 10.0)[0] == [reader]
@@ -297,7 +297,7 @@ def test_a_command_that_takes_too_long_ends_with_its_children(
 def test_an_event_that_a_way_does_not_name_is_not_told(tmp_path: Path) -> None:
     """Each way tells its own events."""
     file = tmp_path / "events"
-    assert told(Way(command=("tee", str(file)), events=("not_at_baseline",))) == []
+    assert told(Channel(command=("tee", str(file)), events=("not_at_baseline",))) == []
 
     assert not file.exists()
 
@@ -330,7 +330,7 @@ MAIL = {"host": "h.example", "from": "a@b.example", "to": ["c@d.example"]}
 def test_what_is_wrong_with_a_way_is_said_by_its_place(tmp_path: Path, way: object, says: str) -> None:
     """Before anything starts; a secret in the open is refused and not repeated."""
     with pytest.raises(InputError) as raised:
-        ways_of(inventory(tmp_path, [way]), ["a"])
+        channels_of(inventory(tmp_path, [way]), ["a"])
 
     assert says in str(raised.value)
     assert "host a: vnuma_notify.0" in str(raised.value)
@@ -340,7 +340,7 @@ def test_what_is_wrong_with_a_way_is_said_by_its_place(tmp_path: Path, way: obje
 def test_hosts_with_the_same_way_are_told_of_once(tmp_path: Path) -> None:
     """By a lookup too, whose result is a secret of each host."""
     hook = {"webhook": {"url": "https://{{ own }}.example{{ lookup('env', 'HOME') }}"}}
-    ready, lacking = ready_ways(inventory(tmp_path, [hook]), ["a", "b"])
+    ready, lacking = ready_channels(inventory(tmp_path, [hook]), ["a", "b"])
 
     assert [one.name for one in ready] == ["webhook (json) https://x.example/..."]
     assert lacking == ()

@@ -10,7 +10,7 @@ from tests.support.studies import study
 from vnuma.domain.study.study import Acceptable
 from vnuma.domain.vm.surroundings import Limit, ServerUse, Surroundings
 from vnuma.engine.preflight.findings import Finding
-from vnuma.engine.preflight.surroundings import accepted, around_server, around_vm
+from vnuma.engine.preflight.surroundings import accepted, server_use_findings, vm_findings
 
 VM_CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("P08", "block", {"fault_tolerance": True}),
@@ -46,13 +46,13 @@ SERVER_CASES: list[tuple[str, str, dict[str, Any]]] = [
 
 def on_vm(**seen: Any) -> list[Finding]:
     """Findings of a VM with these things around it."""
-    return list(around_vm("sql16", "esx01", Surroundings(**seen)))
+    return list(vm_findings("sql16", "esx01", Surroundings(**seen)))
 
 
 def on_server(guest_name: str | None = "SQL16", *, test_clone: bool = False, **use: Any) -> list[Finding]:
     """Findings of a server that is used so."""
     found = ServerUse(**({"machine_name": "SQL16"} | use))
-    return list(around_server("sql16", guest_name, found, test_clone=test_clone))
+    return list(server_use_findings("sql16", guest_name, found, test_clone=test_clone))
 
 
 @pytest.mark.parametrize(("rule", "severity", "seen"), VM_CASES)

@@ -22,7 +22,7 @@ def private_folder(home: Path) -> Iterator[Path]:
     """
     base = home / "private"
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
-    remove_left(home)
+    remove_abandoned(home)
     lock, path = _new_lock(base)
     folder = path.with_suffix("")
     try:
@@ -55,7 +55,7 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def remove_left(home: Path) -> None:
+def remove_abandoned(home: Path) -> None:
     """Folders whose lock nobody holds, and those without one: they belong to no living process. OSError."""
     base, owned = home / "private", set()
     for path in base.glob(f"*{_LOCK}"):

@@ -153,7 +153,7 @@ def restore_turn(run: str, target: AnyTarget, when: When) -> RestoreTurn:
     token = supervisor_token(target.name)
     supervised = token is not None
     if not supervised:
-        unsupervised.refuse_if_looked_after(row)
+        unsupervised.refuse_if_supervised(row)
         token = unsupervised.lease_token(store, row, vm)
     why = _why_not_restored(store, row, study, vm, when) if token else _not_held(row, vm)
     return RestoreTurn(token, why, supervised)
@@ -280,5 +280,5 @@ def _restoring(context: VmContext) -> AbstractContextManager[None]:
 def _living(context: VmContext) -> AbstractContextManager[None]:
     """A play without a supervisor says itself, as long as it works, that it lives."""
     if supervisor_token(context.target.name) is None:
-        return unsupervised.saying_so(context.store, context.run)
+        return unsupervised.supervising(context.store, context.run)
     return nullcontext()

@@ -53,7 +53,7 @@ def claim(run: str, target: AnyTarget) -> Document:
     cell = None if why else next_cell(store, row, study, vm)
     if cell is None:
         return {"changed": False, "claimed": False, "why": why}
-    unsupervised.refuse_if_looked_after(row)
+    unsupervised.refuse_if_supervised(row)
     found = {
         "changed": True,
         "claimed": False,

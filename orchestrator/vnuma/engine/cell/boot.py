@@ -19,7 +19,7 @@ from vnuma.domain.vm.server import ServerFacts
 from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected
-from vnuma.engine.cell.deferred_log import owed_facts
+from vnuma.engine.cell.deferred_log import pending_facts
 from vnuma.engine.cell.guest_shutdown import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.cell.shape import own_settings, plan_shape
 from vnuma.engine.instance import sql_identity
@@ -265,11 +265,11 @@ def _record(
 ) -> None:
     document = _document(looked.vm.settings, inside.guest, judgement)
     document |= {"log": evidence.log_document(log), "errorlog": evidence.start_document(inside.start)}
-    owed = owed_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.owed else {}
+    pending = pending_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.pending else {}
     boot = {"server": asdict(inside.server), "ready": asdict(came_up)}
     with context.store.write() as connection:
         attempts.save_effective(connection, attempt.id, context.token, document)
-        for scope, values in ((evidence.SCOPE, evidence.log_facts(log) | owed), ("boot", boot)):
+        for scope, values in ((evidence.SCOPE, evidence.log_facts(log) | pending), ("boot", boot)):
             facts.add_attempt_facts(connection, attempt.id, context.token, scope, values)
 
 

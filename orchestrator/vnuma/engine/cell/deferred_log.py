@@ -27,7 +27,7 @@ from vnuma.vsphere.log_file import LogFile, LogUnavailable, fetch_log
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.uptime import seconds_since
 
-OWED = "owed"
+PENDING = "owed"
 """Fact of an attempt whose log is still to be had: when the VM was powered on, and why there was none."""
 
 LATE = "late"
@@ -35,15 +35,15 @@ LATE = "late"
 
 
 @dataclass(frozen=True)
-class _Owed:
+class _Pending:
     attempt: Attempt
     powered_on_at: datetime
     why: str
 
 
-def owed_facts(powered_on_at: datetime, why: str) -> dict[str, object]:
+def pending_facts(powered_on_at: datetime, why: str) -> dict[str, object]:
     """What is recorded with a boot whose log is not available."""
-    return {OWED: {"powered_on_at": powered_on_at.isoformat(), "why": why}}
+    return {PENDING: {"powered_on_at": powered_on_at.isoformat(), "why": why}}
 
 
 def collect(journal: Journal, session: Session, ref: VmRef) -> None:
@@ -55,42 +55,42 @@ def collect(journal: Journal, session: Session, ref: VmRef) -> None:
     if journal.run is None:
         return
     try:
-        owed = _owed(journal.store, journal.run, journal.vm_key)
-        if owed is not None:
-            _fetch(journal.store, owed, session, ref)
+        pending = _pending(journal.store, journal.run, journal.vm_key)
+        if pending is not None:
+            _fetch(journal.store, pending, session, ref)
     except StoreError as error:
         journal.on_store_error(error)
 
 
-def _fetch(store: Store, owed: _Owed, session: Session, ref: VmRef) -> None:
+def _fetch(store: Store, pending: _Pending, session: Session, ref: VmRef) -> None:
     try:
         file = fetch_log(session, read.read_vm(session, ref))
     except LogUnavailable as error:
-        found = LogEvidence(why_not=f"{owed.why}; after power-off: {error.what}")
+        found = LogEvidence(why_not=f"{pending.why}; after power-off: {error.what}")
     else:
-        found = _evaluate(store, owed, file, seconds_since(session, owed.powered_on_at))
+        found = _evaluate(store, pending, file, seconds_since(session, pending.powered_on_at))
     with store.write() as connection:
-        attempts.amend_effective(connection, owed.attempt.id, _amended(owed.attempt.effective, found))
+        attempts.amend_effective(connection, pending.attempt.id, _amended(pending.attempt.effective, found))
         facts.add_late_facts(
-            connection, owed.attempt.id, evidence.SCOPE, {LATE: owed.why, **evidence.log_facts(found)}
+            connection, pending.attempt.id, evidence.SCOPE, {LATE: pending.why, **evidence.log_facts(found)}
         )
 
 
-def _owed(store: Store, run: Run, vm_key: str) -> _Owed | None:
+def _pending(store: Store, run: Run, vm_key: str) -> _Pending | None:
     """The attempt of the VM's last boot whose log is owed, if nothing came of it since."""
     with store.read() as connection:
         last = facts.last_of_vm(connection, run.id, vm_key, evidence.SCOPE)
-        if last is None or last.key != OWED or last.attempt_id is None:
+        if last is None or last.key != PENDING or last.attempt_id is None:
             return None
         attempt = attempts.get_attempt(connection, last.attempt_id)
     value: Any = last.value
-    return _Owed(attempt, datetime.fromisoformat(value["powered_on_at"]), str(value["why"]))
+    return _Pending(attempt, datetime.fromisoformat(value["powered_on_at"]), str(value["why"]))
 
 
-def _evaluate(store: Store, owed: _Owed, file: LogFile, boot_age_s: float) -> LogEvidence:
+def _evaluate(store: Store, pending: _Pending, file: LogFile, boot_age_s: float) -> LogEvidence:
     with store.read() as connection:
         earlier = facts.last_value(
-            connection, owed.attempt.vm_id, evidence.SCOPE, "began", not_of=owed.attempt.id
+            connection, pending.attempt.vm_id, evidence.SCOPE, "began", not_of=pending.attempt.id
         )
     return evidence_of_boot(
         read_vmware_log(file.text),
@@ -98,7 +98,7 @@ def _evaluate(store: Store, owed: _Owed, file: LogFile, boot_age_s: float) -> Lo
         host_time=file.host_time,
         boot_age_s=boot_age_s,
         earlier=earlier if isinstance(earlier, str) else None,
-        guest=_guest(owed.attempt.effective),
+        guest=_guest(pending.attempt.effective),
     )
 
 

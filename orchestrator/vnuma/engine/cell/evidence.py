@@ -31,7 +31,7 @@ class Fetched:
 
     file: LogFile | None = None
     why_not: str | None = None
-    owed: bool = False
+    pending: bool = False
 
 
 def fetch(session: Session, vm: VmFacts, wanted: Evidence) -> Fetched:
@@ -41,7 +41,7 @@ def fetch(session: Session, vm: VmFacts, wanted: Evidence) -> Fetched:
     try:
         return Fetched(fetch_log(session, vm))
     except LogUnavailable as error:
-        return Fetched(why_not=error.what, owed=True)
+        return Fetched(why_not=error.what, pending=True)
 
 
 def evaluate(

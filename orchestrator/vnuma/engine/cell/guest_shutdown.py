@@ -55,7 +55,7 @@ class PowerRules:
         )
 
 
-def require_way_back(session: Session, ref: VmRef) -> None:
+def require_power_on_possible(session: Session, ref: VmRef) -> None:
     """Look, before a shutdown, whether the VM's host would power it on again. Raises HostNotReady."""
     why = read.why_no_power_on(session, ref)
     if why:

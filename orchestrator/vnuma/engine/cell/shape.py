@@ -14,7 +14,7 @@ from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.cell import deferred_log
-from vnuma.engine.cell.guest_shutdown import Fence, PowerRules, require_way_back, shut_down
+from vnuma.engine.cell.guest_shutdown import Fence, PowerRules, require_power_on_possible, shut_down
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.instance.sql_identity import Endpoint
@@ -99,7 +99,7 @@ def shape(
     planned = plan_shape(arm, vm, host, own)
     must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
     if must_shut_down:
-        require_way_back(session, ref)
+        require_power_on_possible(session, ref)
         shut_down(session, ref, rules, fence, journal)
         vm = read.read_vm(session, ref)
         refuse(vm)

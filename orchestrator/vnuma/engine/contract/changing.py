@@ -18,7 +18,7 @@ from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import power_on
-from vnuma.engine.cell.guest_shutdown import PowerRules, require_way_back, shut_down
+from vnuma.engine.cell.guest_shutdown import PowerRules, require_power_on_possible, shut_down
 from vnuma.engine.cell.shape import change_document, predict_for, prediction_document
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.audit import journal_of
@@ -255,7 +255,7 @@ def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say
         vm, host = read.read_vm_on_host(session, ref)
         predicted = prediction_document(predict_for(vm, host, vm.settings))
         writer = LeasedWriter(context, attempt, session, ref, stopping, predicted)
-        require_way_back(session, ref)
+        require_power_on_possible(session, ref)
         if vm.power is not Power.OFF:
             say(f"Shutting {name} down; Ctrl-C stops and restores it.")
             shut_down(session, ref, rules, writer.fence, journal)

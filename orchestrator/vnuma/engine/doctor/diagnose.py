@@ -15,7 +15,7 @@ from vnuma.engine.doctor.diagnose_machine import diagnose_machines
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.preflight.findings import Finding
-from vnuma.engine.preflight.surroundings import around_vm, look_at_server, unencrypted_connection
+from vnuma.engine.preflight.surroundings import server_findings, unencrypted_connection, vm_findings
 from vnuma.errors import VnumaError
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.driver import discover
@@ -80,10 +80,10 @@ def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
             yield from diagnose_access.needed(session, ref, facts)
             yield from diagnose_access.optional(session, ref)
             seen = surroundings.read_surroundings(session, ref)
-            yield from _found(around_vm(facts.name, host.name, seen), "around it")
+            yield from _found(vm_findings(facts.name, host.name, seen), "around it")
             if facts.power is Power.ON:
                 yield from diagnose_endpoint.clocks(target, session, session.host(facts.host_moid))
-        findings = look_at_server(target, facts, seen)
+        findings = server_findings(target, facts, seen)
         yield from _found(findings, "SQL use")
         if facts.power is Power.ON:
             yield from diagnose_endpoint.identity(findings)

@@ -9,22 +9,22 @@ from vnuma.engine.access.places import audit_file, store_url
 from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.lease.audit_forward import forward, unsent
 from vnuma.engine.lease.syslog import collector
+from vnuma.engine.notify.channels import VARIABLE, ready_channels
 from vnuma.engine.notify.message import TEST, event_line
 from vnuma.engine.notify.notifier import Notifier
-from vnuma.engine.notify.ways import VARIABLE, ready_ways
 from vnuma.store.place import parse_place
 
 _SUBJECT = "notify"
 
 
 def diagnose_notify(inventory: Path, names: Iterable[str], *, send: bool) -> Iterator[Diagnosis]:
-    """Each way of these hosts: its secret, and with `send` whether it takes a test. Raises InputError."""
-    ways, lacking = ready_ways(inventory, names)
+    """Each channel of these hosts: its secret, and with `send` whether it takes a test. Raises InputError."""
+    channels, lacking = ready_channels(inventory, names)
     for words in lacking:
         yield Diagnosis("FAIL", _SUBJECT, words)
-    if send and not ways and not lacking:
+    if send and not channels and not lacking:
         yield Diagnosis("FAIL", _SUBJECT, f"the inventory has no {VARIABLE}", ("fix: see docs/notify.md",))
-    for ready in ways:
+    for ready in channels:
         if not send:
             yield Diagnosis("ok", _SUBJECT, f"{ready.name}, not tested (--notify sends a test message)")
             continue

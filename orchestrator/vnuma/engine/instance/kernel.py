@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.foreign_changes import ThreeWay
+from vnuma.engine.lease.foreign_changes import ForeignChange
 from vnuma.errors import MeasurementFailed
 from vnuma.logs import linux_nodes
 from vnuma.workloads.shell import Shell, require
@@ -37,10 +37,10 @@ def chosen(text: str) -> str:
 
 def foreign_changes(
     before: Mapping[str, str], ours: Mapping[str, str], now: Mapping[str, str]
-) -> list[ThreeWay]:
+) -> list[ForeignChange]:
     """Settings that have neither the value before the run nor the one that the study holds."""
     return [
-        ThreeWay(key(name), value, ours.get(name), now.get(name))
+        ForeignChange(key(name), value, ours.get(name), now.get(name))
         for name, value in before.items()
         if now.get(name) not in (value, ours.get(name))
     ]

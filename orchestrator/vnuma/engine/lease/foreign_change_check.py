@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.foreign_changes import ThreeWay, conflict_words, conflicts, written
+from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words, conflicts, written
 from vnuma.store import attempts
 from vnuma.vsphere.apply import ChangedMeanwhile
 
@@ -28,7 +28,7 @@ def refuse_foreign_changes(context: VmContext, vm: VmFacts) -> None:
     refuse_settings(vm.name, conflicts(baseline_settings(context.vm), ours, vm.settings))
 
 
-def refuse_settings(name: str, foreign: list[ThreeWay]) -> None:
+def refuse_settings(name: str, foreign: list[ForeignChange]) -> None:
     """Refuse a VM or machine with settings that somebody else has changed. Raises SomebodysChange."""
     if foreign:
         raise SomebodysChange(

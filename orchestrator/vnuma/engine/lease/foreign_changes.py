@@ -13,7 +13,7 @@ from vnuma.domain.vm.setting import WRITTEN_BY_ESXI, Settings, Value
 
 
 @dataclass(frozen=True)
-class ThreeWay:
+class ForeignChange:
     """One setting that somebody else changed: before the study, as we set it, and now."""
 
     setting: str
@@ -32,7 +32,7 @@ def written(changes: Iterable[list[dict[str, Any]]]) -> dict[str, set[Value]]:
     return values
 
 
-def conflicts(baseline: Settings, ours: Mapping[str, set[Value]], now: Settings) -> list[ThreeWay]:
+def conflicts(baseline: Settings, ours: Mapping[str, set[Value]], now: Settings) -> list[ForeignChange]:
     """Settings whose present value is neither the baseline's nor one that this run has written."""
     found = []
     for edit in change_back(now, baseline):
@@ -44,14 +44,14 @@ def conflicts(baseline: Settings, ours: Mapping[str, set[Value]], now: Settings)
             continue
         if name == "memoryReservation" and "memoryReservationLockedToMax" in ours:
             continue  # vSphere moves the reservation with the lock
-        found.append(ThreeWay(name, edit.after, max(values, key=str, default=None), edit.before))
+        found.append(ForeignChange(name, edit.after, max(values, key=str, default=None), edit.before))
     return found
 
 
 _shown = partial(value_words, unset="none")
 
 
-def conflict_words(vm: str, foreign: list[ThreeWay]) -> str:
+def conflict_words(vm: str, foreign: list[ForeignChange]) -> str:
     """The three-way difference as a table for people."""
     rows = [("setting", "baseline", "we set", "now")]
     rows += [(item.setting, _shown(item.baseline), _shown(item.ours), _shown(item.now)) for item in foreign]

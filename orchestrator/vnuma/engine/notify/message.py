@@ -13,7 +13,7 @@ from email.utils import formatdate, make_msgid
 from typing import Any
 
 from vnuma.domain.vm.plain_text import escaped
-from vnuma.engine.notify.ways import Mail
+from vnuma.engine.notify.channels import Mail
 
 Event = Mapping[str, Any]
 """A line of `vnuma run --events`."""

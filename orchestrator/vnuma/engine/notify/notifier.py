@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Thread
 
+from vnuma.engine.notify.channels import Ready
 from vnuma.engine.notify.message import TEST, Event
 from vnuma.engine.notify.send import send
-from vnuma.engine.notify.ways import Ready
 
 BOUND_S = 30.0
-"""How long `wait` waits for all that is under way."""
+"""How long `wait` waits for all that is still being sent."""
 
 
 @dataclass
 class _Delivery:
-    """One event by one way, in a thread that ends with the process at the latest."""
+    """One event by one channel, in a thread that ends with the process at the latest."""
 
     ready: Ready
     event: Event
@@ -44,27 +44,27 @@ class _Delivery:
 
 
 class Notifier:
-    """Tells events by these ways. `lacking`: sentences about ways that cannot be used."""
+    """Sends events by these channels. `lacking`: sentences about channels that cannot be used."""
 
-    def __init__(self, ways: Sequence[Ready], lacking: Sequence[str] = ()) -> None:
-        self._ways = ways
+    def __init__(self, channels: Sequence[Ready], lacking: Sequence[str] = ()) -> None:
+        self._channels = channels
         self._failures = list(lacking)
         self._under_way: list[_Delivery] = []
 
     def hear(self, event: Event) -> None:
-        """Begin to tell it by each way that wants it; returns at once."""
-        wanted = (ready for ready in self._ways if event["event"] in (TEST, *ready.way.events))
+        """Begin to send it by each channel that wants it; returns at once."""
+        wanted = (ready for ready in self._channels if event["event"] in (TEST, *ready.channel.events))
         self._under_way += [_Delivery(ready, event) for ready in wanted]
 
     def wait(self) -> None:
-        """Wait for what is under way, BOUND_S at most."""
+        """Wait for what is still being sent, BOUND_S at most."""
         until = time.monotonic() + BOUND_S
         for delivery in self._under_way:
             if delivery.thread.ident is not None:
                 delivery.thread.join(max(0.0, until - time.monotonic()))
 
     def failures(self) -> list[str]:
-        """A sentence for each notification that failed or is still under way; each is given once."""
+        """A sentence for each notification that failed or is still being sent; each is given once."""
         failures = [*self._failures, *filter(None, (one.failure() for one in self._under_way))]
         self._failures, self._under_way = [], []
         return failures

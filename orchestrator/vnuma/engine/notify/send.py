@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from vnuma import __version__
+from vnuma.engine.notify.channels import Mail, Ready, Webhook
 from vnuma.engine.notify.message import SHAPES, Event, as_mail
-from vnuma.engine.notify.ways import Mail, Ready, Webhook
 from vnuma.errors import EnvironmentProblem, VnumaError
 
 ANSWER_S = 10.0
@@ -31,12 +31,12 @@ COMMAND_S = 20.0
 def send(ready: Ready, event: Event) -> None:
     """Tell it. Raises EnvironmentProblem; nothing that a server or program said is repeated in it."""
     try:
-        if ready.way.mail:
-            _by_mail(ready.way.mail, ready.secret, event)
-        elif ready.way.webhook:
-            _by_webhook(ready.way.webhook, ready.secret or "", event)
+        if ready.channel.mail:
+            _by_mail(ready.channel.mail, ready.secret, event)
+        elif ready.channel.webhook:
+            _by_webhook(ready.channel.webhook, ready.secret or "", event)
         else:
-            _by_command(ready.way.command or (), event)
+            _by_command(ready.channel.command or (), event)
     except VnumaError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, its own words may hold a secret

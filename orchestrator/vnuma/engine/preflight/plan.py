@@ -24,7 +24,7 @@ from vnuma.engine.preflight.locality_check import locality_findings
 from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import check, touched_settings, under_study
-from vnuma.engine.preflight.surroundings import accepted, around_vm, look_at_server, unencrypted_connection
+from vnuma.engine.preflight.surroundings import accepted, server_findings, unencrypted_connection, vm_findings
 from vnuma.engine.preflight.workload_check import workload_findings
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
@@ -223,9 +223,9 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         *(_missing(name, vm.name) for name in missing),
         *permit.findings(vm.name, tagged, test_clone=target.test_clone),
         *under_study(vm.name, vm.lease),
-        *around_vm(vm.name, host.name, seen),
+        *vm_findings(vm.name, host.name, seen),
         *unencrypted_connection(target),
-        *look_at_server(target, vm, seen),
+        *server_findings(target, vm, seen),
         *workload_findings(study, target, vm),
         *check(study, vm, replace(host, powered_on_mb=seen.powered_on_mb)),
         *locality_findings(study, vm, host),

@@ -32,10 +32,10 @@ _UNLIMITED = {
 }
 
 
-def around_vm(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
+def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
     """What vSphere shows around the VM."""
-    yield from _guardians(name, seen)
-    yield from _devices(name, seen)
+    yield from _manager_findings(name, seen)
+    yield from _device_findings(name, seen)
     if seen.host_trouble:
         yield Finding(
             "P36",
@@ -76,7 +76,7 @@ def around_vm(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
         )
 
 
-def _guardians(name: str, seen: Surroundings) -> Iterator[Finding]:
+def _manager_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
     """What else looks after the VM or works on it."""
     if seen.fault_tolerance:
         yield Finding(
@@ -123,7 +123,7 @@ def _guardians(name: str, seen: Surroundings) -> Iterator[Finding]:
         )
 
 
-def _devices(name: str, seen: Surroundings) -> Iterator[Finding]:
+def _device_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
     if seen.shared_disks:
         yield Finding(
             "P13",
@@ -158,7 +158,7 @@ def _devices(name: str, seen: Surroundings) -> Iterator[Finding]:
         )
 
 
-def around_server(
+def server_use_findings(
     name: str, guest_name: str | None, found: ServerUse, *, test_clone: bool, identity: Identity = _BY_ADDRESS
 ) -> Iterator[Finding]:
     """What SQL Server says of who else needs it. `guest_name` is the guest's name as Tools say."""
@@ -173,7 +173,7 @@ def around_server(
             f"Correct vnuma_sql.host: vnuma would measure another machine. {STATED}",
         )
     if found.replica_databases:
-        yield _hangs_on("P21", name, "an availability group", found.replica_databases)
+        yield _depended_on("P21", name, "an availability group", found.replica_databases)
     elif found.availability_groups:
         yield Finding(
             "P21",
@@ -189,9 +189,9 @@ def around_server(
             "Study a stand-alone instance.",
         )
     if found.replicated:
-        yield _hangs_on("P23", name, "replication", found.replicated)
+        yield _depended_on("P23", name, "replication", found.replicated)
     if found.log_shipped:
-        yield _hangs_on("P24", name, "log shipping", found.log_shipped)
+        yield _depended_on("P24", name, "log shipping", found.log_shipped)
     if found.backups:
         yield Finding(
             "P25",
@@ -216,7 +216,7 @@ def around_server(
         )
 
 
-def same_machine(name: str, where: str, found: Likeness) -> Iterator[Finding]:
+def identity_findings(name: str, where: str, found: Likeness) -> Iterator[Finding]:
     """What the facts say of whether SQL Server at `where` runs in this VM."""
     if found.address == "contradicts":
         yield Finding(
@@ -244,7 +244,7 @@ def same_machine(name: str, where: str, found: Likeness) -> Iterator[Finding]:
         )
 
 
-def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Finding]:
+def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Finding]:
     """Ask SQL Server who else uses it; what cannot be asked is one finding that says why.
 
     Raises DriverMissing.
@@ -260,7 +260,7 @@ def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Find
                 "Correct vnuma_sql.host.",
             )
             if answer
-            else _not_looked_at(vm.name, "it is powered off.", "Power it on")
+            else _use_not_evaluated(vm.name, "it is powered off.", "Power it on")
         ]
     try:
         with connect(server) as connection:
@@ -271,13 +271,15 @@ def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Find
         refused = f"The study could not log in to SQL Server on {vm.name}: {error.what}"
         return [Finding("P20", "block", refused, error.fix or "Correct vnuma_sql.user and its password.")]
     except EnvironmentProblem as error:
-        return [_not_looked_at(vm.name, error.what, error.fix)]
+        return [_use_not_evaluated(vm.name, error.what, error.fix)]
     known_by = target.sql.known_by
-    findings = around_server(vm.name, seen.guest_name, found, test_clone=target.test_clone, identity=known_by)
+    findings = server_use_findings(
+        vm.name, seen.guest_name, found, test_clone=target.test_clone, identity=known_by
+    )
     if seen.running is None or found.side is None:
         return list(findings)
     likeness = compare(seen.running, found.side, known_by)
-    return [*findings, *same_machine(vm.name, server.where, likeness)]
+    return [*findings, *identity_findings(vm.name, server.where, likeness)]
 
 
 def unencrypted_connection(target: Target) -> Iterator[Finding]:
@@ -302,7 +304,7 @@ def unencrypted_connection(target: Target) -> Iterator[Finding]:
         )
 
 
-def _not_looked_at(name: str, why: str, fix: str | None) -> Finding:
+def _use_not_evaluated(name: str, why: str, fix: str | None) -> Finding:
     """SQL Server could not be asked who else uses it; `fix` is what would let it be asked."""
     remedy = (fix or "Fix this").rstrip(".")
     return Finding(
@@ -320,7 +322,7 @@ def accepted(study: Study, finding: Finding) -> Finding:
     return finding
 
 
-def _hangs_on(id_: str, name: str, what: str, databases: tuple[str, ...]) -> Finding:
+def _depended_on(id_: str, name: str, what: str, databases: tuple[str, ...]) -> Finding:
     return Finding(
         id_,
         "block",

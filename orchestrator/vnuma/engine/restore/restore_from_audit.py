@@ -17,10 +17,10 @@ from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import Target
-from vnuma.engine.cell.guest_shutdown import POWER_ON, PowerRules, require_way_back, shut_down
+from vnuma.engine.cell.guest_shutdown import POWER_ON, PowerRules, require_power_on_possible, shut_down
 from vnuma.engine.lease.audit import Journal, edits_of, read_audit_file
 from vnuma.engine.lease.baseline import parse_mark
-from vnuma.engine.lease.foreign_changes import ThreeWay, conflict_words
+from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words
 from vnuma.engine.lease.identity import find_by_key
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.restore.restoration import Choice
@@ -177,7 +177,7 @@ class AuditRestoration:
     def _change(self, facts: VmFacts) -> Change:
         """Back to what was before each of the run's edits, but where somebody else's value stands."""
         foreign = [
-            ThreeWay(edit.setting, edit.before, edit.after, facts.settings.get(edit.setting))
+            ForeignChange(edit.setting, edit.before, edit.after, facts.settings.get(edit.setting))
             for edit in self.one.settings
             if edit.setting != "memoryReservation"  # vSphere moves it with the lock to all memory
             and change_to(facts.settings, {edit.setting: edit.before})
@@ -195,7 +195,7 @@ class AuditRestoration:
         self, session: Session, ref: VmRef, facts: VmFacts, change: Change, journal: Journal
     ) -> VmFacts:
         if change.needs_power_off and facts.power is not Power.OFF:
-            require_way_back(session, ref)
+            require_power_on_possible(session, ref)
             self.say(f"shutting {facts.name} down")
             shut_down(session, ref, PowerRules(), apply.no_fence, journal)
             facts = read.read_vm(session, ref)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.cell.guest_shutdown import POWER_ON, Fence, PowerRules, require_way_back, shut_down
+from vnuma.engine.cell.guest_shutdown import POWER_ON, Fence, PowerRules, require_power_on_possible, shut_down
 from vnuma.engine.instance.instance_setting import wait_for_server
 from vnuma.engine.instance.settings import Baselined
 from vnuma.engine.instance.sql_identity import require_silence
@@ -61,7 +61,7 @@ class InstanceRestore:
             self._set(one)
         facts = read.read_vm(self.session, self.ref)
         if any(self._restart.values()) and facts.power is Power.ON:
-            require_way_back(self.session, self.ref)
+            require_power_on_possible(self.session, self.ref)
             shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
             facts = read.read_vm(self.session, self.ref)
         return facts
@@ -72,7 +72,7 @@ class InstanceRestore:
     def _boot(self, facts: VmFacts) -> None:
         """A power-on that shows whose SQL Server answers: nothing before it, and one that starts after it."""
         if facts.power is not Power.OFF:
-            require_way_back(self.session, self.ref)
+            require_power_on_possible(self.session, self.ref)
             shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
         require_silence(self.server(), facts.name)
         self.say(f"powering {facts.name} on to restore SQL Server")

@@ -83,7 +83,7 @@ def restore_leftovers(
     """
     store = open_store(store_url(url))
     outcome = RestoreReport()
-    for row, owner in left_vms(store, names, run):
+    for row, owner in leftover_vms(store, names, run):
         if row.name in elsewhere:
             continue
         if is_alive(owner) and not (names or run):
@@ -203,7 +203,7 @@ def show_leftovers(
     """What `restore_leftovers` would change, line by line; nothing where there is nothing to restore."""
     store = open_store(store_url(url))
     lines = []
-    for row, owner in left_vms(store, names, run):
+    for row, owner in leftover_vms(store, names, run):
         if row.name in elsewhere:
             continue
         if is_alive(owner) and not (names or run):
@@ -228,7 +228,7 @@ def _study(store: Store, owner: Run) -> Study:
         return parse_study(runs.get_study(connection, owner.study_id).yaml, f"study of {owner.name}")
 
 
-def left_vms(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm, Run]]:
+def leftover_vms(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm, Run]]:
     """VMs to put back: those away from their baseline, and those still leased to a run.
 
     Raises InputError for an unknown VM or run.

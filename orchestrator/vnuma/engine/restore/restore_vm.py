@@ -17,7 +17,7 @@ from vnuma.engine.cell.guest_shutdown import (
     POWER_OFF,
     POWER_ON,
     PowerRules,
-    require_way_back,
+    require_power_on_possible,
     shut_down,
 )
 from vnuma.engine.instance.settings import to_restore
@@ -253,7 +253,7 @@ class _Work:
         change = change_to_restore(self.restoration, facts, baseline)
         if change.needs_power_off and facts.power is not Power.OFF:
             if baseline_power(self.vm) is Power.ON:
-                require_way_back(self.session, self.ref)
+                require_power_on_possible(self.session, self.ref)
             self.restoration.say(f"shutting {facts.name} down")
             shut_down(self.session, self.ref, self.rules, self.held.fence, self.held.journal)
             facts = self._read()

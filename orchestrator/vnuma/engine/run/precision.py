@@ -12,7 +12,9 @@ from vnuma.store.rows import AttemptLine, Cell
 from vnuma.store.timed import timed_samples
 
 
-def look_at(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> StopDecision:
+def precision_so_far(
+    context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]
+) -> StopDecision:
     """What the study's `precision` says of the blocks so far. `planned` and `past` are the VM's own."""
     with context.store.read() as connection:
         timed = timed_samples(connection, context.run.id, context.vm.id)

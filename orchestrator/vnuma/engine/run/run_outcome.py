@@ -31,7 +31,7 @@ class RunOutcome:
         return self.interrupted or self.progress.run.stop_requested is not None
 
     @property
-    def tells_what_lasts(self) -> bool:
+    def names_lasting_causes(self) -> bool:
         """Whether its error says what keeps VMs from further cells: nothing else decides the exit code."""
         return not (self.problems or self.closed or self.stopped)
 

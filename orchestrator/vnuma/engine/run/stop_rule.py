@@ -74,9 +74,9 @@ def settle(context: VmContext, following: Cell) -> str | None:
 
 
 def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> StopDecision:
-    from vnuma.engine.run.precision import look_at  # noqa: PLC0415 - a second of numpy and scipy for each cell
+    from vnuma.engine.run.precision import precision_so_far  # noqa: PLC0415 - a second of numpy and scipy for each cell
 
-    return look_at(context, planned, past)
+    return precision_so_far(context, planned, past)
 
 
 def _hours(past: Sequence[AttemptLine]) -> float:

@@ -44,13 +44,13 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> VmC
     return taken
 
 
-def refuse_if_looked_after(run: Run) -> None:
+def refuse_if_supervised(run: Run) -> None:
     """Raise VmHeld when a process that is not this play looks after the run."""
     refuse_if_alive(run, _this_play())
 
 
 @contextmanager
-def saying_so(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]:
+def supervising(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]:
     """Say while a step works that this play lives. Raises VmHeld when another process looks after the run."""
     claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play(), every_s):

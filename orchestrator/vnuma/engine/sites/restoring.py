@@ -18,7 +18,7 @@ from vnuma.engine.restore.restoration import Choice
 from vnuma.engine.restore.restore_leftover import (
     RestoreReport,
     inventory_for,
-    left_vms,
+    leftover_vms,
     restore_leftovers,
     show_leftovers,
 )
@@ -129,7 +129,7 @@ def _parts(store: Store, wanted: Wanted) -> Iterator[_Part]:
     if not _has_mesh():
         return
     found: dict[tuple[str, str], _Part] = {}
-    for row, owner in left_vms(store, wanted.names, wanted.run):
+    for row, owner in leftover_vms(store, wanted.names, wanted.run):
         place = inventory_for(owner, wanted.inventory)
         target = _target(place, row)
         node = nodes_of({row.name: target}).get(row.name) if target else None

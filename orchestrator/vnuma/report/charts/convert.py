@@ -7,13 +7,13 @@ from typing import Any
 
 import vl_convert
 
-from vnuma.apart import Apart
+from vnuma.isolation import IsolatedModule
 
-_DRAWER = Apart(__name__, seconds=60)
+_DRAWER = IsolatedModule(__name__, seconds=60)
 
 
 def chart_as_svg(specification: Any, version: str) -> str:
-    """A Vega-Lite chart as an SVG document. Raises ApartError, as the others here do."""
+    """A Vega-Lite chart as an SVG document. Raises IsolationError, as the others here do."""
     return str(_DRAWER.call("_chart_as_svg", specification, version))
 
 

@@ -13,10 +13,10 @@ from typing import Literal
 from markupsafe import escape
 
 from vnuma.analysis.result import Analysis
-from vnuma.apart import ApartError
 from vnuma.assets import asset
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import plural
+from vnuma.isolation import IsolationError
 from vnuma.report.charts import difference_charts
 from vnuma.report.charts.convert import svg_as_pdf, svg_as_png
 from vnuma.report.charts.host_drawing import host_figures, host_map
@@ -46,12 +46,12 @@ class Picture:
 
     @property
     def png(self) -> bytes:
-        """At twice its size in pixels. Raises ApartError where it cannot be drawn."""
+        """At twice its size in pixels. Raises IsolationError where it cannot be drawn."""
         return svg_as_png(self.svg)
 
     @property
     def pdf(self) -> bytes:
-        """As vectors. Raises ApartError where it cannot be drawn."""
+        """As vectors. Raises IsolationError where it cannot be drawn."""
         return svg_as_pdf(self.svg)
 
     def write(self, folder: Path) -> None:
@@ -60,7 +60,7 @@ class Picture:
         for kind in ("png", "pdf"):
             try:
                 (folder / f"{self.name}.{kind}").write_bytes(getattr(self, kind))
-            except ApartError as error:
+            except IsolationError as error:
                 why = f"{self.name}.svg could not be made a {kind.upper()}: {error}.\n"
                 (folder / f"{self.name}.{kind}.txt").write_text(why, encoding="utf-8")
 

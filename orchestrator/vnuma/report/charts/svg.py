@@ -9,8 +9,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from vnuma.apart import ApartError
 from vnuma.domain.vm.plain_text import escaped
+from vnuma.isolation import IsolationError
 from vnuma.report.charts.convert import chart_as_svg
 
 # A chart is drawn in these colours, which stand for the page's own; so it follows light and dark.
@@ -98,7 +98,7 @@ def draw(chart: Spec, *, key: str, title: str, words: str) -> Figure:
     specification = _printable({**chart, "config": _config(), "background": None})
     try:
         drawn = chart_as_svg(specification, VEGA_LITE)
-    except ApartError as error:
+    except IsolationError as error:
         drawn = _not_drawn(str(error))
     return Figure(inline(drawn, key, title, words), title, words)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from vnuma.analysis.result import Analysis
-from vnuma.apart import ApartError
 from vnuma.domain.vm.provenance import banner
 from vnuma.errors import EnvironmentProblem
+from vnuma.isolation import IsolationError
 from vnuma.report.charts import difference_charts
 from vnuma.report.charts.pictures import Picture, plain, standalone
 from vnuma.report.model.grid import GridTable, as_markdown
@@ -52,7 +52,7 @@ def write_pictures(loaded: LoadedRun, path: Path, kind: Literal["png", "pdf"]) -
         picture = Picture(plain(vm.name), standalone(figure, words, loaded, "light"))
         try:
             drawn = picture.png if kind == "png" else picture.pdf
-        except ApartError as error:
+        except IsolationError as error:
             raise EnvironmentProblem(
                 f"The picture of {vm.name} could not be drawn: {error}.",
                 fix="Take another format: --format html",

@@ -19,7 +19,7 @@ from vnuma.errors import InputError, VnumaError
 
 VARIABLE = "vnuma_notify"
 
-Told = Literal[
+NotifiedEvent = Literal[
     "started",
     "trouble",
     "ended",
@@ -79,17 +79,17 @@ class Webhook(Strict):
     ca_file: str | None = None
 
 
-class Way(Strict):
-    """One way to tell people, and the events that it tells."""
+class Channel(Strict):
+    """One channel to people, and the events that it carries."""
 
     mail: Mail | None = None
     webhook: Webhook | None = None
     command: tuple[str, ...] | None = Field(default=None, min_length=1)
-    events: tuple[Told, ...] = Field(default=get_args(Told), min_length=1)
+    events: tuple[NotifiedEvent, ...] = Field(default=get_args(NotifiedEvent), min_length=1)
 
     @model_validator(mode="after")
-    def _is_one_way(self) -> Way:
-        if sum(way is not None for way in (self.mail, self.webhook, self.command)) != 1:
+    def _is_one_way(self) -> Channel:
+        if sum(channel is not None for channel in (self.mail, self.webhook, self.command)) != 1:
             raise ValueError("give one of mail, webhook, command")
         return self
 
@@ -108,15 +108,19 @@ class Way(Strict):
 
 @dataclass(frozen=True, repr=False)
 class Ready:
-    """A way with its secret's value."""
+    """A channel with its secret's value."""
 
-    way: Way
+    channel: Channel
     secret: str | None = None
 
     @property
     def name(self) -> str:
-        """As `Way.name`, with a webhook's server."""
-        return f"{self.way.name} {shown_url(self.secret or '')}" if self.way.webhook else self.way.name
+        """As `Channel.name`, with a webhook's server."""
+        return (
+            f"{self.channel.name} {shown_url(self.secret or '')}"
+            if self.channel.webhook
+            else self.channel.name
+        )
 
 
 def shown_url(url: str) -> str:
@@ -129,40 +133,43 @@ def shown_url(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname}{port}/..." if parts.hostname else "(an invalid URL)"
 
 
-def ways_of(inventory: Path, names: Iterable[str]) -> tuple[Way, ...]:
-    """The ways of these hosts, each once. Raises InputError that names what is wrong with one."""
+def channels_of(inventory: Path, names: Iterable[str]) -> tuple[Channel, ...]:
+    """The channels of these hosts, each once. Raises InputError that names what is wrong with one."""
     hosts = read_variables(inventory)
     found = (
-        way for name in names if name in hosts for way in _ways(inventory, name, hosts[name].get(VARIABLE))
+        channel
+        for name in names
+        if name in hosts
+        for channel in _channels(inventory, name, hosts[name].get(VARIABLE))
     )
-    return tuple({_identity(way, None): way for way in found}.values())
+    return tuple({_identity(channel, None): channel for channel in found}.values())
 
 
-def ready_ways(inventory: Path, names: Iterable[str]) -> tuple[tuple[Ready, ...], tuple[str, ...]]:
-    """The ways with their secrets, and a sentence for each that lacks its own. Raises as `ways_of` does."""
+def ready_channels(inventory: Path, names: Iterable[str]) -> tuple[tuple[Ready, ...], tuple[str, ...]]:
+    """The channels with their secrets; a sentence for each that lacks its own. Raises as `channels_of`."""
     ready: dict[str, Ready] = {}
     lacking = []
-    for way in ways_of(inventory, names):
+    for channel in channels_of(inventory, names):
         try:
-            secret = resolve(way.secret) if way.secret else None
+            secret = resolve(channel.secret) if channel.secret else None
         except VnumaError as error:
-            lacking.append(f"{way.name}: {error.what}")
+            lacking.append(f"{channel.name}: {error.what}")
             continue
-        ready[_identity(way, secret)] = Ready(way, secret)
+        ready[_identity(channel, secret)] = Ready(channel, secret)
     return tuple(ready.values()), tuple(lacking)
 
 
-def _identity(way: Way, secret: str | None) -> str:
-    """What two equal ways have in common: of a lookup, its result and not which host's it is."""
+def _identity(channel: Channel, secret: str | None) -> str:
+    """What two equal channels have in common: of a lookup, its result and not which host's it is."""
     if secret is None:
-        return way.model_dump_json()
-    return way.model_dump_json(exclude={"mail": {"password"}, "webhook": {"url"}}) + secret
+        return channel.model_dump_json()
+    return channel.model_dump_json(exclude={"mail": {"password"}, "webhook": {"url"}}) + secret
 
 
-def _ways(inventory: Path, host: str, given: object) -> tuple[Way, ...]:
+def _channels(inventory: Path, host: str, given: object) -> tuple[Channel, ...]:
     try:
-        return TypeAdapter(tuple[Way, ...]).validate_python(given or ())
+        return TypeAdapter(tuple[Channel, ...]).validate_python(given or ())
     except ValidationError as error:
         where = f"{inventory}: host {host}: {VARIABLE}"
         lines = [f"{'.'.join(map(str, (where, *item['loc'])))}: {message(item)}." for item in error.errors()]
-        raise InputError("\n".join(lines), fix="docs/notify.md has an example of each way.") from None
+        raise InputError("\n".join(lines), fix="docs/notify.md has an example of each channel.") from None

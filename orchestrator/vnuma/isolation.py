@@ -23,11 +23,11 @@ from typing import Any
 _MEGABYTE = 1024 * 1024
 
 
-class ApartError(Exception):
+class IsolationError(Exception):
     """The call gave no answer; the message says why, in a few words."""
 
 
-class Apart:
+class IsolatedModule:
     """The functions of one module, called in one process that lives until it fails or this one ends.
 
     Arguments and results are what JSON can hold. Each call may take `seconds`.
@@ -39,7 +39,7 @@ class Apart:
         self._lock = threading.Lock()
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """The function's result. Raises ApartError where it raises, dies, or does not end in time."""
+        """The function's result. Raises IsolationError where it raises, dies, or does not end in time."""
         with self._lock:
             process = self._running()
             late = _Deadline(self._seconds, process)
@@ -51,10 +51,10 @@ class Apart:
             finally:
                 late.cancel()
             if not line.endswith(b"\n"):
-                raise ApartError(self._why(self._end(), passed=late.passed))
+                raise IsolationError(self._why(self._end(), passed=late.passed))
         answer = json.loads(line)
         if "error" in answer:
-            raise ApartError(answer["error"])
+            raise IsolationError(answer["error"])
         return answer["result"]
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Apart:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", "from vnuma.apart import serve; serve()", self._module],
+                [sys.executable, "-P", "-c", "from vnuma.isolation import serve; serve()", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
