@@ -224,3 +224,19 @@ def test_two_plays_that_shape_one_vm_differently_are_both_named(tmp_path: Path) 
     (told,) = estate.unseen
     assert "numCoresPerSocket is 8 at" in told.why
     assert "4 at" in told.why
+
+
+def test_two_files_of_a_host_that_contradict_each_other_are_both_named(tmp_path: Path) -> None:
+    """Ansible takes the last in alphabetical order; what both say alike is no contradiction."""
+    for name, shape in (("a", "2x8"), ("b", "4x4")):
+        file = tmp_path / "host_vars" / "sql-f" / f"{name}.yml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"vnuma_vm: sql-f\nvm_topology_arm: {{topology: {shape}}}\n", encoding="utf-8")
+
+    estate = read_design(tmp_path / "host_vars")
+
+    (vm,), (told,) = estate.vms, estate.unseen
+    assert vm.facts.settings["numCoresPerSocket"] == 4
+    assert "sql-f/a.yml:2 and sql-f/b.yml:2" in told.why
+    file.write_text(file.with_name("a.yml").read_text(encoding="utf-8"), encoding="utf-8")
+    assert not read_design(tmp_path / "host_vars").unseen

@@ -12,16 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vnuma.domain.vm.bounded_yaml import NotYaml, read_yaml
 from vnuma.domain.vm.estate import Declared, Estate, Unseen
 from vnuma.errors import InputError
+from vnuma.estate.ansible_files import ARM, HINT, HostVars, host_vars, line_of, yaml_of
 from vnuma.estate.ansible_modules import TaskVm, Variables, vm_of_arm, vm_of_module
 from vnuma.estate.ansible_values import Unresolved, resolved
 from vnuma.estate.code_comments import accepted_in, block_end
-from vnuma.estate.design_vm import bounded_bytes, decoded, estate_of_designs, relative_to_here
+from vnuma.estate.design_vm import decoded, estate_of_designs, relative_to_here
 
-_MOST_BYTES = 1_000_000
-_MOST_FILES = 2_000
 _MOST_VMS = 20_000
 _DEEPEST = 8
 
@@ -36,25 +34,22 @@ _INCLUDES = {
     for name in ("include_role", "import_role")
     for prefix in ("", "ansible.builtin.", "ansible.legacy.")
 }
-_ARM = "vm_topology_arm"
 _LOOPS = ("loop", "with_items", "with_list", "ansible.builtin.loop")
 _BLOCKS = ("block", "rescue", "always")
 _TASKS = ("pre_tasks", "tasks", "post_tasks", "handlers")
-_HINT = "Name a playbook, a file of tasks or variables, or a host_vars folder."
 
 
 def read_ansible(path: Path) -> Estate:
     """The VMs of a playbook, a file of tasks or variables, or a folder of host_vars. Raises InputError."""
     found = _Found(path)
     if path.is_dir():
-        for host, variables, at in _host_vars(path):
-            found.add_variables(host, variables, at)
+        for one in host_vars(path):
+            found.add_host(one)
+            found.add_variables(one.host, one.variables, one.at)
     else:
         found.add_document(yaml_of(path), path)
     if not found.vms and not found.unseen:
-        raise InputError(
-            f"{path} has nothing of vSphere to check: no task or variable makes a VM.", fix=_HINT
-        )
+        raise InputError(f"{path} has nothing of vSphere to check: no task or variable makes a VM.", fix=HINT)
     told = [Unseen("vm", vm.name, why) for vm in found.vms.values() for why in vm.contradictions]
     designs = [vm.designed() for vm in found.vms.values()]
     return estate_of_designs(path, "ansible", "Ansible", designs, [*found.unseen, *told])
@@ -65,31 +60,6 @@ def is_ansible(document: object) -> bool:
     first = document[0] if isinstance(document, list) and document else None
     words = {"hosts", "import_playbook", "tasks", "roles", *_BLOCKS, *_MODULES, *_INCLUDES}
     return isinstance(first, Mapping) and bool(words & first.keys() or _LOOPS[0] in first)
-
-
-def yaml_of(path: Path) -> Any:
-    """The document of a YAML file. Raises InputError."""
-    text = decoded(bounded_bytes(path, _MOST_BYTES, "a file of Ansible's"))
-    if text.startswith("$ANSIBLE_VAULT"):
-        raise InputError(f"{path} is encrypted with Ansible Vault, so it is not read.", fix=_HINT)
-    try:
-        return read_yaml(text)
-    except NotYaml as error:
-        raise InputError(f"{path} is not YAML: {error} (line {error.line}).", fix=_HINT) from error
-
-
-def _host_vars(folder: Path) -> Iterator[tuple[str, Mapping[str, Any], tuple[Path, int]]]:
-    """Each host's variables, and file and line where they describe its VM."""
-    files: dict[str, list[Path]] = {}
-    for file in sorted(folder.rglob("*"))[:_MOST_FILES]:
-        inside = file.relative_to(folder)
-        if file.suffix in {".yml", ".yaml"} and file.is_file() and len(inside.parts) <= 2:
-            files.setdefault(inside.parts[0] if len(inside.parts) == 2 else file.stem, []).append(file)
-    for host, some in files.items():
-        read = [(file, document) for file in some if isinstance(document := yaml_of(file), Mapping)]
-        merged = {name: value for _, document in read for name, value in document.items()}
-        at = [(file, _line(document, _ARM)) for file, document in read if _ARM in document]
-        yield host, merged, (at or [(some[0], 1)])[0]
 
 
 @dataclass
@@ -109,7 +79,7 @@ class _Found:
         """Plays, tasks or variables."""
         if isinstance(document, Mapping):
             host = str(document.get("vnuma_vm") or file.stem)
-            self.add_variables(host, document, (file, _line(document, _ARM)))
+            self.add_variables(host, document, (file, line_of(document, ARM)))
             return
         for play in _mappings(document):
             if "hosts" in play:
@@ -120,23 +90,29 @@ class _Found:
         tasks = [one for one in _mappings(document) if "hosts" not in one and "import_playbook" not in one]
         self._tasks(tasks, _Place(file, {}))
 
+    def add_host(self, one: HostVars) -> None:
+        """What two files of a host's variables say differently."""
+        if one.contradiction and (told := Unseen("vm", one.host, one.contradiction)) not in self.unseen:
+            self.unseen.append(told)
+
     def add_variables(self, host: str, variables: Variables, at: tuple[Path, int]) -> None:
         """A VM by the variables of its host."""
-        if _ARM in variables:
+        if ARM in variables:
             file, line = at
             vm = self._vm(_name(variables, host), _Place(file, {}), line, 0)
-            self._arm(variables[_ARM], {**variables, "inventory_hostname": host}, vm)
+            self._arm(variables[ARM], {**variables, "inventory_hostname": host}, vm)
 
     def _of_play(self, play: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The variables of each host that host_vars beside the playbook has; once without, else."""
         common = self._group_vars() | dict(_mapping(play.get("vars"))) | self._vars_files(play)
         pattern, beside = str(play["hosts"]), self.folder / "host_vars"
         hosts = (
-            list(_host_vars(beside)) if beside.is_dir() and pattern not in {"localhost", "127.0.0.1"} else []
+            list(host_vars(beside)) if beside.is_dir() and pattern not in {"localhost", "127.0.0.1"} else []
         )
-        named = [one for one in hosts if one[0] == pattern] or hosts
-        for host, variables, _ in named:
-            yield {**self._group_vars(), **variables, **common, "inventory_hostname": host}
+        named = [one for one in hosts if one.host == pattern] or hosts
+        for one in named:
+            self.add_host(one)
+            yield {**self._group_vars(), **one.variables, **common, "inventory_hostname": one.host}
         if not named:
             yield common
 
@@ -181,7 +157,7 @@ class _Found:
         if depth > _DEEPEST:
             return
         for number, task in enumerate(tasks):
-            after = _line(tasks[number + 1]) if number + 1 < len(tasks) else place.end
+            after = line_of(tasks[number + 1]) if number + 1 < len(tasks) else place.end
             here = replace(place, variables={**place.variables, **_mapping(task.get("vars"))}, end=after)
             for key in _BLOCKS:
                 self._tasks(_mappings(task.get(key)), here, depth + 1)
@@ -200,7 +176,9 @@ class _Found:
             for item in items if isinstance(items, list) else []:
                 yield {**place.variables, name: item}
         except Unresolved as error:
-            self.unseen.append(Unseen("vm", str(task.get("name") or f"line {_line(task)}")[:80], str(error)))
+            self.unseen.append(
+                Unseen("vm", str(task.get("name") or f"line {line_of(task)}")[:80], str(error))
+            )
 
     def _task(self, task: Mapping[str, Any], place: _Place) -> None:
         for key in _INCLUDES & task.keys():
@@ -219,20 +197,20 @@ class _Found:
         name = _name_of(options, place.variables)
         if module == "keys":
             if name in self.vms:
-                self.vms[name].at = self._at(place, _line(task))
+                self.vms[name].at = self._at(place, line_of(task))
                 try:
                     self.vms[name].set_keys(resolved(options.get("settings") or {}, place.variables))
                 except (Unresolved, AttributeError) as error:
                     self.unseen.append(Unseen("vm", name, f"settings: {error}"))
             return
-        vm = self._vm(name, place, _line(task), place.end)
+        vm = self._vm(name, place, line_of(task), place.end)
         vm_of_module(module, options, place.variables, vm)
 
     def _role(self, variables: Variables, at: Mapping[str, Any], place: _Place) -> None:
-        if _ARM in variables:
+        if ARM in variables:
             host = str(variables.get("inventory_hostname") or "vm_topology")
-            vm = self._vm(_name(variables, host), place, _line(at), place.end)
-            self._arm(variables[_ARM], variables, vm)
+            vm = self._vm(_name(variables, host), place, line_of(at), place.end)
+            self._arm(variables[ARM], variables, vm)
 
     def _arm(self, arm: object, variables: Variables, vm: TaskVm) -> None:
         try:
@@ -279,16 +257,6 @@ def _name_of(options: Mapping[str, Any], variables: Variables) -> str:
         return str(resolved(given, variables))
     except Unresolved:
         return str(given)[:80]
-
-
-def _line(item: object, key: str | None = None) -> int:
-    """The line at which a mapping, or one of its keys, begins."""
-    position = getattr(item, "lc", None)
-    if position is None:
-        return 1
-    if key is not None and position.data and key in position.data:
-        return int(position.data[key][0]) + 1
-    return int(position.line) + 1
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

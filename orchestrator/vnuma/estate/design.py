@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
-from vnuma.estate.ansible import is_ansible, read_ansible, yaml_of
+from vnuma.estate.ansible import is_ansible, read_ansible
+from vnuma.estate.ansible_files import yaml_of
 from vnuma.estate.ovf import read_ovf
 from vnuma.estate.table import estate_of_table, is_table, read_table, sheet_of_mappings
 from vnuma.estate.terraform import read_terraform
