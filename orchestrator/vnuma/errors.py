@@ -261,6 +261,10 @@ class StoreBusy(StoreError):
     """Another process kept the store locked: unlike a full store, others can write to it."""
 
 
+class StoreAway(StoreError):
+    """The store's server stopped, restarted or lost the connection: what was under way is undone."""
+
+
 class ThresholdMet(VnumaError):
     """A `--fail-if` or `--fail-on` condition is true."""
 

@@ -72,7 +72,7 @@ KEY = vim.option.OptionValue(key="numa.vcpu.min", value="9")
 CHANGES: dict[str, tuple[Callable[[Session, Any], Any], int]] = {
     "nothing": (lambda _session, _ref: None, 0),
     "a key": (reconfigured(extraConfig=[KEY]), 1),
-    "renamed": (lambda _session, ref: ref.Rename_Task("sql16b"), 0),
+    "renamed": (lambda _session, ref: ref.Rename_Task("sql16b"), 1),
     "another folder": (moved, 0),
     "powered off": (lambda _session, ref: ref.PowerOffVM_Task(), 0),
     "reshaped": (reconfigured(numCPUs=16, numCoresPerSocket=2), 1),
@@ -109,7 +109,6 @@ def test_nothing_but_the_configuration_is_taken_over(session: Session) -> None:
             absent={"host": "its host is gone"},
             facts=replace(
                 one.facts,
-                name="earlier",
                 path="/DC1/vm/earlier",
                 power=Power.SUSPENDED,
                 host_moid=next(moid for moid in (*other, "host-1") if moid != one.facts.host_moid),

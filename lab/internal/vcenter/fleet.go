@@ -129,6 +129,9 @@ func (s *Server) fleetVM(parent *mo.Folder, want scenario.FleetVM) *mo.VirtualMa
 		vm.Runtime.PowerState = types.VirtualMachinePowerStatePoweredOn
 		vm.Guest.ToolsRunningStatus = string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
 		vm.Guest.GuestFullName = s.hosts[0].guestOS().name
+		if apiVersionOf(s.hosts[0].want) >= "8.0.2" {
+			vm.Guest.GuestDetailedData = want.Windows.Detail()
+		}
 	}
 	switch {
 	case want.Host < 0:

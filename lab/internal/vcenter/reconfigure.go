@@ -24,6 +24,24 @@ func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_T
 	return &methods.ReconfigVM_TaskBody{Res: &types.ReconfigVM_TaskResponse{Returnval: task}}
 }
 
+// RenameTask changes the display name, which is part of the configuration: the change version is another then.
+func (m *machine) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
+	defer letGo(ctx, m.VirtualMachine)
+	task := m.startTask(ctx, "rename", "rename", func(ctx *simulator.Context) *refusal {
+		for _, vm := range m.lab.machines {
+			if vm != m && vm.Name == req.NewName && vm.Parent != nil && m.Parent != nil && *vm.Parent == *m.Parent {
+				return &refusal{fault: &types.DuplicateName{Name: req.NewName, Object: vm.Self}, message: "The name '" + req.NewName + "' already exists."}
+			}
+		}
+		before := m.draft()
+		after := before
+		after.name = req.NewName
+		m.publish(ctx, m.changes(before, after))
+		return nil
+	})
+	return &methods.Rename_TaskBody{Res: &types.Rename_TaskResponse{Returnval: task}}
+}
+
 func (m *machine) reconfigure(ctx *simulator.Context, user string, spec *types.VirtualMachineConfigSpec) *refusal {
 	if fault := m.lab.faults.take(scenario.ReconfigureRefused, m.scenario, int(m.boots.Load())+1); fault != nil {
 		reason := "vnuma-lab: the scenario refuses this reconfigure"

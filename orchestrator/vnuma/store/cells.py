@@ -15,6 +15,7 @@ from vnuma.errors import (
     HostNotReady,
     InputError,
     PrivilegeMissing,
+    StoreAway,
     WrongServer,
     reason_word,
 )
@@ -55,6 +56,12 @@ The VM is put back and gets no further cell; a run that is resumed tries again. 
 none of its cell's. A login that SQL Server refuses for the first time is not among them: after a boot it may
 pass by itself. The last that is tried is (AccountRefused).
 """
+
+
+_AWAY = reason_word(StoreAway)
+_AWAY_FOR_ONE = 4
+"""So many attempts that ended because the store's server went away use up one: the VM is power-cycled for
+each, so that a server which restarts all night ends its cells too."""
 
 
 def attempts_rule(study: Study) -> AttemptsRule:
@@ -226,8 +233,9 @@ def used_up_cells(
 
 def _tries(uncounted: Collection[str]) -> ScalarSelect[int]:
     """How many attempts at a cell gave no result, for a reason that counts."""
+    away = func.count().filter(_attempt.reason == _AWAY)
     return (
-        select(func.count())
+        select(func.count() - away + away // _AWAY_FOR_ONE)
         .where(
             _attempt.cell_id == _cell.id,
             _attempt.outcome.in_([Outcome.FAILED, Outcome.INVALID]),

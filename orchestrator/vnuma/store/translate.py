@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from vnuma.errors import StoreBusy, StoreError
+from vnuma.errors import StoreAway, StoreBusy, StoreError
 from vnuma.store.place import Place
 
 _RESUME = "then: vnuma run --resume RUN"
@@ -68,11 +68,13 @@ def translated(place: Place) -> Iterator[None]:
 
 
 def _explained(place: Place, cause: BaseException) -> StoreError:
+    kind = StoreError
     if isinstance(cause, sqlite3.Error):
         what, fix = _sqlite(place, cause)
     else:
         what, fix = _postgresql(place, cause)
-    kind = StoreBusy if _LOCKED in what else StoreError
+        kind = StoreAway if is_away(cause) else StoreError
+    kind = StoreBusy if _LOCKED in what else kind
     return kind(f"{what} ({_first_line(cause)}).", fix=fix)
 
 
@@ -108,7 +110,7 @@ def _postgresql(place: Place, cause: BaseException) -> tuple[str, str]:
 
 
 def is_away(cause: BaseException) -> bool:
-    """Whether the server could not be reached or is starting or stopping, for an error of connecting."""
+    """Whether the server could not be reached, is starting or stopping, or the connection was lost."""
     message = str(cause)
     state = getattr(cause, "sqlstate", None) or _state_of_refusal(message)
     if state is None:

@@ -19,8 +19,10 @@ from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
 from vnuma.domain.vm.server import WindowsFacts
 from vnuma.errors import VCenterUnreachable
 from vnuma.vsphere import settings
-from vnuma.vsphere.estate_changes import TOOLS_PATH, Changes, find_changes
+from vnuma.vsphere.estate_changes import GUEST_MARKS, TOOLS_PATH, Changes, find_changes
 from vnuma.vsphere.facts import (
+    GUEST_DETAIL,
+    GUEST_NAME,
     HOST_PATHS,
     VM_PATHS,
     Place,
@@ -138,6 +140,10 @@ def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | 
     with _everything(session) as view:
         changes = find_changes(session, view, {one.facts.moid: one for one in earlier.vms}, others)
     changes.objects.update((found.ref, found) for found in _read(session, changes.changed, [vm]))
+    guest = Query.PropertySpec(type=vim.VirtualMachine, pathSet=list(GUEST_MARKS))
+    for found in _read(session, changes.guests, [guest]):
+        mark = changes.objects[found.ref]
+        changes.objects[found.ref] = Found(mark.ref, {**mark.values, **found.values}, found.missing)
     return changes
 
 
@@ -241,8 +247,8 @@ def _windows(found: Found) -> WindowsFacts | None:
     one = found.values.get(TOOLS_PATH)
     options = found.values.get(settings.EXTRA_CONFIG) or ((one,) if one else ())
     written = next((str(option.value) for option in options if option.key == TOOLS_KEY), "")
-    detail = found.values.get("guest.guestDetailedData") or written
-    return windows_of_tools(detail, found.values.get("guest.guestFullName", ""))
+    detail = found.values.get(GUEST_DETAIL) or written
+    return windows_of_tools(detail, found.values.get(GUEST_NAME, ""))
 
 
 def _absent(found: Found) -> dict[str, str]:

@@ -16,13 +16,14 @@ from vnuma.vsphere.settings import EXTRA_CONFIG, LEASE_KEY, extra_config, settin
 
 _MIB = 1024 * 1024
 
-GUEST_PATHS = ("guest.guestFullName", "guest.guestDetailedData")
-"""What VMware Tools tell of the guest; the second since vSphere 8.0 U2, before it in extraConfig."""
+GUEST_NAME = "guest.guestFullName"
+GUEST_DETAIL = "guest.guestDetailedData"
+"""What VMware Tools tell of the guest: since vSphere 8.0 U2, before it in extraConfig."""
 
 VM_PATHS = (
     *("name", "parent", "parentVApp", "runtime.powerState", "runtime.host", "runtime.connectionState"),
     *("config.instanceUuid", "config.version", "config.guestId", "config.template", "config.changeVersion"),
-    *GUEST_PATHS,
+    *(GUEST_NAME, GUEST_DETAIL),
 )
 """What facts of a VM need, besides its settings (`settings.paths`)."""
 
@@ -61,7 +62,7 @@ def vm_facts(vcenter_uuid: str, vm: Found, place: Place, settings: Iterable[str]
         instance_uuid=values["config.instanceUuid"],
         hardware_version=int(values["config.version"].rpartition("-")[2]),
         guest_id=values.get("config.guestId", ""),
-        guest_full_name=values.get("guest.guestFullName", ""),
+        guest_full_name=values.get(GUEST_NAME, ""),
         power=Power(str(values["runtime.powerState"])),
         host_moid=host._GetMoId() if host else "",
         host_name=place.host_name,
@@ -79,17 +80,16 @@ def vm_facts(vcenter_uuid: str, vm: Found, place: Place, settings: Iterable[str]
 
 
 def moved_facts(earlier: VmFacts, vm: Found, place: Place) -> VmFacts:
-    """Earlier facts of a VM whose configuration is the same; name, power, guest and place are as now."""
+    """Earlier facts of a VM whose configuration is the same; power, guest and place are as now."""
     host = vm.values.get("runtime.host")
     return replace(
         earlier,
-        name=vm.values["name"],
         path=place.path,
         host_moid=host._GetMoId() if host else "",
         host_name=place.host_name,
         drs_override=place.drs_override,
         power=Power(str(vm.values["runtime.powerState"])),
-        guest_full_name=vm.values.get("guest.guestFullName", ""),
+        guest_full_name=vm.values.get(GUEST_NAME, ""),
     )
 
 
