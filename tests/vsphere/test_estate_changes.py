@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,46 @@ def test_nothing_but_the_configuration_is_taken_over(session: Session) -> None:
     ]
     now = read_estate(session, earlier=replace(here, vms=tuple(wrong), clusters=()))
     assert (now.taken_over, shown(now)) == (len(here.vms), shown(here))
+
+
+def with_hardware(here: Estate, cores: int) -> Estate:
+    """The reading as if all its hosts had so many cores."""
+    clusters = (
+        replace(one, hosts=tuple(replace(host, cores=cores) for host in one.hosts)) for one in here.clusters
+    )
+    return replace(here, clusters=tuple(clusters))
+
+
+def cores_seen(estate: Estate) -> set[int]:
+    """How many cores its hosts have."""
+    return {host.cores for one in estate.clusters for host in one.hosts}
+
+
+def test_the_hardware_of_hosts_that_still_run_is_taken_over(session: Session) -> None:
+    """The lab's hosts booted a month ago: what was read of them yesterday holds."""
+    here = read_estate(session)
+    now = read_estate(session, earlier=with_hardware(here, 99))
+    assert cores_seen(now) == {99}
+
+
+@pytest.mark.parametrize("booted_before_reading", [timedelta(days=-1), timedelta(hours=20)])
+def test_the_hardware_of_a_host_that_booted_since_is_read_anew(
+    session: Session, booted_before_reading: timedelta
+) -> None:
+    """Also if it seems to have booted shortly before the reading: two clocks differ."""
+    here = read_estate(session)
+    ref = session.host(here.vms[0].facts.host_moid)
+    read_at = session.read(ref, ("runtime.bootTime",)).values["runtime.bootTime"] + booted_before_reading
+    earlier = replace(with_hardware(here, 99), read_at=read_at.isoformat())
+    assert cores_seen(read_estate(session, earlier=earlier)) == cores_seen(here)
+
+
+def test_the_hardware_of_another_vcenters_host_is_not_taken_over(session: Session) -> None:
+    """Managed object ids of hosts repeat too."""
+    here = read_estate(session)
+    elsewhere = tuple(replace(one, facts=replace(one.facts, vcenter_uuid="another")) for one in here.vms)
+    now = read_estate(session, earlier=replace(with_hardware(here, 99), vms=elsewhere))
+    assert cores_seen(now) == cores_seen(here)
 
 
 def test_another_vcenters_reading_is_not_taken_over(session: Session) -> None:

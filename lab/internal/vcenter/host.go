@@ -49,8 +49,15 @@ func (h *host) shape() {
 	h.Config.Product = product
 	h.Summary.Config.Product = &product
 	h.Config.HyperThread = hyperThreading(h.want)
+	booted := h.onClock(time.Now().Add(-hostUptime))
+	h.Runtime.BootTime = &booted
+	summaryRuntime := h.Runtime
+	h.Summary.Runtime = &summaryRuntime
 	h.setOptions()
 }
+
+// hostUptime is how long hosts have run when the lab starts: they boot rarely.
+const hostUptime = 30 * 24 * time.Hour
 
 // hyperThreading is on where a core has two threads; SCAv1 keeps it from being active.
 func hyperThreading(want scenario.Host) *types.HostHyperThreadScheduleInfo {

@@ -23,11 +23,13 @@ from vnuma.vsphere.estate_changes import GUEST_MARKS, TOOLS_PATH, Changes, find_
 from vnuma.vsphere.facts import (
     GUEST_DETAIL,
     GUEST_NAME,
+    HARDWARE_PATHS,
     HOST_PATHS,
     VM_PATHS,
     Place,
     drs_of,
     drs_overrides,
+    host_as_now,
     host_facts,
     moved_facts,
     vm_facts,
@@ -43,13 +45,8 @@ _AT_ONCE = 500
 
 _CONNECTED = "connected"
 _VM_NEEDED = ("name", "config.hardware.numCPU", "config.instanceUuid", "config.version", "runtime.powerState")
-_HOST_NEEDED = (
-    "name",
-    "hardware.cpuInfo",
-    "hardware.systemInfo",
-    "hardware.memorySize",
-    "summary.config.product",
-)
+_HOST_NEEDED_NOW = ("name", "summary.config.product")
+_HOST_NEEDED = (*_HOST_NEEDED_NOW, "hardware.cpuInfo", "hardware.systemInfo", "hardware.memorySize")
 
 
 def read_estate(
@@ -69,7 +66,7 @@ def _estate(session: Session, only: vim.VirtualMachine | None, earlier: Estate |
     found = _found(session, only, earlier)
     objects = found.objects
     with session.understanding():
-        hosts, unseen = _hosts(session, objects)
+        hosts, unseen = _hosts(found)
     vms = list(_vms(session, found, hosts, unseen, _connected_hosts(objects)))
     hidden = {item.host for item in unseen if item.host} | _with_others(objects)
     hosts = _with_memory(hosts, vms, hidden)
@@ -130,20 +127,22 @@ def _around(session: Session, only: vim.VirtualMachine) -> list[vim.ManagedEntit
 def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | None) -> Changes:
     """The objects; with an earlier reading, unchanged VMs are found and not read in full."""
     vm = _kind(session, vim.VirtualMachine, (*VM_PATHS, *settings.paths(settings.FOR_RULES)))
-    others = [_kind(session, vim.HostSystem, (*HOST_PATHS, OPTIONS, "vm")), cluster_properties()]
     if earlier is None:
+        hosts = _kind(session, vim.HostSystem, (*HOST_PATHS, OPTIONS, "vm"))
         with _everything(session) as view:
             seen: Any = view.view
             refs = list(seen) if only is None else _around(session, only)
-        read = _read(session, refs, [vm, *others, *container_properties()])
+        read = _read(session, refs, [vm, hosts, cluster_properties(), *container_properties()])
         return Changes({found.ref: found for found in read})
     with _everything(session) as view:
-        changes = find_changes(session, view, {one.facts.moid: one for one in earlier.vms}, others)
+        changes = find_changes(session, view, earlier)
     changes.objects.update((found.ref, found) for found in _read(session, changes.changed, [vm]))
     guest = Query.PropertySpec(type=vim.VirtualMachine, pathSet=list(GUEST_MARKS))
-    for found in _read(session, changes.guests, [guest]):
+    hardware = _kind(session, vim.HostSystem, HARDWARE_PATHS)
+    for found in _read(session, changes.partly, [guest, hardware]):
         mark = changes.objects[found.ref]
-        changes.objects[found.ref] = Found(mark.ref, {**mark.values, **found.values}, found.missing)
+        values, missing = {**mark.values, **found.values}, {**mark.missing, **found.missing}
+        changes.objects[found.ref] = Found(mark.ref, values, missing)
     return changes
 
 
@@ -166,19 +165,22 @@ def _kind(session: Session, kind: type, paths: Iterable[str]) -> Query.PropertyS
     return Query.PropertySpec(type=kind, pathSet=session.known(kind, paths))
 
 
-def _hosts(session: Session, objects: Mapping[Any, Found]) -> tuple[dict[str, HostFacts], list[_Miss]]:
+def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
     """The hosts that can be judged; a disconnected one shows what it was, not what it is."""
-    hosts, unseen = {}, []
+    hosts, unseen, objects = {}, [], changes.objects
     for ref, found in objects.items():
         if not isinstance(ref, vim.HostSystem):
             continue
+        known = changes.hardware.get(ref)
+        needed = _HOST_NEEDED if known is None else _HOST_NEEDED_NOW
         name, state = found.values.get("name", ref._GetMoId()), _state(found)
         if state != _CONNECTED:
             unseen.append(_Miss(Unseen("host", name, f"{state} according to vCenter")))
-        elif any(path not in found.values for path in _HOST_NEEDED):
-            unseen.append(_Miss(Unseen("host", name, _why(found, _HOST_NEEDED))))
+        elif any(path not in found.values for path in needed):
+            unseen.append(_Miss(Unseen("host", name, _why(found, needed))))
         else:
-            facts = host_facts(found, drs_of(found, objects))
+            drs = drs_of(found, objects)
+            facts = host_facts(found, drs) if known is None else host_as_now(known, found, drs)
             hosts[facts.moid] = replace(facts, advanced=numa_options(found.values.get(OPTIONS)))
     return hosts, unseen
 

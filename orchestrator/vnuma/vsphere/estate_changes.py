@@ -3,21 +3,25 @@
 `config.changeVersion` changes with every change to a VM's configuration, and only equality counts
 (https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.vm.ConfigInfo.html). It covers
 what lies under `config`, the name with it. Whatever else rules ask for is read anew: power, host, folder,
-guest, DRS, hosts, clusters.
+guest, DRS, clusters, hosts; but the hardware of a host only after a boot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyVmomi import vim
 
-from vnuma.domain.vm.estate import EstateVm
+from vnuma.domain.vm.estate import Estate, EstateVm
+from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
-from vnuma.vsphere.facts import GUEST_DETAIL, GUEST_NAME
+from vnuma.vsphere.facts import GUEST_DETAIL, GUEST_NAME, HOST_STATE_PATHS
+from vnuma.vsphere.host_options import OPTIONS
 from vnuma.vsphere.inventory import VAPP_VMS, container_properties
+from vnuma.vsphere.read import cluster_properties
 from vnuma.vsphere.session import Found, Query, Session
 from vnuma.vsphere.settings import EXTRA_CONFIG
 
@@ -25,8 +29,13 @@ TOOLS_PATH = f'{EXTRA_CONFIG}["{TOOLS_KEY}"]'
 """One key of extraConfig, which the property collector gives without the others."""
 
 _VERSION = "config.changeVersion"
-_MARKS = (_VERSION, "runtime.powerState", GUEST_DETAIL)
+_VM_MARKS = (_VERSION, "runtime.powerState", GUEST_DETAIL)
 """What is read of every VM: what tells a changed configuration, and what may change without."""
+
+_BOOT = "runtime.bootTime"
+_HOST_MARKS = (_BOOT, "vm", OPTIONS, *HOST_STATE_PATHS)
+_CLOCKS_DIFFER = timedelta(days=1)
+"""A host that booted less than this before the earlier reading may have booted after it, by our clock."""
 
 GUEST_MARKS = (TOOLS_PATH, GUEST_NAME)
 """What is read besides where the guest's details do not say that the same Windows runs as before."""
@@ -34,46 +43,35 @@ GUEST_MARKS = (TOOLS_PATH, GUEST_NAME)
 
 @dataclass(frozen=True)
 class Changes:
-    """Hosts, clusters and folders as they are; VMs to be read; those that have not changed, and of these
-    the ones whose guest (`GUEST_MARKS`) is still to be read.
+    """Hosts, clusters and folders as they are; VMs to be read in full; those that have not changed.
+
+    `partly` are VMs whose guest (`GUEST_MARKS`) and hosts whose hardware is still to be read.
     """
 
     objects: dict[Any, Found] = field(default_factory=dict)
     changed: list[vim.VirtualMachine] = field(default_factory=list)
     taken: dict[Any, EstateVm] = field(default_factory=dict)
-    guests: list[vim.VirtualMachine] = field(default_factory=list)
+    hardware: dict[Any, HostFacts] = field(default_factory=dict)
+    partly: list[vim.ManagedEntity] = field(default_factory=list)
 
 
-def find_changes(
-    session: Session,
-    view: vim.view.ContainerView,
-    known: Mapping[str, EstateVm],
-    others: Sequence[Query.PropertySpec],
-) -> Changes:
-    """Sort the VMs of a view into changed and unchanged; `others` are what to read of hosts and clusters."""
-    marks = session.known(vim.VirtualMachine, _MARKS)
-    inside = Query.TraversalSpec(type=vim.view.ContainerView, path="view", skip=False)
-    everything = Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=view, skip=True, selectSet=[inside])],
-        propSet=[
-            Query.PropertySpec(type=vim.VirtualMachine, pathSet=marks),
-            *others,
-            *container_properties(contents=True),
-        ],
-    )
-    read = session.retrieve([everything])
-    vms = [one for one in read if isinstance(one.ref, vim.VirtualMachine)]
+def find_changes(session: Session, view: vim.view.ContainerView, earlier: Estate) -> Changes:
+    """Sort the VMs of a view into changed and unchanged since an earlier reading of a vCenter."""
+    read = session.retrieve([_marks(session, view)])
     found = Changes({one.ref: one for one in read if not isinstance(one.ref, vim.VirtualMachine)})
-    places = _places(found.objects.values())
-    for mark in vms:
-        earlier, place = known.get(mark.ref._GetMoId()), places.get(mark.ref, {})
-        if earlier and len(place) == _HOST_AND_FOLDER and _is_unchanged(session, mark, earlier):
-            found.taken[mark.ref] = earlier
-            told = {"name": earlier.facts.name}
-            if _has_same_windows(mark, earlier):
-                told[GUEST_NAME] = earlier.facts.guest_full_name
+    found.hardware.update(_same_hardware(session, found.objects.values(), earlier))
+    hosts = (ref for ref in found.objects if isinstance(ref, vim.HostSystem))
+    found.partly.extend(ref for ref in hosts if ref not in found.hardware)
+    places, known = _places(found.objects.values()), {one.facts.moid: one for one in earlier.vms}
+    for mark in (one for one in read if isinstance(one.ref, vim.VirtualMachine)):
+        before, place = known.get(mark.ref._GetMoId()), places.get(mark.ref, {})
+        if before and len(place) == _HOST_AND_FOLDER and _is_unchanged(session, mark, before):
+            found.taken[mark.ref] = before
+            told = {"name": before.facts.name}
+            if _has_same_windows(mark, before):
+                told[GUEST_NAME] = before.facts.guest_full_name
             else:
-                found.guests.append(mark.ref)
+                found.partly.append(mark.ref)
             found.objects[mark.ref] = Found(mark.ref, {**mark.values, **place, **told}, {})
         else:
             found.changed.append(mark.ref)
@@ -81,6 +79,34 @@ def find_changes(
 
 
 _HOST_AND_FOLDER = 2
+
+
+def _marks(session: Session, view: vim.view.ContainerView) -> Query.FilterSpec:
+    """Of each object in a view what tells whether more of it is to be read."""
+    inside = Query.TraversalSpec(type=vim.view.ContainerView, path="view", skip=False)
+    marks = {vim.VirtualMachine: _VM_MARKS, vim.HostSystem: _HOST_MARKS}
+    return Query.FilterSpec(
+        objectSet=[Query.ObjectSpec(obj=view, skip=True, selectSet=[inside])],
+        propSet=[
+            *(Query.PropertySpec(type=of, pathSet=session.known(of, paths)) for of, paths in marks.items()),
+            cluster_properties(),
+            *container_properties(contents=True),
+        ],
+    )
+
+
+def _same_hardware(
+    session: Session, objects: Iterable[Found], earlier: Estate
+) -> Iterator[tuple[vim.HostSystem, HostFacts]]:
+    """Hosts that have run since before the earlier reading, with their facts of then."""
+    if any(one.facts.vcenter_uuid != session.about.uuid for one in earlier.vms) or not earlier.vms:
+        return  # another vCenter, where the same id names another host
+    known = {host.moid: host for cluster in earlier.clusters for host in cluster.hosts}
+    before = datetime.fromisoformat(earlier.read_at) - _CLOCKS_DIFFER
+    for one in objects:
+        facts, booted = known.get(one.ref._GetMoId()), one.values.get(_BOOT)
+        if isinstance(one.ref, vim.HostSystem) and facts and booted and booted < before:
+            yield one.ref, facts
 
 
 def _is_unchanged(session: Session, mark: Found, earlier: EstateVm) -> bool:

@@ -33,12 +33,17 @@ VM_STATE_PATHS = (
 """What a study asks of its one VM besides."""
 
 _EVC_PATH = "summary.currentEVCModeKey"
-HOST_PATHS = (
-    *("name", "parent", "runtime.connectionState", "summary.config.product", "summary.hardware.cpuModel"),
+HARDWARE_PATHS = (
     *("hardware.systemInfo", "hardware.cpuInfo", "hardware.numaInfo", "hardware.biosInfo"),
-    *("hardware.memorySize", "config.powerSystemInfo.currentPolicy.shortName", "config.hyperThread"),
-    _EVC_PATH,
+    *("hardware.memorySize", "summary.hardware.cpuModel"),
 )
+"""What of a host stays as it is until its next boot, and is most of what there is to read."""
+
+HOST_STATE_PATHS = (
+    *("name", "parent", "runtime.connectionState", "summary.config.product"),
+    *("config.powerSystemInfo.currentPolicy.shortName", "config.hyperThread", _EVC_PATH),
+)
+HOST_PATHS = (*HOST_STATE_PATHS, *HARDWARE_PATHS)
 
 
 @dataclass(frozen=True)
@@ -97,14 +102,12 @@ def host_facts(host: Found, drs: Any) -> HostFacts:
     """The facts of a host in a cluster with that configuration (None: in none, or out of sight)."""
     values = host.values
     cpu, system = values["hardware.cpuInfo"], values["hardware.systemInfo"]
-    product = values["summary.config.product"]
-    enabled = drs is not None and bool(drs.drsConfig.enabled)
     nodes = _numa_nodes(values)
     memory_mb = values["hardware.memorySize"] // _MIB
-    return HostFacts(
+    hardware = HostFacts(
         moid=host.ref._GetMoId(),
         name=values["name"],
-        release=Release(product.version, product.build),
+        release=_release(values),
         vendor=system.vendor,
         model=system.model,
         cpu_model=values.get("summary.hardware.cpuModel", ""),
@@ -115,13 +118,31 @@ def host_facts(host: Found, drs: Any) -> HostFacts:
         memory_mb=memory_mb,
         numa_nodes=nodes or (NumaNode(0, tuple(range(cpu.numCpuThreads)), memory_mb),),
         mhz=round(cpu.hz / 1e6),
+        numa_reported=bool(nodes),
+    )
+    return host_as_now(hardware, host, drs)
+
+
+def host_as_now(hardware: HostFacts, host: Found, drs: Any) -> HostFacts:
+    """The hardware of a host, as read since its boot, with what may change while it runs as it is now."""
+    values = host.values
+    enabled = drs is not None and bool(drs.drsConfig.enabled)
+    return replace(
+        hardware,
+        name=values["name"],
+        release=_release(values),
         in_drs_cluster=enabled,
         drs_default=_word(drs.drsConfig.defaultVmBehavior) if enabled else None,
-        numa_reported=bool(nodes),
         power_policy=values.get("config.powerSystemInfo.currentPolicy.shortName"),
         threads_used=_threads_used(values.get("config.hyperThread")),
+        powered_on_mb=None,
         evc_mode=None if _EVC_PATH in host.missing else values.get(_EVC_PATH) or "",
     )
+
+
+def _release(values: Mapping[str, Any]) -> Release:
+    product = values["summary.config.product"]
+    return Release(product.version, product.build)
 
 
 def drs_of(host: Found | None, objects: Mapping[Any, Found]) -> Any:
