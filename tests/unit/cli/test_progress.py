@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from tests.support.doc_blocks import ALL
 from vnuma.cli.events import EventLog, JsonLines
 from vnuma.cli.progress import LineLog, block_lines, detail_lines
 from vnuma.engine.notify.message import Event
@@ -254,3 +255,16 @@ def test_a_run_in_detail_says_when_it_began_and_what_it_is_at() -> None:
 
     for part in ("began", "measure 3,000 x 3,000", "since", "1 attempt repeated", "connection dropped"):
         assert part in text
+
+
+def test_the_event_that_the_page_shows_is_one() -> None:
+    """docs/notify.md's JSON has the keys of an event, and no other."""
+    (block,) = [one for one in ALL if one.kind == "json"]
+    shown = json.loads(block.text)
+    heard: list[Event] = []
+    log = EventLog(heard.append)
+    log.start(Progress(RUN, (VM,), 8))
+    log.end("ended", None, shown["words"])
+
+    assert list(shown) == list(heard[-1])
+    assert list(shown["vms"][0]) == list(heard[-1]["vms"][0])
