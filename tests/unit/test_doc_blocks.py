@@ -16,6 +16,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from tests.support.cli import vnuma_here
 from tests.support.doc_blocks import ALL, ROOT, Block, is_scenario, of_kind
 from vnuma.cli.main import app
 from vnuma.cli.manual import entries
@@ -55,6 +56,21 @@ def test_commands_are_those_of_the_command_line(block: Block) -> None:
     """An unknown verb or option, or a missing argument, fails with the page and line."""
     for arguments in commands(block.text):
         parse(arguments)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(one, id=str(one))
+        for one in ALL
+        if re.match(r"vnuma (predict|advise) .*--host-nodes.*\n\n", one.text)
+    ],
+)
+def test_what_a_page_shows_of_a_command_is_what_it_prints(block: Block) -> None:
+    """Those that need neither a lab nor a site: the command in the first line, what it prints below."""
+    command, _, shown = block.text.partition("\n\n")
+
+    assert shown.rstrip() in vnuma_here(*shlex.split(command)[1:]).out
 
 
 @pytest.mark.parametrize(
