@@ -19,7 +19,7 @@ from vnuma.engine.design_check.filters import Filters
 from vnuma.engine.design_check.history import history, record
 from vnuma.errors import InputError
 from vnuma.estate.earlier import Earlier
-from vnuma.store.marks import finding_totals
+from vnuma.store.change_detection import finding_totals
 from vnuma.store.open import Store, default_url, open_store
 
 DAYS = ["2026-11-20T06:10:00+00:00", "2026-11-25T06:10:00+00:00", "2026-12-24T18:00:00+00:00"]

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from tests.report.build import ARMS, build, story, study_text
 from tests.support.stores import new_store
-from vnuma.analysis.between import changes
+from vnuma.analysis.change_between_runs import changes
 from vnuma.analysis.verdict import Withheld, Word
 from vnuma.cli.main import app
 from vnuma.errors import InputError, ThresholdMet, UsageError

@@ -22,7 +22,7 @@ from vnuma.analysis.pooling import heterogeneity, pool
 from vnuma.analysis.verdict import Rules, Word
 from vnuma.cli.main import app
 from vnuma.errors import InputError
-from vnuma.report.comparison.many import Pool, pool_runs
+from vnuma.report.comparison.pool import Pool, pool_runs
 from vnuma.report.comparison.pool_text import as_json, as_text
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.store.open import Store

@@ -21,7 +21,7 @@ from tests.support.cli import vnuma
 from tests.support.site import SMALL, write_inventory, write_machines
 from tests.unit.analysis.data import ARMS, Study, columns_of, study_of
 from vnuma.analysis import Analysis, NotEvaluated, analyse
-from vnuma.analysis.checks import AaCheck
+from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.result import ArmResult, RunResult
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import sentence

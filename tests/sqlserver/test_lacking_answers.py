@@ -23,6 +23,7 @@ from vnuma.sqlserver.instance import (
     design,
     errorlog,
     log_writers,
+    other_users,
     quiet,
     resource_pool,
     server,
@@ -30,7 +31,6 @@ from vnuma.sqlserver.instance import (
     spinlocks,
     tcp_ports,
     topology,
-    use,
 )
 from vnuma.workloads.log_spinlock import load as log_load
 from vnuma.workloads.reporting_streams import tran_stats
@@ -71,7 +71,7 @@ READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
     "topology": topology.read_topology,
     "reporting tables": lambda c: tran_stats.prepare(c, "vnuma_study", 10),
     "dataset": lambda c: dataset.verify(c, dataset.DatasetSpec()),
-    "use": use.read_use,
+    "use": other_users.read_use,
     "waits": waits.session_waits,
 }
 KNOWN = (

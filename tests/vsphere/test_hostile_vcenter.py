@@ -13,7 +13,7 @@ from tests.support.lab import LabHandle
 from tests.support.proxy import STREAMS, Proxy, proxy_before
 from tests.vsphere.support import vcenter_of
 from vnuma.errors import VCenterUnreachable, VnumaError
-from vnuma.vsphere import answer
+from vnuma.vsphere import http_response
 from vnuma.vsphere import session as session_module
 from vnuma.vsphere.connect import Session, agreed_version, connect
 from vnuma.vsphere.estate import read_estate
@@ -47,7 +47,7 @@ def test_an_answer_is_bounded_in_time_and_size(
     shared_lab: LabHandle, hostile: Proxy, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Whatever is sent: vCenter counts as out of reach within four time-outs, and memory stays small."""
-    monkeypatch.setattr(answer, "MOST_BYTES", 4_000_000)
+    monkeypatch.setattr(http_response, "MOST_BYTES", 4_000_000)
     known = vcenter_of(shared_lab, port=hostile.port, ca_file=hostile.ca_file)
     with connect(known) as session:
         ref = find_vm(session, "sql16")
@@ -60,7 +60,7 @@ def test_an_answer_is_bounded_in_time_and_size(
         with pytest.raises(VCenterUnreachable, match=f"127.0.0.1:{hostile.port}"):
             read_vm(session, ref)
 
-        assert time.monotonic() - began < answer.PATIENCES * TIMEOUT_S + 10
+        assert time.monotonic() - began < http_response.PATIENCES * TIMEOUT_S + 10
         assert tracemalloc.get_traced_memory()[1] < 100_000_000
         tracemalloc.stop()
         session.transport.schemeArgs["timeout"] = 30
@@ -72,7 +72,7 @@ def test_the_first_contact_is_bounded_too(
     shared_lab: LabHandle, hostile: Proxy, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """The list of versions comes before any login."""
-    monkeypatch.setattr(answer, "MOST_BYTES", 4_000_000)
+    monkeypatch.setattr(http_response, "MOST_BYTES", 4_000_000)
     hostile.turn(kind, 1)
 
     with pytest.raises(VCenterUnreachable):

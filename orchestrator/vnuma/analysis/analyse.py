@@ -9,19 +9,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from vnuma.analysis.block_position import with_places
 from vnuma.analysis.by_size import sizes_apart
 from vnuma.analysis.cautions import Findings, cautions
 from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
-from vnuma.analysis.checks import BOOTS_FOR_WORDS, check_a_a, check_control
 from vnuma.analysis.compare import Comparison, compare
+from vnuma.analysis.detectable import detectable, with_blocks_needed
 from vnuma.analysis.drift import check_drift
 from vnuma.analysis.figures import figure_rows
 from vnuma.analysis.first_iteration import check_first_iteration
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
+from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, check_a_a, check_control
 from vnuma.analysis.measure import COMPANIONS, Measure
 from vnuma.analysis.outliers import bimodality
-from vnuma.analysis.places import with_places
-from vnuma.analysis.reach import detectable, with_blocks_needed
 from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from vnuma.analysis.by_size import apart_sentence
 from vnuma.analysis.cells import Cells, figures_by_size
-from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Comparison
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.first_iteration import FirstIteration
+from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.measure import Measure, worsening
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated

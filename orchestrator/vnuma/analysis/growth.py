@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vnuma.analysis.cells import Boot
-from vnuma.analysis.checks import BOOTS_FOR_WORDS
 from vnuma.analysis.compare import Contrast
 from vnuma.analysis.fit import ROUNDING
+from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.measure import worsening
 from vnuma.analysis.verdict import Withheld
 from vnuma.domain.workloads.metric import Better

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.analysis.cells import Missing
-from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.compare import Contrast
 from vnuma.analysis.drift import Drift
 from vnuma.analysis.figures import FigureRow
 from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.fit import GateFlag
 from vnuma.analysis.growth import Growth
+from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.measure import Key, Measure
 from vnuma.analysis.outliers import Bimodality, OddCell
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated

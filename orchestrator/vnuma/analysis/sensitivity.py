@@ -13,8 +13,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from vnuma.analysis.checks import BOOTS_FOR_WORDS
 from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.domain.workloads.replicate import Replicate

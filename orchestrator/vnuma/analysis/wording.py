@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from vnuma.analysis.allocation import Allocation, Plans
-from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
+from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Verdict, Withheld, Word
 from vnuma.domain.vm.plain_text import counted

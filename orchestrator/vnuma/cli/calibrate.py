@@ -38,7 +38,7 @@ def calibrate(
     from vnuma.analysis.calibration.targets import targets
     from vnuma.errors import InputError, ThresholdMet
     from vnuma.report.terminal.calibration_tables import BEGIN, END, as_json, as_page, as_text
-    from vnuma.report.terminal.marks import write_between
+    from vnuma.report.terminal.page_markers import write_between
 
     if write and not write.is_file():
         raise InputError(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def design_lines(study: Study) -> list[str]:
     """Order, controls besides the arms, when it ends, and whether a verdict is possible."""
-    from vnuma.analysis.checks import BOOTS_FOR_WORDS
+    from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
     from vnuma.domain.vm.percent import percent_text
     from vnuma.report.model.words import ORDER_WORDS
     from vnuma.workloads.find import workload_named

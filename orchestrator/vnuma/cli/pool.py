@@ -34,7 +34,7 @@ def pool(
     """
     from vnuma.engine.access.places import store_url
     from vnuma.report.comparison import pool_text
-    from vnuma.report.comparison.many import pool_runs
+    from vnuma.report.comparison.pool import pool_runs
     from vnuma.report.model.model import load_run
     from vnuma.store.open import open_store
 

@@ -16,7 +16,7 @@ from vnuma.report.page.render import page_text
 from vnuma.report.page.template import environment
 from vnuma.serve.kept import Kept
 from vnuma.store import estate_checks
-from vnuma.store.marks import figures_mark
+from vnuma.store.change_detection import figures_mark
 from vnuma.store.open import Store
 
 REPORTS = 8

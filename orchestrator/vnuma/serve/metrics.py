@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from vnuma.engine.run.overview import line_of
 from vnuma.serve.reader import Reader
-from vnuma.store import marks
+from vnuma.store import change_detection
 
 __all__ = ["CONTENT_TYPE", "metrics"]
 
@@ -43,9 +43,9 @@ class _Store(Collector):
         runs = Counter((str(run.state), *_origin(run.simulated)) for run in every)
         yield _gauge("vnuma_runs", "Runs by state.", ("state", *ORIGIN), runs.items())
         with self._reader.store.read() as connection:
-            cells = marks.cell_totals(connection)
-            failures = marks.failure_totals(connection)
-            findings = marks.finding_totals(connection)
+            cells = change_detection.cell_totals(connection)
+            failures = change_detection.failure_totals(connection)
+            findings = change_detection.finding_totals(connection)
         yield _gauge(
             "vnuma_cells",
             "Cells of all runs by state.",

@@ -14,7 +14,7 @@ from vnuma.engine.run.overview import Away, vms_away
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.errors import StoreError, VnumaError
 from vnuma.store import runs
-from vnuma.store.marks import run_marks
+from vnuma.store.change_detection import run_marks
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 from vnuma.store.types import utc_now

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyVmomi.VmomiSupport import F_OPTIONAL, DataObject
 
-from vnuma.vsphere.answer import BadAnswer
+from vnuma.vsphere.http_response import BadAnswer
 
 
 def require_property(kind: type, path: str, value: Any) -> None:

@@ -14,9 +14,9 @@ from pyVmomi.Version import IsChildVersion
 from vnuma.domain.vm.facts import Release
 from vnuma.errors import VCenterUnreachable, VnumaError
 from vnuma.vsphere import tls
-from vnuma.vsphere.answer import BadAnswer
 from vnuma.vsphere.declared import require_property
 from vnuma.vsphere.faults import expected, unexpected
+from vnuma.vsphere.http_response import BadAnswer
 from vnuma.vsphere.transport import Transport
 
 Query = vmodl.query.PropertyCollector

@@ -12,7 +12,7 @@ from cryptography import x509
 
 from vnuma.domain.vm.certificates import common_name, rejection
 from vnuma.errors import CertificateRejected, EnvironmentProblem, VCenterUnreachable
-from vnuma.vsphere.answer import BoundedResponse
+from vnuma.vsphere.http_response import BoundedResponse
 from vnuma.vsphere.vcenter import VCenter
 
 _SYSTEM = ssl.get_default_verify_paths()

@@ -13,9 +13,9 @@ from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
 
 from vnuma.errors import EnvironmentProblem, VCenterUnreachable
 from vnuma.vsphere import tls
-from vnuma.vsphere.answer import BadAnswer, BoundedResponse
 from vnuma.vsphere.declared import require_result
 from vnuma.vsphere.faults import expected
+from vnuma.vsphere.http_response import BadAnswer, BoundedResponse
 from vnuma.vsphere.vcenter import VCenter
 
 # Firewalls and vCenter's proxy drop quiet connections; a request must not be the one to find out.

@@ -10,10 +10,10 @@ import statsmodels.api as sm
 from scipy import stats
 
 from tests.unit.analysis.data import G1_MS, LABELS, FloatArray, as_grid, compare_ms
+from vnuma.analysis.block_position import Place, terms
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
 from vnuma.analysis.fit import against, fit, gate
-from vnuma.analysis.places import Place, terms
 
 
 def _ols(y: FloatArray) -> tuple[sm.regression.linear_model.RegressionResultsWrapper, int]:

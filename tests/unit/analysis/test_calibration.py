@@ -21,8 +21,8 @@ from vnuma.analysis.calibration.run import BLOCKS, SEED, STUDIES, Calibration, c
 from vnuma.analysis.calibration.targets import targets
 from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, Studies, Truth, draw
 from vnuma.analysis.cells import Cells, collect
-from vnuma.analysis.checks import check_a_a, check_control
 from vnuma.analysis.compare import Comparison
+from vnuma.analysis.instrument_checks import check_a_a, check_control
 from vnuma.analysis.measure import ELAPSED
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.simulate import Simulated

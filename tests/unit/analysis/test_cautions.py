@@ -17,7 +17,7 @@ from tests.unit.analysis.data import (
     usual_study,
 )
 from vnuma.analysis import analyse
-from vnuma.analysis.checks import AaCheck
+from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import sentence

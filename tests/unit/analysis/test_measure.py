@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.analysis.data import G1_MS, Study, columns_of, noisy_ms, study_of
 from vnuma.analysis import Analysis, PositiveControl, analyse
-from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.first_iteration import FirstIteration
+from vnuma.analysis.instrument_checks import ControlCheck
 from vnuma.analysis.measure import Measure, measure_of
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import headline

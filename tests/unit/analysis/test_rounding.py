@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import analysed, columns_of, study_of
-from vnuma.analysis.checks import AaCheck
+from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.rounding import rounding_of, staying, step_of
 
 

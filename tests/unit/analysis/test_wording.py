@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
+from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.verdict import Verdict, Withheld, Word
 from vnuma.analysis.wording import (
     a_a_sentence,

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from vnuma.cli.main import app
 from vnuma.errors import InputError
 from vnuma.report.model.grid import GridTable, as_csv, as_latex, as_markdown, as_screen
-from vnuma.report.terminal.marks import write_between
+from vnuma.report.terminal.page_markers import write_between
 
 TABLE = GridTable(
     "Elapsed, ms & %", ("arm", "ms", "%"), (("2x8_a", "1,434", "-0.5%"), ("=cmd|x", "-", "+3.7"))

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vnuma.analysis.between import changes
 from vnuma.analysis.calibration.measure import MARGIN, Rate
 from vnuma.analysis.calibration.rule import (
     found_faster,
@@ -24,9 +23,10 @@ from vnuma.analysis.calibration.rule import (
 )
 from vnuma.analysis.calibration.truths import SD, STANDARD, TRUTHS, Truth, draw, normal, quiet
 from vnuma.analysis.cells import Grid
-from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
+from vnuma.analysis.change_between_runs import changes
 from vnuma.analysis.compare import Comparison, Contrast, Interval, compare
 from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.outliers import share_limit
 from vnuma.analysis.pooling import pool
 from vnuma.analysis.power import blocks_for_width

@@ -18,7 +18,7 @@ from vnuma.analysis.calibration.rule import (
     words,
 )
 from vnuma.analysis.calibration.truths import Studies, Truth
-from vnuma.analysis.checks import AA_ALARM
+from vnuma.analysis.instrument_checks import AA_ALARM
 from vnuma.analysis.simulate import BoolArray
 
 EFFECTS = (0.005, 0.01, 0.02, 0.05)

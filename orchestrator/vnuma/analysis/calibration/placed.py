@@ -9,13 +9,13 @@ from random import Random
 
 import numpy as np
 
+from vnuma.analysis.block_position import Place, terms
 from vnuma.analysis.calibration.hard_cases import ALPHA, Case
 from vnuma.analysis.calibration.measure import Rate
 from vnuma.analysis.calibration.truths import STANDARD, Truth, draw, linear, quiet, steady
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.places import Place, terms
 from vnuma.domain.study.design import Order
 from vnuma.domain.study.squares import latin_square, williams_square
 

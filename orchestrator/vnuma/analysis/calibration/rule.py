@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vnuma.analysis.calibration.truths import Studies
-from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.distributions import FloatArray, t_quantile
+from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.outliers import is_rare
 from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
 from vnuma.analysis.simulate import BoolArray, Simulated, differences

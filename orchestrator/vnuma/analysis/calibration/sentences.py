@@ -19,10 +19,10 @@ from vnuma.analysis.calibration.rule import (
     words,
 )
 from vnuma.analysis.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
+from vnuma.analysis.detectable import Spread
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.growth import slope_weights
 from vnuma.analysis.power import GRID, detectable_by_pairs, ratio_needed
-from vnuma.analysis.reach import Spread
 from vnuma.analysis.sensitivity import LEVEL, sign_flip_p
 from vnuma.analysis.simulate import BoolArray, Layout, Simulated, differences
 from vnuma.analysis.variance import pilot_upper

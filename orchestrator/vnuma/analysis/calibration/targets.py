@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vnuma.analysis.calibration.hard_cases import Case
 from vnuma.analysis.calibration.measure import Rate, Rates
 from vnuma.analysis.calibration.planning import PROMISE, Promise, Stopping
-from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
+from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.rank import walsh_coverage
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from vnuma.engine.lease.foreign_change_check import refuse_foreign_changes
 from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
-from vnuma.sqlserver.client.dropped import while_measuring
+from vnuma.sqlserver.client.connection_lost import while_measuring
 from vnuma.store import samples
 from vnuma.store.rows import Sample
 from vnuma.store.states import Outcome

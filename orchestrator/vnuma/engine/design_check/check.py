@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
 from vnuma.checks.against_design import DRIFT
+from vnuma.checks.check_scope import Seen
 from vnuma.checks.evaluate import Evaluation, evaluate
 from vnuma.checks.facts import Facts, Unknown, shape_of
 from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.seen import Seen
 from vnuma.checks.study import merge_arms, study_subjects
 from vnuma.checks.subject import PlacementFacts, Subject
 from vnuma.collector import gc_paused

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from vnuma.checks.check_scope import Seen
 from vnuma.checks.result import CheckResult
-from vnuma.checks.seen import Seen
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.errors import InputError
 from vnuma.estate import snapshot

@@ -19,7 +19,7 @@ from vnuma.engine.instance.sql_identity import STATED
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import DriverMissing, EnvironmentProblem, LoginRefused
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance import use
+from vnuma.sqlserver.instance import other_users
 from vnuma.sqlserver.instance.endpoint import answers
 
 _NAMED = 5
@@ -264,7 +264,7 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
         ]
     try:
         with connect(server) as connection:
-            found = use.read_use(connection)
+            found = other_users.read_use(connection)
     except DriverMissing:  # it is this machine's, and no cell could do without
         raise
     except LoginRefused as error:  # no cell could log in either, and each try counts towards a lock-out

@@ -24,7 +24,7 @@ from vnuma.report.tables.csv_export import TABLES
 from vnuma.report.tables.figures import named_figures
 from vnuma.report.tables.paper_table import paper_table
 from vnuma.report.tables.waits import waits_grids
-from vnuma.store.copy import copy_run
+from vnuma.store.copy_run import copy_run
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.schema import HEAD
 from vnuma.store.states import CellState

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from vnuma.analysis.between import Change
+from vnuma.analysis.change_between_runs import Change
 from vnuma.analysis.measure import Measure
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Verdict

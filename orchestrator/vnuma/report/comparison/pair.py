@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from vnuma.analysis.between import Change, boot_values, changes
+from vnuma.analysis.change_between_runs import Change, boot_values, changes
 from vnuma.analysis.result import Analysis
 from vnuma.errors import InputError
-from vnuma.report.comparison.agree import Difference, differences
+from vnuma.report.comparison.comparability import Difference, differences
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm
 

@@ -14,7 +14,7 @@ from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import limits, listed, percent, signed
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner
-from vnuma.report.comparison.many import Pool, Unit
+from vnuma.report.comparison.pool import Pool, Unit
 from vnuma.report.model.words import direction, unseen_states, verdict_words
 
 WIDTH = 80

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from vnuma.analysis.between import Change
+from vnuma.analysis.change_between_runs import Change
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import decimals, limits, listed, signed
 from vnuma.domain.vm.plain_text import counted

@@ -6,9 +6,9 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.growth import Growth
+from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import NotEvaluated
 from vnuma.report.export.parts import Limits, Part, Reason, limits

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.sentinel import NOT_RUN

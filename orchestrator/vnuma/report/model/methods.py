@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.analysis.places import Place
+from vnuma.analysis.block_position import Place
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.sentinel import NOT_RUN

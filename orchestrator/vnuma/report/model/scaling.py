@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from vnuma.analysis.checks import BOOTS_FOR_WORDS
-from vnuma.analysis.losses import Loss, Unit, losses
+from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
+from vnuma.analysis.negative_scaling import Loss, Unit, losses
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount
 from vnuma.domain.workloads.replicate import Replicate, plural

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from vnuma.analysis.checks import AaCheck, ControlCheck
+from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import a_a_sentence
 from vnuma.domain.vm.plain_text import counted

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from vnuma.analysis.by_size import apart_sentence
-from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.compare import Interval
+from vnuma.analysis.instrument_checks import ControlCheck
 from vnuma.analysis.measure import Measure
 from vnuma.analysis.recommend import undecided
 from vnuma.analysis.result import Analysis, ArmResult

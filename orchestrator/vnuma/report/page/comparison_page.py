@@ -12,7 +12,7 @@ from vnuma import __version__
 from vnuma.domain.vm.provenance import banner
 from vnuma.errors import InputError
 from vnuma.report.charts.row_plots import RowPlots, of_gaps
-from vnuma.report.comparison.agree import Difference
+from vnuma.report.comparison.comparability import Difference
 from vnuma.report.comparison.condition import Condition
 from vnuma.report.comparison.pair import Comparison, Pair
 from vnuma.report.comparison.text import CAUTION, estimate_words, judged_words, what_words

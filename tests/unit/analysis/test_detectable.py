@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.analysis.data import analysed, columns_of, study_of
 from vnuma.analysis.calibration.sentences import named_blocks, said_to_detect
+from vnuma.analysis.detectable import Spread
 from vnuma.analysis.power import FEWEST_BLOCKS, blocks_for_equivalence, blocks_to_detect
-from vnuma.analysis.reach import Spread
 from vnuma.analysis.records import PositiveControl
 from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.verdict import Word

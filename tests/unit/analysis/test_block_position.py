@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.analysis.data import columns_of, study_of
 from vnuma.analysis import Analysis, NotEvaluated, analyse
+from vnuma.analysis.block_position import terms
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
-from vnuma.analysis.places import terms
 from vnuma.analysis.records import AnalysisDesign
 from vnuma.analysis.verdict import Word
 from vnuma.domain.study.declaration import Declared, declaration, deviations, hash_of

@@ -11,8 +11,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from vnuma.analysis.checks import BOOTS_FOR_WORDS
 from vnuma.analysis.compare import Comparison, Contrast
+from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.power import (
     FEWEST_BLOCKS,
     detectable_by_pairs,

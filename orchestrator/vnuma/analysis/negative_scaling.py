@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
 
-from vnuma.analysis.checks import BOOTS_FOR_WORDS
 from vnuma.analysis.compare import own_se
 from vnuma.analysis.distributions import t_quantile
+from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 
 ALPHA = 0.05
 

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from vnuma.analysis.checks import BOOTS_FOR_WORDS, ControlCheck
+from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, ControlCheck
 from vnuma.analysis.measure import Measure
 from vnuma.analysis.pooling import FEWEST_RUNS, Pooled, pool
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Rules
 from vnuma.errors import InputError
-from vnuma.report.comparison.agree import differences, surroundings
+from vnuma.report.comparison.comparability import differences, surroundings
 from vnuma.report.comparison.pair import refuse_idle
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm
