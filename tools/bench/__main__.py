@@ -25,6 +25,7 @@ from tools.bench.machines import machines
 from tools.bench.page import line, section, write
 from tools.bench.serving import serving
 from tools.bench.startup import startup
+from tools.bench.stores import stores
 from tools.bench.watched_run import watched_run
 from vnuma import lab
 from vnuma.errors import VnumaError
@@ -83,6 +84,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
             "rvtools": lambda: rvtools(1000),
             "serve": lambda: serving(10, 4, 5, 4.0),
             "watched": lambda: watched_run(10, 3, 1),
+            "stores": lambda: stores(3, 1),
             "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]),
         }
     return {
@@ -100,6 +102,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "rvtools": lambda: rvtools(10_000),
         "serve": lambda: serving(50, 20, 10, 20.0),
         "watched": lambda: watched_run(50, 10, 4),
+        "stores": lambda: stores(10, 4),
         "demo": demo,
     }
 

@@ -58,7 +58,7 @@ def overhead(count: int) -> Iterator[Figure]:
         record = lab.folder / "tasks.jsonl"
         wanted = study("cells", ["vm1"], blocks)
         memory = _run(lab, wanted, task_times.environment(record), pss=False)
-        cells = cells_of(lab, "cells")
+        cells = cells_of(lab, "cells", lab.store)
         parts = task_times.by_cell(record)
     yield from _overhead_figures(cells, bare_cell_seconds(min(count, 40)))
     edge = _edge(cells)
@@ -153,9 +153,15 @@ def end(process: subprocess.Popen[str]) -> None:
             process.wait()
 
 
-def cells_of(lab: BenchLab, name: str) -> list[Cell]:
+def median_overhead(lab: BenchLab, store: str, name: str, blocks: int) -> float:
+    """The median overhead of a cell of a run with its results in a store. RuntimeError if the run fails."""
+    _run(lab, study(name, ["vm1"], blocks), {"VNUMA_STORE": store}, pss=False)
+    return median(cell.overhead for cell in cells_of(lab, name, store))
+
+
+def cells_of(lab: BenchLab, name: str, url: str) -> list[Cell]:
     """Every cell but the last, which no other follows."""
-    store = open_store(lab.store, create=False)
+    store = open_store(url, create=False)
     with store.read() as connection:
         run = runs.get_run(connection, f"{name}.1")
         tries = attempts.attempts_of_run(connection, run.id)

@@ -58,7 +58,7 @@ def _overhead(lab: BenchLab, name: str, blocks: int, watchers: int) -> float:
         cells.end(process)
     if code:
         raise RuntimeError(f"vnuma run ended with {code}:\n{lab.log.read_text(encoding='utf-8')[-2000:]}")
-    return median(cell.overhead for cell in cells.cells_of(lab, name))
+    return median(cell.overhead for cell in cells.cells_of(lab, name, lab.store))
 
 
 @contextmanager
