@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all
-from vnuma.cli.findings_lines import closing_line, findings_lines
-from vnuma.cli.screen import aligned, clock_time, width
+from vnuma.cli.screen import aligned, clock_time, sign, width
 from vnuma.domain.vm.plain_text import counted, duration
 from vnuma.domain.vm.provenance import banner
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vnuma.domain.study.study import Study
+    from vnuma.engine.preflight.findings import Finding
     from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.plan import TargetPlan, VmPlan
 
@@ -251,3 +252,25 @@ def _hard_off(study: Study) -> str:
     if study.power.on_shutdown_timeout == "power_off":
         return f"hard power-off after {duration(study.power.shutdown_timeout_s)}."
     return "no hard power-off."
+
+
+def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
+    """The number of findings, and in full either the blocking ones or all."""
+    count = {level: sum(f.severity == level for f in findings) for level in ("block", "warn", "info")}
+    ids = " ".join(dict.fromkeys(finding.id for finding in findings))
+    lines = [f"Checks   {count['block']} block, {count['warn']} warn: {ids}" if findings else "Checks   none"]
+    if findings and not checks:
+        lines.append("         in full: vnuma plan STUDY --checks")
+    for finding in findings:
+        if checks or finding.severity == "block":
+            lines.append(f"{sign(finding.severity) or '  '}{finding.severity:5} {finding.id}  {finding.what}")
+            if finding.fix:
+                lines.append(f"             fix: {finding.fix}")
+    return lines
+
+
+def closing_line(findings: Sequence[Finding], start: str) -> str:
+    """Says that a plan changes nothing, and gives the command that starts the study unless it is blocked."""
+    from vnuma.engine.preflight.findings import blocking
+
+    return "Nothing was changed." + ("" if blocking(findings) else f"  Start: {start}")

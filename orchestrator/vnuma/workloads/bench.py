@@ -11,6 +11,7 @@ from vnuma.domain.study.study import Dataset
 from vnuma.domain.vm.machine import MachineFacts
 from vnuma.domain.workloads.reading import Reading as Reading
 from vnuma.domain.workloads.settings import WorkloadSettings
+from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.workloads.client import Client
@@ -138,3 +139,17 @@ class MachineWorkload(Workload, Protocol):
 
     def remove(self, shell: Shell, settings: Any) -> None:
         """Remove what `prepare` made. Safe to repeat. Raises MeasurementFailed when it stays."""
+
+
+def require_declared(reading: Reading, settings: WorkloadSettings, form: str) -> None:
+    """Raises MeasurementFailed for a reading without its metric, and for figures under other names."""
+    metric = settings.metric(form)
+    if metric.source == "value" and reading.value is None:
+        raise MeasurementFailed(f"The workload {settings.name} returned no {metric.name} ({metric.unit}).")
+    known = [figure.name for figure in settings.figures]
+    others = [name for name in reading.figures or () if name not in known]
+    if others:
+        raise MeasurementFailed(
+            f"The workload {settings.name} returned figures that it does not declare: {', '.join(others)}.",
+            fix=f"Its settings declare {', '.join(known) or 'none'}.",
+        )

@@ -15,9 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from vnuma.domain.arm.arm import Arm, PhysicalCores
 from vnuma.domain.study.crossing import Crossing
-from vnuma.domain.study.design_checks import check_design
 from vnuma.domain.study.study import Study
-from vnuma.domain.study.workload_checks import check_arms_workloads, check_workload
+from vnuma.domain.study.study_checks import check_arms_workloads, check_design, check_workload
 from vnuma.domain.topology.topology import topologies
 from vnuma.domain.vm.bounded_yaml import NotYaml, read_yaml
 from vnuma.domain.vm.plain_text import refuse_controls

@@ -28,8 +28,7 @@ from vnuma.store.types import utc_now
 from vnuma.vsphere import read
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session
-from vnuma.workloads.bench import Bench, MachineWorkload, Reading, Workload
-from vnuma.workloads.declared import require_declared
+from vnuma.workloads.bench import Bench, MachineWorkload, Reading, Workload, require_declared
 from vnuma.workloads.find import workload_named
 
 

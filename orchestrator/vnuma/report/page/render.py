@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -9,10 +12,8 @@ from vnuma.domain.vm.provenance import banner
 from vnuma.errors import InputError
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import progress_words
-from vnuma.report.page.contents import contents
-from vnuma.report.page.matrix import matrix
 from vnuma.report.page.one_page import markdown, write_pictures
-from vnuma.report.page.page import vm_parts
+from vnuma.report.page.page import VerdictRow, VmPart, vm_parts
 from vnuma.report.page.template import filled
 from vnuma.report.published.published_comparison import no_test
 
@@ -63,3 +64,61 @@ def page_text(loaded: LoadedRun) -> str:
         contents=contents(parts),
         matrix=matrix(parts),
     )
+
+
+def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
+    """Links to the sections of the VM; of several, the table at the top has the links."""
+    if len(parts) > 1:
+        return [("study", "Study file"), ("again", "Run it again")]
+    key = parts[0].key
+    names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
+    names += [("iterations", "Every iteration"), ("order", "Order and drift")]
+    names += [("topology", "Topology")] if parts[0].topologies else []
+    names += [("waits", "Waits")] if parts[0].waits else []
+    names += [("scaling", "Scaling")] if parts[0].scaling else []
+    names += [("figures", "Also measured")] if parts[0].figures else []
+    names += [("verified", "What the workload verified")] if parts[0].verified else []
+    names += [("warnings", "Warnings"), ("lost", "Not counted")]
+    names += [("published", "Published figures for comparison")] if parts[0].published else []
+    names += [("methods", "Methods"), ("configuration", "Hardware and software"), ("study", "Study file")]
+    names += [("again", "Run it again")]
+    return [(f"{key}-{name}" if name not in ("study", "again") else name, text) for name, text in names]
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A VM; `cells` in the order of the arms."""
+
+    key: str
+    vm: str
+    host: str
+    cells: tuple[VerdictRow, ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """`counts`: for each arm, how many VMs have which verdict: `3 slower`."""
+
+    arms: tuple[str, ...]
+    rows: tuple[MatrixRow, ...]
+    counts: tuple[tuple[str, ...], ...]
+
+
+def matrix(parts: Sequence[VmPart]) -> Matrix:
+    """All VMs of a run, in the order of the study."""
+    arms = tuple(dict.fromkeys(row.arm for part in parts for row in part.verdicts[1:]))
+    rows = tuple(
+        MatrixRow(part.key, part.vm.name, part.vm.esxi_host, tuple(_cell(part, arm) for arm in arms))
+        for part in parts
+    )
+    return Matrix(
+        arms, rows, tuple(_counts([row.cells[column] for row in rows]) for column in range(len(arms)))
+    )
+
+
+def _cell(part: VmPart, arm: str) -> VerdictRow:
+    return next(row for row in part.verdicts if row.arm == arm)
+
+
+def _counts(cells: Sequence[VerdictRow]) -> tuple[str, ...]:
+    return tuple(f"{number} {short}" for short, number in Counter(cell.short for cell in cells).most_common())

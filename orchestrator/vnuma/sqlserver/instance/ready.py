@@ -6,12 +6,13 @@ the dataset's database ONLINE (its memory-optimised data is loaded by then); the
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from vnuma.domain.vm.endpoint import began_within
 from vnuma.errors import AccountRefused, LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
-from vnuma.sqlserver.client.clock import Clock, MonotonicClock
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import ownership
@@ -155,3 +156,25 @@ def _watch(connection: pyodbc.Connection, rule: QuietRule, clock: Clock, started
         if waited >= rule.timeout_s:
             note = f"busy: not below {rule.cpu_percent:g} % for {rule.for_s:g} s within {rule.timeout_s:g} s"
             return Quietness(False, note, own, guest, waited)
+
+
+class Clock(Protocol):
+    """Seconds that only go forward, and a way to let them pass."""
+
+    def now(self) -> float:
+        """Seconds since some fixed moment."""
+
+    def wait(self, seconds: float) -> None:
+        """Let that many seconds pass."""
+
+
+class MonotonicClock:
+    """The machine's monotonic clock."""
+
+    def now(self) -> float:
+        """Seconds since some fixed moment of this machine."""
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(max(0.0, seconds))
