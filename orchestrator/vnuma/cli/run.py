@@ -65,7 +65,8 @@ def run(
         bool,
         typer.Option(
             "--create-only",
-            help="Check, store the run and print its name; then start it by a playbook or AWX.",
+            help="Check, store the run and print its name; then start it by a playbook or AWX. With "
+            "--resume: make a stored run ready for that.",
         ),
     ] = False,
     events: Annotated[
@@ -92,9 +93,9 @@ def run(
     """
     if (study is None) == (resume is None):
         raise UsageError("Give either a study file or --resume RUN.", fix="vnuma run studies/quick.yml")
-    if create_only and (resume or dry_run):
+    if create_only and dry_run:
         raise UsageError(
-            "--create-only needs a study file, and excludes --dry-run and --resume.",
+            "--create-only stores a run, --dry-run does not: give one of them.",
             fix="vnuma run studies/quick.yml --create-only",
         )
     from vnuma.engine.lease.syslog import collector
@@ -109,7 +110,7 @@ def run(
                 fix=f"vnuma run --resume {resume}",
             )
         with following(events) as follow:
-            _resume(resume, inventory, store, follow)
+            _resume(resume, inventory, store, follow, create_only=create_only)
         return
     from pathlib import Path
 
@@ -197,7 +198,9 @@ def _ask(study: Study, plans: Sequence[TargetPlan], reached: str, question: str)
     require_yes(question)
 
 
-def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Listener]) -> None:
+def _resume(
+    name: str, inventory: Path | None, url: str | None, follow: list[Listener], *, create_only: bool
+) -> None:
     from datetime import UTC, datetime
     from pathlib import Path
 
@@ -222,6 +225,10 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Lis
     refuse_unapproved(opened, row)
     found = reopen(opened, row.name, inventory)
     refuse_unapproved(opened, found.run)
+    if create_only:
+        echo(row.name)
+        say(_by_hand(row.name, where), sys.stderr)
+        return
     notifier = Notifier(*ready_channels(where, targets))
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)

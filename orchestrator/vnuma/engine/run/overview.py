@@ -33,6 +33,7 @@ class RunLine:
     """Of a run that needs one: where that stands, in words."""
     sites: tuple[str, ...] = ()
     """Nodes of a mesh whose work on it cannot be seen now, each with what is known and since when."""
+    vm_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ def line_of(progress: Progress) -> RunLine:
         event=_event(progress),
         approval=progress.approval.words if progress.approval else None,
         sites=tuple(f"{site.node}: {site.words}" for site in progress.sites if site.words),
+        vm_names=tuple(names),
     )
 
 

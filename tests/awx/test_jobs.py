@@ -1,0 +1,146 @@
+"""Every template as AWX launches its playbook, on the lab: credentials, surveys, PostgreSQL, no home."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.awx import AWX, Launcher, load
+from tests.support.cli import vnuma_here
+from tests.support.lab import LabHandle
+from tests.support.looking import settings_now
+from tests.support.postgresql import Cluster
+from tests.support.site import write_study
+from vnuma.engine.run.approval import approve
+from vnuma.store import runs
+from vnuma.store.open import open_store
+from vnuma.store.samples import iter_samples
+
+PATIENCE_S = 120
+
+
+def site(folder: Path, running: LabHandle, url: str, **study: Any) -> Launcher:
+    """The site of awx/project with the lab's addresses, and credentials that know its passwords."""
+    hosts = load(AWX / "project/inventory/hosts.yml")
+    group = hosts["all"]["children"]["vnuma_vms"]
+    vcenter, server = running.vcenter, running.vms["sql16"]
+    group["vars"]["vnuma_vcenter"] |= {
+        "host": vcenter.host,
+        "port": vcenter.port,
+        "ca_file": str(vcenter.ca_file),
+    }
+    sql16 = group["hosts"]["sql16"]
+    sql16["vnuma_vm"] = server.path
+    sql16["vnuma_sql"] |= {"host": server.host, "port": server.port, "ca_file": str(vcenter.ca_file)}
+    inputs = {
+        "vnuma vCenter": {"user": vcenter.user, "password": vcenter.password},
+        "vnuma SQL Server": {"user": server.user, "password": server.password},
+        "vnuma store": {"url": url, "password": "unused", "home": str(folder / "home")},
+    }
+    text = write_study(folder, **study).read_text(encoding="utf-8")
+    return Launcher(folder, hosts, inputs, {"studies/first.yml": text})
+
+
+def seen(condition: Callable[[], bool]) -> None:
+    """Wait until it holds."""
+    until = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def samples(url: str, run: str) -> int:
+    """How many iterations the run has stored."""
+    with open_store(url).read() as connection:
+        return sum(1 for _ in iter_samples(connection, runs.get_run(connection, run).id))
+
+
+def test_the_workflow_s_nodes_one_after_the_other(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+) -> None:
+    """Plan, approve, run, report: the plan's artifact names the run; nothing starts before the approval.
+
+    No file that a job leaves contains a password, and its only traces outside its folder are in VNUMA_HOME.
+    """
+    running, url = lab(), postgresql.new_store()
+    before = settings_now(running)
+    awx = site(tmp_path, running, url)
+    awx.hosts["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_approval"] = "required"
+
+    plan = awx.launch("vnuma plan")
+    assert (plan.status, plan.artifacts) == ("successful", {"vnuma_run": "small.1"}), plan.text
+    assert "numCoresPerSocket" in plan.text or "4x4" in plan.text
+    refused = awx.launch("vnuma run", **plan.artifacts)
+    assert (refused.status, "waits for approval" in refused.text) == ("failed", True), refused.text
+    assert settings_now(running) == before
+
+    approve("small.1", ticket="CHG0031234", by="grace@desk", url=url)
+    ran = awx.launch("vnuma run", **plan.artifacts)
+    report = awx.launch("vnuma report", **plan.artifacts)
+
+    assert ran.status == "successful", ran.text
+    assert "2 of 2 cells valid" in ran.text
+    assert settings_now(running) == before
+    assert (report.status, "4x4" in report.text) == ("successful", True), report.text
+    audit = vnuma_here("audit", "--format", "json", "--store", url).out
+    assert {line["run"] for line in json.loads(audit)["changes"]} == {"small.1"}
+    files = [path for path in tmp_path.glob("job*/**/*") if path.is_file()]
+    # The runner's `command` file has the job's environment; AWX masks it by the credential's secret fields.
+    kept = b"".join(path.read_bytes() for path in files if path.name != "command")
+    assert running.vcenter.password.encode() not in kept
+
+
+@pytest.mark.long
+def test_a_cancelled_run_is_restored_and_a_stopped_one_continued(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+) -> None:
+    """A cancelled job restores nothing, so the workflow's restore does; a stopped one restores by itself."""
+    running, url = lab(), postgresql.new_store()
+    before = settings_now(running)
+    awx = site(tmp_path, running, url, design={"blocks": 3})
+    run = awx.launch("vnuma plan").artifacts
+
+    first = awx.start("vnuma run", **run)
+    seen(lambda: samples(url, run["vnuma_run"]) > 0)
+    cancelled = first.cancel()
+    changed = settings_now(running)
+    restored = awx.launch("vnuma restore", **run)
+
+    assert cancelled.status == "canceled"
+    assert changed != before
+    assert (restored.status, "Restored  sql16" in restored.text) == ("successful", True), restored.text
+    assert settings_now(running) == before
+
+    there = samples(url, run["vnuma_run"])
+    second = awx.start("vnuma run", **run)
+    seen(lambda: samples(url, run["vnuma_run"]) > there)
+    stop = awx.launch("vnuma stop", **run)
+    stopped = second.wait()
+
+    assert stop.status == "successful", stop.text
+    assert (stopped.status, "is stopped" in stopped.text) == ("failed", True), stopped.text
+    assert settings_now(running) == before
+    third = awx.launch("vnuma run", **run)
+    assert (third.status, "6 of 6 cells valid" in third.text) == ("successful", True), third.text
+
+
+@pytest.mark.long
+def test_the_check_fails_on_findings_and_records_them(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+) -> None:
+    """At the survey's severity, with the findings in the job's output."""
+    url = postgresql.new_store()
+    awx = site(tmp_path, lab(), url)
+
+    lenient = awx.launch("vnuma check")
+    strict = awx.launch("vnuma check", vnuma_fail_on="warn")
+
+    assert (lenient.status, strict.status) == ("successful", "failed"), lenient.text + strict.text
+    assert "sql16" in strict.text
+    assert "sql16" in vnuma_here("check", "--history", "--store", url).text
