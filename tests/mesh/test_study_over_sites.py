@@ -6,20 +6,25 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.cli import Ran, command, vnuma
+from tests.support.cli import TIMEOUT_S, Ran, command, vnuma, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
-from tests.support.mesh import Mesh, mesh_of
-from tests.support.postgresql import Cluster
+from tests.support.mesh import CONTROLLER, Mesh, mesh_of
+from tests.support.namespace import Namespace, relayed
+from tests.support.postgresql import Cluster, database_of, find_binaries, start
+from tests.support.receptor import free_port
 from tests.support.site import write_study
+from vnuma.engine.lease.supervision import process_lives
 from vnuma.store import attempts, runs, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.samples import iter_samples
@@ -27,8 +32,10 @@ from vnuma.store.sites import sites_of_run
 from vnuma.store.states import RunState
 
 SECRET = "VNUMA_TEST_SITE_PASSWORD"
-SITES = {"site-b": "sql-b", "site-c": "sql-c"}
-"""Each node's VM, as the inventory calls it."""
+SITES = {"site-b": "sql-b", "site-c": "sql-c", CONTROLLER: "sql-a"}
+"""Each node's VM, as the inventory calls it; the controller's own names no node."""
+
+TWO = ("site-b", "site-c")
 
 
 @dataclass
@@ -65,14 +72,14 @@ class Study:
         return {node: settings_now(lab) for node, lab in self.labs.items()}
 
 
-def host_of(lab: LabHandle, node: str | None) -> dict[str, Any]:
+def host_of(lab: LabHandle, node: str) -> dict[str, Any]:
     """The inventory variables of a lab's first VM, with the password as the node knows it."""
     sql, password = next(iter(lab.vms.values())), {"env": SECRET}
     address = {"host": lab.vcenter.host, "port": lab.vcenter.port, "user": lab.vcenter.user}
     authority = str(lab.vcenter.ca_file)
     return {
         "vnuma_vm": sql.path,
-        **({"vnuma_node": node} if node else {}),
+        **({} if node == CONTROLLER else {"vnuma_node": node}),
         "vnuma_test_clone": True,
         "vnuma_vcenter": {**address, "password": password, "ca_file": authority},
         "vnuma_sql": {
@@ -85,26 +92,44 @@ def host_of(lab: LabHandle, node: str | None) -> dict[str, Any]:
     }
 
 
+class Studies(Protocol):
+    """`studies(names)`: a study of these nodes' VMs, with `more` for the mesh, that ends with the test."""
+
+    def __call__(self, nodes: Sequence[str], url: str, node_url: str | None = None, **more: Any) -> Study: ...
+
+
 @pytest.fixture
-def study(home: Path, tmp_path: Path, lab: LabFactory, postgresql: Cluster) -> Iterator[Study]:
-    """Nothing is started yet but the labs, the store and the daemons."""
-    labs = {node: lab() for node in SITES}
-    hosts = {SITES[node]: host_of(running, node) for node, running in labs.items()}
-    (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": hosts}}), encoding="utf-8")
-    write_study(tmp_path, vms=list(hosts), design={"neighbours": "together"})
-    url = postgresql.new_store()
-    environments: Mapping[str, Mapping[str, str]] = {
-        node: {
-            SECRET: running.vcenter.password,
-            "VNUMA_STORE": url,
-            "VNUMA_HOME": str(home.parent / f"{node}-home"),
-        }
-        for node, running in labs.items()
-    }
-    with mesh_of(home / "mesh", environments) as mesh:
-        made = Study(tmp_path, url, mesh, labs, {})
-        made.before = made.settings()
+def studies(home: Path, tmp_path: Path, lab: LabFactory) -> Iterator[Studies]:
+    """Nothing of a study is started but the labs and the daemons."""
+    with ExitStack() as running:
+
+        def made(nodes: Sequence[str], url: str, node_url: str | None = None, **more: Any) -> Study:
+            labs = {node: lab() for node in nodes}
+            hosts = {SITES[node]: host_of(there, node) for node, there in labs.items()}
+            (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": hosts}}), encoding="utf-8")
+            retried = {"attempts_per_cell": 3}
+            write_study(tmp_path, vms=list(hosts), design={"neighbours": "together"}, limits=retried)
+            environments = {
+                node: {
+                    SECRET: there.vcenter.password,
+                    "VNUMA_STORE": node_url or url,
+                    "VNUMA_HOME": str(home.parent / f"{node}-home"),
+                }
+                for node, there in labs.items()
+                if node != CONTROLLER
+            }
+            mesh = running.enter_context(mesh_of(home / "mesh", environments, **more))
+            study = Study(tmp_path, url, mesh, labs, {})
+            study.before = study.settings()
+            return study
+
         yield made
+
+
+@pytest.fixture
+def study(studies: Studies, postgresql: Cluster) -> Study:
+    """Of the VMs of two sites, which reach the store themselves."""
+    return studies(TWO, postgresql.new_store())
 
 
 def refuse_secret_on_disk(study: Study, home: Path) -> None:
@@ -114,9 +139,12 @@ def refuse_secret_on_disk(study: Study, home: Path) -> None:
     assert [path for path in files if any(secret in path.read_bytes() for secret in secrets)] == []
 
 
-def test_one_study_measures_vms_of_two_sites(study: Study, home: Path) -> None:
+def test_one_study_measures_vms_of_two_sites(
+    study: Study, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One run: every cell valid, every sample once, every VM as before, no password in any file."""
-    planned = study.call("plan", *study.on)
+    monkeypatch.setenv("VNUMA_STORE", study.url)
+    planned = vnuma_here("plan", *study.on)
     ran = study.call("run", *study.on)
 
     assert planned.code == 0, planned.text
@@ -140,8 +168,9 @@ def everything_is_there(study: Study) -> None:
         counted = {line.id for line in lines if line.outcome == "valid"}
         kept = [item for item in iter_samples(connection, run.id) if item.attempt_id in counted]
     assert run.state == RunState.FINISHED
-    assert known == {vm: (node, True) for node, vm in SITES.items()}
-    assert (len(counted), len({line.cell_id for line in lines}), len(kept)) == (4, 4, 8)
+    assert known == {SITES[node]: (None if node == CONTROLLER else node, True) for node in study.labs}
+    cells = 2 * len(study.labs)
+    assert (len(counted), len({line.cell_id for line in lines}), len(kept)) == (cells, cells, 2 * cells)
     assert study.settings() == study.before
 
 
@@ -218,3 +247,86 @@ def test_a_vm_is_restored_from_where_it_is_reached(study: Study, home: Path, tmp
     assert "vnuma restore sql-b -i INVENTORY" in refused.err
     assert by_hand.code == 0, by_hand.text
     assert study.settings() == study.before
+
+
+@pytest.mark.long
+def test_a_controller_without_any_route_to_a_site_measures_there(
+    studies: Studies, postgresql: Cluster, tmp_path: Path
+) -> None:
+    """It has loopback alone: neither vCenter nor SQL Server is reached from where the study is run."""
+    with ExitStack() as running:
+        alone = Namespace()
+        running.callback(alone.stop)
+        url, near = postgresql.new_store(), tmp_path / ".s.PGSQL.5432"
+        running.enter_context(relayed(str(near), str(postgresql.folder / near.name)))
+        study = studies(
+            ["site-b"], f"postgresql://owner@/{database_of(url)}?host={tmp_path}", url, namespace=alone
+        )
+        there = study.labs["site-b"]
+        reached = [alone.reaches(port) for port in (there.vcenter.port, next(iter(there.vms.values())).port)]
+        ran = subprocess.run(
+            [*alone.prefix, *command("run", *study.on)],
+            env=study.env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+
+        assert reached == [False, False]
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        everything_is_there(study)
+
+
+@pytest.mark.long
+def test_a_site_that_loses_the_store_with_the_link_begins_its_part_again(studies: Studies) -> None:
+    """The store is reached through the mesh alone: the process there ends, and nothing is lost or doubled."""
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL server found (initdb, postgres): Debian: apt install postgresql")
+    with ExitStack() as running:
+        server = start(binaries, free_port())
+        running.callback(server.stop)
+        url = server.new_store()
+        through = f"postgresql://owner@127.0.0.1:{server.port + 1}/{database_of(url)}"
+        study = studies(["site-b"], url, through, store=f"127.0.0.1:{server.port}")
+        run = running.enter_context(
+            subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.PIPE)
+        )
+        changed(study.labs["site-b"])
+        with study.store.read() as connection:
+            (part,) = sites_of_run(connection, runs.get_run(connection, "small.1").id)
+        assert part.supervisor_pid is not None
+        study.mesh.daemons[CONTROLLER].stop()
+        until = time.monotonic() + TIMEOUT_S
+        while process_lives(part.supervisor_pid) and time.monotonic() < until:
+            time.sleep(0.5)
+        study.mesh.start(CONTROLLER)
+        assert run.stderr is not None
+        said = run.stderr.read().decode()
+
+        assert run.wait(TIMEOUT_S) == 0, said
+        everything_is_there(study)
+
+
+@pytest.mark.long
+def test_ctrl_c_stops_a_node_and_the_controllers_own_part(
+    studies: Studies, postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both restore their VMs; `vnuma run --resume` measures what is left, here and there."""
+    study = studies([CONTROLLER, "site-b"], postgresql.new_store())
+    monkeypatch.setenv(SECRET, study.labs[CONTROLLER].vcenter.password)
+    with subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.PIPE) as run:
+        for running in study.labs.values():
+            changed(running)
+        run.send_signal(signal.SIGINT)
+        assert run.stderr is not None
+        said = run.stderr.read().decode()
+    stopped = study.settings()
+    resumed = study.call("run", "--resume", "small.1", "-i", study.folder / "hosts.yml")
+
+    assert run.returncode == 130, said
+    assert "vnuma run --resume small.1" in said
+    assert stopped == study.before
+    assert resumed.code == 0, resumed.text
+    everything_is_there(study)

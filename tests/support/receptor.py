@@ -7,7 +7,7 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,13 +40,22 @@ def free_port() -> int:
 
 
 class Daemon:
-    """A daemon with the configuration in `folder`; it runs when made, and until `stop`."""
+    """A daemon with the configuration in `folder`; it runs when made, and until `stop`.
 
-    def __init__(self, program: Path, folder: Path, env: Mapping[str, str] | None = None) -> None:
+    `prefix` is a command that starts it in a place of its own.
+    """
+
+    def __init__(
+        self,
+        program: Path,
+        folder: Path,
+        env: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.log = folder / "daemon.log"
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [program, "--config", folder / "receptor.yml"],
+                [*prefix, program, "--config", folder / "receptor.yml"],
                 env={**os.environ, **(env or {})},
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -128,7 +128,7 @@ def _refuse_caller(study: Study) -> None:
     """A machine that calls SQL Server is reached by a connection that could name a program to start here."""
     if study.workload.caller:
         raise InputError(
-            "SQL Server is called from another machine (workload.caller): a node does not for a controller.",
+            "SQL Server is called from another machine (workload.client): a node does not for a controller.",
             fix="Run the study on the node itself.",
         )
 

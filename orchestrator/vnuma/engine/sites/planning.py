@@ -130,7 +130,7 @@ def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
         return Planned(plan_all(asking.study, here, asking.permit, asking.inventory))
     if asking.study.workload.caller:
         raise InputError(
-            f"SQL Server is called from {asking.study.workload.caller} (workload.caller), which no node of "
+            f"SQL Server is called from {asking.study.workload.caller} (workload.client), which no node of "
             "a mesh does for the controller.",
             fix="Run this study on the node itself: docs/sites.md.",
         )

@@ -1,0 +1,113 @@
+"""What a node does for a controller, and what it refuses: its own side, without a daemon."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.store.build import new_run
+from tests.support.lab import LabHandle
+from tests.support.postgresql import Cluster
+from tests.support.site import write_inventory, write_study
+from vnuma import __version__
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.mesh.question import error_from, question_about
+from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.plan import plan_all
+from vnuma.engine.sites.answering import answer
+from vnuma.engine.sites.planning import PLANS
+from vnuma.errors import EnvironmentProblem, InputError, VnumaError
+from vnuma.store.open import open_store
+from vnuma.store.types import iso
+
+
+@pytest.fixture
+def plan(home: Path, tmp_path: Path, shared_lab: LabHandle) -> dict[str, Any]:
+    """A controller's question for the plan of the lab's first VM."""
+    inventory = write_inventory(tmp_path, shared_lab, ["sql16"])
+    text = write_study(tmp_path).read_text(encoding="utf-8")
+    permit = {"production": False, "ticket": None, "tag": None}
+    about = question_about(read_targets(inventory), inventory)
+    return {**about, "ask": "plan", "node": "site-b", "study": text, "permit": permit}
+
+
+def refusal(question: dict[str, Any]) -> VnumaError:
+    """The error that the node answers with."""
+    return error_from("site-b", answer(question)["error"])
+
+
+def test_a_plan_comes_through_the_mesh_as_it_was_made(plan: dict[str, Any], tmp_path: Path) -> None:
+    """Every field of it: what the controller shows and stores is what the node has read."""
+    inventory = tmp_path / "hosts.yml"
+    study = parse_study(plan["study"], "study")
+
+    told = PLANS.validate_json(answer(plan)["plans"])
+
+    assert told == plan_all(study, read_targets(inventory), Permit(), inventory)
+
+
+@pytest.mark.parametrize("ask", ["plan", "prepare", "run", "restore"])
+def test_a_node_of_another_version_does_nothing(ask: str) -> None:
+    """Two versions could mean different things by the same words."""
+    refused = refusal({"ask": ask, "version": "0.0.1"})
+
+    assert isinstance(refused, EnvironmentProblem)
+    assert __version__ in refused.what
+    assert "0.0.1" in refused.what
+
+
+@pytest.mark.parametrize(
+    "password", [{"command": ["touch", "STARTED"]}, "{{ lookup('pipe', 'touch STARTED') }}"]
+)
+def test_a_node_plans_with_no_program_that_a_question_names(
+    plan: dict[str, Any], tmp_path: Path, password: object
+) -> None:
+    """Neither for a password nor from a template: who can ask must not get a shell."""
+    started = tmp_path / "started"
+    document = json.loads(plan["hosts"])
+    host = document["all"]["hosts"]["sql16"]
+    host["vnuma_vcenter"]["password"] = json.loads(json.dumps(password).replace("STARTED", str(started)))
+
+    refused = refusal(plan | {"hosts": json.dumps(document)})
+
+    assert isinstance(refused, InputError)
+    assert not started.exists()
+
+
+def test_a_node_calls_sql_server_from_no_other_machine(plan: dict[str, Any], tmp_path: Path) -> None:
+    """Ansible's connection to that machine could name a program to start on the node."""
+    calls = {"name": "call_volume", "client": "client1"}
+    text = write_study(tmp_path, workload=calls).read_text(encoding="utf-8")
+
+    assert "workload.client" in refusal(plan | {"study": text}).what
+
+
+def test_a_node_with_another_store_begins_nothing(
+    plan: dict[str, Any], postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of the same name there would be another one: the moment of its creation differs."""
+    theirs = new_run(open_store(postgresql.new_store()))
+    ours = postgresql.new_store()
+    new_run(open_store(ours))
+    known = [theirs.name, iso(theirs.created_at)]
+    monkeypatch.setenv("VNUMA_STORE", ours)
+
+    refused = [
+        refusal(plan | {"ask": "prepare", "newest": known}),
+        refusal(plan | {"ask": "run", "run": known}),
+    ]
+
+    assert [theirs.name in error.what and "another one" in error.what for error in refused] == [True, True]
+    assert "VNUMA_STORE" in str(refused[0].fix)
+
+
+def test_a_node_without_a_shared_store_begins_nothing(plan: dict[str, Any]) -> None:
+    """A file on the node would hide from the controller what is measured there."""
+    refused = refusal(plan | {"ask": "prepare", "newest": None})
+
+    assert "sites share one PostgreSQL" in refused.what
+    assert "node.env" in str(refused.fix)
