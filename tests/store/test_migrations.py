@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -15,12 +17,13 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from tests.store.build import START, new_vm
+from tests.support.postgresql import Cluster
 from vnuma.errors import StoreError
 from vnuma.store import attempts, cells, facts, leases, runs, samples, tables, vms
 from vnuma.store.migrate import alembic_config
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.place import parse_place
-from vnuma.store.schema import HEAD, VERSION_TABLE
+from vnuma.store.schema import HEAD, VERSION_TABLE, current_revision
 from vnuma.store.states import CellState, Outcome
 
 DATA = Path(__file__).parent / "data"
@@ -69,6 +72,52 @@ def test_an_older_store_is_upgraded_with_everything_in_it(url: str, revision: st
     assert [fact.value for fact in listed] == [True, [0, 1]]
     assert history[-1] == HEAD
     assert revision in history[:-1]
+
+
+_SAMPLES = "SELECT count(*) FROM sample"
+
+
+def test_who_reads_a_server_s_store_while_it_is_upgraded_reads_on(postgresql: Cluster) -> None:
+    """The upgrade waits for that transaction, which sees the rows as before to its end."""
+    url = postgresql.new_database()
+    load(url, OLD_REVISIONS[0])
+    with psycopg.connect(url) as reader, ThreadPoolExecutor(1) as others:
+        seen = reader.execute(_SAMPLES).fetchone()
+        upgraded = others.submit(open_store, url)
+        while not upgraded.done() and not _waits_for(url, reader.info.backend_pid):
+            pass
+        still_waiting = not upgraded.done()
+        assert reader.execute(_SAMPLES).fetchone() == seen
+        reader.commit()
+        store = upgraded.result(timeout=60)
+
+    assert still_waiting
+    with store.read() as conn:
+        assert current_revision(conn) == HEAD
+
+
+def _waits_for(url: str, holder: int) -> bool:
+    """Whether a session of the database waits for another."""
+    with psycopg.connect(url) as asking:
+        blocked = asking.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))", [holder]
+        ).fetchone()
+    return blocked != (0,)
+
+
+def test_who_reads_a_file_s_store_while_it_is_upgraded_reads_on(sqlite_url: str) -> None:
+    """A reader keeps the moment at which it began; who opens the store afterwards finds the newest."""
+    load(sqlite_url, OLD_REVISIONS[0])
+    reader = sqlite3.connect(parse_place(sqlite_url).path, isolation_level=None)
+    with closing(reader):
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("BEGIN")
+        seen = reader.execute(_SAMPLES).fetchone()
+        store = open_store(sqlite_url)
+        assert reader.execute(_SAMPLES).fetchone() == seen
+
+    with store.read() as conn:
+        assert current_revision(conn) == HEAD
 
 
 @pytest.mark.parametrize("revision", OLD_REVISIONS)
