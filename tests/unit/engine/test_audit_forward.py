@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import pty
 import re
 import socket
 import ssl
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from tests.sqlserver.authority import Authority
 from tests.support.cli import vnuma_here
 from tests.support.stores import new_store
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.lease import syslog
+from vnuma.engine.lease import audit_forward, syslog
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.audit_forward import forward, unsent
 from vnuma.engine.lease.syslog import VARIABLE, collector
+from vnuma.engine.mesh.certificates import new_authority, node_certificate
 from vnuma.errors import InputError
 
+NOW = datetime.now(UTC)
 MESSAGE = re.compile(rb"<(\d+)>1 (\S+) (\S+) vnuma (\d+) audit - (.*)", re.DOTALL)
 """RFC 5424, 6: PRI VERSION, TIMESTAMP, HOSTNAME, APP-NAME, PROCID, MSGID, STRUCTURED-DATA, MSG."""
 
@@ -239,6 +251,7 @@ def test_by_the_machine_s_own_daemon(
         ("tcp://user:pw@siem", "SCHEME://HOST:PORT"),
         ("tcp://siem:99999", "Port"),
         ("unix://", "path"),
+        ("tls://siem..example.com:6514", "'siem..example.com' is not a valid host name"),
     ],
 )
 def test_a_wrong_address_is_told_before_a_run(
@@ -261,3 +274,86 @@ def test_a_wrong_address_keeps_no_line_from_the_log(
     journal.note("restore", "one")
 
     assert len(lines_of(journal)) == 1
+
+
+@pytest.mark.parametrize(
+    "position", [b"", b"{", b"[]", b'{"end": "x"}', b'{"end": 1, "later": 2}', b"\xff" * 512]
+)
+def test_a_damaged_position_fails_no_change(
+    journal: Journal, position: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The collector gets the lines anew: each at least once."""
+    with Receiver().listening() as receiver:
+        monkeypatch.setenv(VARIABLE, f"tcp://127.0.0.1:{receiver.port}")
+        log_of(journal).with_name(f"{log_of(journal).name}.sent").write_bytes(position)
+        journal.note("power", "one")
+
+    assert messages(receiver.got) == lines_of(journal)
+    assert unsent(log_of(journal)) is None
+
+
+def test_a_line_that_no_datagram_holds_keeps_no_later_one(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its beginning is sent, of a length that every receiver should take."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(5)
+        monkeypatch.setenv(VARIABLE, f"udp://127.0.0.1:{receiver.getsockname()[1]}")
+        journal.note("power", "x" * 70_000)
+        journal.note("power", "next")
+        long, following = messages([receiver.recv(65535), receiver.recv(65535)])
+
+    assert lines_of(journal)[0].startswith(long)
+    assert following == lines_of(journal)[1]
+    assert unsent(log_of(journal)) is None
+
+
+def test_a_collector_that_keeps_connections_open_is_waited_for_once_a_minute(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines go together then; a run's end does not wait for that minute."""
+    monkeypatch.setattr(audit_forward, "_SLOW_S", 0.0)  # as if each connection were
+    with Receiver().listening() as receiver:
+        monkeypatch.setenv(VARIABLE, f"tcp://127.0.0.1:{receiver.port}")
+        journal.note("power", "one")
+        journal.note("power", "two")
+        told = unsent(log_of(journal)) or ""
+        assert messages(receiver.got) == lines_of(journal)[:1]
+        forward(log_of(journal), now=True)
+
+    assert "1 line" in told
+    assert "slow" in told
+    assert messages(receiver.got) == lines_of(journal)
+    assert unsent(log_of(journal)) is None
+
+
+def test_a_key_under_a_passphrase_is_not_asked_for(tmp_path: Path) -> None:
+    """OpenSSL would ask the terminal, and a change would wait for an answer."""
+    pair = node_certificate(new_authority(NOW), "x", ["127.0.0.1"], NOW)
+    key = load_pem_private_key(pair.private.encode(), None)
+    locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+    (tmp_path / "own.pem").write_text(pair.public)
+    (tmp_path / "own.key").write_bytes(locked)
+    program = (
+        "import socket, sys, vnuma.engine.lease.syslog as syslog\n"
+        "with socket.create_server(('127.0.0.1', 0)) as server:\n"
+        "    port = server.getsockname()[1]\n"
+        "    to = syslog.Collector('tls', '127.0.0.1', port, cert=sys.argv[1], key=sys.argv[2])\n"
+        "    syslog.send(to, [])\n"
+    )
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(
+            sys.executable,
+            [sys.executable, "-c", program, str(tmp_path / "own.pem"), str(tmp_path / "own.key")],
+        )
+    told = b""
+    with suppress_os():  # a terminal whose other side has ended gives EIO
+        while b"pass phrase" not in told and (more := os.read(terminal, 4096)):
+            told += more
+    os.close(terminal)
+    os.waitpid(child, 0)
+
+    assert b"pass phrase" not in told
+    assert b"SSLError" in told

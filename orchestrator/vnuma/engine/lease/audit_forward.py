@@ -20,7 +20,10 @@ from vnuma.errors import VnumaError
 from vnuma.store.types import iso, utc_now
 
 _AGAIN_S = 60.0
-"""A collector that failed is left alone for this long: lines are written while a VM is being changed."""
+"""A collector that failed or was slow is left alone for so long: lines are written while a VM is changed."""
+
+_SLOW_S = 1.0
+_SLOW = "it is slow to close connections: lines are sent together, once a minute"
 
 _AT_ONCE = 1000
 """Lines for one connection."""
@@ -31,7 +34,7 @@ _WIDTH = 512
 
 @dataclass(frozen=True)
 class _Sent:
-    """How far a log was sent: up to byte `end`, and since when and why the rest was not."""
+    """How far a log was sent: up to byte `end`, and since when and why the rest is not."""
 
     end: int
     failed_at: float = 0.0
@@ -44,7 +47,7 @@ def forward(log: Path, *, now: bool = False) -> None:
         to = collector()
         if to and log.exists():
             _forward(log, to, now=now)
-    except (VnumaError, OSError):
+    except (VnumaError, OSError, ValueError):
         return  # `unsent` says so: the position was not moved on
 
 
@@ -70,13 +73,18 @@ def _forward(log: Path, to: Collector, *, now: bool) -> None:
             if sent.why and not now and 0 <= time.time() - sent.failed_at < _AGAIN_S:
                 return
             while lines := _lines(content, sent.end)[:_AT_ONCE]:
+                began = time.monotonic()
                 try:
                     send(to, [(_time_of(line), line) for line in lines])
                 except OSError as error:
                     _write(descriptor, _Sent(sent.end, time.time(), _words(error)))
                     return
-                sent = _Sent(sent.end + sum(map(len, lines)) + len(lines))
+                end = sent.end + sum(map(len, lines)) + len(lines)
+                is_slow = time.monotonic() - began > _SLOW_S
+                sent = _Sent(end, time.time(), _SLOW) if is_slow else _Sent(end)
                 _write(descriptor, sent)
+                if is_slow and not now:
+                    return
     finally:
         os.close(descriptor)
 
@@ -86,11 +94,18 @@ def _place(log: Path) -> Path:
 
 
 def _parsed(text: bytes, content: bytes) -> _Sent | None:
-    """The position; None where none was ever written. A log that became shorter is sent anew."""
+    """The position; None where none was ever written.
+
+    A log that became shorter is sent anew, and so is one whose position cannot be read.
+    """
     if not text.strip():
         return None
-    sent = _Sent(**json.loads(text))
-    return sent if sent.end <= len(content) else _Sent(0)
+    try:
+        found = json.loads(text)
+        sent = _Sent(int(found["end"]), float(found["failed_at"]), str(found["why"]))
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return _Sent(0)
+    return sent if 0 <= sent.end <= len(content) else _Sent(0)
 
 
 def _write(descriptor: int, sent: _Sent) -> None:

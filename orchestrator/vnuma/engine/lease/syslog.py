@@ -4,6 +4,7 @@ machine's own daemon. Python's SysLogHandler knows neither that format nor TLS n
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import ssl
@@ -22,6 +23,11 @@ TIMEOUT_S = 3.0
 
 _CLOSING_S = 3.0
 """How long it may take to close its side; one that never does has got the lines all the same."""
+
+_INSTANT_S = 0.001
+
+_DATAGRAM = 2048
+"""Bytes that every receiver should take (RFC 5426, 3.2)."""
 
 _PORTS = {"tls": 6514, "tcp": 601, "udp": 514, "unix": 0}
 _FACILITIES = {"user": 1, "daemon": 3, "auth": 4, "authpriv": 10, "audit": 13} | {
@@ -77,11 +83,21 @@ def _parse(given: str) -> Collector:
             raise ValueError("the socket's path is missing")
     elif not parts.hostname or parts.path not in ("", "/") or "@" in parts.netloc:
         raise ValueError("give SCHEME://HOST:PORT")
+    elif not _is_host(parts.hostname):
+        raise ValueError(f"{parts.hostname!r} is not a valid host name")
     if parts.scheme != "tls" and set(options) - {"facility"}:
         raise ValueError("a certificate is only used with tls://")
     return Collector(
         parts.scheme, parts.hostname or "", parts.port or _PORTS[parts.scheme], parts.path, **options
     )
+
+
+def _is_host(name: str) -> bool:
+    """Whether a name can be looked up: Python refuses others with an error that is not OSError."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def send(to: Collector, lines: Iterable[tuple[str, bytes]]) -> None:
@@ -91,7 +107,7 @@ def send(to: Collector, lines: Iterable[tuple[str, bytes]]) -> None:
             local.settimeout(TIMEOUT_S)
             local.connect(to.path)
             for _, line in lines:
-                local.send(_as_local(to, line))
+                _send_datagram(local, _as_local(to, line))
         return
     if to.scheme == "udp":
         family, kind, protocol, _, address = socket.getaddrinfo(to.host, to.port, type=socket.SOCK_DGRAM)[0]
@@ -99,7 +115,7 @@ def send(to: Collector, lines: Iterable[tuple[str, bytes]]) -> None:
             datagrams.settimeout(TIMEOUT_S)
             datagrams.connect(address)
             for at, line in lines:
-                datagrams.send(as_rfc5424(to, at, line))
+                _send_datagram(datagrams, as_rfc5424(to, at, line))
         return
     framed = (b"%d %b" % (len(message), message) for message in (as_rfc5424(to, *one) for one in lines))
     with socket.create_connection((to.host, to.port), timeout=TIMEOUT_S) as stream:
@@ -110,8 +126,18 @@ def send(to: Collector, lines: Iterable[tuple[str, bytes]]) -> None:
             return
         context = ssl.create_default_context(cafile=to.ca_file)
         if to.cert:
-            context.load_cert_chain(to.cert, to.key)
+            context.load_cert_chain(to.cert, to.key, password="")  # without one, OpenSSL asks the terminal
         _Secured(context, stream, to.host).send(b"".join(framed))
+
+
+def _send_datagram(to: socket.socket, message: bytes) -> None:
+    """Send a message; of one that no datagram holds its beginning, so that it does not keep the next ones."""
+    try:
+        to.send(message)
+    except OSError as error:
+        if error.errno != errno.EMSGSIZE:
+            raise
+        to.send(message[:_DATAGRAM])
 
 
 class _Secured:
@@ -123,6 +149,7 @@ class _Secured:
 
     def __init__(self, context: ssl.SSLContext, stream: socket.socket, host: str) -> None:
         self._stream = stream
+        self._until = time.monotonic() + TIMEOUT_S
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server_hostname=host)
 
@@ -132,7 +159,7 @@ class _Secured:
         self._do(lambda: self._tls.write(content))
         with suppress(ssl.SSLWantReadError):
             self._tls.unwrap()
-        self._stream.settimeout(_CLOSING_S)
+        self._until = time.monotonic() + _CLOSING_S
         with suppress(TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError):
             self._do(lambda: self._tls.read(1))
 
@@ -142,6 +169,7 @@ class _Secured:
                 step()
             except ssl.SSLWantReadError:
                 self._stream.sendall(self._out.read())
+                self._stream.settimeout(max(self._until - time.monotonic(), _INSTANT_S))
                 got = self._stream.recv(1 << 16)
                 if got:
                     self._in.write(got)
