@@ -23,6 +23,7 @@ from tests.support.site import write_study
 from vnuma import __version__
 from vnuma.engine.doctor.diagnose_site import answer_doctor
 from vnuma.engine.mesh.node_files import Node, init_controller, init_node
+from vnuma.engine.mesh.question import asked_about
 
 SECRET = "VNUMA_TEST_SITE_PASSWORD"
 
@@ -307,8 +308,22 @@ def test_a_node_reaches_the_store_through_the_mesh(joined: tuple[Path, Path, soc
             assert stream.readline() == b"hello\n"
 
 
+LOOKUP = "{{ lookup('pipe', 'touch STARTED') }}"
+
+
 @pytest.mark.parametrize(
-    "password", [{"command": ["touch", "STARTED"]}, "{{ lookup('pipe', 'touch STARTED') }}"]
+    "password",
+    [
+        {"command": ["touch", "STARTED"]},
+        LOOKUP,
+        {"__ansible_unsafe": [LOOKUP]},
+        {"__ansible_unsafe": {"env": LOOKUP}},
+        {
+            "__ansible_type": {"__ansible_unsafe": "_AnsibleTaggedStr"},
+            "value": {"__ansible_unsafe": LOOKUP},
+            "tags": [{"__ansible_type": {"__ansible_unsafe": "TrustedAsTemplate"}}],
+        },
+    ],
 )
 def test_a_node_starts_no_program_that_a_question_names(
     home: Path,
@@ -331,6 +346,24 @@ def test_a_node_starts_no_program_that_a_question_names(
 
     assert not started.exists()
     assert found["checks"][-1]["state"] == "FAIL"
+
+
+def test_a_node_hands_on_nothing_of_how_ansible_connects(
+    home: Path, tmp_path: Path, shared_lab: LabHandle
+) -> None:
+    """A proxy command is a program: only the variables that a VM has reach a later step."""
+    document = json.loads(write_site(tmp_path, shared_lab, "site-b").read_text(encoding="utf-8"))
+    host = marked(document["all"]["hosts"]["sql16"])
+    extra = marked({"ansible_connection": "local", "ansible_ssh_common_args": "-o ProxyCommand=x"})
+    hosts = json.dumps({"all": {"hosts": {"sql16": host | extra}}})
+
+    with asked_about({"hosts": hosts, "names": ["sql16"]}) as (handed_on, targets):
+        text = handed_on.read_text(encoding="utf-8")
+
+    assert list(targets) == ["sql16"]
+    assert "vnuma_vcenter" in text
+    assert "ansible_connection" not in text
+    assert "ProxyCommand" not in text
 
 
 def test_a_node_looks_at_no_machine_for_the_controller(

@@ -16,12 +16,15 @@ from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_inventory import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
+from vnuma.engine.access.secrets import write_private
 from vnuma.engine.access.target import AnyTarget
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 
 EQUAL_VERSIONS = "install the same version on controller and node"
 _REFERENCES = "give a reference, {env: NAME}, {file: PATH} or {vault: FILE, key: NAME}"
 _PASSWORD = "password"
+_MARKED = "__ansible_unsafe"
+"""How the inventory marks text that Ansible does not evaluate."""
 
 
 def question_about(targets: Mapping[str, AnyTarget], inventory: Path) -> dict[str, Any]:
@@ -85,9 +88,11 @@ def asked_about(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, A
             fix="ask with vnuma doctor --site, which resolves templates on the controller",
         )
     with private_folder(home_folder()) as folder:
-        hosts = folder / "hosts.json"
-        hosts.write_text(text, encoding="utf-8")
-        yield hosts, named_targets(hosts, names) if names else {}
+        asked = write_private(folder / "asked.json", text)
+        targets = named_targets(asked, names) if names else {}
+        vms = {name: target for name, target in targets.items() if target.variables() is not None}
+        # What else the question sets, as how Ansible connects, could name programs to a later step.
+        yield write_play_inventory(folder, asked, vms), targets
 
 
 def _is_literal(text: str) -> bool:
@@ -100,8 +105,9 @@ def _is_literal(text: str) -> bool:
 
 def _literal(value: object) -> bool:
     if isinstance(value, dict):
-        marked = value.keys() == {"__ansible_unsafe"}
-        return marked or all(_literal(item) for item in value.values())
+        if value.keys() == {_MARKED}:  # Ansible leaves only text unevaluated, not what a list or dict has
+            return isinstance(value[_MARKED], str)
+        return not any(key.startswith("__ansible") for key in value) and all(map(_literal, value.values()))
     return all(_literal(item) for item in value) if isinstance(value, list) else not isinstance(value, str)
 
 
