@@ -1,4 +1,4 @@
-"""Functions that run in a process of their own: it may die of what it is given, and only that call fails.
+"""Functions that run in a separate process: if their input crashes it, only that call fails.
 
 Readers and drawers that are not written in Python end a process instead of raising, and bound no memory.
 """
@@ -94,7 +94,7 @@ class IsolatedModule:
 
 
 class _Deadline(threading.Timer):
-    """Kills a process at its time, and knows whether it did."""
+    """Kills a process after a time, and knows whether it did."""
 
     def __init__(self, seconds: float, process: subprocess.Popen[bytes]) -> None:
         super().__init__(seconds, self._kill)
@@ -107,7 +107,7 @@ class _Deadline(threading.Timer):
 
 
 def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:
-    """The answer to a request, without its line end where the process died before it was whole."""
+    """The answer to a request; without a line end if the process died before it was complete."""
     assert process.stdin
     assert process.stdout
     try:
@@ -131,7 +131,7 @@ def serve() -> None:
 
 
 def bound(*, memory_mb: float, cpu_seconds: float) -> None:
-    """From here on, this process may take that much more; beyond it dies. For functions that are called."""
+    """From here on, this process may use that much more, or it is killed. For functions that are called."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = math.ceil(used.ru_utime + used.ru_stime + cpu_seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))

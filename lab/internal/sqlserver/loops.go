@@ -8,8 +8,8 @@ import (
 //
 //	WHILE @i < @n BEGIN INSERT INTO t (...) VALUES (...); SET @i += 1; END
 //
-// the first passes are run as written. Where no other can fail, their rows' number alone is kept, their time is that of
-// the cost model, and the variables get their last values. Every other loop runs as written.
+// the first passes run as written. If no later pass can fail, only the number of their rows is kept, the cost model gives
+// their time, and the variables get their last values. Every other loop runs as written.
 
 const (
 	fewestPasses = 1000 // from which on a loop is long enough not to be run pass by pass
@@ -24,8 +24,8 @@ type counting struct {
 	inserts []*tsql.Insert
 }
 
-// countLoop does the work of a counting loop at once. Where it returns false the loop is to be run as written, from where
-// its variables stand.
+// countLoop does the work of a counting loop at once. If it returns false, run the loop as written, from the variables'
+// present values.
 func (b *batch) countLoop(st *tsql.While) (done bool, err error) {
 	loop := b.understand(st)
 	told := !b.s.options.noCount && (b.procedure == nil || !b.procedure.def.Native) // the client is told of every pass
@@ -177,7 +177,7 @@ func (b *batch) count(loop *counting, cond tsql.Expr) bool {
 	return true
 }
 
-// countedPlan stands for a table of whose rows some are known by their number alone.
+// countedPlan reads a table that has rows of which only the number is known.
 type countedPlan struct {
 	cols []column
 	rows int64

@@ -10,14 +10,12 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// Which passes of a counting loop need not be run: those between the first that is left and the last, where every
-// value that they insert is the same in each pass or grows by as much from pass to pass. Then it lies between those of
-// the two passes, with every step of its arithmetic and every conversion: where both can be computed, all can. Their
-// keys break none where a column of the key grows by more from pass to pass than it differs within one, and where no
-// row that is there already lies among them.
+// Which passes of a counting loop need not be run: if every inserted value is constant or grows by the same amount in
+// each pass, it lies between the values of the first and the last pass. If both of those can be computed, so can all
+// passes in between. Their keys are unique if a column of the key grows by more from pass to pass than it varies within a
+// pass, and no existing row lies in its range.
 
-// keySpan is where the keys lie of rows that are known by their number alone: the smallest and the largest value of one
-// column of the key.
+// keySpan is the range of one key column, over rows of which only the number is known.
 type keySpan struct {
 	column   int
 	from, to int64
@@ -29,7 +27,7 @@ type growing struct {
 	growth      int64
 }
 
-// span is where all passes' values lie; ok is false where two of them may be equal.
+// span is the range of all passes' values; ok is false if two of them may be equal.
 func (g growing) span(column int) (span keySpan, ok bool) {
 	apart := slices.Max(g.first) - slices.Min(g.first)
 	ends := append(slices.Clone(g.first), g.last...)
@@ -37,8 +35,8 @@ func (g growing) span(column int) (span keySpan, ok bool) {
 	return keySpan{column, slices.Min(ends), slices.Max(ends)}, unequal && (g.growth > apart || -g.growth > apart)
 }
 
-// prove computes the first pass that is left and the last. Where no pass in between can fail it returns where the keys
-// of all lie, and leaves the variables as the last pass does; else ok is false and nothing has changed.
+// prove computes the next pass and the last. If no pass in between can fail, it returns the range of all their keys and
+// leaves the variables as the last pass does; otherwise ok is false and nothing has changed.
 func (b *batch) prove(loop *counting) (spans map[*uniqueKey]keySpan, ok bool) {
 	before := map[string]int64{}
 	for name := range loop.steps {
@@ -89,7 +87,7 @@ func (b *batch) proven(loop *counting, before map[string]int64, left int64) (map
 	return spans, true
 }
 
-// compute is what a pass inserts, table by table, and is not kept. The variables are then as after that pass.
+// compute returns what a pass would insert, by table, without storing it. The variables change as in that pass.
 func (b *batch) compute(loop *counting) (map[*table]*store, error) {
 	made := map[*table]*store{}
 	for _, st := range loop.body {
@@ -116,8 +114,8 @@ func (b *batch) compute(loop *counting) (map[*table]*store, error) {
 	return made, nil
 }
 
-// growthOf is how much each column of each row that a pass adds to a table grows with a pass; ok is false where one is
-// neither the same in every pass nor grows by as much in each. The caller holds mu.
+// growthOf is the growth per pass of each column, for each row that a pass adds to a table; ok is false if one is neither
+// constant nor grows evenly. The caller holds mu.
 func (b *batch) growthOf(loop *counting, t *table) (growth [][]int64, ok bool) {
 	for _, in := range loop.inserts {
 		of, err := b.newRun().stored(in.Target)
@@ -176,7 +174,7 @@ func (b *batch) isWhole(x tsql.Expr) bool {
 	return false
 }
 
-// spanOf finds the column of a key by which no two of the rows of any two passes are equal.
+// spanOf finds a key column whose values differ in all rows of all passes.
 func (u *uniqueKey) spanOf(t *table, first, last *store, growth [][]int64) (keySpan, bool) {
 	for _, column := range u.places {
 		g := growing{growth: growth[0][column]}
@@ -191,7 +189,7 @@ func (u *uniqueKey) spanOf(t *table, first, last *store, growth [][]int64) (keyS
 	return keySpan{}, false
 }
 
-// meets tells whether a row of those, or one that is known by its number alone, may have a key in that span.
+// meets reports whether one of these rows, or a row of which only the number is known, may have a key in that span.
 func (u *uniqueKey) meets(rows *store, span keySpan) bool {
 	for _, other := range u.spans {
 		if other.column != span.column || span.from <= other.to && other.from <= span.to {
@@ -201,7 +199,7 @@ func (u *uniqueKey) meets(rows *store, span keySpan) bool {
 	return inSpan(rows, span)
 }
 
-// inSpan tells whether one of the rows lies in a span.
+// inSpan reports whether one of the rows lies in a span.
 func inSpan(rows *store, span keySpan) bool {
 	for row := range rows.rows {
 		if v, ok := rows.cells[span.column].value(row).(int64); ok && span.from <= v && v <= span.to {

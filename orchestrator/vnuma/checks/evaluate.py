@@ -1,4 +1,4 @@
-"""Every rule over every subject, quickly: what cannot apply or cannot be seen is decided once."""
+"""Evaluates every rule on every subject, quickly: what cannot apply or be seen is decided once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Evaluation:
 
     @property
     def failures(self) -> list[Finding]:
-        """What failed, worst first; what has to wait for another rule after it."""
+        """What failed, worst first; what waits for another rule comes after it."""
         some = [(rule, answer) for rule, answer in self._answered() if isinstance(answer, Fail)]
         failed = {rule.id for rule, _ in some}
         return sorted((_finding(self.subject, rule, answer, failed) for rule, answer in some), key=_order)

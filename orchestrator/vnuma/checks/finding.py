@@ -1,4 +1,4 @@
-"""What a rule found on one object, and what would mend it."""
+"""What a rule found on one object, and how to fix it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class _Lines:
     changes: list[str]
     """Arms, and what they change there."""
     time: str
-    """How often it is begun anew, and how sure the time is, around the time itself."""
+    """Text before and after the time: the number of boots or passes, and how sure the time is."""
     sure: str
     notes: list[str]
 

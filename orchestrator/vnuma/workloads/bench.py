@@ -115,7 +115,7 @@ class Workload(Protocol):
         """Everything that keeps it from running on this server, asked before the first change."""
 
     def prepare(self, site: Site) -> Document:
-        """Make its data unless they are there, verify them, and tell what they are. Idempotent.
+        """Make its data if missing, verify them, and describe them. Idempotent.
 
         An empty document: it made no database. The database `site.dataset.database` is dropped after the
         run; nothing else may be left behind.

@@ -28,10 +28,10 @@ from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.uptime import seconds_since
 
 PENDING = "owed"
-"""Fact of an attempt whose log is still to be had: when the VM was powered on, and why there was none."""
+"""Fact of an attempt whose log is still missing: when the VM was powered on, and why there is none."""
 
 LATE = "late"
-"""Fact of an attempt whose owed log was asked for after power-off: why it had not been had before."""
+"""Fact of an attempt whose log was fetched after power-off: why it was not available before."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def pending_facts(powered_on_at: datetime, why: str) -> dict[str, object]:
 
 
 def collect(journal: Journal, session: Session, ref: VmRef) -> None:
-    """Fetch the log that the VM's last boot in the journal's run owes, if it does. The VM is off.
+    """Fetch the missing log of the VM's last boot in the journal's run, if there is one. The VM is off.
 
     Asked for once. What is not available stays not evaluated, with both reasons. A store that fails is the
     journal's to judge: it does not keep a VM from being put back. Raises VCenterUnreachable.
@@ -77,7 +77,7 @@ def _fetch(store: Store, pending: _Pending, session: Session, ref: VmRef) -> Non
 
 
 def _pending(store: Store, run: Run, vm_key: str) -> _Pending | None:
-    """The attempt of the VM's last boot whose log is owed, if nothing came of it since."""
+    """The attempt of the VM's last boot, if its log is still missing."""
     with store.read() as connection:
         last = facts.last_of_vm(connection, run.id, vm_key, evidence.SCOPE)
         if last is None or last.key != PENDING or last.attempt_id is None:
@@ -109,7 +109,7 @@ def _guest(effective: Any) -> GuestTopology:
 
 
 def _amended(effective: Any, found: LogEvidence) -> Mapping[str, object]:
-    """The boot's effective topology with the log that came late."""
+    """The boot's effective topology with the log that was fetched late."""
     others = [words for words in effective["not_evaluated"] if not words.startswith(LOG_WORDS)]
     unseen = [] if found.why_not is None else [f"{LOG_WORDS} {found.why_not}"]
     return {**effective, "log": evidence.log_document(found), "not_evaluated": [*others, *unseen]}

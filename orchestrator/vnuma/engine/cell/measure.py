@@ -105,7 +105,7 @@ def measure_turn(context: VmContext, attempt: Attempt, bench: Bench, turn: Turn)
 
 @contextmanager
 def _unbroken() -> Iterator[None]:
-    """SQL Server was ready a moment ago: when it does not answer any more, the connection was lost."""
+    """SQL Server was ready a moment ago: if it no longer answers, the connection was lost."""
     try:
         yield
     except SqlUnreachable as error:

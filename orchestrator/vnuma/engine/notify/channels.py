@@ -37,7 +37,7 @@ _PORTS = {"starttls": 587, "implicit": 465, "none": 25}
 
 
 class Mail(Strict):
-    """A mail by a server that takes it; the server's certificate is verified."""
+    """Mail through an SMTP server, whose certificate is verified."""
 
     host: str = Field(pattern=r"^[^\s/{}@?#\\]+$")
     port: int | None = Field(default=None, ge=1, le=65535)
@@ -95,12 +95,12 @@ class Channel(Strict):
 
     @property
     def secret(self) -> Secret | None:
-        """What it needs beside itself."""
+        """Its password, or the webhook's address; None if it needs neither."""
         return self.webhook.url if self.webhook else self.mail.password if self.mail else None
 
     @property
     def name(self) -> str:
-        """How messages call it; without anything secret."""
+        """Its name in messages, without secrets."""
         if self.mail:
             return f"mail to {', '.join(self.mail.to)}"
         return f"webhook ({self.webhook.shape})" if self.webhook else f"command {(self.command or ('',))[0]}"
@@ -124,7 +124,7 @@ class Ready:
 
 
 def shown_url(url: str) -> str:
-    """A webhook's address without what must stay secret: user, path and query."""
+    """A webhook's address without its secret parts: user, path and query."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""

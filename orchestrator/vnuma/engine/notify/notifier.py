@@ -1,4 +1,4 @@
-"""Telling a run's events beside the run: nothing here can fail it, and nothing keeps it for long."""
+"""Sends a run's events while it works. A failure here never fails the run, and delays it only briefly."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Delivery:
             self.problem = str(error)
 
     def failure(self) -> str | None:
-        """Why it was not told, as a sentence; None when it was."""
+        """Why it was not sent, as a sentence; None if it was."""
         problem = "still being sent; vnuma waits no longer" if self.thread.is_alive() else self.problem
         return f"{self.event['event']} by {self.ready.name}: {problem}." if problem else None
 

@@ -1,4 +1,4 @@
-"""Telling an event once: by mail, webhook or command, each within a bounded time."""
+"""Sends one event by mail, webhook or command, each within a bounded time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMMAND_S = 20.0
 
 
 def send(ready: Ready, event: Event) -> None:
-    """Tell it. Raises EnvironmentProblem; nothing that a server or program said is repeated in it."""
+    """Send it. Raises EnvironmentProblem, whose text repeats nothing that a server or program said."""
     try:
         if ready.channel.mail:
             _by_mail(ready.channel.mail, ready.secret, event)
@@ -88,7 +88,7 @@ def _by_webhook(webhook: Webhook, url: str, event: Event) -> None:
 
 
 def _by_command(command: tuple[str, ...], event: Event) -> None:
-    """Without a shell, and beyond the reach of Ctrl-C. Too slow, it is killed with its children."""
+    """Without a shell; Ctrl-C does not reach it. If it is too slow, it is killed with its children."""
     nothing = subprocess.DEVNULL
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, start_new_session=True
@@ -105,7 +105,7 @@ def _by_command(command: tuple[str, ...], event: Event) -> None:
 
 
 def _why(error: BaseException) -> str:
-    """Why it failed, never in the error's own words: a server's answer may repeat what it was sent."""
+    """Why it failed, without the error's own text: a server may repeat what it was sent."""
     match error:
         case smtplib.SMTPAuthenticationError():
             return f"the server refuses the login ({error.smtp_code})"

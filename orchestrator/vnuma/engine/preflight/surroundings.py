@@ -1,4 +1,4 @@
-"""What around a VM and its SQL Server would spoil or break a study, as preflight's findings.
+"""Findings on what surrounds a VM and its SQL Server and would spoil or break a study.
 
 A study may accept some of those that block (`accept`): they then warn.
 """
@@ -77,7 +77,7 @@ def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
 
 
 def _manager_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
-    """What else looks after the VM or works on it."""
+    """What else manages the VM or works on it."""
     if seen.fault_tolerance:
         yield Finding(
             "P08",
@@ -161,7 +161,7 @@ def _device_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
 def server_use_findings(
     name: str, guest_name: str | None, found: ServerUse, *, test_clone: bool, identity: Identity = _BY_ADDRESS
 ) -> Iterator[Finding]:
-    """What SQL Server says of who else needs it. `guest_name` is the guest's name as Tools say."""
+    """Who else needs this SQL Server, as it says itself. `guest_name` is the guest's name in VMware Tools."""
     if found.machine_name and guest_name and _short(found.machine_name) != _short(guest_name):
         yield Finding(
             "P27",
@@ -217,7 +217,7 @@ def server_use_findings(
 
 
 def identity_findings(name: str, where: str, found: Likeness) -> Iterator[Finding]:
-    """What the facts say of whether SQL Server at `where` runs in this VM."""
+    """Whether SQL Server at `where` runs in this VM, as far as facts show."""
     if found.address == "contradicts":
         yield Finding(
             "P31",
@@ -245,7 +245,7 @@ def identity_findings(name: str, where: str, found: Likeness) -> Iterator[Findin
 
 
 def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Finding]:
-    """Ask SQL Server who else uses it; what cannot be asked is one finding that says why.
+    """Ask SQL Server who else uses it; if it cannot be asked, one finding says why.
 
     Raises DriverMissing.
     """
@@ -283,7 +283,7 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
 
 
 def unencrypted_connection(target: Target) -> Iterator[Finding]:
-    """What the inventory gives away on the way to SQL Server, as somebody asked for by name."""
+    """Protection of the connection to SQL Server that the inventory turns off."""
     sql = target.sql
     if sql.encrypt == "no":
         yield Finding(
@@ -305,7 +305,7 @@ def unencrypted_connection(target: Target) -> Iterator[Finding]:
 
 
 def _use_not_evaluated(name: str, why: str, fix: str | None) -> Finding:
-    """SQL Server could not be asked who else uses it; `fix` is what would let it be asked."""
+    """Who else uses SQL Server is not evaluated; `fix` makes it possible."""
     remedy = (fix or "Fix this").rstrip(".")
     return Finding(
         "P20",

@@ -1,4 +1,4 @@
-"""How precise the intervals of a VM's run are by now: the analysis, asked between two blocks."""
+"""How precise a VM's intervals are so far: the analysis, run between two blocks."""
 
 from __future__ import annotations
 

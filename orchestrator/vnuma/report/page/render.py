@@ -1,4 +1,4 @@
-"""Write the page: one file that needs no network, no scripts and no browser of a certain make."""
+"""Write the report's page: one file that needs no network, no scripts and no particular browser."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def page_text(loaded: LoadedRun) -> str:
 
 
 def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
-    """Links to the sections of the VM; of several, the table at the top has the links."""
+    """Links to the sections of the VM; with several VMs, the table at the top has them."""
     if len(parts) > 1:
         return [("study", "Study file"), ("again", "Run it again")]
     key = parts[0].key
@@ -87,7 +87,7 @@ def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A VM; `cells` in the order of the arms."""
+    """One VM; `cells` follow the order of the arms."""
 
     key: str
     vm: str
