@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import psycopg
 import pytest
@@ -86,6 +88,42 @@ def test_a_server_that_restarts_in_the_middle_costs_no_sample(tmp_path: Path, la
     assert run.returncode == 0 or "vnuma run --resume" in said, said
     assert len(kept) == states.count(CellState.VALID)
     assert len(set(kept.values())) <= 1, kept
+    assert settings_now(running) == before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(12))
+def test_a_server_that_restarts_again_and_again_leaves_every_vm_as_it_was(
+    tmp_path: Path, lab: LabFactory, seed: int
+) -> None:
+    """At any moment of plan, start, cell and restore, seconds apart: the run ends with exit code 0 or 9."""
+    moments = Random(seed)
+    server = start(find_binaries() or pytest.skip("no PostgreSQL server found"))
+    try:
+        running = lab()
+        before = settings_now(running)
+        url = {"VNUMA_STORE": server.new_store()}
+        study, inventory = write_study(tmp_path), write_inventory(tmp_path, running)
+        with (
+            (tmp_path / "said").open("w") as told,
+            subprocess.Popen(
+                command("run", study, "-i", inventory, "--yes"),
+                env={**os.environ, **url},
+                stdout=subprocess.DEVNULL,
+                stderr=told,
+            ) as run,
+        ):
+            for _ in range(200):
+                with suppress(subprocess.TimeoutExpired):
+                    run.wait(moments.uniform(0.3, 4))
+                    break
+                server.shut_down()
+                server.start_again()
+            run.wait(timeout=300)
+    finally:
+        server.stop()
+    said = (tmp_path / "said").read_text(encoding="utf-8")
+    assert run.returncode in {0, 9}, said
     assert settings_now(running) == before
 
 

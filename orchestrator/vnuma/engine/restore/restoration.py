@@ -23,6 +23,7 @@ from vnuma.errors import (
     LeaseLost,
     NotAtBaseline,
     RestoreConflict,
+    StoreAway,
     StoreError,
     VCenterUnreachable,
     VnumaError,
@@ -35,6 +36,9 @@ from vnuma.store.states import RestoreOutcome
 
 Choice = Literal["refuse", "theirs", "baseline"]
 """What becomes of settings that somebody else changed: nothing is touched, they stay, or they go back too."""
+
+_TRIES = 3
+"""How often a restoration is begun that the store's server breaks off by restarting."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class Restoration(ABC):
         return RestoreOutcome.THEIRS if self.choice == "theirs" else RestoreOutcome.RESTORED
 
     def restore(self) -> Restored:
-        """Restore the target and give up its lease. Safe to repeat.
+        """Restore the target and give up its lease. Safe to repeat: done where the store's server restarts.
 
         This is the one place where any exception is caught: it must not keep the next target away.
 
@@ -141,12 +145,17 @@ class Restoration(ABC):
         target is not this run's to restore. A store that cannot be written does not keep it from being
         restored: StoreError then says that it was.
         """
-        try:
-            return self._restored()
-        except VnumaError:
-            raise
-        except Exception as error:
-            raise possibly_changed(self.vm.name, error) from error
+        for left in reversed(range(_TRIES)):
+            try:
+                return self._restored()
+            except NotAtBaseline as error:
+                if not (left and isinstance(error.__cause__, StoreAway)):
+                    raise
+            except VnumaError:
+                raise
+            except Exception as error:
+                raise possibly_changed(self.vm.name, error) from error
+        raise AssertionError("the last try returns or raises")
 
     def _restored(self) -> Restored:
         try:
@@ -158,10 +167,13 @@ class Restoration(ABC):
         except RestoreConflict as error:
             self._record(token, RestoreOutcome.CONFLICT, error.what)
             raise
+        except NotAtBaseline as error:
+            self._record(token, RestoreOutcome.FAILED, error.what)
+            raise
         except LeaseLost:
             raise  # another process restores it
         except Exception as error:
-            away = error if isinstance(error, NotAtBaseline) else possibly_changed(self.vm.name, error)
+            away = possibly_changed(self.vm.name, error)
             cut = isinstance(error, VCenterUnreachable)
             self._record(token, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away.what)
             raise away from error
