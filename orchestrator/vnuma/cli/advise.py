@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +13,7 @@ import typer
 from vnuma.checks.fixes.tool import Tool, fix_as
 from vnuma.checks.fixes.wording import Target, in_comment
 from vnuma.cli.options import TextOrJson, TextOrJsonOption
-from vnuma.cli.screen import WIDEST, echo, say, width
+from vnuma.cli.screen import WIDEST, echo, echo_json, say, width
 from vnuma.cli.shape_options import LookAhead, where
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner, in_json
@@ -59,7 +58,7 @@ def advise(
         echo(_as_tool(fix_as_, advice.candidates[0], there, name))
         return
     if format_ is TextOrJson.JSON:
-        echo(json.dumps(_document(advice, there), indent=2))
+        echo_json(_document(advice, there))
         return
     if there.simulated:
         say(banner(there.simulated))

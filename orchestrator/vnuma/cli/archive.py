@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.options import RunArgument, StoreOption
+from vnuma.cli.options import RunArgument, StoreOption, opened_store
 from vnuma.cli.screen import echo, say
 from vnuma.domain.vm.provenance import banner
 
@@ -25,13 +25,11 @@ def export(
 
     Examples: vnuma export quick.4; vnuma export quick.4 -o /backup/quick.4.zip
     """
-    from vnuma.engine.access.places import store_url
     from vnuma.report.archive.arrow import HELP, parquet_possible
     from vnuma.report.archive.write import default_path, export_run
     from vnuma.report.model.model import load_run
-    from vnuma.store.open import open_store
 
-    opened = open_store(store_url(store), create=False)
+    opened = opened_store(store, create=False)
     loaded = load_run(opened, run)
     path = output or default_path(loaded)
     manifest = export_run(opened, loaded, path)
@@ -54,12 +52,10 @@ def import_(
 
     Examples: vnuma import quick.4.vnuma.zip; vnuma import FILE --store sqlite:///other.db
     """
-    from vnuma.engine.access.places import store_url
     from vnuma.report.archive.read import import_run
     from vnuma.report.model.model import load_run
-    from vnuma.store.open import open_store
 
-    opened = open_store(store_url(store))
+    opened = opened_store(store)
     found = import_run(opened, archive)
     loaded = load_run(opened, found.run)
     if loaded.simulated:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names, vm_names
-from vnuma.cli.options import InventoryOption, StoreOption, TextOrJson, TextOrJsonOption
-from vnuma.cli.screen import aligned, echo, say, width
+from vnuma.cli.options import InventoryOption, StoreOption, TextOrJson, TextOrJsonOption, opened_store
+from vnuma.cli.screen import aligned, echo, echo_json, say, width
 from vnuma.cli.verb import verb
 
 app = typer.Typer(help="Show a VM's configuration before a run, and how the VM differs from it now.")
@@ -47,11 +47,9 @@ def show(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.access.places import store_url
     from vnuma.engine.restore.baseline_diff import stored_baseline
-    from vnuma.store.open import open_store
 
-    found = stored_baseline(open_store(store_url(store)), vm, run)
+    found = stored_baseline(opened_store(store), vm, run)
     if format_ is TextOrJson.JSON:
         echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
@@ -80,14 +78,12 @@ def diff(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.access.places import store_url
     from vnuma.engine.restore.baseline_diff import differences_now
-    from vnuma.store.open import open_store
 
-    baseline, found = differences_now(open_store(store_url(store)), vm, run, inventory)
+    baseline, found = differences_now(opened_store(store), vm, run, inventory)
     if format_ is TextOrJson.JSON:
         document = {"schema": "vnuma/baseline-diff/1", "vm": vm, "run": baseline.run}
-        echo(json.dumps(document | {"differences": [asdict(item) for item in found]}, indent=2))
+        echo_json(document | {"differences": [asdict(item) for item in found]})
         return
     power = "" if baseline.power is None else ", power"
     if not found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +16,7 @@ from vnuma.cli.check_output import WITH_DRIFT, CheckFormat, FailOn, judge, write
 from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
+from vnuma.cli.screen import echo_json
 from vnuma.cli.shape_options import EsxiOption, HostsOption, LookAhead, ThreadsOption
 from vnuma.errors import InputError, UsageError
 
@@ -263,7 +263,7 @@ def _explain(rule: str, format_: CheckFormat) -> None:
     from vnuma.checks.explain import explain as explanation
 
     if format_ is CheckFormat.JSON:
-        typer.echo(json.dumps(document(rule), indent=2))
+        echo_json(document(rule))
     elif rule.strip().lower() == "markdown":
         typer.echo(as_markdown(), nl=False)
     elif format_ is CheckFormat.TABLE:

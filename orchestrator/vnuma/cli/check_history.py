@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from vnuma.cli.options import opened_store
 from vnuma.cli.screen import echo
 from vnuma.domain.vm.provenance import banner
 
@@ -16,23 +17,19 @@ if TYPE_CHECKING:
 
 def recorded(result: CheckResult, store: str | None) -> CheckResult:
     """The recorded result, each finding marked as new or unchanged since the previous check."""
-    from vnuma.engine.access.places import store_url
     from vnuma.engine.design_check.check import compare
     from vnuma.engine.design_check.history import record
-    from vnuma.store.open import open_store
 
-    before = record(open_store(store_url(store)), result)
+    before = record(opened_store(store), result)
     return compare(result, before) if before else result
 
 
 def show(store: str | None, since: str | None, *, as_json: bool) -> None:
     """Print the recorded checks: which findings are new, gone or unchanged, and for how long."""
-    from vnuma.engine.access.places import store_url
     from vnuma.engine.design_check.history import history
     from vnuma.report.check import as_history
-    from vnuma.store.open import open_store
 
-    found = history(open_store(store_url(store), create=False), _time(since) if since else None)
+    found = history(opened_store(store, create=False), _time(since) if since else None)
     if as_json:
         echo(as_history.as_json(found), nl=False)
         return

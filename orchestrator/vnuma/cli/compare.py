@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption
+from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption, opened_store
 from vnuma.cli.screen import echo, note
 
 
@@ -61,18 +61,16 @@ def compare(
     vnuma compare quick.4 other.1 --vm sql16=sql17
     """
     from vnuma.analysis.wording import listed
-    from vnuma.engine.access.places import store_url
     from vnuma.errors import InputError, ThresholdMet, UsageError
     from vnuma.report.comparison import text
     from vnuma.report.comparison.condition import parse_condition
     from vnuma.report.comparison.pair import compare_runs
     from vnuma.report.model.model import load_run
-    from vnuma.store.open import open_store
 
     condition, twins = parse_condition(fail_if) if fail_if else None, _twins(vm or ())
     if junit and condition is None:
         raise UsageError("--junit reports a condition, so it needs --fail-if.", fix="--fail-if 'slower>2%'")
-    opened = open_store(store_url(store), create=False)
+    opened = opened_store(store, create=False)
     found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
     render = {TableOrJson.TABLE: text.as_text, TableOrJson.JSON: text.as_json}[format_]
     echo(render(found, condition), nl=False)

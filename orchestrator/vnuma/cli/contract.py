@@ -19,7 +19,7 @@ from vnuma.cli.options import (
     inventory_of,
     reached_by,
 )
-from vnuma.cli.screen import echo, note, require_yes, say, signed
+from vnuma.cli.screen import echo, echo_json, note, require_yes, say, signed
 from vnuma.domain.vm.provenance import banner
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def tell(answers: Answers, output: Path | None, format_: TextOrJson = TextOrJson
 
     in_words = format_ is TextOrJson.TEXT
     if not in_words:
-        echo(json.dumps(answers.document(), indent=2))
+        echo_json(answers.document())
     elif answers.simulated:
         say(banner(answers.simulated))
     for one in answers.beliefs if in_words else ():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +17,7 @@ from vnuma.cli.options import (
     inventory_of,
     reached_by,
 )
-from vnuma.cli.screen import echo, say, signed
+from vnuma.cli.screen import echo, echo_json, say, signed
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import in_json, scenario_of
 
@@ -88,7 +87,7 @@ def doctor(
         # A lab says in its vCenter's name, or in its machine's, that it is one.
         scenario = next(filter(None, (scenario_of(item.what) for item in findings)), None)
         checks = [asdict(item) for item in findings]
-        echo(json.dumps({"schema": "vnuma/doctor/1", **in_json(scenario), "checks": checks}, indent=2))
+        echo_json({"schema": "vnuma/doctor/1", **in_json(scenario), "checks": checks})
     else:
         say(f"Reads {reached_by(where, targets)}")
         for item in findings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.options import TextOrJson, TextOrJsonOption
-from vnuma.cli.screen import require_yes, say
+from vnuma.cli.screen import echo_json, require_yes, say
 from vnuma.cli.verb import verb
 from vnuma.domain.vm.provenance import in_json
 
@@ -121,7 +120,7 @@ def status(
         raise EnvironmentProblem("No lab is running.", fix="vnuma lab up")
     if format_ is TextOrJson.JSON:
         at = {"host": state.host, "port": state.port, "esxi": state.esxi, "pid": state.pid}
-        typer.echo(json.dumps({"schema": "vnuma/lab/1", **in_json(state.scenario), **at}, indent=2))
+        echo_json({"schema": "vnuma/lab/1", **in_json(state.scenario), **at})
         return
     typer.echo(
         f"Scenario {state.scenario}, ESXi {state.esxi}, {state.host}:{state.port}, process {state.pid}."

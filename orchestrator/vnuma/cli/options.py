@@ -17,6 +17,7 @@ from vnuma.errors import InputError
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.access.target import AnyTarget
+    from vnuma.store.open import Store
 
 
 StoreOption = Annotated[
@@ -92,6 +93,14 @@ StudyArgument = Annotated[
         autocompletion=study_files,
     ),
 ]
+
+
+def opened_store(given: str | None, *, create: bool = True) -> Store:
+    """The store of --store, VNUMA_STORE or the default place. Raises UsageError, StoreError."""
+    from vnuma.engine.access.places import store_url
+    from vnuma.store.open import open_store
+
+    return open_store(store_url(given), create=create)
 
 
 def read_study(path: Path) -> tuple[Study, str]:

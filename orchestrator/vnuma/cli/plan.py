@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -25,7 +24,7 @@ from vnuma.cli.options import (
     study_inventory,
 )
 from vnuma.cli.plan_text import plan_text
-from vnuma.cli.screen import echo, say
+from vnuma.cli.screen import echo, echo_json, say
 from vnuma.domain.vm.plain_text import duration
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def plan(
     plans = list(plan_everywhere(Asking(parsed, text, targets, permit, where)).values())
     if format_ is TextOrJson.JSON:
         found = _document(parsed, plans) | {"needs_approval": is_required(where, targets)}
-        echo(json.dumps(found, indent=2))
+        echo_json(found)
     else:
         start = _command("run", study, inventory, permit)
         for one in plans:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption
+from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption, opened_store
 from vnuma.cli.screen import echo
 
 
@@ -32,13 +32,11 @@ def pool(
     Examples: vnuma pool quick.1 quick.2 quick.3; vnuma pool a.1 b.1 c.1 --allow sql_server.version;
     vnuma pool a.1 b.1 c.1 --format json
     """
-    from vnuma.engine.access.places import store_url
     from vnuma.report.comparison import pool_text
     from vnuma.report.comparison.pool import pool_runs
     from vnuma.report.model.model import load_run
-    from vnuma.store.open import open_store
 
-    opened = open_store(store_url(store), create=False)
+    opened = opened_store(store, create=False)
     found = pool_runs([load_run(opened, name) for name in runs], allow or ())
     echo(
         {TableOrJson.TABLE: pool_text.as_text, TableOrJson.JSON: pool_text.as_json}[format_](found), nl=False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +13,7 @@ import typer
 from vnuma.cli.completion import run_names
 from vnuma.cli.design_lines import assumed_plans
 from vnuma.cli.options import StoreOption, StudyArgument, TextOrJson, TextOrJsonOption, read_study
-from vnuma.cli.screen import echo, say, working
+from vnuma.cli.screen import echo_json, say, working
 from vnuma.domain.vm.plain_text import aligned, counted, duration
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import plural as plural_of
@@ -78,7 +77,7 @@ def power(
         _plans(parsed, design, known),
     )
     if format_ is TextOrJson.JSON:
-        echo(json.dumps(found.document(), indent=2))
+        echo_json(found.document())
     else:
         say(found.text(study))
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.options import RunArgument, StoreOption
+from vnuma.cli.options import RunArgument, StoreOption, opened_store
 from vnuma.cli.screen import echo
 
 
@@ -36,11 +36,9 @@ def report(
 
     Examples: vnuma report; vnuma report quick.4 -o quick.html; vnuma report --format pdf
     """
-    from vnuma.engine.access.places import store_url
     from vnuma.report.model.model import load_run
     from vnuma.report.page.render import write_report
-    from vnuma.store.open import open_store
 
-    loaded = load_run(open_store(store_url(store), create=False), run)
+    loaded = load_run(opened_store(store, create=False), run)
     for path in write_report(loaded, output, format_.value):
         echo(f"Report     {path}")

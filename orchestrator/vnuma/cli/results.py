@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.options import RunArgument, StoreOption
+from vnuma.cli.options import RunArgument, StoreOption, opened_store
 from vnuma.cli.screen import USUAL, echo, note, say, width
 from vnuma.errors import UsageError
 
@@ -67,11 +67,9 @@ def results(
 
     Examples: vnuma results; vnuma results --all; vnuma results quick.4 --format csv --table samples > all.csv
     """
-    from vnuma.engine.access.places import store_url
     from vnuma.report.model.model import load_run
     from vnuma.report.tables.csv_export import TABLES
     from vnuma.report.terminal import run_text
-    from vnuma.store.open import open_store
 
     if table is not CsvTableName.RESULTS and format_ is not ResultsFormat.CSV:
         raise UsageError(
@@ -85,7 +83,7 @@ def results(
         )
     if output and format_ is not ResultsFormat.XLSX:
         raise UsageError("--output goes with --format xlsx.", fix=f"vnuma results {run} --format xlsx")
-    opened = open_store(store_url(store), create=False)
+    opened = opened_store(store, create=False)
     loaded = load_run(opened, run)
     if table is CsvTableName.SAMPLES:
         from vnuma.report.archive.raw import print_samples

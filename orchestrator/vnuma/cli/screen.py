@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 
@@ -222,6 +223,11 @@ def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
     target = sys.stderr if err else sys.stdout
     target.write(escaped(text) + ("\n" if nl else ""))
     target.flush()
+
+
+def echo_json(document: Mapping[str, Any]) -> None:
+    """Print a document as JSON, indented."""
+    echo(json.dumps(document, indent=2))
 
 
 def write_out(text: str, output: Path | None, what: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption, TextOrJson, TextOrJsonOption
-from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, say, sign, width
+from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, echo_json, say, sign, width
 from vnuma.domain.vm.plain_text import duration
 from vnuma.domain.vm.provenance import in_json, kind
 
@@ -37,7 +36,7 @@ def status(
 
     seen = overview(store, run)
     if format_ is TextOrJson.JSON:
-        echo(json.dumps(_document(seen), indent=2))
+        echo_json(_document(seen))
         return
     if run and seen.progress:
         from vnuma.cli.progress import detail_lines

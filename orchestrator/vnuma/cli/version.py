@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from vnuma.cli.options import TextOrJson, TextOrJsonOption
-from vnuma.cli.screen import echo
+from vnuma.cli.screen import echo, echo_json
 
 
 def version(
@@ -20,7 +18,7 @@ def version(
     from vnuma.engine.doctor.this_machine import machine_document, machine_lines
 
     if format_ is TextOrJson.JSON:
-        echo(json.dumps(machine_document(), indent=2))
+        echo_json(machine_document())
         return
     for line in machine_lines():
         echo(line)
