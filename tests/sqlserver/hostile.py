@@ -62,10 +62,10 @@ class _Cut(Exception):
 
 
 @contextmanager
-def hostile_server(behaviour: Hostile) -> Iterator[Seen]:
-    """Listen on a free loopback port. Every connection has ended when the block has."""
+def hostile_server(behaviour: Hostile, address: str = "127.0.0.1") -> Iterator[Seen]:
+    """Listen on a free port of a loopback address. Every connection has ended when the block has."""
     stop, threads = threading.Event(), list[threading.Thread]()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server((address, 0)) as listener:
         seen = Seen(listener.getsockname()[1])
 
         def accept() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,13 +17,16 @@ from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.browser import PORT, port_of
 from vnuma.sqlserver.client.connect import SqlServer, connect
 
+ADDRESS = "127." + ".".join(map(str, (2 + (os.getpid() >> 16), os.getpid() >> 8 & 255, os.getpid() & 255)))
+"""A loopback address of this process: SQL Server Browser has one port, and other workers test it too."""
+
 
 @contextmanager
-def browser(address: str, answers: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """SQL Server Browser at a loopback address of the test's own, with one answer each; the questions."""
+def browser(answers: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """SQL Server Browser with one answer each; the questions."""
     asked: list[bytes] = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
-        link.bind((address, PORT))
+        link.bind((ADDRESS, PORT))
 
         def serve() -> None:
             for answer in answers:
@@ -43,8 +48,8 @@ def told(port: int | str, instance: str = "SQL2019") -> bytes:
 
 def test_the_port_of_an_instance_is_asked_for() -> None:
     """The question names the instance, and the answer's TCP port counts."""
-    with browser("127.0.14.34", [told(50123)]) as asked:
-        assert port_of("127.0.14.34", "SQL2019", 5) == 50123
+    with browser([told(50123)]) as asked:
+        assert port_of(ADDRESS, "SQL2019", 5) == 50123
 
     assert asked == [b"\x04SQL2019\x00"]
 
@@ -53,11 +58,11 @@ def test_a_login_follows_an_instance_whose_port_moves() -> None:
     """It is asked for at each login: a dynamic port is another one after a restart."""
     for _ in range(2):
         with (
-            hostile_server(Hostile(encryption=NOT_SUPPORTED)) as seen,
-            browser("127.0.0.1", [told(seen.port)]),
+            hostile_server(Hostile(encryption=NOT_SUPPORTED), ADDRESS) as seen,
+            browser([told(seen.port)]),
         ):
-            server = SqlServer("127.0.0.1", 0, "sa", "x", driver_of("freetds"), "no", instance="SQL2019")
-            with pytest.raises(LoginRefused, match=r"127\.0\.0\.1\\SQL2019"), connect(server):
+            server = SqlServer(ADDRESS, 0, "sa", "x", driver_of("freetds"), "no", instance="SQL2019")
+            with pytest.raises(LoginRefused, match=re.escape(rf"{ADDRESS}\SQL2019")), connect(server):
                 pass
             assert len(seen.clear_logins) == 1
 
@@ -68,10 +73,10 @@ def test_a_login_follows_an_instance_whose_port_moves() -> None:
 def test_an_answer_without_a_port_is_a_sentence(answer: bytes) -> None:
     """TCP/IP may be off for the instance, or somebody else answers."""
     with (
-        browser("127.0.14.35", [answer]),
-        pytest.raises(SqlUnreachable, match=r"127\.0\.14\.35\\SQL2019: .*no TCP port") as caught,
+        browser([answer]),
+        pytest.raises(SqlUnreachable, match=re.escape(rf"{ADDRESS}\SQL2019") + ": .*no TCP port") as caught,
     ):
-        port_of("127.0.14.35", "SQL2019", 5)
+        port_of(ADDRESS, "SQL2019", 5)
 
     assert "TCP/IP" in str(caught.value)
 
@@ -79,6 +84,6 @@ def test_an_answer_without_a_port_is_a_sentence(answer: bytes) -> None:
 def test_a_browser_that_is_not_there_is_a_sentence() -> None:
     """It names UDP 1434, the service, and the way around it."""
     with pytest.raises(SqlUnreachable) as caught:
-        port_of("127.0.14.36", "SQL2019", 0.3)
+        port_of(ADDRESS, "SQL2019", 0.3)
 
     assert all(word in str(caught.value) for word in ("1434", "SQL Server Browser", "vnuma_sql.port"))

@@ -99,7 +99,7 @@ class Cluster:
         return f"postgresql://owner@/{database}?host={self.folder}{other}"
 
     def _dsn(self, database: str) -> str:
-        return f"host={self.folder} port={self.port} user=owner dbname={database} connect_timeout=5"
+        return f"host={self.folder} port={self.port} user=owner dbname={database} connect_timeout=60"
 
 
 def start(binaries: Path, port: int = 5432) -> Cluster:

@@ -19,6 +19,7 @@ import pytest
 from tests.support.lacking import skip_but_in_ci
 
 READY_S = 120.0
+_TICK_S = 0.02
 _SEPARATION = Path("/run/sshd")
 """Where a server that root starts separates privileges; a distribution's own service makes it."""
 
@@ -92,7 +93,7 @@ def _variables(folder: Path, port: int) -> dict[str, object]:
 def _wait(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
     deadline = time.monotonic() + READY_S
     while time.monotonic() < deadline:
-        if server.poll() is not None:
+        if _ended(server):
             said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             pytest.skip(f"sshd does not run unprivileged here: {said[-1] if said else 'no message'}")
         try:
@@ -101,6 +102,15 @@ def _wait(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
             continue
         return
     raise AssertionError(f"no sshd within {READY_S} s")
+
+
+def _ended(server: subprocess.Popen[bytes]) -> bool:
+    """After a moment: it needs the processor that a look costs."""
+    try:
+        server.wait(timeout=_TICK_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _free_port() -> int:

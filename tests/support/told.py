@@ -78,7 +78,7 @@ def mail_server(certificate: Path | None, *, implicit: bool = False) -> Iterator
 
     thread = Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield told
     finally:
