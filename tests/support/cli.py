@@ -7,7 +7,6 @@ import fcntl
 import io
 import os
 import pty
-import resource
 import signal
 import struct
 import subprocess
@@ -21,6 +20,7 @@ from unittest import mock
 
 import pytest
 
+from tests.support.forked import run_forked
 from vnuma.cli.main import main
 
 TIMEOUT_S = 600
@@ -52,22 +52,15 @@ def vnuma(
     `largest_file_kb` makes the disk full for it: no file may grow beyond that.
     """
 
-    def limit() -> None:
-        if largest_file_kb:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file_kb * 1024,) * 2)
-
-    done = subprocess.run(
-        command(*arguments),
+    code, out, err = run_forked(
+        "vnuma",
+        list(map(str, arguments)),
         env={**os.environ, **(env or {})},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout_s,
-        stdin=subprocess.DEVNULL,
-        preexec_fn=limit,
+        cwd=cwd or Path.cwd(),
+        timeout_s=timeout_s,
+        largest_file_kb=largest_file_kb,
     )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    return Ran(code, out, err)
 
 
 def vnuma_here(*arguments: str | Path) -> Ran:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.support.forked import run_forked
 
 CALLBACKS = Path(__file__).parent / "callbacks"
 TIMEOUT_S = 600
@@ -68,19 +68,15 @@ def play(
         "VNUMA_TEST_RECORD": str(record),
         **(env or {}),
     }
-    program = Path(sys.executable).parent / "ansible-playbook"
-    done = subprocess.run(
-        [str(program), "-i", str(inventory), str(playbook), *arguments],
+    code, out, err = run_forked(
+        "ansible-playbook",
+        ["-i", str(inventory), str(playbook), *arguments],
         env=environment,
         cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
-        stdin=subprocess.DEVNULL,
+        timeout_s=TIMEOUT_S,
     )
     lines = record.read_text(encoding="utf-8").splitlines()
-    return Played(done.returncode, done.stdout + done.stderr, tuple(Result(**json.loads(x)) for x in lines))
+    return Played(code, out + err, tuple(Result(**json.loads(x)) for x in lines))
 
 
 @dataclass(frozen=True)
