@@ -25,6 +25,8 @@ from tests.support.postgresql import Cluster, database_of, find_binaries, start
 from tests.support.receptor import free_port
 from tests.support.site import write_study
 from vnuma.engine.lease.supervision import process_lives
+from vnuma.report.model.configuration import configuration
+from vnuma.report.model.model import load_run
 from vnuma.store import attempts, runs, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.samples import iter_samples
@@ -151,6 +153,9 @@ def test_one_study_measures_vms_of_two_sites(
     assert all(name in planned.out for name in ("sql16", "1x16", "4x4"))
     assert ran.code == 0, ran.text
     everything_is_there(study)
+    loaded = load_run(study.store, "small.1")
+    called = [dict(configuration(loaded, vm))["Client"][0] for vm in loaded.vms]
+    assert called == [("Called from", f"node {node}") for node in TWO]
     refuse_secret_on_disk(study, home)
 
 
@@ -330,3 +335,26 @@ def test_ctrl_c_stops_a_node_and_the_controllers_own_part(
     assert stopped == study.before
     assert resumed.code == 0, resumed.text
     everything_is_there(study)
+
+
+@pytest.mark.parametrize("verb", ["plan", "run"])
+def test_a_study_of_a_site_that_is_not_reached_does_not_begin(
+    home: Path,
+    tmp_path: Path,
+    shared_lab: LabHandle,
+    postgresql: Cluster,
+    verb: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Exit code 4 with the node and what the mesh reaches; no run is stored."""
+    url = postgresql.new_store()
+    monkeypatch.setenv("VNUMA_STORE", url)
+    hosts = {"sql-b": host_of(shared_lab, "site-b")}
+    (tmp_path / "hosts.yml").write_text(json.dumps({"all": {"hosts": hosts}}), encoding="utf-8")
+    with mesh_of(home / "mesh", {}):
+        refused = vnuma_here(verb, write_study(tmp_path, vms=["sql-b"]), "-i", tmp_path / "hosts.yml")
+
+    assert refused.code == 4, refused.text
+    assert "The mesh does not reach site-b now" in refused.err
+    with open_store(url).read() as connection:
+        assert runs.list_runs(connection) == ()

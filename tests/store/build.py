@@ -37,11 +37,13 @@ def new_vm(
     host: str = "esx01",
     arms: int = 0,
     blocks: int = 1,
+    node: str | None = None,
 ) -> Leased:
     """A VM, leased, with its baseline saved and `arms` x `blocks` cells in order."""
     run = run or new_run(store)
     with store.write() as conn:
-        vm = vms.add_vm(conn, run.id, vm_key=key, name=name, path=f"/DC/vm/{name}", esxi_host=host)
+        path = f"/DC/vm/{name}"
+        vm = vms.add_vm(conn, run.id, vm_key=key, name=name, path=path, esxi_host=host, node=node)
         token = leases.take_lease(conn, key, run.id, "ops@ctl1")
         vms.save_baseline(conn, vm.id, token, {"numCPUs": 16})
         plan = [(block, arm) for block in range(blocks) for arm in range(arms)]

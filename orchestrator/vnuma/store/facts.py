@@ -13,6 +13,9 @@ from vnuma.store.leases import check_attempt, ownership
 from vnuma.store.rows import Fact
 from vnuma.store.types import utc_now
 
+CLIENT = "client"
+"""Scope of what times depend on where a node calls a VM's SQL Server; a run's own client is in its row."""
+
 _fact = tables.fact.c
 
 

@@ -49,6 +49,8 @@ class Prepared:
     """What times depend on where SQL Server is called from."""
     nodes: Mapping[str, str] = field(default_factory=dict)
     """The node of a mesh that works on a VM, by the VM's name; the others are worked on from here."""
+    clients: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """The client of such a VM's SQL Server, by the VM's name."""
 
 
 def prepare(
@@ -114,7 +116,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             saved,
             seed=study.design.seed,
             simulated=scenario,
-            driver=prepared.client,
+            driver=prepared.client or next(iter(prepared.clients.values()), None),
             inventory=str(inventory.resolve()),
             ticket=prepared.permit.ticket,
         )
@@ -138,7 +140,9 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
                 row.id,
                 [NewCell(cell.arm, cell.label, cell.block, cell.position) for cell in order],
             )
-            for scope, document in plan.documents().items():
+            client = prepared.clients.get(name)
+            known = plan.documents() | ({facts.CLIENT: dict(client)} if client else {})
+            for scope, document in known.items():
                 facts.add_vm_facts(connection, row.id, scope, document)
     if prepared.needs_approval:
         note_of_run(store, run, "create", "waits for another person's approval")

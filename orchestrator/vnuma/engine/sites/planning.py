@@ -54,10 +54,10 @@ class Asking:
 
 @dataclass(frozen=True)
 class Planned:
-    """Plans in the study's order; what nodes say of their client, and what they restored before."""
+    """Plans in the study's order; the clients of VMs that nodes call, and what nodes restored before."""
 
     plans: dict[str, TargetPlan]
-    client: Mapping[str, object] | None = None
+    clients: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
 
 
@@ -82,8 +82,9 @@ def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) ->
         planned.plans,
         asking.permit,
         needs_approval,
-        client_of(asking.here) or planned.client,
+        client_of(asking.here),
         asking.nodes,
+        planned.clients,
     )
     return checked(prepared), planned.said
 
@@ -149,7 +150,7 @@ def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
         raise EnvironmentProblem(f"No node answered about {lacking}.", fix=EQUAL_VERSIONS)
     return Planned(
         {name: plans[name] for name in asking.targets},
-        next((one.client for one in answers.values() if one.client), None),
+        {name: client for one in answers.values() for name, client in one.clients.items()},
         [words for one in answers.values() for words in one.said],
     )
 
@@ -169,7 +170,8 @@ def _read(node: str, answer: dict[str, Any]) -> Planned:
         raise error_from(node, answer["error"])
     try:
         plans: dict[str, TargetPlan] = {**PLANS.validate_json(answer["plans"])}
-        return Planned(plans, answer.get("client"), [f"{node}: {words}" for words in answer["said"]])
+        clients = dict.fromkeys(plans, answer["client"]) if answer["client"] else {}
+        return Planned(plans, clients, [f"{node}: {words}" for words in answer["said"]])
     except (KeyError, ValidationError):
         raise EnvironmentProblem(
             f"{node} answers in words of another version of vnuma.", fix=EQUAL_VERSIONS

@@ -13,6 +13,7 @@ from vnuma.report.model.declared import plan_check
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.machine_words import machine_of, machine_pairs
 from vnuma.report.model.model import LoadedRun
+from vnuma.store.facts import CLIENT
 from vnuma.store.rows import Vm
 from vnuma.store.states import Outcome
 
@@ -50,7 +51,7 @@ def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
         ("Timed executions", _executions(loaded, vm)),
         ("Time of a cell", _time_of_a_cell(loaded, vm)),
         ("Dataset", _dataset(loaded, vm)),
-        ("Client", _client(loaded)),
+        ("Client", _client(loaded, vm)),
         ("Product and study", _product(loaded)),
     ]
 
@@ -172,9 +173,12 @@ def _dataset(loaded: LoadedRun, vm: Vm) -> Pairs:
     return pairs if tables else [*pairs, ("Tables", UNKNOWN)]
 
 
-def _client(loaded: LoadedRun) -> Pairs:
-    driver = loaded.run.driver if isinstance(loaded.run.driver, Mapping) else {}
+def _client(loaded: LoadedRun, vm: Vm) -> Pairs:
+    """Of the node that called the VM's SQL Server, where the controller did not."""
+    usual = loaded.run.driver if isinstance(loaded.run.driver, Mapping) else {}
+    driver = loaded.vm_facts(vm, CLIENT) or usual
     return [
+        *([("Called from", f"node {vm.node}")] if vm.node else []),
         ("ODBC driver", shown(driver.get("name"))),
         ("Kind", shown(driver.get("kind"))),
         ("Version", shown(driver.get("version") or None) if driver.get("version") else UNKNOWN),
