@@ -18,4 +18,5 @@ class ActionModule(VnumaAction):
         target = vm_of(options)
         if check:
             return actions_by_hand.plan_dataset(target, options)
+        self.refuse_unapproved(target)
         return actions_by_hand.dataset(target, options)

@@ -21,4 +21,5 @@ class ActionModule(VnumaAction):
             return step(options["run"], options["attempt"], target)
         if check:
             return actions_by_hand.plan_power(target, options)
+        self.refuse_unapproved(target)
         return actions_by_hand.power(target, options)

@@ -21,4 +21,5 @@ class ActionModule(VnumaAction):
             return step(options["run"], options["attempt"], target)
         if check:
             return actions_by_hand.plan_topology(target, options)
+        self.refuse_unapproved(target)
         return actions_by_hand.topology(target, options)

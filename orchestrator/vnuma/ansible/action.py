@@ -26,6 +26,7 @@ try:
     from vnuma.engine.access.connections import share_in_play
     from vnuma.engine.access.host_variables import native, with_secrets
     from vnuma.engine.access.target import AnyTarget, Target, target_of_task
+    from vnuma.engine.run.approval import VARIABLE, refuse_by_hand
 except DriverMissing as error:
     # Ansible takes any other exception of a plugin's import for a bug of its own, and shows a traceback.
     raise AnsibleError(str(error)) from None
@@ -49,6 +50,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Validate the options, act, and turn a VnumaError into a failed task with its exit code."""
         self._supports_check_mode = True
+        self._variables = task_vars or {}
         result: dict[str, Any] = super().run(tmp, task_vars)
         _, options = self.validate_argument_spec(argument_spec=self.spec)
         check = bool(self._task.check_mode)
@@ -57,6 +59,10 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         except VnumaError as error:
             result.update(_failure(error))
         return result
+
+    def refuse_unapproved(self, vm: Target) -> None:
+        """Before a change that belongs to no run. Raises PreflightBlocked where the inventory wants approvals."""
+        refuse_by_hand(vm.name, native(self._templar.template(self._variables.get(VARIABLE))))
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Do the plugin's work; `check` must predict without changing anything."""

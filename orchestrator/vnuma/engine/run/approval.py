@@ -59,15 +59,28 @@ class Approval:
 
 def is_required(inventory: Path, names: Iterable[str]) -> bool:
     """Whether one of these hosts may be changed only with another person's approval. Raises InputError."""
-    hosts, found = read_variables(inventory), set()
-    for name in names:
-        given = hosts[name].get(VARIABLE, "none") if name in hosts else "none"
-        if given not in ("required", "none"):
-            raise InputError(
-                f"{inventory}: host {name}: {VARIABLE} is {given!r}.", fix=f"{VARIABLE}: required, or none"
-            )
-        found.add(given)
-    return "required" in found
+    hosts = read_variables(inventory)
+    known = [name for name in names if name in hosts]
+    return True in {_says_required(hosts[one].get(VARIABLE), f"{inventory}: host {one}") for one in known}
+
+
+def refuse_by_hand(vm: str, given: object) -> None:
+    """Raise PreflightBlocked for a VM whose variable says `required`: only a run can be approved.
+
+    Raises InputError for another word.
+    """
+    if _says_required(given, f"host {vm}"):
+        raise PreflightBlocked(
+            f"{vm} may only be changed with another person's approval ({VARIABLE}). Nothing was changed.",
+            fix="vnuma run STUDY stores a run, which another person approves. Check mode needs no approval.",
+        )
+
+
+def _says_required(given: object, where: str) -> bool:
+    value = "none" if given is None else given
+    if value not in ("required", "none"):
+        raise InputError(f"{where}: {VARIABLE} is {value!r}.", fix=f"{VARIABLE}: required, or none")
+    return value == "required"
 
 
 def ask_for_approval(connection: Connection, run: Run) -> None:
