@@ -61,7 +61,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         return result
 
     def refuse_unapproved(self, vm: Target) -> None:
-        """Before a change that belongs to no run. Raises PreflightBlocked where the inventory wants approvals."""
+        """Before a change outside a run. Raises PreflightBlocked where the inventory wants approvals."""
         refuse_by_hand(vm.name, native(self._templar.template(self._variables.get(VARIABLE))))
 
     def act(self, options: Options, *, check: bool) -> Options:
