@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -19,6 +21,7 @@ from sqlalchemy import func, select, update
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma, vnuma_here
+from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster, find_binaries, start
 from tests.support.proxy import proxy_before
@@ -51,80 +54,99 @@ def test_a_study_runs_with_its_store_on_postgresql(
     assert list(tmp_path.rglob("*.db")) == []
 
 
-def test_a_server_that_restarts_in_the_middle_costs_no_sample(tmp_path: Path, lab: LabFactory) -> None:
-    """Down and up again, twice: a valid cell has all its samples once, others none; the VM is back.
+@dataclass
+class Restarted:
+    """A run of a small study on a server of its own, which `shut_down` and `start_again` end and start."""
 
-    Where it was the run's own unit of work that broke, the run ends early and says that the store was away.
-    """
-    server = start(find_binaries() or pytest.skip("no PostgreSQL server found"))
-    try:
-        running = lab()
-        before = settings_now(running)
-        url = {"VNUMA_STORE": server.new_store()}
-        study, inventory = write_study(tmp_path), write_inventory(tmp_path, running)
+    server: Cluster
+    lab: LabHandle
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.store = self.server.new_store()
+        self.before = settings_now(self.lab)
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """The run, whose end is awaited."""
+        study, inventory = write_study(self.folder), write_inventory(self.folder, self.lab)
         with (
-            (tmp_path / "said").open("w") as told,
+            (self.folder / "said").open("w") as told,
             subprocess.Popen(
                 command("run", study, "-i", inventory, "--yes"),
-                env={**os.environ, **url},
+                env={**os.environ, "VNUMA_STORE": self.store},
                 stdout=subprocess.DEVNULL,
                 stderr=told,
             ) as run,
         ):
-            for number in (1, 3):
-                wait_for_samples(url["VNUMA_STORE"], number, run)
-                server.shut_down()
-                server.start_again()
-        said = (tmp_path / "said").read_text(encoding="utf-8")
-        with open_store(url["VNUMA_STORE"]).read() as connection:
-            run_id = runs.get_run(connection, "small.1").id
-            states = [cell.state for cell in cells.cells_of_run(connection, run_id)]
-            kept = Counter(
-                one.attempt_id for one in iter_samples(connection, run_id) if one.attempt_outcome == "valid"
-            )
+            yield run
+            run.wait(timeout=300)
+
+    def restart(self) -> None:
+        """Down, every session ended, and up again."""
+        self.server.shut_down()
+        self.server.start_again()
+
+    @property
+    def said(self) -> str:
+        """What the run said."""
+        return (self.folder / "said").read_text(encoding="utf-8")
+
+    @property
+    def vm_is_as_before(self) -> bool:
+        """Whether every setting is the baseline's."""
+        return settings_now(self.lab) == self.before
+
+
+@pytest.fixture
+def restarted(tmp_path: Path, lab: LabFactory) -> Iterator[Restarted]:
+    """A server that only this test uses."""
+    server = start(find_binaries() or pytest.skip("no PostgreSQL server found"))
+    try:
+        yield Restarted(server, lab(), tmp_path)
     finally:
         server.stop()
-    assert run.returncode in ({0, 9} if states == ["valid", "valid"] else {9}), said
-    assert run.returncode == 0 or "vnuma run --resume" in said, said
+
+
+def test_a_server_that_restarts_in_the_middle_costs_no_sample(restarted: Restarted) -> None:
+    """Down and up again, twice: a valid cell has all its samples once, others none; the VM is back.
+
+    Where it was the run's own unit of work that broke, the run ends early and says that the store was away.
+    """
+    with restarted.running() as run:
+        for number in (1, 3):
+            wait_for_samples(restarted.store, number, run)
+            restarted.restart()
+
+    with open_store(restarted.store).read() as connection:
+        run_id = runs.get_run(connection, "small.1").id
+        states = [cell.state for cell in cells.cells_of_run(connection, run_id)]
+        kept = Counter(
+            one.attempt_id for one in iter_samples(connection, run_id) if one.attempt_outcome == "valid"
+        )
+    assert run.returncode in ({0, 9} if states == ["valid", "valid"] else {9}), restarted.said
+    assert run.returncode == 0 or "vnuma run --resume" in restarted.said, restarted.said
     assert len(kept) == states.count(CellState.VALID)
     assert len(set(kept.values())) <= 1, kept
-    assert settings_now(running) == before
+    assert restarted.vm_is_as_before
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_a_server_that_restarts_again_and_again_leaves_every_vm_as_it_was(
-    tmp_path: Path, lab: LabFactory, seed: int
+    restarted: Restarted, seed: int
 ) -> None:
     """At any moment of plan, start, cell and restore, seconds apart: the run ends with exit code 0 or 9."""
     moments = Random(seed)
-    server = start(find_binaries() or pytest.skip("no PostgreSQL server found"))
-    try:
-        running = lab()
-        before = settings_now(running)
-        url = {"VNUMA_STORE": server.new_store()}
-        study, inventory = write_study(tmp_path), write_inventory(tmp_path, running)
-        with (
-            (tmp_path / "said").open("w") as told,
-            subprocess.Popen(
-                command("run", study, "-i", inventory, "--yes"),
-                env={**os.environ, **url},
-                stdout=subprocess.DEVNULL,
-                stderr=told,
-            ) as run,
-        ):
-            for _ in range(200):
-                with suppress(subprocess.TimeoutExpired):
-                    run.wait(moments.uniform(0.3, 4))
-                    break
-                server.shut_down()
-                server.start_again()
-            run.wait(timeout=300)
-    finally:
-        server.stop()
-    said = (tmp_path / "said").read_text(encoding="utf-8")
-    assert run.returncode in {0, 9}, said
-    assert settings_now(running) == before
+    with restarted.running() as run:
+        for _ in range(200):
+            with suppress(subprocess.TimeoutExpired):
+                run.wait(moments.uniform(0.3, 4))
+                break
+            restarted.restart()
+
+    assert run.returncode in {0, 9}, restarted.said
+    assert restarted.vm_is_as_before
 
 
 def wait_for_samples(url: str, number: int, run: subprocess.Popen[bytes]) -> None:
