@@ -64,23 +64,19 @@ def samples(url: str, run: str) -> int:
 def test_the_workflow_s_nodes_one_after_the_other(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster
 ) -> None:
-    """Plan, approve, run, report: the plan's artifact names the run; nothing starts before the approval.
+    """Plan, run, report: the plan changes nothing, and its artifact names the run for the other two.
 
-    No file that a job leaves contains a password, and its only traces outside its folder are in VNUMA_HOME.
+    No file that a job leaves contains a password.
     """
     running, url = lab(), postgresql.new_store()
     before = settings_now(running)
     awx = site(tmp_path, running, url)
-    awx.hosts["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_approval"] = "required"
 
     plan = awx.launch("vnuma plan")
     assert (plan.status, plan.artifacts) == ("successful", {"vnuma_run": "small.1"}), plan.text
     assert "numCoresPerSocket" in plan.text or "4x4" in plan.text
-    refused = awx.launch("vnuma run", **plan.artifacts)
-    assert (refused.status, "waits for approval" in refused.text) == ("failed", True), refused.text
     assert settings_now(running) == before
 
-    approve("small.1", ticket="CHG0031234", by="grace@desk", url=url)
     ran = awx.launch("vnuma run", **plan.artifacts)
     report = awx.launch("vnuma report", **plan.artifacts)
 
@@ -97,14 +93,22 @@ def test_the_workflow_s_nodes_one_after_the_other(
 
 
 @pytest.mark.long
-def test_a_cancelled_run_is_restored_and_a_stopped_one_continued(
+def test_an_approved_run_is_restored_when_cancelled_and_continued_when_stopped(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster
 ) -> None:
-    """A cancelled job restores nothing, so the workflow's restore does; a stopped one restores by itself."""
+    """Nothing starts before the approval.
+
+    A cancelled job restores nothing, so the workflow's restore does; a stopped one restores by itself.
+    """
     running, url = lab(), postgresql.new_store()
     before = settings_now(running)
     awx = site(tmp_path, running, url, design={"blocks": 3})
+    awx.hosts["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_approval"] = "required"
     run = awx.launch("vnuma plan").artifacts
+    refused = awx.launch("vnuma run", **run)
+    assert (refused.status, "waits for approval" in refused.text) == ("failed", True), refused.text
+    assert settings_now(running) == before
+    approve("small.1", ticket="CHG0031234", by="grace@desk", url=url)
 
     first = awx.start("vnuma run", **run)
     seen(lambda: samples(url, run["vnuma_run"]) > 0)
