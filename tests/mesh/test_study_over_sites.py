@@ -201,6 +201,26 @@ def test_a_site_that_is_cut_off_works_on_and_is_followed_again(study: Study) -> 
 
 
 @pytest.mark.long
+def test_a_killed_process_of_a_node_is_begun_again(studies: Studies, postgresql: Cluster) -> None:
+    """While the controller follows it: the cell under way is measured anew, and the run ends well."""
+    study = studies(["site-b"], postgresql.new_store())
+    with subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.PIPE) as run:
+        changed(study.labs["site-b"])
+        with study.store.read() as connection:
+            (part,) = sites_of_run(connection, runs.get_run(connection, "small.1").id)
+        assert part.supervisor_pid is not None
+        os.kill(part.supervisor_pid, signal.SIGKILL)
+        assert run.stderr is not None
+        said = run.stderr.read().decode()
+    with study.store.read() as connection:
+        (again,) = sites_of_run(connection, part.run_id)
+
+    assert run.returncode == 0, said
+    assert again.unit != part.unit
+    everything_is_there(study)
+
+
+@pytest.mark.long
 def test_a_killed_controller_finds_its_sites_work_again(study: Study) -> None:
     """One node's process is killed too: `vnuma run --resume` follows the other and begins that part again."""
     with subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.DEVNULL) as run:
