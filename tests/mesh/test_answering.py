@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from vnuma.engine.mesh.question import error_from, question_about
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan import plan_all
 from vnuma.engine.sites.answering import answer
-from vnuma.engine.sites.planning import PLANS
+from vnuma.engine.sites.planning import PLANS, Planned, plans_of
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 from vnuma.store.open import open_store
 from vnuma.store.types import iso
@@ -111,3 +112,18 @@ def test_a_node_without_a_shared_store_begins_nothing(plan: dict[str, Any]) -> N
 
     assert "sites share one PostgreSQL" in refused.what
     assert "node.env" in str(refused.fix)
+
+
+def test_a_node_answers_for_its_own_vms_alone(plan: dict[str, Any]) -> None:
+    """A plan of another's VM, which may hide what blocks it there, is not taken."""
+    (there,) = PLANS.validate_json(answer(plan)["plans"]).values()
+    forged = dataclasses.replace(there, findings=())
+    answers = {
+        "site-b": Planned({"sql-b": there, "sql-c": forged, "sql-here": forged}),
+        "site-c": Planned({"sql-c": there}),
+    }
+
+    found = plans_of({"site-c": ["sql-c"], "site-b": ["sql-b", "sql-b2"]}, answers)
+
+    assert found == {"sql-b": there, "sql-c": there}
+    assert found["sql-c"] is there

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,7 +17,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.support.cli import vnuma_here
+from tests.support.cli import command, vnuma_here
 from tests.support.installation import ROOT
 from tests.support.lab import LabHandle
 from tests.support.postgresql import Cluster
@@ -22,8 +25,10 @@ from tests.support.receptor import Daemon, find_receptor, free_port
 from tests.support.site import write_study
 from vnuma import __version__
 from vnuma.engine.doctor.diagnose_site import answer_doctor
+from vnuma.engine.mesh.control import answer_of, unit_state
 from vnuma.engine.mesh.node_files import Node, init_controller, init_node
 from vnuma.engine.mesh.question import asked_about
+from vnuma.errors import EnvironmentProblem
 
 SECRET = "VNUMA_TEST_SITE_PASSWORD"
 
@@ -308,6 +313,7 @@ def test_a_node_reaches_the_store_through_the_mesh(joined: tuple[Path, Path, soc
             assert stream.readline() == b"hello\n"
 
 
+SUBMITTED = b"Work unit created with ID abcdefgh. Send stdin data and EOF.\n"
 LOOKUP = "{{ lookup('pipe', 'touch STARTED') }}"
 
 
@@ -429,3 +435,37 @@ def test_a_node_checks_itself_and_its_vms_where_it_is(
     secret = shared_lab.vcenter.password.encode()
     left = [path for place in (home, tmp_path / "node") for path in place.rglob("*") if path.is_file()]
     assert [path for path in left if secret in path.read_bytes()] == []
+
+
+def test_a_unit_s_name_from_the_store_is_no_command_to_the_daemon(home: Path) -> None:
+    """Each node can write the store: a second line in that name would be signed as the controller's."""
+    unit = "abc\nwork submit site-c vnuma-ask"
+
+    with pytest.raises(EnvironmentProblem, match="not a valid name"):
+        unit_state(home / "control.sock", unit)
+    with pytest.raises(EnvironmentProblem, match="not a valid name"):
+        answer_of(home / "control.sock", "site-b", unit)
+
+
+def test_ctrl_c_waits_for_no_node(home: Path, tmp_path: Path, shared_lab: LabHandle) -> None:
+    """One that plans may take minutes, and before a run an hour."""
+    path = home.parent / "control.sock"
+    with ExitStack() as until, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        listening.settimeout(60)
+        planning = subprocess.Popen(
+            command("plan", write_study(tmp_path), "-i", write_site(tmp_path, shared_lab, "site-b")),
+            env={**os.environ, "VNUMA_RECEPTOR_SOCKET": str(path)},
+            stderr=subprocess.DEVNULL,
+        )
+        until.callback(planning.kill)
+        for answer in ([b'{"RoutingTable": {"site-b": "site-b"}}\n'], [SUBMITTED, b"{}\n"], [b"Streaming\n"]):
+            connection = until.enter_context(listening.accept()[0])
+            connection.sendall(b"Receptor Control, node controller\n")
+            for line in answer:
+                connection.recv(65536)
+                connection.sendall(line)
+        planning.send_signal(signal.SIGINT)  # the node gives no result
+
+        assert planning.wait(timeout=60) == 130

@@ -25,7 +25,8 @@ ANSWER_S = 180
 _DAEMON_S = 20
 """How long the daemon here may take for what it knows itself."""
 
-_UNIT = re.compile(r"Work unit created with ID (\w+)\. Send stdin data and EOF\.")
+_MADE = re.compile(r"Work unit created with ID (\w+)\. Send stdin data and EOF\.")
+_UNIT = re.compile(r"\w+")
 _MOST = 16 << 20
 
 
@@ -70,14 +71,14 @@ _OVER = {"Succeeded", "Failed", "Canceled"}
 
 def unit_state(control: Path, unit: str) -> UnitState:
     """Where a work unit stands. Raises EnvironmentProblem where the daemon does not answer or know it."""
-    told = _told(control, f"work status {unit}")
+    told = _told(control, f"work status {_named(unit)}")
     return UnitState(told.get("StateName") in _OVER, str(told.get("Detail") or "").strip())
 
 
 def release(control: Path, unit: str) -> None:
     """Have both daemons forget a work unit and its files; the node's, once it is reached."""
     with suppress(EnvironmentProblem):
-        _told(control, f"work release {unit}")
+        _told(control, f"work release {_named(unit)}")
 
 
 def nodes_seen(control: Path) -> frozenset[str]:
@@ -114,7 +115,7 @@ def submit(control: Path, node: str, question: dict[str, Any]) -> str:
         stream.write(json.dumps(wanted).encode() + b"\n")
         stream.flush()
         line = _line(stream)
-        made = _UNIT.fullmatch(line)
+        made = _MADE.fullmatch(line)
         if not made:
             raise EnvironmentProblem(
                 f"The mesh refused work for {node}: {line.removeprefix('ERROR: ')}.",
@@ -128,8 +129,9 @@ def submit(control: Path, node: str, question: dict[str, Any]) -> str:
 
 
 def _results(control: Path, node: str, unit: str, limit_s: float) -> bytes:
+    command = f"work results {_named(unit)}\n"
     with _connected(control, limit_s) as (connection, stream):
-        stream.write(f"work results {unit}\n".encode())
+        stream.write(command.encode())
         stream.flush()
         _line(stream)
         connection.shutdown(socket.SHUT_WR)
@@ -155,6 +157,19 @@ def _told(control: Path, command: str) -> dict[str, Any]:
             fix="journalctl -u vnuma-mesh",
         ) from None
     return found if isinstance(found, dict) else {}
+
+
+def _named(unit: str) -> str:
+    """The unit's name, which comes from the store: a second line in it would be a command, which is signed.
+
+    Raises EnvironmentProblem.
+    """
+    if not _UNIT.fullmatch(unit):
+        raise EnvironmentProblem(
+            f"The store has {unit!r} as a work unit, which is not a valid name: somebody altered the store.",
+            fix="Find out who can write the store. vnuma audit verify compares the audit log with it.",
+        )
+    return unit
 
 
 @contextmanager

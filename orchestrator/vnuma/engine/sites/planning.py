@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -137,14 +138,10 @@ def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
         )
     questions = {node: _question(asking, node, part) | wanted for node, part in parts.items()}
     control = control_of_mesh(asking.nodes)
-    with ThreadPoolExecutor(len(parts)) as pool:
-        asked = {
-            node: pool.submit(ask_node, control, node, question, limit_s)
-            for node, question in questions.items()
-        }
-        own = plan_all(asking.study, here, asking.permit, asking.inventory)
-        answers = {node: _read(node, future.result()) for node, future in asked.items()}
-    plans = own | {name: plan for one in answers.values() for name, plan in one.plans.items()}
+    asked = {node: _asked(control, node, question, limit_s) for node, question in questions.items()}
+    own = plan_all(asking.study, here, asking.permit, asking.inventory)
+    answers = {node: _read(node, future.result()) for node, future in asked.items()}
+    plans = own | plans_of(parts, answers)
     lacking = ", ".join(name for name in asking.targets if name not in plans)
     if lacking:
         raise EnvironmentProblem(f"No node answered about {lacking}.", fix=EQUAL_VERSIONS)
@@ -153,6 +150,26 @@ def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
         {name: client for one in answers.values() for name, client in one.clients.items()},
         [words for one in answers.values() for words in one.said],
     )
+
+
+def plans_of(parts: Mapping[str, Collection[str]], answers: Mapping[str, Planned]) -> dict[str, TargetPlan]:
+    """What nodes planned, each of its own VMs alone: none can answer for another's, or pass it as allowed."""
+    told = {name: answers[node].plans.get(name) for node, names in parts.items() for name in names}
+    return {name: plan for name, plan in told.items() if plan}
+
+
+def _asked(control: Path, node: str, question: dict[str, Any], limit_s: float) -> Future[dict[str, Any]]:
+    """A node's answer to come. Its thread keeps no process that Ctrl-C or another node's refusal ends."""
+    answer: Future[dict[str, Any]] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(ask_node(control, node, question, limit_s))
+        except Exception as error:  # noqa: BLE001 - raised where the answer is waited for
+            answer.set_exception(error)
+
+    Thread(target=ask, daemon=True).start()
+    return answer
 
 
 def _question(asking: Asking, node: str, part: Mapping[str, AnyTarget]) -> dict[str, Any]:
