@@ -81,6 +81,24 @@ def test_the_audit_log_restores_what_the_store_no_longer_knows(tmp_path: Path, l
     assert _restore(home).code == 0
 
 
+def test_a_log_that_was_altered_still_restores_and_says_so(tmp_path: Path, lab: LabFactory) -> None:
+    """It is the only way back: which line does not follow from the one before is named with it."""
+    running = lab()
+    before = settings_now(running)
+    home = _lost(tmp_path, running)
+    log = home / "vnuma.audit.jsonl"
+    first, rest = log.read_bytes().split(b"\n", 1)
+    log.write_bytes(first.replace(b'"ticket": null', b'"ticket": "CHG1"') + b"\n" + rest)
+
+    shown = _by_audit(home, "--dry-run")
+    done = _by_audit(home)
+
+    assert (shown.code, done.code) == (0, 0), done.text
+    assert f"{log}: line 1 was changed" in shown.out
+    assert f"{log}: line 1 was changed" in done.err
+    assert settings_now(running) == before
+
+
 def test_by_the_audit_log_nobodys_later_change_is_overwritten(tmp_path: Path, lab: LabFactory) -> None:
     """A colleague set the cores meanwhile: refused with the three values, and kept with --theirs."""
     running = lab()

@@ -86,6 +86,7 @@ def _without_hash(lines: list[bytes]) -> list[bytes]:
         (_inserted, "line 3 was inserted"),
         (lambda lines: [lines[0], lines[3], *lines[1:]], "line 2 was inserted"),
         (lambda lines: [*lines[:1], *lines[3:]], "2 lines were removed before line 2, which was line 4"),
+        (lambda lines: [*lines[:1], *lines[2:]], "1 line was removed before line 2, which was line 3"),
         (lambda lines: lines[2:], "2 lines were removed before line 1, which was line 3"),
         (_renumbered, "line 4 was changed"),
         (lambda lines: [*lines[:2], b"never\n", *lines[2:]], "line 3 is not a line of an audit log"),

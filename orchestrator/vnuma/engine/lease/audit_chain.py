@@ -173,7 +173,8 @@ def _problem(
     if index and after == hashes[index - 1]:
         return _inserted(number, number)
     if isinstance(at, int) and at > number:
-        return f"{at - number} lines were removed before line {number}, which was line {at}"
+        gone = "1 line was" if at - number == 1 else f"{at - number} lines were"
+        return f"{gone} removed before line {number}, which was line {at}"
     if after != hashes[index]:
         return f"line {number} was changed" + (f", or line {index}" if index else "")
     return f"line {max(index, 1)} was changed"

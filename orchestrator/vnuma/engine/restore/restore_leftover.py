@@ -14,6 +14,7 @@ from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.lease.audit_chain import read_chain
 from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.lease.supervision import is_alive, is_worked_on, release_dead_supervisor
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
@@ -144,7 +145,10 @@ def restore_by_audit(
 ) -> RestoreReport:
     """Restore by the audit log `file` what runs that the store does not know left, VM after VM."""
     outcome = RestoreReport()
-    for work in _by_audit(open_store(store_url(url)), file, names, inventory, choice, say):
+    works = _by_audit(open_store(store_url(url)), file, names, inventory, choice, say)
+    for words in _doubts(file):
+        say(words)
+    for work in works:
         try:
             outcome.done.append(work.restore())
         except VnumaError as error:
@@ -157,7 +161,16 @@ def show_by_audit(
 ) -> list[str]:
     """What `restore_by_audit` would change, line by line."""
     works = _by_audit(open_store(store_url(url)), file, names, inventory, choice, lambda _: None)
-    return [line for work in works for line in work.plan()] or ["The audit log contains nothing to undo."]
+    lines = [line for work in works for line in work.plan()] or ["The audit log contains nothing to undo."]
+    return [*_doubts(file), *lines]
+
+
+def _doubts(file: Path) -> list[str]:
+    """Why what is restored may not be what was: a log that was altered still has the only way back."""
+    problem = read_chain(file).problem
+    if problem is None:
+        return []
+    return [f"Note      {file}: {problem}. Compare the restored settings with a backup, or with syslog."]
 
 
 def _by_audit(
