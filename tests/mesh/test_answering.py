@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,21 @@ def test_a_node_with_another_store_begins_nothing(
 
     assert [theirs.name in error.what and "another one" in error.what for error in refused] == [True, True]
     assert "VNUMA_STORE" in str(refused[0].fix)
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_node_whose_clock_is_far_off_begins_nothing(
+    plan: dict[str, Any], hours: int, postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its signs of life would be old at once, or look fresh after its death."""
+    monkeypatch.setenv("VNUMA_STORE", postgresql.new_store())
+    asked_at = datetime.now(UTC) - timedelta(hours=hours)
+
+    refused = refusal(plan | {"ask": "prepare", "newest": None, "asked_at": asked_at.isoformat()})
+
+    assert isinstance(refused, EnvironmentProblem)
+    assert "site-b: its clock" in refused.what
+    assert "NTP" in str(refused.fix)
 
 
 def test_a_node_without_a_shared_store_begins_nothing(plan: dict[str, Any]) -> None:

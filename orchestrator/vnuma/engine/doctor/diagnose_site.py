@@ -17,18 +17,17 @@ from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.mesh.control import ask_node
 from vnuma.engine.mesh.question import (
     EQUAL_VERSIONS,
+    FAR_S,
     asked_about,
     not_to_send,
     not_to_take,
     question_about,
     refuse_other_version,
+    seconds_ahead,
 )
 from vnuma.errors import EnvironmentProblem, InputError, StoreError, VnumaError
 from vnuma.store.open import open_for_reading
 from vnuma.store.place import parse_place
-
-_FAR_S = 60.0
-"""More than the transport of a question takes."""
 
 
 def diagnose_site(
@@ -36,10 +35,10 @@ def diagnose_site(
 ) -> list[Diagnosis]:
     """Have a node look at itself, its store, and these VMs from there. Passwords travel as references."""
     lacking = [_failed(subject, error) for subject, error in not_to_send(node, targets)]
-    about = {"version": __version__} if lacking else question_about(targets, inventory)
-    question = {**about, "asked_at": datetime.now(UTC).isoformat()}
+    asked_at = datetime.now(UTC).isoformat()
+    bare = {"version": __version__, "asked_at": asked_at}
     try:
-        answer = ask_node(control, node, question)
+        answer = ask_node(control, node, bare if lacking else question_about(targets, inventory))
         found = [Diagnosis(**(item | {"more": tuple(item["more"])})) for item in answer["checks"]]
     except VnumaError as error:
         return [_failed("mesh", error), *lacking]
@@ -60,7 +59,7 @@ def _looked_at(question: Mapping[str, Any]) -> Iterator[Diagnosis]:
         yield _failed("version", error)
         return
     yield Diagnosis("ok", "version", f"vnuma {__version__}, as on the controller")
-    yield _clock(str(question.get("asked_at")))
+    yield _clock(seconds_ahead(question))
     yield _store()
     try:
         with asked_about(question) as (hosts, targets):
@@ -73,10 +72,9 @@ def _looked_at(question: Mapping[str, Any]) -> Iterator[Diagnosis]:
 _EQUAL = (f"fix: {EQUAL_VERSIONS}",)
 
 
-def _clock(asked_at: str) -> Diagnosis:
-    ahead = (datetime.now(UTC) - datetime.fromisoformat(asked_at)).total_seconds()
+def _clock(ahead: float) -> Diagnosis:
     what = f"{signed_seconds(ahead)} against the controller's, transport included"
-    if abs(ahead) <= _FAR_S:
+    if abs(ahead) <= FAR_S:
         return Diagnosis("ok", "clock", what)
     more = (
         "times of samples and heartbeats are the node's; far apart, a run counts as dead",

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from vnuma import __version__, errors
+from vnuma.domain.vm.plain_text import signed_seconds
 from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_inventory import write_play_inventory
@@ -23,6 +25,9 @@ from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 EQUAL_VERSIONS = "install the same version on controller and node"
 _REFERENCES = "give a reference, {env: NAME}, {file: PATH} or {vault: FILE, key: NAME}"
 _PASSWORD = "password"
+FAR_S = 60.0
+"""More than the transport of a question takes."""
+
 _MARKED = "__ansible_unsafe"
 """How the inventory marks text that Ansible does not evaluate."""
 
@@ -33,6 +38,7 @@ def question_about(targets: Mapping[str, AnyTarget], inventory: Path) -> dict[st
         hosts = write_play_inventory(folder, inventory, targets)
         return {
             "version": __version__,
+            "asked_at": datetime.now(UTC).isoformat(),
             "hosts": hosts.read_text(encoding="utf-8"),
             "names": list(targets),
         }
@@ -73,6 +79,23 @@ def refuse_other_version(question: Mapping[str, Any]) -> None:
     theirs = question.get("version")
     if theirs != __version__:
         raise EnvironmentProblem(f"vnuma {__version__} here, {theirs} on the controller", fix=EQUAL_VERSIONS)
+
+
+def refuse_other_clock(question: Mapping[str, Any]) -> None:
+    """Raise EnvironmentProblem where this clock is far from the controller's: signs of life have its time."""
+    ahead = seconds_ahead(question)
+    if abs(ahead) > FAR_S:
+        raise EnvironmentProblem(
+            f"its clock is at {signed_seconds(ahead)} against the controller's: a run there would count as "
+            "dead, or a dead one as alive",
+            fix="Set up NTP on controller and node.",
+        )
+
+
+def seconds_ahead(question: Mapping[str, Any]) -> float:
+    """How far this clock is ahead of the controller's, with the time that the question took."""
+    asked_at = datetime.fromisoformat(str(question["asked_at"]))
+    return (datetime.now(UTC) - asked_at).total_seconds()
 
 
 @contextmanager

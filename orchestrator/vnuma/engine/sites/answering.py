@@ -14,7 +14,13 @@ from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.doctor.diagnose_site import answer_doctor
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_worked_on
-from vnuma.engine.mesh.question import asked_about, error_document, not_to_take, refuse_other_version
+from vnuma.engine.mesh.question import (
+    asked_about,
+    error_document,
+    not_to_take,
+    refuse_other_clock,
+    refuse_other_version,
+)
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan import VmPlan, plan_all
 from vnuma.engine.restore.restore_leftover import restore_leftovers, show_leftovers
@@ -56,6 +62,7 @@ def _plan(question: Mapping[str, Any]) -> Document:
 
 def _prepare(question: Mapping[str, Any]) -> Document:
     """The same before a run: restores first what a dead run has left of these VMs."""
+    refuse_other_clock(question)
     store = _shared_store(question.get("newest"))
     with _vms_of(question) as (_, targets):
         said = restore_after_death(store, targets)
