@@ -124,10 +124,10 @@ def test_nothing_but_the_configuration_is_taken_over(session: Session) -> None:
     assert (now.taken_over, shown(now)) == (len(here.vms), shown(here))
 
 
-def with_hardware(here: Estate, cores: int) -> Estate:
-    """The reading as if all its hosts had so many cores."""
+def with_hardware(here: Estate, **hardware: Any) -> Estate:
+    """The reading as if all its hosts had this hardware."""
     clusters = (
-        replace(one, hosts=tuple(replace(host, cores=cores) for host in one.hosts)) for one in here.clusters
+        replace(one, hosts=tuple(replace(host, **hardware) for host in one.hosts)) for one in here.clusters
     )
     return replace(here, clusters=tuple(clusters))
 
@@ -140,7 +140,7 @@ def cores_seen(estate: Estate) -> set[int]:
 def test_the_hardware_of_hosts_that_still_run_is_taken_over(session: Session) -> None:
     """The lab's hosts booted a month ago: what was read of them yesterday holds."""
     here = read_estate(session)
-    now = read_estate(session, earlier=with_hardware(here, 99))
+    now = read_estate(session, earlier=with_hardware(here, cores=99))
     assert cores_seen(now) == {99}
 
 
@@ -152,7 +152,17 @@ def test_the_hardware_of_a_host_that_booted_since_is_read_anew(
     here = read_estate(session)
     ref = session.host(here.vms[0].facts.host_moid)
     read_at = session.read(ref, ("runtime.bootTime",)).values["runtime.bootTime"] + booted_before_reading
-    earlier = replace(with_hardware(here, 99), read_at=read_at.isoformat())
+    earlier = replace(with_hardware(here, cores=99), read_at=read_at.isoformat())
+    assert cores_seen(read_estate(session, earlier=earlier)) == cores_seen(here)
+
+
+@pytest.mark.parametrize("unread", [{"numa_reported": False}, {"bios": ""}, {"cpu_model": ""}])
+def test_hardware_that_was_not_shown_then_is_asked_for_again(
+    session: Session, unread: dict[str, Any]
+) -> None:
+    """As where the account has got the right since: the host need not boot for that."""
+    here = read_estate(session)
+    earlier = with_hardware(here, cores=99, **unread)
     assert cores_seen(read_estate(session, earlier=earlier)) == cores_seen(here)
 
 
@@ -160,7 +170,7 @@ def test_the_hardware_of_another_vcenters_host_is_not_taken_over(session: Sessio
     """Managed object ids of hosts repeat too."""
     here = read_estate(session)
     elsewhere = tuple(replace(one, facts=replace(one.facts, vcenter_uuid="another")) for one in here.vms)
-    now = read_estate(session, earlier=replace(with_hardware(here, 99), vms=elsewhere))
+    now = read_estate(session, earlier=replace(with_hardware(here, cores=99), vms=elsewhere))
     assert cores_seen(now) == cores_seen(here)
 
 

@@ -105,8 +105,14 @@ def _same_hardware(
     before = datetime.fromisoformat(earlier.read_at) - _CLOCKS_DIFFER
     for one in objects:
         facts, booted = known.get(one.ref._GetMoId()), one.values.get(_BOOT)
-        if isinstance(one.ref, vim.HostSystem) and facts and booted and booted < before:
+        has_run = booted is not None and booted < before
+        if isinstance(one.ref, vim.HostSystem) and facts and has_run and _is_whole(facts):
             yield one.ref, facts
+
+
+def _is_whole(facts: HostFacts) -> bool:
+    """Whether the host showed all its hardware then; what the account could not read is asked for again."""
+    return facts.numa_reported and bool(facts.bios and facts.cpu_model)
 
 
 def _is_unchanged(session: Session, mark: Found, earlier: EstateVm) -> bool:
