@@ -122,6 +122,23 @@ def test_a_node_whose_clock_is_far_off_begins_nothing(
     assert "NTP" in str(refused.fix)
 
 
+def test_a_password_that_a_node_lacks_is_set_in_its_environment_file(
+    plan: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fix is for the process that asks for it, which no shell starts."""
+    document = json.loads(plan["hosts"])
+    document["all"]["hosts"]["sql16"]["vnuma_vcenter"]["password"] = {
+        "env": {"__ansible_unsafe": "NOT_SET_1"}
+    }
+    monkeypatch.setenv("VNUMA_NODE", "site-b")
+
+    refused = refusal(plan | {"hosts": json.dumps(document)})
+
+    assert "NOT_SET_1" in refused.what
+    assert "node.env" in str(refused.fix)
+    assert "restart vnuma-mesh" in str(refused.fix)
+
+
 def test_a_node_without_a_shared_store_begins_nothing(plan: dict[str, Any]) -> None:
     """A file on the node would hide from the controller what is measured there."""
     refused = refusal(plan | {"ask": "prepare", "newest": None})
@@ -131,7 +148,7 @@ def test_a_node_without_a_shared_store_begins_nothing(plan: dict[str, Any]) -> N
 
 
 def test_a_node_answers_for_its_own_vms_alone(plan: dict[str, Any]) -> None:
-    """A plan of another's VM, which may hide what blocks it there, is not taken."""
+    """A plan of another's VM, which may hide what blocks it there, is not taken. Findings name the node."""
     (there,) = PLANS.validate_json(answer(plan)["plans"]).values()
     forged = dataclasses.replace(there, findings=())
     answers = {
@@ -141,5 +158,6 @@ def test_a_node_answers_for_its_own_vms_alone(plan: dict[str, Any]) -> None:
 
     found = plans_of({"site-c": ["sql-c"], "site-b": ["sql-b", "sql-b2"]}, answers)
 
-    assert found == {"sql-b": there, "sql-c": there}
-    assert found["sql-c"] is there
+    assert found.keys() == {"sql-b", "sql-c"}
+    assert there.findings
+    assert [one.what for one in found["sql-c"].findings] == [f"site-c: {one.what}" for one in there.findings]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -147,15 +147,24 @@ def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
         raise EnvironmentProblem(f"No node answered about {lacking}.", fix=EQUAL_VERSIONS)
     return Planned(
         {name: plans[name] for name in asking.targets},
-        {name: client for one in answers.values() for name, client in one.clients.items()},
+        {
+            name: client
+            for node, one in answers.items()
+            for name, client in one.clients.items()
+            if name in parts[node]
+        },
         [words for one in answers.values() for words in one.said],
     )
 
 
 def plans_of(parts: Mapping[str, Collection[str]], answers: Mapping[str, Planned]) -> dict[str, TargetPlan]:
     """What nodes planned, each of its own VMs alone: none can answer for another's, or pass it as allowed."""
-    told = {name: answers[node].plans.get(name) for node, names in parts.items() for name in names}
-    return {name: plan for name, plan in told.items() if plan}
+    return {
+        name: _said_by(node, answers[node].plans[name])
+        for node, names in parts.items()
+        for name in names
+        if name in answers[node].plans
+    }
 
 
 def _asked(control: Path, node: str, question: dict[str, Any], limit_s: float) -> Future[dict[str, Any]]:
@@ -193,3 +202,13 @@ def _read(node: str, answer: dict[str, Any]) -> Planned:
         raise EnvironmentProblem(
             f"{node} answers in words of another version of vnuma.", fix=EQUAL_VERSIONS
         ) from None
+
+
+def _said_by(node: str, plan: TargetPlan) -> TargetPlan:
+    """The plan with its findings said of the node: VMs of two sites may have one name in their vCenters."""
+
+    def said(vm: VmPlan) -> TargetPlan:
+        findings = (replace(finding, what=f"{node}: {finding.what}") for finding in vm.findings)
+        return replace(vm, findings=tuple(findings))
+
+    return plan.by_kind(vm=said, machine=lambda machine: machine)
