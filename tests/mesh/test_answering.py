@@ -18,6 +18,7 @@ from vnuma import __version__
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.mesh.question import error_from, question_about
+from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan import plan_all
 from vnuma.engine.sites.answering import answer
@@ -148,16 +149,16 @@ def test_a_node_without_a_shared_store_begins_nothing(plan: dict[str, Any]) -> N
 
 
 def test_a_node_answers_for_its_own_vms_alone(plan: dict[str, Any]) -> None:
-    """A plan of another's VM, which may hide what blocks it there, is not taken. Findings name the node."""
+    """A plan of another's VM, which may hide what blocks it, is not taken. What blocks names the node."""
     (there,) = PLANS.validate_json(answer(plan)["plans"]).values()
+    blocked = dataclasses.replace(there, findings=(Finding("P07", "block", "x"), Finding("Q01", "warn", "y")))
     forged = dataclasses.replace(there, findings=())
     answers = {
         "site-b": Planned({"sql-b": there, "sql-c": forged, "sql-here": forged}),
-        "site-c": Planned({"sql-c": there}),
+        "site-c": Planned({"sql-c": blocked}),
     }
 
     found = plans_of({"site-c": ["sql-c"], "site-b": ["sql-b", "sql-b2"]}, answers)
 
     assert found.keys() == {"sql-b", "sql-c"}
-    assert there.findings
-    assert [one.what for one in found["sql-c"].findings] == [f"site-c: {one.what}" for one in there.findings]
+    assert [one.what for one in found["sql-c"].findings] == ["site-c: x", "y"]

@@ -205,10 +205,16 @@ def _read(node: str, answer: dict[str, Any]) -> Planned:
 
 
 def _said_by(node: str, plan: TargetPlan) -> TargetPlan:
-    """The plan with its findings said of the node: VMs of two sites may have one name in their vCenters."""
+    """The plan with what blocks it said of the node: VMs of two sites may have one name in their vCenters.
+
+    Other findings are stored with the run, which knows each VM's node.
+    """
 
     def said(vm: VmPlan) -> TargetPlan:
-        findings = (replace(finding, what=f"{node}: {finding.what}") for finding in vm.findings)
+        findings = (
+            replace(one, what=f"{node}: {one.what}") if one.severity == "block" else one
+            for one in vm.findings
+        )
         return replace(vm, findings=tuple(findings))
 
     return plan.by_kind(vm=said, machine=lambda machine: machine)
