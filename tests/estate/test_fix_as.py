@@ -78,3 +78,15 @@ def test_fixes_are_no_format() -> None:
     """Two outputs at once are a mistake on the command line."""
     ran = vnuma_here("check", "--design", EXAMPLE, "--fix-as", "govc", "--format", "json")
     assert (ran.code, "--format" in ran.err) == (2, True)
+
+
+def test_a_key_in_another_case_is_removed_too(tmp_path: Path) -> None:
+    """Case means nothing in a .vmx file's keys; a finding on one has its lines in each tool."""
+    vmx = tmp_path / "sql.vmx"
+    vmx.write_text(
+        'displayName = "sql"\nvirtualHW.version = "19"\nnumvcpus = "8"\ncpuid.coresPerSocket = "8"\n'
+        'memSize = "65536"\nnuma.nodeAffinity = "0"\n',
+        encoding="utf-8",
+    )
+    printed = vnuma_here("check", vmx, *ON, "--fix-as", "govc")
+    assert "numa.nodeAffinity=" in printed.out, printed.text

@@ -134,3 +134,26 @@ def test_no_name_means_anything_in_markdown(name: str) -> None:
     """A pull request's author chooses it."""
     text = as_markdown.as_markdown(checked(estate_of(name, cpuHotAddEnabled=True)))
     assert name not in text
+
+
+def test_a_finding_that_waits_for_no_other_shows_its_fix() -> None:
+    """A sentence on how a finding stands to others does not take the place of its fix."""
+    result = checked(estate_of("sql-a", numCPUs=2, numCoresPerSocket=2))
+    (found,) = (group.judged.finding for group in result.groups if group.judged.finding.rule == "T11")
+    assert found.matters
+    assert not found.superseded_by
+    assert found.fix.text in as_markdown.as_markdown(result)
+
+
+def test_a_host_is_found_once_whatever_its_vms_are() -> None:
+    """VMs of different sizes see one host's power policy: one finding with both VMs."""
+    estate = estate_of("sql-a", "sql-b")
+    large = replace(estate.vms[0].facts, settings={**estate.vms[0].facts.settings, "numCPUs": 12})
+    vms = (replace(estate.vms[0], facts=large), *estate.vms[1:])
+    clusters = tuple(
+        replace(one, hosts=tuple(replace(host, power_policy="dynamic") for host in one.hosts))
+        for one in estate.clusters
+    )
+    result = checked(replace(estate, vms=vms, clusters=clusters))
+    (found,) = (group for group in result.groups if group.judged.finding.rule == "M04")
+    assert len(found.vms) == 2

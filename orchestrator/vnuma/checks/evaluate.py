@@ -9,6 +9,7 @@ from vnuma.checks.facts import PARTS, Facts, Unknown
 from vnuma.checks.finding import Finding, Fix, Kind, Severity
 from vnuma.checks.rule import Fail, Rule
 from vnuma.checks.subject import HARDWARE, Subject
+from vnuma.domain.vm.setting import Settings, is_extra_config
 
 Answer = Fail | str | None
 """What became of a rule: a failure, the reason that it was not evaluated, or None for a pass."""
@@ -129,7 +130,13 @@ def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str]) -> Fi
 def _fix(fix: Fix, subject: Subject) -> Fix:
     """The fix with the VM that it changes. In a study it is the arm that changes, and no VM."""
     current = subject.vm.settings if subject.vm and subject.study is None else {}
-    return replace(fix, topology=_shape(subject), current=current)
+    return replace(fix, topology=_shape(subject), current=_spelled_alike(current, fix.settings))
+
+
+def _spelled_alike(current: Settings, wanted: Settings) -> Settings:
+    """Keys as the fix spells them: case means nothing in them, and a .vmx file has them in any."""
+    names = {name.lower(): name for name in wanted if is_extra_config(name)}
+    return {names.get(name.lower(), name): value for name, value in current.items()} if names else current
 
 
 def _of_its_vcenter(found: tuple[Kind, str, str], subject: Subject) -> tuple[Kind, str, str]:

@@ -40,6 +40,7 @@ def test_a_golden_case_comes_out_as_written(case: Case) -> None:
     assert {name: found.observed.get(name) for name in expected.get("observed", {})} == expected.get(
         "observed", {}
     )
+    assert found.fix.text.startswith(expected.get("fix", ""))
     assert found.fix.text
     assert expected.get("arm", dict(found.fix.arm)) == dict(found.fix.arm)
     settings = {name: list(v) if isinstance(v, tuple) else v for name, v in found.fix.settings.items()}

@@ -59,7 +59,8 @@ def _overcommitted(facts: Facts) -> bool:
     "The target nodes may not have enough free memory",
     condition=(
         "the configured memory of the VM and of the other running VMs together exceeds the host's "
-        "memory; vSphere's API does not show how much is in use, and on which nodes"
+        "memory (a block if the VM's alone does); vSphere's API does not show how much is in use, and on "
+        "which nodes"
     ),
     consequence="What does not fit on its nodes is allocated on others; locked pages then stay remote.",
     fix="Free the node, or the host, before the power-on.",
@@ -71,20 +72,24 @@ def _overcommitted(facts: Facts) -> bool:
 def m02(facts: Facts) -> Fail | None:
     """The VM's memory fits beside the others', wherever they lie."""
     host = facts.host
+    if facts.memory_mb > host.memory_mb:
+        return Fail(
+            {"memory": gigabytes(facts.memory_mb), "host memory": gigabytes(host.memory_mb)},
+            Fix("Give the VM less memory than the host has, or another host."),
+            severity=Severity.BLOCK,
+        )
     running = known(host.powered_on_mb, "the memory of other VMs on the host")
     others = known(host.running_mb, "the memory of other VMs on the host") - running.get(facts.vm.moid, 0)
     if others + facts.memory_mb <= min(host.memory_mb, _room(facts)):
         return None
     if others + facts.memory_mb <= host.memory_mb:
         raise Unknown(f"{gigabytes(others)} of other VMs run on {host.name}; their NUMA nodes are unknown")
-    alone = facts.memory_mb > host.memory_mb
     return Fail(
         {
             "memory": gigabytes(facts.memory_mb),
             "memory of other running VMs": gigabytes(others),
             "host memory": gigabytes(host.memory_mb),
         },
-        Fix("Give the VM less memory than the host has, or another host.") if alone else None,
         object=host_object(host),
     )
 
@@ -131,7 +136,7 @@ def m04(facts: Facts) -> Fail | None:
     if policy == "static" or facts.vcpus <= 8:
         return None
     return Fail(
-        {"power policy": _POLICIES.get(policy, policy), "vCPUs": str(facts.vcpus)},
+        {"power policy": _POLICIES.get(policy, policy)},
         Fix(
             "Set the host's power policy to High performance.",
             commands='esxcli system settings advanced set -o /Power/CpuPolicy -s "High Performance"',

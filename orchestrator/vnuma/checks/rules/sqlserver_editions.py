@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vnuma.checks.facts import Facts
-from vnuma.checks.finding import Severity
+from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.sources import EDITIONS, EDITIONS_2025
 from vnuma.checks.rules.windows import fewer_sockets
@@ -37,10 +37,15 @@ def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
             "shape": str(shape),
             "cores used": f"predicted {usable.cores}{otherwise} of {shape.vcpus} ({usable.confidence})",
         },
-        fewer_sockets(facts, limit.sockets)
-        if limit.sockets < UNLIMITED and facts.vcpus <= limit.cores
-        else None,
+        _whole(facts, limit) if limit.sockets < UNLIMITED else None,
     )
+
+
+def _whole(facts: Facts, limit: SqlLimit) -> Fix:
+    """What the edition uses whole: the same vCPUs in fewer sockets, or as many vCPUs as it has cores."""
+    if facts.vcpus <= limit.cores:
+        return fewer_sockets(facts, limit.sockets)
+    return Fix(f"Use at most {limit.cores} vCPUs, or an edition that uses more (Developer on a test clone).")
 
 
 @rule(
@@ -53,7 +58,8 @@ def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
         "runs on 8 cores and 16x1 on 4. Microsoft says that sockets do not count in a VM; reports "
         "from VMware guests say they do."
     ),
-    fix="Use at most 4 sockets; for more cores, Enterprise edition (Developer on a test clone).",
+    fix="Use at most 4 sockets, and no more vCPUs than the edition uses, or Enterprise edition (Developer on "
+    "a test clone).",
     sources=(
         EDITIONS,
         EDITIONS_2025,
@@ -83,7 +89,8 @@ def s01(facts: Facts) -> Fail | None:
         "of 16 vCPUs as 1x16 to 16x1: arms differ by edition, not by NUMA. According to Microsoft's "
         "text sockets do not count in a VM: always 4 cores."
     ),
-    fix="Use another edition (Developer on a test clone), or one socket of up to 4 cores.",
+    fix="Use another edition (Developer on a test clone); or for Express one socket of up to 4 cores, for "
+    "Web at most 4 sockets and 16 cores.",
     sources=(EDITIONS,),
     needs="vm edition",
     editions="SQL Server Express, Web",

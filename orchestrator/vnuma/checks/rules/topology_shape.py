@@ -223,11 +223,13 @@ def t09(facts: Facts) -> Fail | None:
         return None
     if (facts.key("numa.consolidate") or "").lower() == "false":
         return None
+    return Fail(shape_of(facts), _spread_for_memory(facts))
+
+
+def _spread_for_memory(facts: Facts) -> Fix:
     nodes = ceil(facts.memory_mb / facts.host.node_memory_mb)
-    return Fail(shape_of(facts), _spread_for_memory(facts, nodes))
-
-
-def _spread_for_memory(facts: Facts, nodes: int) -> Fix:
+    if nodes > len(facts.host.numa_nodes):
+        return Fix(f"Reduce memory: all {len(facts.host.numa_nodes)} nodes of the host hold less than this.")
     if facts.vcpus % nodes:
         return Fix(
             f"Reduce memory below {gigabytes(facts.host.node_memory_mb)}, or use a number of vCPUs that "

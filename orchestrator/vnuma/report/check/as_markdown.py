@@ -74,7 +74,7 @@ def _row(group: Group, result: CheckResult) -> str:
     at = result.declared.get(it.key)
     where = f"<br>{_plain(at.file)}:{at.line}" if at else ""
     observed = ", ".join(f"{name} {value}" for name, value in it.observed.items())
-    fix = it.matters or it.fix.text
+    fix = " ".join(filter(None, (it.matters, "" if it.superseded_by else it.fix.text)))
     new = " (new)" if group.judged.change == "new" else ""
     cells = (
         _MARKS[it.severity] + new,

@@ -98,9 +98,10 @@ def _finding(group: Group, width: int) -> Iterator[tuple[str, str]]:
     yield from _wrapped(_INDENT, observed, width)
     if waived:
         yield from _wrapped(_INDENT, f"accepted: {waived}", width)
-    elif it.matters:
+        return
+    if it.matters:
         yield from _wrapped(_INDENT, it.matters, width)
-    else:
+    if not it.superseded_by:
         yield from _wrapped(_INDENT, f"fix: {it.fix.text}", width)
 
 
