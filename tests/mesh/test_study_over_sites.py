@@ -253,6 +253,7 @@ def test_a_vm_is_restored_from_where_it_is_reached(study: Study, home: Path, tmp
     study.mesh.daemons["site-b"].stop()
     study.mesh.wait_until_hidden("site-b")
 
+    resumed = study.call("run", "--resume", "small.1", "-i", study.folder / "hosts.yml")
     shown = study.call("restore", "sql-c", "--dry-run")
     restored = study.call("restore", "sql-c")
     refused = study.call("restore", "sql-b")
@@ -264,6 +265,9 @@ def test_a_vm_is_restored_from_where_it_is_reached(study: Study, home: Path, tmp
     }
     by_hand = vnuma("restore", "sql-b", "-i", study.folder / "hosts.yml", env=beside)
 
+    assert resumed.code == 7, resumed.text
+    assert "sql-b may not be at baseline" in resumed.err
+    assert "The mesh does not reach site-b" in resumed.err
     assert (shown.code, restored.code) == (0, 0), shown.text + restored.text
     assert "sql-c, left by small.1" in shown.out
     assert "(by site-c)" in restored.out

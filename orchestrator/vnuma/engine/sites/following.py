@@ -72,7 +72,8 @@ class SitesAtWork:
                 mesh.require_seen(self._control, part.node)
         except VnumaError:
             for part in waiting:
-                part.end()
+                left = self._left(part)  # outranks why it has not begun
+                part.end(*([left] if isinstance(left, NotAtBaseline) else []))
             raise
         with self._store.write() as connection:
             runs.set_run_state(connection, self._run.id, RunState.RUNNING)
@@ -134,10 +135,15 @@ class SitesAtWork:
         try:
             unit = mesh.submit(self._control, part.node, self._question(part))
         except EnvironmentProblem as error:
-            part.end(error)
+            part.end(self._not_begun(part, error))
             return
         with self._store.write() as connection:
             sites.set_unit(connection, self._run.id, part.node, unit)
+
+    def _not_begun(self, part: _Part, error: VnumaError) -> Exception:
+        """What to say of a node that gets no work: that VMs are away from their baseline outranks why."""
+        left = self._left(part, error)
+        return left if isinstance(left, NotAtBaseline) else error
 
     def _question(self, part: _Part) -> dict[str, Any]:
         run = self._run
@@ -199,7 +205,7 @@ class SitesAtWork:
         site = self._site(part)
         sign = _latest(site)
         since = f"its last sign was at {sign.astimezone():%H:%M:%S}" if sign else "it left no sign"
-        told = f" ({why.what})" if why else ""
+        told = f" ({why.what.rstrip('.')})" if why else ""
         if is_alive(self._of(part)):
             return NotAtBaseline(
                 f"{part.node} is still at work on {', '.join(part.targets)}; it restores them at its end.",
