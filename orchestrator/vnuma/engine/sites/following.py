@@ -20,7 +20,7 @@ from vnuma.engine.mesh.question import error_from, question_about
 from vnuma.engine.restore.restoration import possibly_changed
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.sites.planning import by_node, control_of_mesh, refuse_unsendable
-from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, StoreError, VnumaError
+from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, StoreError, VmHeld, VnumaError
 from vnuma.store import runs, sites, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Site
@@ -183,6 +183,8 @@ class SitesAtWork:
         """The unit ended and left no end in the store: it refused to begin, was killed, or lost the store."""
         told = self._last_words(part, str(site.unit))
         mesh.release(self._control, str(site.unit))
+        if isinstance(told, VmHeld):
+            return  # an earlier unit's process works on the part: the store tells of its end
         refused = told is not None and site.supervisor_pid is None
         if not refused and part.launches < LAUNCHES:
             self._submit(part)
