@@ -6,7 +6,7 @@ from vnuma.checks.facts import Facts, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.shape import gigabytes
-from vnuma.checks.rules.sources import ALLOCATION_API
+from vnuma.checks.rules.sources import ALLOCATION_API, LATENCY, VM_OPERATOR
 
 UNLIMITED = -1
 
@@ -66,6 +66,38 @@ def a13(facts: Facts) -> Fail | None:
     return Fail(
         {"CPU limit": f"{limit:,} MHz", "vCPUs x clock": f"{facts.vcpus} x {clock:,} MHz"},
         Fix("Set the CPU limit to Unlimited.", settings={"cpuLimit": UNLIMITED}),
+    )
+
+
+@rule(
+    "M11",
+    Severity.WARN,
+    "Latency sensitivity high without all memory reserved",
+    condition="latency sensitivity is high, and not all memory is reserved",
+    consequence=(
+        "ESXi does not power such a VM on until all its memory is reserved. Cores are the VM's own only with "
+        "its CPUs fully reserved too."
+    ),
+    fix="Reserve all memory, and the VM's CPUs; or set latency sensitivity to normal.",
+    sources=(LATENCY, VM_OPERATOR),
+    needs="vm",
+    unconfirmed=True,
+    related=("M01", "A08"),
+)
+def m11(facts: Facts) -> Fail | None:
+    """What latency sensitivity needs is reserved."""
+    if facts.setting("latencySensitivity") != "high" or facts.on("memoryReservationLockedToMax"):
+        return None
+    reserved = facts.number("memoryReservation")
+    if reserved >= facts.memory_mb:
+        return None
+    return Fail(
+        {"latency sensitivity": "high", "reserved": f"{gigabytes(reserved)} of {gigabytes(facts.memory_mb)}"},
+        Fix(
+            "Reserve all memory with the VM off; reserve its CPUs too.",
+            arm={"memory_reservation": "locked"},
+            settings={"memoryReservationLockedToMax": True},
+        ),
     )
 
 

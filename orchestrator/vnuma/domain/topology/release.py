@@ -56,3 +56,50 @@ _HARDWARE = (
 def hardware_version_of(release: tuple[int, int]) -> int:
     """The virtual hardware version that a release gives new VMs (its updates may have newer ones)."""
     return next((version for since, version in _HARDWARE if release >= since), 7)
+
+
+# Newest hardware version that a release runs, with the updates that brought one (Broadcom KB 315655).
+_NEWEST_HARDWARE = (
+    ((9, 0), 22),
+    ((8, 0, 2), 21),
+    ((8, 0, 0), 20),
+    ((7, 0, 2), 19),
+    ((7, 0, 1), 18),
+    ((7, 0, 0), 17),
+    ((6, 7), 15),
+    ((6, 5), 13),
+    ((6, 0), 11),
+    ((5, 5), 10),
+    ((5, 1), 9),
+    ((5, 0), 8),
+)
+_NEWEST_KNOWN = (9, 0)
+
+
+def newest_hardware(version: str) -> int | None:
+    """The newest virtual hardware version that ESXi of this version runs; None: not known. Of a release
+    without its update (8.0) that of its last update; 6.7 has one version for all updates."""
+    parts = tuple(int(part) for part in version.split(".") if part.isdecimal())[:3]
+    if not (5, 0) <= parts[:2] <= _NEWEST_KNOWN:
+        return None
+    whole = (*parts, 99)[:3]
+    return next(newest for since, newest in _NEWEST_HARDWARE if whole >= since)
+
+
+# Most vCPUs and memory (GB) of each hardware version ("Hardware Features Available with Virtual Machine
+# Compatibility Settings", vSphere Virtual Machine Administration).
+_MOST = (
+    (22, None),
+    (18, (768, 24_560)),
+    (15, (256, 6_128)),
+    (13, (128, 6_128)),
+    (11, (128, 4_080)),
+    (9, (64, 1_011)),
+    (8, (32, 1_011)),
+    (7, (8, 255)),
+)
+
+
+def most_of_hardware(hardware: int) -> tuple[int, int] | None:
+    """The most vCPUs, and the most memory in GB, of a VM of this hardware version; None: not known."""
+    return next((most for since, most in _MOST if hardware >= since), None)
