@@ -112,7 +112,7 @@ def _same_hardware(
 
 def _is_whole(facts: HostFacts) -> bool:
     """Whether the host showed all its hardware then; what the account could not read is asked for again."""
-    return facts.numa_reported and bool(facts.bios and facts.cpu_model)
+    return bool(facts.numa_reported and facts.bios and facts.cpu_model)
 
 
 def _is_unchanged(session: Session, mark: Found, earlier: EstateVm) -> bool:
