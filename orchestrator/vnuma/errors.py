@@ -230,7 +230,7 @@ class PlacementNotProven(AttemptFailed):
 class NotAtBaseline(VnumaError):
     """A VM is not as it was before the study, and its lease is kept.
 
-    `bug` is what nobody foresaw and kept it from being put back: to be reported as a bug too.
+    `bug` is what nobody foresaw and kept it from being restored: to be reported as a bug too.
     """
 
     exit_code = 7
@@ -278,7 +278,7 @@ class AuditAltered(VnumaError):
 
 
 class Interrupted(VnumaError):
-    """The user stopped the run; the VMs were put back."""
+    """The user stopped the run; the VMs were restored."""
 
     exit_code = 130
 

@@ -32,7 +32,7 @@ class Logins:
     """Refusals and sessions by account, such as `vc01:443 study@vsphere.local`.
 
     Without a folder, or with one on a disk that was full from the start, each process knows of its own alone:
-    that costs a login, and never keeps a VM from being put back.
+    that costs a login, and never keeps a VM from being restored.
     """
 
     def __init__(self, folder: Path | None) -> None:

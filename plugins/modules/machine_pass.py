@@ -10,7 +10,7 @@ short_description: Measure a cell on a Linux machine as it is
 version_added: "0.1.0"
 description:
   - Makes the workload's files, drops the page cache, places the file, proves where it lies, and measures.
-  - Kernel settings that the study holds are put back at the end of the pass.
+  - Kernel settings that the study holds are restored at the end of the pass.
   - >-
     Works on the target by Ansible's own connection, as root (C(become)); it needs a POSIX shell there and no
     Python.

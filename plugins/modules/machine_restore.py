@@ -52,10 +52,10 @@ RETURN = r"""
 restored:
   description: How many kernel settings read back equal.
   type: dict
-  returned: when the machine was put back, not in check mode
+  returned: when the machine was restored, not in check mode
   sample: {vm: db1, changed: false, settings: 2, equal: 2, power: poweredOn}
 changes:
-  description: What was put back, or in check mode would be, with its values before and after.
+  description: What was restored, or in check mode would be, with its values before and after.
   type: list
   elements: dict
   returned: when the run holds the machine
@@ -65,5 +65,5 @@ why:
   description: Why the machine was left alone.
   type: str
   returned: when it was
-  sample: 'closson2009.1 does not hold db1: it was put back, or never taken over'
+  sample: 'closson2009.1 does not hold db1: it was restored, or never taken over'
 """

@@ -49,10 +49,10 @@ RETURN = r"""
 restored:
   description: How many settings read back equal, and the power state.
   type: dict
-  returned: when the VM was put back, not in check mode
+  returned: when the VM was restored, not in check mode
   sample: {vm: sql16, changed: true, settings: 21, equal: 21, power: poweredOn}
 changes:
-  description: What was put back, or in check mode would be, with its values before and after.
+  description: What was restored, or in check mode would be, with its values before and after.
   type: list
   elements: dict
   returned: when the run holds the VM
@@ -66,5 +66,5 @@ why:
   description: Why the VM was left alone.
   type: str
   returned: when it was
-  sample: 'quick.4 does not hold sql16: it was put back, or never taken over'
+  sample: 'quick.4 does not hold sql16: it was restored, or never taken over'
 """

@@ -74,7 +74,7 @@ def test_a_run_logs_in_once_however_many_cells_it_has(
 def test_a_password_that_is_changed_in_mid_run_is_refused_once_and_the_vms_are_named(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """With no login the VMs cannot be put back: exit 7. With the right one they are, by one command."""
+    """With no login the VMs cannot be restored: exit 7. With the right one they are, by one command."""
     running = five_vms(lab)
     before = settings_of(running, NAMES)
     study = write_study(tmp_path, vms=NAMES, vcpus=4, reference="1x4", arms=["1x4", "4x1"])

@@ -27,7 +27,7 @@ from vnuma.store.states import Outcome
 
 
 def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_path: Path) -> None:
-    """Mark, shutdown, shape and putting back: old and new values, who, run; both places agree."""
+    """Mark, shutdown, shape and restoring: old and new values, who, run; both places agree."""
     steps = Steps.prepared(tmp_path / "home", lab())
     steps.shape(steps.take())
     steps.restore()
@@ -35,7 +35,7 @@ def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_p
     lines = audit_lines(steps.store, steps.run.name)
     assert [line.action for line in lines] == [
         *("mark", "power", "reconfigure"),
-        *("put back", "power", "mark"),
+        *("restore", "power", "mark"),
     ]
     assert {line.vm for line in lines} == {"sql16"}
     assert all("@" in line.who for line in lines)
@@ -101,7 +101,7 @@ def test_no_cell_begins_outside_the_allowed_hours(lab: LabFactory, tmp_path: Pat
 def test_a_cell_that_overruns_the_allowed_hours_is_stopped_between_steps_and_iterations(
     lab: LabFactory, tmp_path: Path
 ) -> None:
-    """By the step itself, whoever plays it; the attempt is kept as interrupted, and the VM is put back."""
+    """By the step itself, whoever plays it; the attempt is kept as interrupted, and the VM is restored."""
     running = lab()
     steps = Steps.prepared(tmp_path / "home", running)
     before = settings_now(running)

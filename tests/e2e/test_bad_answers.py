@@ -21,7 +21,7 @@ from vnuma.errors import NotAtBaseline
 def test_putting_back_goes_on_when_the_answers_are_vcenters_again(
     tmp_path: Path, lab: LabFactory, kind: str
 ) -> None:
-    """Struck while it shapes and while it puts back: both go on, and the VM is as it was."""
+    """Struck while it shapes and while it restores: both go on, and the VM is as it was."""
     running = lab()
     before = settings_now(running)
     with proxy_before(running, tmp_path) as proxy:

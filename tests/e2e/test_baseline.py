@@ -1,4 +1,4 @@
-"""`vnuma baseline`: what a VM is put back to, and who changed it since."""
+"""`vnuma baseline`: what a VM is restored to, and who changed it since."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.looking import change_by_hand
 
 
 def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path: Path) -> None:
-    """Our changes and somebody else's are told apart; after putting back nothing differs."""
+    """Our changes and somebody else's are told apart; after restoring nothing differs."""
     home = tmp_path / "home"
     running = lab()
     steps = Steps.prepared(home, running)

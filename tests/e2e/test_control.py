@@ -1,4 +1,4 @@
-"""The positive control: tables on one node, worker on another, proven, measured, put back from anywhere."""
+"""The positive control: tables on one node, worker on another, proven, measured, restored from anywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong while a run is under way: named, stored, survived, and the VM put back."""
+"""What goes wrong while a run is under way: named, stored, survived, and the VM restored."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_refused_mark_ends_the_run_before_anything_is_changed(tmp_path: Path, 
 
 @pytest.mark.long
 def test_a_hard_power_off_happens_only_when_the_study_says_so(tmp_path: Path, lab: LabFactory) -> None:
-    """Then the run goes on, and the VM is put back."""
+    """Then the run goes on, and the VM is restored."""
     running = lab(faults=[{"kind": "shutdown_never", "vm": "sql16", "boot": 2, "times": 0}])
     before = settings_now(running)
     power = NO_SHUTDOWN | {"on_shutdown_timeout": "power_off"}
@@ -124,7 +124,7 @@ def test_a_hard_power_off_happens_only_when_the_study_says_so(tmp_path: Path, la
 
 
 def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> None:
-    """max_failed_cells: 0: the first failed cell is the last. Exit code 6, and the VM is put back."""
+    """max_failed_cells: 0: the first failed cell is the last. Exit code 6, and the VM is restored."""
     running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 2}])
     before = settings_now(running)
     study = write_study(tmp_path, power=NO_SQL, limits={"max_failed_cells": 0})

@@ -58,7 +58,7 @@ def power_ons(lab: LabHandle) -> int:
 def test_each_write_of_a_cell_survives_what_passes_and_is_made_once(
     tmp_path: Path, lab: LabFactory, fault: dict[str, Any]
 ) -> None:
-    """Struck at the reconfigure, at the power-on and at putting back: one boot, and the VM as it was."""
+    """Struck at the reconfigure, at the power-on and at restoring: one boot, and the VM as it was."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running)
@@ -95,7 +95,7 @@ def test_a_run_goes_through_faults_that_pass_without_losing_a_cell(tmp_path: Pat
 
 
 def test_a_vcenter_that_stays_away_fails_the_step_when_patience_ends(tmp_path: Path, lab: LabFactory) -> None:
-    """The error says for how long it was tried, and putting back later finds the VM."""
+    """The error says for how long it was tried, and restoring later finds the VM."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running, power={"vcenter_retry_s": 3})

@@ -1,4 +1,4 @@
-"""studies/adkin2014.yml from end to end: the effect, none, a boot that cannot count, putting back."""
+"""studies/adkin2014.yml from end to end: the effect, none, a boot that cannot count, restoring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No room, no file descriptors, a bug: whatever ends the play, the VMs are put back and the code is right."""
+"""No room, no file descriptors, a bug: whatever ends the play, the VMs are restored and the code is right."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def no_growing_file() -> None:
 
 
 def test_a_full_disk_in_mid_run_leaves_the_vm_as_it_was(lab: LabFactory, small_disk: Path) -> None:
-    """Exit code 9, by a store's error that says that the VM was put back."""
+    """Exit code 9, by a store's error that says that the VM was restored."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(small_disk, running)
@@ -232,7 +232,7 @@ def test_a_busy_store_is_not_a_full_one(
 
 
 def test_without_descriptors_the_vm_is_put_back_all_the_same(tmp_path: Path, lab: LabFactory) -> None:
-    """What putting back needs was reserved before the first change; secrets do not stay behind."""
+    """What restoring needs was reserved before the first change; secrets do not stay behind."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running)
@@ -261,9 +261,9 @@ def test_a_file_size_limit_keeps_no_vm_from_being_put_back(tmp_path: Path, lab: 
 
 
 def test_a_bug_beside_the_play_is_told_after_the_vms_are_safe(tmp_path: Path, lab: LabFactory) -> None:
-    """The play ends, the VM is put back, and the bug itself decides the exit code.
+    """The play ends, the VM is restored, and the bug itself decides the exit code.
 
-    Nor does putting back need the file of passwords: the run has read it before the first change.
+    Nor does restoring need the file of passwords: the run has read it before the first change.
     """
     running = lab()
     before = settings_now(running)

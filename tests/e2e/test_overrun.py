@@ -1,4 +1,4 @@
-"""A run whose window ends while a cell is under way: stopped, put back, and resumable within the hours."""
+"""A run whose window ends while a cell is under way: stopped, restored, and resumable within the hours."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def hours() -> dict[str, Any]:
 
 
 class Clock:
-    """Stands until a cell is under way, and then shows the moment when putting back has to begin."""
+    """Stands until a cell is under way, and then shows the moment when restoring has to begin."""
 
     def __init__(self, closes: datetime) -> None:
         self._now = utc_now()

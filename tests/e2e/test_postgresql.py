@@ -40,7 +40,7 @@ from vnuma.store.states import CellState
 def test_a_study_runs_with_its_store_on_postgresql(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster
 ) -> None:
-    """Every cell valid, the VM put back, results and status read from there; nothing stored at home."""
+    """Every cell valid, the VM restored, results and status read from there; nothing stored at home."""
     inventory = write_inventory(tmp_path, lab())
     url = {"VNUMA_STORE": postgresql.new_database()}
 

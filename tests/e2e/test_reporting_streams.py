@@ -1,4 +1,4 @@
-"""Local against remote pages: mapped ports, proven pages, an effect and none, everything put back."""
+"""Local against remote pages: mapped ports, proven pages, an effect and none, everything restored."""
 
 from __future__ import annotations
 

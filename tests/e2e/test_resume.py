@@ -1,4 +1,4 @@
-"""Stopping, dying and going on: no finished cell repeated, no sample lost, the VM put back."""
+"""Stopping, dying and going on: no finished cell repeated, no sample lost, the VM restored."""
 
 from __future__ import annotations
 

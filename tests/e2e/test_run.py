@@ -1,4 +1,4 @@
-"""A run from end to end on the lab: measured, verified, stored, put back, shown."""
+"""A run from end to end on the lab: measured, verified, stored, restored, shown."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, v
 
 
 def test_a_database_that_stays_is_named_where_the_run_ends(tmp_path: Path, lab: LabFactory) -> None:
-    """SQL Server of the last boot never answers: the VM is put back, the study's database could not go."""
+    """SQL Server of the last boot never answers: the VM is restored, the study's database could not go."""
     running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 3}])
     study = write_study(tmp_path, power={"sql_timeout_s": 2})
 

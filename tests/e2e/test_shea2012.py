@@ -94,7 +94,7 @@ def test_without_an_effect_remote_pages_are_equivalent(tmp_path: Path, lab: LabF
 @pytest.mark.long
 @pytest.mark.parametrize("fault", ["foreign_pages", "foreign_lookups"])
 def test_cells_that_are_not_what_they_say_make_no_result(tmp_path: Path, lab: LabFactory, fault: str) -> None:
-    """The run ends with its cells missing, the reason is shown, VM and ports are put back."""
+    """The run ends with its cells missing, the reason is shown, VM and ports are restored."""
     running = lab("shea2012")
     before = settings_now(running), port_setting(tmp_path, running)
     running.fault(fault, factor=0.3, times=0)
@@ -143,7 +143,7 @@ def test_a_search_says_that_its_largest_difference_is_a_maximum(
 def test_after_kill_9_of_the_engine_the_ports_come_back(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, way: str
 ) -> None:
-    """Killed while streams run over mapped ports; put back by `vnuma restore`, or by the run that goes on."""
+    """Killed while streams run over mapped ports; restored by `vnuma restore`, or by the run that goes on."""
     running = lab("shea2012")
     before = settings_now(running), port_setting(tmp_path, running)
     path = study(tmp_path, SHRUNK | {"sizes": [2]}, blocks=1, a_a=False, iterations=20, warmups=0)

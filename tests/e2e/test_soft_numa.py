@@ -1,4 +1,4 @@
-"""Automatic soft-NUMA as a factor: switched for a boot, seen by SQL Server, and put back from anywhere."""
+"""Automatic soft-NUMA as a factor: switched for a boot, seen by SQL Server, and restored from anywhere."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_boot_with_the_wrong_soft_numa_does_not_count_and_the_next_one_is_righ
 
 
 def test_a_server_that_cannot_be_read_at_the_start_is_not_changed(tmp_path: Path, lab: LabFactory) -> None:
-    """What is not known cannot be put back: the plan blocks, and so does taking the VM over."""
+    """What is not known cannot be restored: the plan blocks, and so does taking the VM over."""
     running = lab(vms=[{"name": "sql16", "power": "off"}])
     with pytest.raises(PreflightBlocked, match="S05 an arm sets soft_numa, but sql16 is not on"):
         prepared(tmp_path / "a", running)
@@ -132,7 +132,7 @@ def test_a_server_that_cannot_be_read_at_the_start_is_not_changed(tmp_path: Path
 def test_a_server_that_does_not_come_up_keeps_the_vms_lease_and_not_its_shape(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """The shape is put back all the same; what could not be, and what to do, is said."""
+    """The shape is restored all the same; what could not be, and what to do, is said."""
     running = lab()
     arms = [{**arm, "topology": "2x8"} for arm in ARMS]
     steps = Steps.prepared(

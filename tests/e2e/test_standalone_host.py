@@ -30,7 +30,7 @@ def sources_of_logs() -> list[object]:
 @pytest.mark.long
 @pytest.mark.parametrize("release", ["6.0.0", "8.0.3"])
 def test_a_study_runs_on_an_esxi_host_by_itself(tmp_path: Path, lab: LabFactory, release: str) -> None:
-    """Planned, run with the log of every boot from the host itself, put back, and all by its own API."""
+    """Planned, run with the log of every boot from the host itself, restored, and all by its own API."""
     running = lab(standalone=True, esxi={"version": release})
     inventory = write_inventory(tmp_path, running)
     before = settings_now(running)
@@ -50,7 +50,7 @@ def test_a_study_runs_on_an_esxi_host_by_itself(tmp_path: Path, lab: LabFactory,
 
 @pytest.mark.long
 def test_one_study_has_vms_at_a_vcenter_and_at_a_host_by_itself(tmp_path: Path, lab: LabFactory) -> None:
-    """Each is known by its own server's identity; both are put back."""
+    """Each is known by its own server's identity; both are restored."""
     managed = lab(vms=[{"name": "managed"}])
     alone = lab("standalone", vms=[{"name": "alone"}], standalone=True, esxi={"version": "8.0.3"})
     inventory = tmp_path / "inventory"
@@ -70,7 +70,7 @@ def test_one_study_has_vms_at_a_vcenter_and_at_a_host_by_itself(tmp_path: Path, 
 def test_the_mark_alone_keeps_the_vm_where_there_are_no_custom_attributes(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """It stands while the VM is under study, refuses a second controller, and goes when it is put back."""
+    """It stands while the VM is under study, refuses a second controller, and goes when it is restored."""
     running = lab(standalone=True, esxi={"version": "8.0.3"})
     first = Steps.prepared(tmp_path / "first", running)
     first.take()

@@ -53,7 +53,7 @@ def test_of_two_stores_that_race_for_a_vm_one_is_refused(
 def test_what_somebody_changes_just_before_the_mark_is_part_of_the_baseline(
     tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The VM is read anew: what stood before would be put back over a colleague's change."""
+    """The VM is read anew: what stood before would be restored over a colleague's change."""
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
     _between(

@@ -1,4 +1,4 @@
-"""Which VM, whose mark, whose values: a run touches and puts back nothing but what is its own."""
+"""Which VM, whose mark, whose values: a run touches and restores nothing but what is its own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def mark_of(lab: LabHandle, vm: str | None = None) -> Any:
 
 
 def test_a_vm_is_put_back_by_its_identity_and_not_by_its_name(tmp_path: Path, lab: LabFactory) -> None:
-    """An inventory whose name stands for another VM by now: that VM is left alone, ours is put back."""
+    """An inventory whose name stands for another VM by now: that VM is left alone, ours is restored."""
     running = lab(vms=TWO)
     before = {name: settings_now(running, name) for name in ("sql16", "other")}
     steps = Steps.prepared(tmp_path / "a", running)
@@ -104,7 +104,7 @@ def test_a_vm_that_was_changed_after_it_was_put_back_is_not_taken_over_again(
 def test_what_somebody_sets_between_two_cells_is_neither_overwritten_nor_taken_for_ours(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """The next cell fails with the three values, and putting back is a conflict."""
+    """The next cell fails with the three values, and restoring is a conflict."""
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
     context = steps.take()

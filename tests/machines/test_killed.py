@@ -1,4 +1,4 @@
-"""Engine and play killed in the middle of a pass: settings and files of the machine are put back.
+"""Engine and play killed in the middle of a pass: settings and files of the machine are restored.
 
 On a real kernel, emulated, and on the lab's Linux machine.
 """

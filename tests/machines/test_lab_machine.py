@@ -1,4 +1,4 @@
-"""`studies/closson2009.yml` on the lab's Linux machine: an effect, none, invalid cells, settings put back."""
+"""`studies/closson2009.yml` on the lab's Linux machine: an effect, none, invalid cells, settings restored."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_what_the_study_held_goes_back_and_reads_back(machine: Machine, tmp_path
 
 
 def test_what_the_study_does_not_hold_is_left_alone(machine: Machine, tmp_path: Path) -> None:
-    """Somebody switched NUMA balancing off meanwhile: the study never touched it, nor does putting back."""
+    """Somebody switched NUMA balancing off meanwhile: the study never touched it, nor does restoring."""
     machine.write("numa_balancing", "0")
 
     machine.back(tmp_path)

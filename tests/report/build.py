@@ -141,7 +141,7 @@ def story(factor: float = 1.0, *, only: str | None = None, sd: float = 0.002, **
 
 
 def build(store: Store, story: Story | None = None) -> Run:
-    """Write a whole run, in one unit of work: plan, boots, samples, facts, and the VM put back."""
+    """Write a whole run, in one unit of work: plan, boots, samples, facts, and the VM restored."""
     story = story or Story()
     study = parse_study(story.text, "study.yml")
     with store.write() as conn:

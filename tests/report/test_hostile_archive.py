@@ -125,7 +125,7 @@ def test_an_unfinished_run_is_not_imported(archive: Path, store: Store, tmp_path
 
 @pytest.fixture
 def poisoned(exported: tuple[Store, LoadedRun, Path], tmp_path: Path, trap: Path) -> Store:
-    """A store into which an earlier product imported a run with an inventory and a VM to put back."""
+    """A store into which an earlier product imported a run with an inventory and a VM to restore."""
     content = exported[0].place.path.read_bytes()
     path = tmp_path / "poisoned.db"
     path.write_bytes(content)

@@ -165,7 +165,7 @@ def test_a_study_by_hand_measures_every_cell_and_puts_the_vm_back(tmp_path: Path
 
 @pytest.mark.long
 def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) -> None:
-    """A run may be worked off cell by cell, with the VM put back (and the dataset dropped) in between."""
+    """A run may be worked off cell by cell, with the VM restored (and the dataset dropped) in between."""
     running = lab()
     inventory = write_inventory(tmp_path, running)
     before = settings_now(running)
@@ -228,7 +228,7 @@ def in_short(restored: Result) -> dict[str, Any]:
 
 @pytest.mark.long
 def test_a_later_change_by_its_owner_is_not_reverted(tmp_path: Path, lab: LabFactory) -> None:
-    """Once a VM was put back, playing restore again leaves it as its owner has made it since."""
+    """Once a VM was restored, playing restore again leaves it as its owner has made it since."""
     running = lab()
     inventory = write_inventory(tmp_path, running)
     run = create(tmp_path, inventory)
@@ -264,7 +264,7 @@ def test_a_conflict_is_refused_until_somebody_decides(tmp_path: Path, lab: LabFa
 
 @pytest.mark.long
 def test_a_failed_step_does_not_end_the_study(tmp_path: Path, lab: LabFactory) -> None:
-    """The step's reason is in its result, the next cell is measured, and the VM is put back."""
+    """The step's reason is in its result, the next cell is measured, and the VM is restored."""
     running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 2}])
     inventory = write_inventory(tmp_path, running)
     before = settings_now(running)

@@ -1,4 +1,4 @@
-"""Leases, fencing tokens, baselines and what is still to be put back."""
+"""Leases, fencing tokens, baselines and what is still to be restored."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_the_database_itself_keeps_the_baseline(store: Store, statement: str) ->
 
 
 def test_a_vm_without_a_baseline_may_not_be_changed(store: Store) -> None:
-    """No claim before there is something to put back."""
+    """No claim before there is something to restore."""
     run = new_run(store)
     with store.write() as conn:
         vm = vms.add_vm(conn, run.id, vm_key="vc/1", name="sql16", path="/DC/vm/sql16", esxi_host="esx01")

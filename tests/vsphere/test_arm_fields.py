@@ -1,4 +1,4 @@
-"""Every field of an arm on the releases that have it: set, read back, seen in the guest, put back."""
+"""Every field of an arm on the releases that have it: set, read back, seen in the guest, restored."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def test_what_the_vm_has_of_its_own_is_kept_handed_back_and_put_back(
 def _boot(
     running: LabHandle, session: Session, arm: Arm, count: int
 ) -> tuple[dict[str, Any], GuestTopology, dict[str, Any]]:
-    """One power-on in an arm's shape, judged as a run judges it; then the VM is put back."""
+    """One power-on in an arm's shape, judged as a run judges it; then the VM is restored."""
     ref = find_vm(session, "sql16")
     vm = read_vm(session, ref)
     host = read_host(session, session.host(vm.host_moid))

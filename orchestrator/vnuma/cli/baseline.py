@@ -53,7 +53,7 @@ def show(
     if format_ is TextOrJson.JSON:
         echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
-    state = "put back" if found.at_baseline else "not restored yet"
+    state = "restored" if found.at_baseline else "not restored yet"
     when = f"{found.taken_at:%Y-%m-%d %H:%M} UTC"
     where = "" if found.path == found.vm else f" ({found.path})"
     say(f"{found.vm}{where} before {found.run}, {when}; {state}")

@@ -193,7 +193,7 @@ def _alike(study: Study, plan: VmPlan) -> list[str]:
 
 
 def _touched(plan: VmPlan) -> list[str]:
-    rows = [(plan.vm.name, "now", "during", "put back")]
+    rows = [(plan.vm.name, "now", "during", "restored")]
     for name, (now, during) in plan.touched.items():
         values = ", ".join(value_text(value) for value in during)
         rows.append((f"  {name}", value_text(now), values, value_text(now)))

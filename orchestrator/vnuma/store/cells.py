@@ -52,7 +52,7 @@ PERMANENT = frozenset(
 )
 """Reasons that any attempt at any cell of the VM would meet again until a person has put them right.
 
-The VM is put back and gets no further cell; a run that is resumed tries again. Such an attempt uses up
+The VM is restored and gets no further cell; a run that is resumed tries again. Such an attempt uses up
 none of its cell's. A login that SQL Server refuses for the first time is not among them: after a boot it may
 pass by itself. The last that is tried is (AccountRefused).
 """

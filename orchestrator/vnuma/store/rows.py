@@ -69,7 +69,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Vm:
-    """A VM in a run. `baseline` is the configuration to be put back; None until it is committed."""
+    """A VM in a run. `baseline` is the configuration to be restored; None until it is committed."""
 
     id: int
     run_id: int

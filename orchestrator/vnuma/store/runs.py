@@ -181,7 +181,7 @@ def _with_fact(scope: str) -> Select[int]:
 
 
 def refuse_imported(conn: Connection, run_id: int) -> None:
-    """InputError for a run that came out of an archive: nothing of it is leased, resumed or put back."""
+    """InputError for a run that came out of an archive: nothing of it is leased, resumed or restored."""
     name = conn.scalar(select(_run.name).where(_run.id == run_id, _run.id.in_(imported_ids())))
     if name is not None:
         raise InputError(

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RunState(StrEnum):
-    """Where a run is. `conflict`: somebody else changed a VM, which was therefore not put back."""
+    """Where a run is. `conflict`: somebody else changed a VM, which was therefore not restored."""
 
     PLANNED = "planned"
     RUNNING = "running"

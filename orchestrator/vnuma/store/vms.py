@@ -1,4 +1,4 @@
-"""The VMs of a run: identity, baseline, and whether they were put back."""
+"""The VMs of a run: identity, baseline, and whether they were restored."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def vms_of_run(conn: Connection, run_id: int) -> tuple[Vm, ...]:
 
 
 def save_baseline(conn: Connection, vm_id: int, token: int, baseline: object) -> None:
-    """Commit what must be put back. Once: a second call is a StoreError, whatever its value.
+    """Commit what must be restored. Once: a second call is a StoreError, whatever its value.
 
     From here on a restore is owed: the VM counts as away from its baseline until one is settled.
     """
@@ -100,7 +100,7 @@ def correct_baseline(conn: Connection, vm_id: int, token: int, baseline: object)
 def mark_changing(conn: Connection, vm_id: int, token: int) -> None:
     """Say, before it happens, that the VM leaves its baseline (again, after a stop and a resume).
 
-    StoreError if there is no baseline to put back.
+    StoreError if there is no baseline to restore.
     """
     vm = get_vm(conn, vm_id)
     check_token(conn, vm.vm_key, token)

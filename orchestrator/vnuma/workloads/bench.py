@@ -81,7 +81,7 @@ class Site(Protocol):
     def process_affinity(self, wanted: str) -> AbstractContextManager[None]:
         """Hold SQL Server's process affinity (`0,1,2`), for settings that say so in `changes`.
 
-        Journalled, and put back at the end of the `with`, by the next boot, and at restore.
+        Journalled, and restored at the end of the `with`, by the next boot, and at restore.
         """
 
     def resource_pool(self, percent: int) -> None:
@@ -93,7 +93,7 @@ class Site(Protocol):
     def kernel_settings(self) -> AbstractContextManager[None]:
         """Hold what `settings.kernel_settings` names on a Linux machine.
 
-        Journalled, and put back at the end of the `with`, and at restore.
+        Journalled, and restored at the end of the `with`, and at restore.
         """
 
 

@@ -1,4 +1,4 @@
-"""Allowed hours: which cell may still begin, and when a run has to put back."""
+"""Allowed hours: which cell may still begin, and when a run has to restore."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOSES = datetime(2026, 11, 19, 6, tzinfo=UTC)
 
 
 def study(**changes: Any) -> Study:
-    """Allowed on Wednesday night until 06:00 UTC, with ten minutes for putting back."""
+    """Allowed on Wednesday night until 06:00 UTC, with ten minutes for restoring."""
     base = {
         "name": "s",
         "vms": ["sql16"],
@@ -39,7 +39,7 @@ def took(minutes: float, outcome: Outcome = Outcome.VALID) -> AttemptLine:
 
 
 def test_the_last_cell_leaves_time_to_restore() -> None:
-    """Cells of 20 minutes and 10 to put back: the last one begins half an hour before the end."""
+    """Cells of 20 minutes and 10 to restore: the last one begins half an hour before the end."""
     past = [took(20), took(15), took(90, Outcome.FAILED)]
     assert why_closed(study(), past, CLOSES - timedelta(minutes=30)) is None
     why = why_closed(study(), past, CLOSES - timedelta(minutes=29))

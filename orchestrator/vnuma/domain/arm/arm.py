@@ -230,7 +230,7 @@ class ArmSettings(Strict):
         default="keep",
         description=(
             "SQL Server's automatic soft-NUMA (2016 and later), a setting of the whole instance: switched "
-            "before the power-cycle that brings it about, and put back after the run. Needs ALTER SETTINGS."
+            "before the power-cycle that brings it about, and restored after the run. Needs ALTER SETTINGS."
         ),
     )
     maxdop: Annotated[Literal["keep"] | Annotated[int, Field(ge=0, le=64)], Short("dop")] = Field(

@@ -1,4 +1,4 @@
-"""The settings of a VM that a study may change or must put back, and what each one needs.
+"""The settings of a VM that a study may change or must restore, and what each one needs.
 
 Settings are a flat mapping from name to value. Typed settings have vSphere's own names; a name with
 a dot is an extraConfig key. `None` means: not set (an absent extraConfig key, or a field that this

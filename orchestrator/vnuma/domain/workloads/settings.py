@@ -15,7 +15,7 @@ from vnuma.domain.workloads.replicate import Replicate
 from vnuma.domain.workloads.sizes import sized
 
 InstanceSetting = Literal["process_affinity", "resource_pool", "tcp_ports"]
-"""A setting of the whole SQL Server instance that a workload changes: in the baseline, and put back."""
+"""A setting of the whole SQL Server instance that a workload changes: in the baseline, and restored."""
 
 INSTANCE_CHANGES: Mapping[InstanceSetting, str] = {
     "process_affinity": "process affinity on each boot; read at the start, restored after the workload.",

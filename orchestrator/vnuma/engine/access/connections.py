@@ -76,7 +76,7 @@ def _begin_sharing(ending: ExitStack) -> Logins:
     """In a folder that goes with this process; its sessions are ended first."""
     try:
         logins = Logins(ending.enter_context(private_folder(assets.home())))
-    except OSError:  # a full disk keeps no VM from being put back: this process remembers for itself
+    except OSError:  # a full disk keeps no VM from being restored: this process remembers for itself
         logins = Logins(None)
     ending.callback(log_out, logins)
     return logins

@@ -49,7 +49,7 @@ def _as_data(value: str | int | Iterable[str]) -> str:
 
 @contextmanager
 def clean_environment(folder: Path, private: Path | None = None) -> Iterator[None]:
-    """What the runner copies while it is set up; put back at once.
+    """What the runner copies while it is set up; restored at once.
 
     The play needs neither vault nor lookups, since its inventory is resolved (`play_inventory`). Its vault
     password is a file in `folder` that opens nothing: what ansible.cfg names might ask a person.

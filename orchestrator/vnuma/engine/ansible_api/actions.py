@@ -211,7 +211,7 @@ def _restoration(context: VmContext, choice: Choice, shell: Shell | None) -> Res
 
 
 def changes_document(changes: Iterable[Edit]) -> Document:
-    """What was put back, or would be, by setting: power, SQL Server's own and the dataset among them."""
+    """What was restored, or would be, by setting: power, SQL Server's own and the dataset among them."""
     change = change_document(sorted(changes, key=lambda edit: edit.setting))
     return {"changed": bool(change), "changes": change, "diff": change_diff(change)}
 

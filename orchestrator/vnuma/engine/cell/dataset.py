@@ -32,7 +32,7 @@ LEFT_BEHIND = "warning"
 """Scope of facts that say what the run could not take away again, and why."""
 
 _DROPPED = "dataset_dropped"
-"""Scope of the fact that the dataset is gone: the VM was put back, and its run may still go on later."""
+"""Scope of the fact that the dataset is gone: the VM was restored, and its run may still go on later."""
 
 
 def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
@@ -98,7 +98,7 @@ def left_behind(connection: Connection, vm: Vm) -> tuple[str, ...]:
 def drop_after_run(context: VmContext) -> str | None:
     """Drop the study's database if the study says so. Returns why it still stands, or None.
 
-    A database that cannot be dropped does not keep the VM from being put back: the reason is stored.
+    A database that cannot be dropped does not keep the VM from being restored: the reason is stored.
     """
     if not _is_to_go(context.study):
         return None

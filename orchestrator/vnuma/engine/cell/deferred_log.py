@@ -50,7 +50,7 @@ def collect(journal: Journal, session: Session, ref: VmRef) -> None:
     """Fetch the missing log of the VM's last boot in the journal's run, if there is one. The VM is off.
 
     Asked for once. What is not available stays not evaluated, with both reasons. A store that fails is the
-    journal's to judge: it does not keep a VM from being put back. Raises VCenterUnreachable.
+    journal's to judge: it does not keep a VM from being restored. Raises VCenterUnreachable.
     """
     if journal.run is None:
         return

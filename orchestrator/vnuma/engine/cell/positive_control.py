@@ -41,7 +41,7 @@ class Placement:
 
 @contextmanager
 def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
-    """Hold data and work on two vNUMA nodes; for any other arm do nothing. Process affinity is put back.
+    """Hold data and work on two vNUMA nodes; for any other arm do nothing. Process affinity is restored.
 
     Raises PlacementNotProven, SqlFailed, SqlUnreachable.
     """

@@ -89,7 +89,7 @@ class LeasedWriter:
             apply.submit(self.session, self.ref, spec, fence=self.fence)
 
     def reconfigure(self, change: Change) -> VmFacts:
-        """See `vsphere.contract.asked.Writer`. What reads back otherwise is ours to put back too."""
+        """See `vsphere.contract.asked.Writer`. What reads back otherwise is ours to restore too."""
         before = settings_now(self.session, self.ref)
         with self._noted(with_moved(change, before)):
             try:

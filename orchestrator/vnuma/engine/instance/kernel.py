@@ -1,4 +1,4 @@
-"""Kernel settings that a study of a machine may hold: read, set, and put back, each read back."""
+"""Kernel settings that a study of a machine may hold: read, set, and restored, each read back."""
 
 from __future__ import annotations
 

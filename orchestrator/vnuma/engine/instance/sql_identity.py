@@ -144,7 +144,7 @@ class Endpoint:
         return found is not None and not found.contradictions
 
     def is_ours(self, session: Session, ref: VmRef) -> bool:
-        """Whether it may be put back now: proven by this run, or address and uptime both agree."""
+        """Whether it may be restored now: proven by this run, or address and uptime both agree."""
         if self.is_proven(session, ref):
             return True
         found = self._look(session, ref)

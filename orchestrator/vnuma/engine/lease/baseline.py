@@ -131,7 +131,7 @@ def marking(run: Run, facts: VmFacts) -> Edit:
 
 
 def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
-    """A VM that was put back and then changed has another baseline by now, which this run would undo."""
+    """A VM that was restored and then changed has another baseline by now, which this run would undo."""
     if vm.baseline is None or vm.restored_at is None:
         return
     changed = conflicts(baseline_settings(vm), {}, facts.settings)
@@ -144,7 +144,7 @@ def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
 
 
 def baseline_document(vm: VmFacts, guest: Guest) -> dict[str, object]:
-    """Everything that is put back, as JSON: settings, the guest's own, power state and where the VM ran."""
+    """Everything that is restored, as JSON: settings, the guest's own, power state and where the VM ran."""
     return {
         "settings": {name: value for name, value in vm.settings.items() if not name.startswith(LEASE_PREFIX)},
         **_guest_document(guest),

@@ -9,7 +9,7 @@ from vnuma.store.rows import Run, Vm
 
 
 def unrestored_vms(connection: Connection) -> list[tuple[Vm, Run]]:
-    """VMs to be put back or let go, each with its run: of living runs too, of imported runs never."""
+    """VMs to be restored or let go, each with its run: of living runs too, of imported runs never."""
     left = [(item.vm, item.run) for item in vms.vms_not_at_baseline(connection)]
     known = {vm.id for vm, _ in left}
     held = ((item.vm, item.run) for item in vms.vms_leased(connection))

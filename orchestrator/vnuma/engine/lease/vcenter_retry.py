@@ -38,7 +38,7 @@ RETRY = "retry"
 """Scope of the facts that tell of each repetition."""
 
 RESTORING = "restoring"
-"""What is repeated when a VM that is put back cannot be reached."""
+"""What is repeated when a VM that is restored cannot be reached."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The end of a study's allowed hours, while a run works in them: from then on its VMs are put back."""
+"""The end of a study's allowed hours, while a run works in them: from then on its VMs are restored."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_over(study: Study, now: datetime) -> bool:
 
 
 def refuse_if_over(study: Study, run: str, now: datetime) -> None:
-    """Raise Interrupted when the allowed hours leave no more than the time to put back, or are over.
+    """Raise Interrupted when the allowed hours leave no more than the time to restore, or are over.
 
     Asked at each step of a cell and between its iterations, by whoever plays it: a play has no supervisor
     that would stop it in time.

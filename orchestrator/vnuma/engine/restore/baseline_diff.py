@@ -1,4 +1,4 @@
-"""Stored baselines: what a VM is put back to, and how it differs from that now."""
+"""Stored baselines: what a VM is restored to, and how it differs from that now."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Baseline:
     run: str
     taken_at: datetime
     at_baseline: bool
-    """Whether it was put back since, or never changed."""
+    """Whether it was restored since, or never changed."""
     power: str | None
     """None for a machine, which stays on."""
     settings: dict[str, Value]

@@ -237,7 +237,7 @@ def gave_up(vm: Vm, lease: Lease) -> bool:
 
 
 def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
-    """The error for what could not be put back, or not be proven to be. A bug stays with it."""
+    """The error for what could not be restored, or not be proven to be. A bug stays with it."""
     known = of_system(error) if isinstance(error, OSError) else error
     why = known.what if isinstance(known, VnumaError) else f"{type(error).__name__}: {error}"
     away = NotAtBaseline(

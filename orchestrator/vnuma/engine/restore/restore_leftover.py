@@ -1,4 +1,4 @@
-"""Put back what runs have left: the work of `vnuma restore`."""
+"""Restore what runs have left: the work of `vnuma restore`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NO_SETTINGS = ("power", lease_mark.LEASE_KEY)
 
 @dataclass
 class RestoreReport:
-    """Sentences about VMs that were put back or are in use, and the errors of those that were not.
+    """Sentences about VMs that were restored or are in use, and the errors of those that were not.
 
     `kept` says what stays in a guest on purpose: the dataset of a run that may go on.
     """
@@ -77,7 +77,7 @@ def restore_leftovers(
     say: Callable[[str], None],
     elsewhere: Collection[str] = (),
 ) -> RestoreReport:
-    """Put back the VMs that a run has left. One that fails does not keep the others.
+    """Restore the VMs that a run has left. One that fails does not keep the others.
 
     A VM of a living run is in use: a problem only if it was asked for by its name or run. Those that are
     `elsewhere` are left to the nodes that reach them. Raises InputError for an unknown VM or run.
@@ -188,7 +188,7 @@ def _by_audit(
 
 
 def _settle(store: Store, owner: Run) -> None:
-    """A run whose VM was put back by a person has stopped, unless it is worked on elsewhere."""
+    """A run whose VM was restored by a person has stopped, unless it is worked on elsewhere."""
     with store.write() as connection:
         run = runs.get_run(connection, owner.name)
         if not run.state.ended and not is_worked_on(connection, run):
@@ -242,7 +242,7 @@ def _study(store: Store, owner: Run) -> Study:
 
 
 def leftover_vms(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm, Run]]:
-    """VMs to put back: those away from their baseline, and those still leased to a run.
+    """VMs to restore: those away from their baseline, and those still leased to a run.
 
     Raises InputError for an unknown VM or run.
     """

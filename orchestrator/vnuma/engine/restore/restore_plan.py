@@ -29,7 +29,7 @@ def settings_to_restore(asked: Restoration, facts: VmFacts) -> dict[str, Value]:
 
 
 def change_to_restore(asked: Restoration, facts: VmFacts, settings: Settings) -> Change:
-    """What brings the VM to these settings. Keys that typed fields own are no settings to be put back, but
+    """What brings the VM to these settings. Keys that typed fields own are no settings to be restored, but
     one that still has what this run wrote, where the server stores it, goes back to what the baseline has.
     """
     baseline = baseline_settings(asked.vm)
@@ -42,7 +42,7 @@ def change_to_restore(asked: Restoration, facts: VmFacts, settings: Settings) ->
 
 
 def held_by_another_run(asked: Restoration, facts: VmFacts) -> bool:
-    """Whether another run has marked the VM, and this one has not changed it: there is nothing to put back.
+    """Whether another run has marked the VM, and this one has not changed it: there is nothing to restore.
 
     Raises RestoreConflict when this run has changed it too.
     """

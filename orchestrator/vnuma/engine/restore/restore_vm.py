@@ -59,7 +59,7 @@ from vnuma.vsphere.wait import settle
 UNMARK_TRIES = 5
 
 WRITE_TRIES = 5
-"""How often settings are compared and put back when the VM was written to in between."""
+"""How often settings are compared and restored when the VM was written to in between."""
 
 _ELSEWHERE = (LeaseLost, VCenterUnreachable, CertificateRejected)
 """Another process has the VM, or nothing can be done before vCenter answers again."""
@@ -264,7 +264,7 @@ class _Work:
                 break
             self.restoration.say(f"restoring {len(change.edits)} settings of {facts.name}")
             try:
-                with self.held.journal.change("put back", change):
+                with self.held.journal.change("restore", change):
                     facts = apply.reconfigure(
                         self.session, self.ref, change, seen=facts, fence=self.held.fence
                     )

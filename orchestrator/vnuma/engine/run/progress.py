@@ -246,7 +246,7 @@ def _cell_word(cell: Cell, failed: set[int]) -> CellWord:
 
 
 def restoring(vm: VmProgress, why: str = "") -> VmProgress:
-    """The VM as one that is being put back, and why that is repeated, whatever its last attempt was at."""
+    """The VM as one that is being restored, and why that is repeated, whatever its last attempt was at."""
     if (vm.step or "").startswith(RESTORING):
         return vm
     step = f"{RESTORING}: {why}" if why else RESTORING

@@ -70,9 +70,9 @@ def _what_it_did(progress: Progress) -> str:
 
 
 def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[str]:
-    """Put back those of these VMs that a dead run left changed; sentences about what was done.
+    """Restore those of these VMs that a dead run left changed; sentences about what was done.
 
-    Raises NotAtBaseline or RestoreConflict when one cannot be put back: it may not be studied then.
+    Raises NotAtBaseline or RestoreConflict when one cannot be restored: it may not be studied then.
     """
     said: list[str] = []
     away: list[NotAtBaseline] = []

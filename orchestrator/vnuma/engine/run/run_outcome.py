@@ -14,7 +14,7 @@ from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended: where its cells stand, what was put back, and what could not be."""
+    """How a run ended: where its cells stand, what was restored, and what could not be."""
 
     progress: Progress
     restored: tuple[Restored, ...]

@@ -1,4 +1,4 @@
-"""Supervise a run: plays on its cells, progress out of the store, every VM put back at the end."""
+"""Supervise a run: plays on its cells, progress out of the store, every VM restored at the end."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def restore_vms(
     targets: Mapping[str, AnyTarget],
     watch: Watch = lambda _: None,
 ) -> tuple[list[Restored], list[Exception]]:
-    """Put back every VM of the run that still has its lease; one that fails does not keep the others.
+    """Restore every VM of the run that still has its lease; one that fails does not keep the others.
 
-    `watch` sees which is being put back, and each repetition where vCenter does not answer.
+    `watch` sees which is being restored, and each repetition where vCenter does not answer.
     """
     restored: list[Restored] = []
     problems: list[Exception] = []
@@ -132,7 +132,7 @@ def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
 
 
 def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str) -> None:
-    """Show that a VM is being put back. A store or screen that is gone must not keep it from that."""
+    """Show that a VM is being restored. A store or screen that is gone must not keep it from that."""
     with suppress(StoreError, OSError):
         with store.read() as connection:
             seen = progress_of(connection, run.name)

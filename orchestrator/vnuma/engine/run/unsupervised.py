@@ -89,7 +89,7 @@ def settle(store: Store, run: Run) -> None:
 
 
 def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:
-    """A VM could not be put back: the run waits for a person, by a conflict or by what failed.
+    """A VM could not be restored: the run waits for a person, by a conflict or by what failed.
 
     A store that cannot be written hides nothing of that: `why` is on its way.
     """

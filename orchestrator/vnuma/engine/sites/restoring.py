@@ -49,7 +49,7 @@ class _Part:
 
 
 def restore_everywhere(url: str | None, wanted: Wanted, say: Callable[[str], None]) -> RestoreReport:
-    """Put back the VMs that runs have left: here, or by the nodes that reach them.
+    """Restore the VMs that runs have left: here, or by the nodes that reach them.
 
     Without a mesh here all are restored from here, as another machine of a site does whose node is gone.
     Raises as `restore_leftovers` does.

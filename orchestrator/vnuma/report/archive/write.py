@@ -59,7 +59,7 @@ def export_run(store: Store, loaded: LoadedRun, path: Path) -> Manifest:
 
 
 def refuse_unfinished(loaded: LoadedRun) -> None:
-    """An archive is made of a run that has ended and whose VMs were put back: it will not change."""
+    """An archive is made of a run that has ended and whose VMs were restored: it will not change."""
     name = loaded.run.name
     if not loaded.run.state.ended or any(cell.state is CellState.CLAIMED for cell in loaded.cells):
         raise InputError(

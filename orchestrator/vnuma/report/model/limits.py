@@ -278,15 +278,15 @@ def _restored(vm: Vm) -> Statement:
     first = words.splitlines()[0] if words else ""
     if vm.restored_at is not None:
         when = f"{vm.restored_at:%Y-%m-%d %H:%M} UTC"
-        return Statement("holds", "Put back.", f"{first or vm.restore_outcome} ({when}).")
+        return Statement("holds", "Restored.", f"{first or vm.restore_outcome} ({when}).")
     if vm.restore_outcome is not None:
         return Statement(
-            "alarm", "NOT put back.", f"{first or vm.restore_outcome} Next: vnuma restore {vm.name}"
+            "alarm", "NOT restored.", f"{first or vm.restore_outcome} Next: vnuma restore {vm.name}"
         )
     if vm.baseline_at is None:
         return Statement("holds", "Not changed yet.", f"{vm.name} is as it was.")
     return Statement(
-        "not run", "Put back.", f"{vm.name} is still in the hands of this run; it is put back at its end."
+        "not run", "Restored.", f"{vm.name} is still in the hands of this run; it is restored at its end."
     )
 
 

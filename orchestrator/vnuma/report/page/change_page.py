@@ -1,4 +1,4 @@
-"""The page for a change board: what a study changes on which VM, when, how it is put back."""
+"""The page for a change board: what a study changes on which VM, when, how it is restored."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class ChangeWords:
 
 VMS = ChangeWords(
     "vNUMA study",
-    "Each VM below is reconfigured, power-cycled and measured again and again, and then put back as it was "
-    "before.",
+    "Each VM below is reconfigured, power-cycled and measured again and again, and then restored to "
+    "what it was.",
     "power-cycle",
     "power-cycles",
     ("The guest is predicted to see", "Confidence"),

@@ -1,7 +1,7 @@
 """A resource pool of ours for memory-optimised data, so that they cannot take all of SQL Server's memory.
 
 A binding counts when the database is next brought online. RECONFIGURE also switches the Resource Governor
-on, so whether it was on is part of what is put back.
+on, so whether it was on is part of what is restored.
 Source: https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/bind-a-database-with-memory-optimized-tables-to-a-resource-pool
 """
 

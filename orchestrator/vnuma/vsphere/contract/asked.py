@@ -53,7 +53,7 @@ class KeyStays(ReconfigureRefused):
 
 
 class Writer(Protocol):
-    """What changes the VM, under a lease and written down, so that whatever came of it is put back."""
+    """What changes the VM, under a lease and written down, so that whatever came of it is restored."""
 
     def submit(self, edits: Iterable[Edit], spec: vim.vm.ConfigSpec) -> None:
         """One reconfigure that may make these edits. Raises ReconfigureRefused."""
@@ -117,7 +117,7 @@ class AskedVm:
 
 @dataclass(frozen=True)
 class ChangedVm(AskedVm):
-    """The same VM, which may be changed: a test clone that is put back afterwards."""
+    """The same VM, which may be changed: a test clone that is restored afterwards."""
 
     writer: Writer
 
