@@ -73,10 +73,12 @@ def show(
 ) -> None:
     """Show who changed what on which VM, when, for which run and change ticket.
 
-    The same lines are in a file beside the store, FILE.audit.jsonl.
+    The same lines are in a file beside the store, FILE.audit.jsonl; with PostgreSQL, on the machine that made
+    the changes.
 
     Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
     """
+    from vnuma.domain.vm.plain_text import counted
     from vnuma.engine.access.places import audit_file, store_url
     from vnuma.engine.lease.audit import as_json, audit_lines
     from vnuma.store.open import open_store
@@ -92,7 +94,8 @@ def show(
         return
     for line in lines:
         say(_text(line))
-    say(f"{len(lines)} lines; the same in {audit_file(opened.place)}" if lines else "No changes yet.")
+    whose = "the same in" if opened.place.is_sqlite else "those made on this machine also in"
+    say(f"{counted(len(lines), 'line')}; {whose} {audit_file(opened.place)}" if lines else "No changes yet.")
 
 
 @app.command("verify")

@@ -15,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.cli import vnuma_here
+from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
 from vnuma.engine.lease import audit_chain
 from vnuma.engine.lease.audit import Journal, read_audit_file
 from vnuma.engine.lease.audit_chain import append, check_chain, read_chain
 from vnuma.errors import StoreError
+from vnuma.store.open import open_store
 from vnuma.store.types import iso, utc_now
 
 
@@ -214,3 +216,19 @@ def test_who_holds_the_log_for_long_is_not_waited_for(
         Journal(store, "key", "sql16", on_store_error=lambda _: None).note("restore", "")
 
     assert log.read_bytes() == b""
+
+
+def test_a_shared_store_s_lines_are_not_said_to_be_in_this_machine_s_file(
+    postgresql: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes of other sites write theirs where they are."""
+    url = postgresql.new_store()
+    monkeypatch.setenv("VNUMA_HOME", str(tmp_path / "node"))
+    Journal(open_store(url), "key", "sql16").note("power", "there")
+    monkeypatch.setenv("VNUMA_HOME", str(tmp_path / "controller"))
+
+    shown = vnuma_here("audit", "--store", url)
+
+    assert "1 line;" in shown.out
+    assert "on this machine" in shown.out
+    assert "the same in" not in shown.out

@@ -48,7 +48,7 @@ def answer_of(control: Path, node: str, unit: str, limit_s: float = ANSWER_S) ->
         document = json.loads(answer.rstrip().rpartition(b"\n")[2])
     except ValueError:
         raise EnvironmentProblem(
-            f"{node} gave no answer: {state.detail or 'no reason was told'}.",
+            f"{node} gave no answer: {state.detail or 'it gave no reason'}.",
             fix=f"On {node}: journalctl -u vnuma-mesh",
         ) from None
     if not isinstance(document, dict):

@@ -215,7 +215,7 @@ class SitesAtWork:
             )
         if away:
             return NotAtBaseline(
-                f"{', '.join(away)} may not be at baseline: {part.node} works on it no more; {since}{told}.",
+                f"{', '.join(away)} may not be at baseline: {part.node} no longer works on it; {since}{told}.",
                 fix=f"When {part.node} is back: vnuma run --resume {self._run.name}, or vnuma restore "
                 f"{' '.join(away)}. If it is gone: docs/sites.md (If a node is gone).",
             )
