@@ -72,7 +72,7 @@ def test_new_findings_and_drift_are_sent_once_there_is_something_to_compare(
     events = {event["event"]: event for _, event in told.posts}
     assert events.keys() - {"check_failed"} == {"new_findings", "drift"}  # an attempt within the same second
     assert "sql16" in events["new_findings"]["words"]
-    assert "cpuHotAddEnabled is True, designed False; changed by VSPHERE.LOCAL" in events["drift"]["words"]
+    assert "cpuHotAddEnabled is true, designed false; changed by VSPHERE.LOCAL" in events["drift"]["words"]
     assert all(
         events[name]["run"] is None and events[name]["simulated"] for name in ("new_findings", "drift")
     )

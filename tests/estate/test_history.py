@@ -68,6 +68,17 @@ def test_a_repaired_fault_is_gone_and_may_come_again(store: Store) -> None:
     assert ("T11", "sql-a") in gone(store)
 
 
+def test_a_renamed_vm_keeps_its_findings_under_its_new_name(store: Store) -> None:
+    """It is the same VM by its instance UUID: the finding goes on, and is looked for by today's name."""
+    before = estate_of("sql-a")
+    vm = before.vms[0]
+    renamed = replace(before, vms=(replace(vm, facts=replace(vm.facts, name="sql-prod")),))
+    record(store, checked(on(0, before)))
+    record(store, checked(on(1, renamed)))
+    assert standing(store)["T11", "sql-prod"] == 5
+    assert ("T11", "sql-a") not in standing(store)
+
+
 def test_a_vm_that_is_gone_takes_its_findings_with_it(store: Store) -> None:
     """The whole estate was read, and it was not there."""
     record(store, checked(on(0, estate_of("sql-a", "sql-b"))))

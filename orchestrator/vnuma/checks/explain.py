@@ -42,12 +42,12 @@ def _fields(rule: Rule) -> dict[str, Any]:
     }
 
 
-def explain(rule_id: str) -> str:
-    """One rule for people, at most 80 columns wide; `all` lists every rule. Raises InputError."""
+def explain(rule_id: str, width: int = WIDTH) -> str:
+    """One rule for people, as wide as `width` but for addresses; `all` lists them. Raises InputError."""
     if rule_id.strip().lower() == "all":
-        return "\n".join(f"{rule.id}  {rule.severity.value:5}  {rule.title}" for rule in RULES)
+        return "\n".join(line for rule in RULES for line in _listed(rule, width))
     rule = find_rule(rule_id)
-    lines = [f"{rule.id}  {rule.title}", *wrap(f"{_severity(rule)} | {_concerns(rule)}", WIDTH)]
+    lines = [*wrap(f"{rule.id}  {rule.title}", width), *wrap(f"{_severity(rule)} | {_concerns(rule)}", width)]
     for heading, text in (
         ("Found when", rule.condition),
         ("Why", rule.consequence),
@@ -56,10 +56,17 @@ def explain(rule_id: str) -> str:
         ("Evidence", _evidence(rule)),
         ("Waits for", " ".join(rule.yields_to.values())),
     ):
-        lines += _paragraph(heading, text)
+        lines += _paragraph(heading, text, width)
     lines += [f"{'Sources' if index == 0 else '':{_INDENT}}{url}" for index, url in enumerate(rule.sources)]
-    lines += _paragraph("Related", ", ".join(f"{other} ({BY_ID[other].title})" for other in rule.related))
+    lines += _paragraph(
+        "Related", ", ".join(f"{other} ({BY_ID[other].title})" for other in rule.related), width
+    )
     return "\n".join(lines)
+
+
+def _listed(rule: Rule, width: int) -> list[str]:
+    head = f"{rule.id}  {rule.severity.value:5}  "
+    return wrap(head + rule.title, width, subsequent_indent=" " * len(head), drop_whitespace=True)
 
 
 def as_markdown() -> str:
@@ -164,7 +171,7 @@ def _needs(rule: Rule) -> str:
     return ", ".join(words for part, words in _PARTS.items() if part in rule.needs)
 
 
-def _paragraph(heading: str, text: str) -> Iterator[str]:
+def _paragraph(heading: str, text: str, width: int) -> Iterator[str]:
     """A heading with text beside it; nothing without text."""
-    for index, line in enumerate(wrap(text, WIDTH - _INDENT)):
+    for index, line in enumerate(wrap(text, width - _INDENT)):
         yield f"{heading if index == 0 else '':{_INDENT}}{line}"

@@ -16,7 +16,7 @@ from vnuma.cli.check_output import WITH_DRIFT, CheckFormat, FailOn, judge, write
 from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
-from vnuma.cli.screen import echo_json
+from vnuma.cli.screen import echo_json, width
 from vnuma.cli.shape_options import EsxiOption, HostsOption, LookAhead, ThreadsOption
 from vnuma.errors import InputError, UsageError
 
@@ -259,6 +259,7 @@ def _check_against(
 
 
 def _explain(rule: str, format_: CheckFormat) -> None:
+    from vnuma.checks.explain import WIDTH as EXPLAINED_WIDTH
     from vnuma.checks.explain import as_markdown, document
     from vnuma.checks.explain import explain as explanation
 
@@ -267,7 +268,7 @@ def _explain(rule: str, format_: CheckFormat) -> None:
     elif rule.strip().lower() == "markdown":
         typer.echo(as_markdown(), nl=False)
     elif format_ is CheckFormat.TABLE:
-        typer.echo(explanation(rule))
+        typer.echo(explanation(rule, min(EXPLAINED_WIDTH, width() or EXPLAINED_WIDTH)))
     else:
         raise typer.BadParameter("--explain is available as table or json.")
 

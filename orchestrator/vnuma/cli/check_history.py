@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from vnuma.cli.options import opened_store
-from vnuma.cli.screen import echo
+from vnuma.cli.screen import echo, say
 from vnuma.domain.vm.provenance import banner
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def show(store: str | None, since: str | None, *, as_json: bool) -> None:
             told = one.simulated
             echo(banner(told))
         for line in as_history.lines(one):
-            echo(line)
+            say(line)
 
 
 def _time(text: str) -> datetime:

@@ -205,6 +205,8 @@ def _cores(row: Forecast) -> str:
 def _memory(row: Forecast) -> str:
     if row.too_wide:
         return "more vCPUs than cores"
+    if row.too_large:
+        return "more than the host has"
     if row.remote_mb is None:
         return "not known"
     if row.remote_mb:

@@ -83,5 +83,6 @@ def _row(row: Forecast) -> dict[str, Any]:
         "remote_mb": row.remote_mb,
         "hidden_host_nodes": row.hidden_nodes,
         "more_vcpus_than_cores": row.too_wide,
+        "more_memory_than_host": row.too_large,
         "confidence": row.confidence,
     }

@@ -4,7 +4,7 @@ found it no more, however many checks lie between.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -89,6 +89,12 @@ def found_again(conn: Connection, check: int, ids: Collection[int]) -> None:
     """Findings that this check found too."""
     for some in _chunks(ids):
         conn.execute(update(tables.estate_finding).where(_finding.id.in_(some)).values(last_check_id=check))
+
+
+def rename(conn: Connection, names: Mapping[int, str]) -> None:
+    """The present names of objects that were renamed since their findings began."""
+    for number, name in names.items():
+        conn.execute(update(tables.estate_finding).where(_finding.id == number).values(object_name=name))
 
 
 def end(conn: Connection, check: int, ids: Collection[int]) -> None:

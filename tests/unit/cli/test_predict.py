@@ -97,6 +97,14 @@ def test_nodes_that_hot_add_hides_are_not_called_local() -> None:
         assert ("local" in shown.out, "on 2 host nodes, unseen" in shown.out) == (False, True), shown.text
 
 
+def test_more_memory_than_the_host_has_does_not_fit() -> None:
+    """Half of it is not merely remote: such a VM does not run there."""
+    for size in (("--vcpus", "16"), ("--sweep", "vcpus=4..16")):
+        shown = vnuma_here("predict", "--memory", "600", "--host-nodes", "2x32/256@8.0", *size)
+        assert "remote" not in shown.out, shown.text
+        assert "more than the host has" in shown.out or "does not fit" in shown.out
+
+
 SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
 
 

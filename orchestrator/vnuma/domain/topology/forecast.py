@@ -44,6 +44,8 @@ class Forecast:
     """Memory that does not fit the nodes of its vCPUs, and is remote; None: node sizes not known."""
     too_wide: bool
     """More vCPUs than the host has cores."""
+    too_large: bool
+    """More memory than the host has."""
 
     @property
     def usable_cores(self) -> int:
@@ -89,6 +91,7 @@ def forecast(
         by_windows=usable_by_windows(guest.windows, shape) if guest.windows else None,
         remote_mb=_remote_mb(_number(settings, "memoryMB"), vcpus, seen, host),
         too_wide=vcpus > host.cores,
+        too_large=_number(settings, "memoryMB") > host.memory_mb > 0,
     )
 
 
@@ -103,7 +106,7 @@ def forecast_on(
     found: dict[object, Forecast] = {}
     for host in hosts:
         one = forecast(settings, hardware, host, guest, unseen)
-        key = (one.release, one.prediction, one.remote_mb, one.too_wide)
+        key = (one.release, one.prediction, one.remote_mb, one.too_wide, one.too_large)
         known = found.get(key)
         found[key] = one if known is None else _joined(known, one)
     return list(found.values())

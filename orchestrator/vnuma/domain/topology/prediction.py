@@ -175,7 +175,7 @@ class _Rules(PowerOn):
         Denneman (2022-10-25) says that nodes follow a stated cores per socket there; his run of
         2023-03-02 shows one node, for a VM of an older hardware version.
         """
-        one, words = (self.vcpus,), "the VM fits one host NUMA node"
+        one, words = (self.vcpus,), "the vCPUs fit one host NUMA node"
         sockets = self.vcpus // self.per_socket
         if self.virtual_numa and self.stated_sockets and sockets > 1:
             words += "; sources disagree on whether ESXi 8 follows a given number of cores per socket"

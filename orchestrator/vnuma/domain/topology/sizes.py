@@ -49,7 +49,7 @@ def is_even(row: Forecast) -> bool:
 
 def memory_words(row: Forecast) -> str:
     """Where the memory of this size lies, in a few words."""
-    if row.too_wide:
+    if row.too_wide or row.too_large:
         return "does not fit"
     if row.remote_mb is None:
         return "not known"

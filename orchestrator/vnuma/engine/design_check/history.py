@@ -61,6 +61,14 @@ def _write(
         if key not in found and seen.would_find(key, item.name, check.source)
     ]
     estate_checks.found_again(connection, number, [known[key].id for key in found if key in known])
+    estate_checks.rename(
+        connection,
+        {
+            known[key].id: item.name
+            for key, item in found.items()
+            if key in known and known[key].name != item.name
+        },
+    )
     estate_checks.end(connection, number, gone)
     began = [item for key, item in found.items() if key not in known]
     estate_checks.begin(connection, number, check.source, began)

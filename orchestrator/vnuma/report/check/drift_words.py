@@ -71,4 +71,6 @@ def _names(some: tuple[OneSided, ...]) -> str:
 
 
 def _value(setting: str, value: Value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return "automatic" if setting in AUTOMATIC and value == 0 else value_words(value)
