@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from vnuma.domain.vm.plain_text import counted
 from vnuma.engine.lease.audit_chain import locked, whole_line
 from vnuma.engine.lease.syslog import TIMEOUT_S, Collector, collector, send
 from vnuma.errors import VnumaError
@@ -60,7 +61,9 @@ def unsent(log: Path) -> str | None:
     with suppress(FileNotFoundError):
         sent = _parsed(_place(log).read_bytes(), content) or sent
     left = len(_lines(content, sent.end))
-    return f"{left} lines of {log} were not sent to {to}: {sent.why or 'not tried yet'}" if left else None
+    return (
+        f"{counted(left, 'line')} of {log} not sent to {to}: {sent.why or 'not tried yet'}" if left else None
+    )
 
 
 def _forward(log: Path, to: Collector, *, now: bool) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vnuma.domain.vm.plain_text import counted
 from vnuma.engine.access.places import audit_file, audit_files
 from vnuma.engine.lease.audit import as_json, audit_lines, read_audit_file
 from vnuma.engine.lease.audit_chain import Chain, read_chain
@@ -35,7 +36,7 @@ class Verified:
         for path, chain in self.chains.items():
             if not chain.problem:
                 last = f"; the last has hash {chain.hashes[-1]}" if chain.hashes else ""
-                yield f"Checked   {path}: {chain.lines} lines{last}"
+                yield f"Checked   {path}: {counted(chain.lines, 'line')}{last}"
             if chain.without:
                 yield f"Note      Lines 1 to {chain.without} have no hash: an earlier version wrote them."
             if chain.cut_short:
@@ -92,7 +93,7 @@ def verify_store(store: Store, expected: str | None) -> Verified:
     if missing:
         first = missing[0]
         problem = AuditAltered(
-            f"The store has {len(missing)} lines that {log} lacks, the first of "
+            f"The store has {counted(len(missing), 'line')} that {log} lacks, the first of "
             f"{first.at:%Y-%m-%dT%H:%M:%SZ} ({first.vm}, {first.action}).",
             fix="They were removed, or not written: the disk was full, the process was killed, or VNUMA_HOME "
             "was another. vnuma audit shows them.",
