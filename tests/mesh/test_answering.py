@@ -81,6 +81,18 @@ def test_a_node_plans_with_no_program_that_a_question_names(
     assert not started.exists()
 
 
+def test_a_node_loads_no_driver_that_a_question_names_by_its_file(plan: dict[str, Any]) -> None:
+    """A library's code runs as soon as it is loaded."""
+    document = json.loads(plan["hosts"])
+    document["all"]["hosts"]["sql16"]["vnuma_sql"]["driver"] = {"__ansible_unsafe": "/tmp/libmsodbcsql-18.so"}
+
+    refused = refusal(plan | {"hosts": json.dumps(document)})
+
+    assert isinstance(refused, InputError)
+    assert "/tmp/libmsodbcsql-18.so" in refused.what
+    assert "VNUMA_ODBC_DRIVER" in str(refused.fix)
+
+
 def test_a_node_calls_sql_server_from_no_other_machine(plan: dict[str, Any], tmp_path: Path) -> None:
     """Ansible's connection to that machine could name a program to start on the node."""
     calls = {"name": "call_volume", "client": "client1"}

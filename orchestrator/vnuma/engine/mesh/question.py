@@ -24,6 +24,7 @@ from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 
 EQUAL_VERSIONS = "install the same version on controller and node"
 _REFERENCES = "give a reference, {env: NAME}, {file: PATH} or {vault: FILE, key: NAME}"
+_DRIVER = "give a registered driver's name, or set VNUMA_ODBC_DRIVER in the node's node.env"
 _PASSWORD = "password"
 FAR_S = 60.0
 """More than the transport of a question takes."""
@@ -67,7 +68,13 @@ def not_to_take(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputEr
 
 
 def _programs(name: str, target: AnyTarget) -> Iterator[tuple[str, InputError]]:
-    """Passwords that a program prints: a node starts none that a question names."""
+    """Passwords that a program prints, and libraries: a node starts and loads none that a question names."""
+    for server in target.sql_servers:
+        if "/" in server.driver:
+            what = (
+                f"{name}: the ODBC driver {server.driver} is a file, which no node loads for the controller"
+            )
+            yield name, InputError(what, fix=_DRIVER)
     for secret in target.secrets:
         if secret.command:
             what = f"{name}: {secret.name} would start a program, which no node does for the controller"
