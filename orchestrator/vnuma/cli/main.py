@@ -113,7 +113,7 @@ _VERBS = {
     ),
     "Read": (
         ("results", results.results, "Show medians, differences and verdicts"),
-        ("report", report.report, "Write one self-contained HTML page"),
+        ("report", report.report, "Write a page, picture or PDF of a run"),
         ("serve", serve.serve, "Show runs live in a browser, read-only"),
         ("compare", compare.compare, "Compare two runs, before and after a change"),
         ("pool", pool.pool, "Summarise one study's runs over many hosts"),

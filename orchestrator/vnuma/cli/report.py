@@ -32,7 +32,9 @@ def report(
     ] = ReportFormat.HTML,
     store: StoreOption = None,
 ) -> None:
-    """Write one HTML page that needs no network. Pages about the lab say so, also in their file name.
+    """Write a run as one HTML file that needs no network, or as Markdown, PNG or PDF.
+
+    What is about the lab says so, also in its file name.
 
     Examples: vnuma report; vnuma report quick.4 -o quick.html; vnuma report --format pdf
     """
