@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -214,3 +216,31 @@ def test_a_run_keeps_the_nodes_that_it_was_started_with(going: Going, tmp_path: 
         elsewhere_of(going.store, going.run, targets, tmp_path / "hosts.yml")
 
     assert "vnuma restore sql-b" in str(refused.value.fix)
+
+
+def test_a_daemon_that_does_not_answer_is_asked_once_a_look(
+    going: Going, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that hangs takes 20 s a question: asked for every site, the controller would seem dead."""
+    monkeypatch.setenv("VNUMA_RECEPTOR_SOCKET", str(tmp_path / "control.sock"))
+    claim_supervision(going.store, going.part, BESIDE)
+    with going.store.write() as connection:
+        sites.set_unit(connection, going.run.id, "site-b", "abcdefgh")
+    targets = {"sql-b": target("sql-b", "site-b"), "sql-a": target("sql-a", None)}
+    _, elsewhere = elsewhere_of(going.store, going.run, targets, tmp_path / "hosts.yml")
+    assert elsewhere is not None
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(tmp_path / "control.sock"))
+        listening.listen()
+        listening.settimeout(0)
+        with ThreadPoolExecutor() as pool:
+            looking = pool.submit(elsewhere.look)
+            asked = 0
+            while not looking.done():
+                with suppress(BlockingIOError):
+                    listening.accept()[0].close()
+                    asked += 1
+            looking.result()
+
+    assert asked == 1
+    assert elsewhere.is_at_work()

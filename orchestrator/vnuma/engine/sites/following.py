@@ -152,11 +152,12 @@ class SitesAtWork:
 
     def _look_at(self, part: _Part, *, is_seen: bool) -> None:
         self._note(part, is_seen=is_seen)
-        unit_over = self._unit_is_over(self._site(part))
+        # One that is not seen has no news, and a daemon that hangs would be waited for again.
+        died = is_seen and self._unit_is_over(self._site(part))
         site = self._site(part)  # read after the unit: it leaves its end in the store before it ends
         if site.end is not None and site.supervisor_pid is None:
             self._ended(part, site)
-        elif unit_over and is_seen:
+        elif died:
             self._died(part, site)
         elif utc_now() - (_latest(site) or self._run.created_at) > GONE_AFTER:
             part.end(self._left(part))
@@ -215,7 +216,7 @@ class SitesAtWork:
             )
         if away:
             return NotAtBaseline(
-                f"{', '.join(away)} may not be at baseline: {part.node} no longer works on it; {since}{told}.",
+                f"{', '.join(away)} may not be at baseline: {part.node} has stopped working; {since}{told}.",
                 fix=f"When {part.node} is back: vnuma run --resume {self._run.name}, or vnuma restore "
                 f"{' '.join(away)}. If it is gone: docs/sites.md (If a node is gone).",
             )
