@@ -9,7 +9,7 @@ from vnuma.checks.rules.shape import gigabytes, host_object, nodes_needed
 from vnuma.checks.rules.sources import LARGE_MEMORY, VM_OPERATOR, VMCO
 
 _LOCK = Fix(
-    "Reserve all memory: memory_reservation: locked (this also drops the swap file).",
+    "Reserve all guest memory (All locked); the swap file goes too.",
     arm={"memory_reservation": "locked"},
     settings={"memoryReservationLockedToMax": True},
 )

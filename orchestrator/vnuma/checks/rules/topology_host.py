@@ -121,11 +121,10 @@ def t19(facts: Facts) -> Fail | None:
     local = {facts.memory_mb <= host.node_memory_mb for host in hosts}
     alike = len(seen) == 1 and len(local) == 1
     smallest = min(hosts, key=lambda host: (host.cores_per_node, host.node_memory_mb))
+    shapes = {"host shapes": "; ".join(_shape(host) for host in hosts)}
+    counts = " or ".join(str(count) for count in sorted({len(sizes) for sizes in seen}))
     return Fail(
-        {
-            "host shapes": "; ".join(_shape(host) for host in hosts),
-            "predicted nodes": " or ".join(str(count) for count in sorted({len(sizes) for sizes in seen})),
-        },
+        shapes if alike else {**shapes, "predicted nodes": counts},
         Fix(
             f"Size the VM for {smallest.name}: at most {smallest.cores_per_node} vCPUs and "
             f"{gigabytes(smallest.node_memory_mb)} per node."

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
-from vnuma.checks.rules.shape import follows_cores_per_socket, node_size_is_set, nodes_needed, nodes_of
-from vnuma.checks.rules.sources import ATTRIBUTES_6, DECOUPLED, MISMATCH, VNUMA_6, VNUMA_65
+from vnuma.checks.rules.shape import (
+    fits_memory,
+    follows_cores_per_socket,
+    node_size_is_set,
+    nodes_needed,
+    nodes_of,
+)
+from vnuma.checks.rules.sources import (
+    ADVANCED_65,
+    ATTRIBUTES_6,
+    DECOUPLED,
+    MISMATCH,
+    RIGHT_SIZING,
+    VNUMA_6,
+    VNUMA_65,
+)
 from vnuma.domain.arm.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX, DECOUPLED_SINCE, FOLLOW
 from vnuma.domain.topology.layout import host_by_default
 from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS, predict
-from vnuma.domain.topology.release import MINIMUM_HARDWARE, VNUMA_SINCE
+from vnuma.domain.topology.release import MAX_PER_NODE, MINIMUM_HARDWARE, VNUMA_SINCE
 
 COUPLED = Applies(since=VNUMA_SINCE, until=(6, 0), hardware_since=MINIMUM_HARDWARE)
 DECOUPLED_RELEASES = Applies(since=DECOUPLED_SINCE)
@@ -88,9 +104,10 @@ def t03(facts: Facts) -> Fail | None:
         "Cores per socket have no effect on vNUMA: the guest's NUMA nodes come from the host. A "
         "sweep over cores per socket compares identical topologies."
     ),
-    fix="Set numa.vcpu.followcorespersocket = 1 on the VM, Numa.FollowCoresPerSocket = 1 on the host, or "
-    "on ESXi 8 virtualNuma.coresPerNumaNode.",
-    sources=(DECOUPLED, VNUMA_65),
+    fix="Set cores per socket to the vCPUs of a vNUMA node, so that sockets match nodes. For a study that "
+    "shapes nodes: numa.vcpu.followcorespersocket = 1 on the VM, Numa.FollowCoresPerSocket = 1 on the host, "
+    "or on ESXi 8 virtualNuma.coresPerNumaNode.",
+    sources=(DECOUPLED, VNUMA_65, RIGHT_SIZING),
     needs="vm host",
     applies=DECOUPLED_RELEASES,
     in_study=Severity.BLOCK,
@@ -111,7 +128,20 @@ def t04(facts: Facts) -> Fail | None:
         return None
     return Fail(
         {"sockets": str(facts.sockets), "predicted nodes": nodes_of(facts.prediction), FOLLOW: "not set"},
-        _follow(),
+        _socket_per_node(facts),
+    )
+
+
+def _socket_per_node(facts: Facts) -> Fix | None:
+    """Sockets as the guest's nodes are; none where nodes are uneven, or memory asks for more of them."""
+    nodes = facts.prediction.vnuma_nodes
+    if facts.vcpus % nodes or (nodes == 1 and not fits_memory(facts)):
+        return None
+    size = facts.vcpus // nodes
+    return Fix(
+        f"Set {size} cores per socket: one socket for each vNUMA node.",
+        arm={"topology": f"{nodes}x{size}"},
+        settings={"numCoresPerSocket": size},
     )
 
 
@@ -222,5 +252,39 @@ def t15(facts: Facts) -> Fail | None:
             "Remove numa.vcpu.maxPerVirtualNode with the VM off.",
             arm={"max_per_virtual_node": "auto"},
             settings={"numa.vcpu.maxPerVirtualNode": None},
+        ),
+    )
+
+
+@rule(
+    "T25",
+    Severity.WARN,
+    "A manual node size makes more nodes than the VM needs",
+    condition=(
+        "numa.vcpu.maxPerVirtualNode is set, and gives more vNUMA nodes than vCPUs and memory need here"
+    ),
+    consequence=(
+        "Smaller nodes: less memory is local, MAXDOP within a node is lower, and the size stays when the "
+        "VM gets more vCPUs or another host. ESXi 6.5 and later choose it by themselves."
+    ),
+    fix="Remove numa.vcpu.maxPerVirtualNode with the VM off, unless it was measured to be better.",
+    sources=(ADVANCED_65, RIGHT_SIZING),
+    needs="vm host",
+    applies=DECOUPLED_RELEASES,
+    in_study=Severity.INFO,
+    related=("T15", "T08"),
+)
+def t25(facts: Facts) -> Fail | None:
+    """Nobody's old setting splits the VM."""
+    size = facts.key_number(MAX_PER_NODE)
+    needed = max(nodes_needed(facts), ceil(facts.memory_mb / facts.host.node_memory_mb))
+    if size is None or facts.prediction.vnuma_nodes <= needed:
+        return None
+    return Fail(
+        {MAX_PER_NODE: str(size), "predicted nodes": nodes_of(facts.prediction), "nodes needed": str(needed)},
+        Fix(
+            "Remove numa.vcpu.maxPerVirtualNode with the VM off.",
+            arm={"max_per_virtual_node": "auto"},
+            settings={MAX_PER_NODE: None},
         ),
     )
