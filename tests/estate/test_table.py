@@ -101,6 +101,7 @@ def test_a_cell_becomes_a_setting(tmp_path: Path, cells: dict[str, str], setting
         ({"CPU hot add": "maybe"}, "cpuHotAddEnabled"),
         ({"CPU hot add": ""}, "cpuHotAddEnabled"),
         ({"Memory reservation": "plenty"}, "memoryReservation"),
+        ({"Memory reservation": "100000 GB"}, "memoryReservation"),
         ({"Host": "Dell R750"}, "host"),
         ({"SQL edition": "Standard"}, "edition"),
     ],

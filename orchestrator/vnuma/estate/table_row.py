@@ -165,10 +165,12 @@ def _read_reservation(row: Row, settings: dict[str, Value], absent: dict[str, st
         settings |= dict(zip(names, (memory, True), strict=True))
     elif isinstance(memory, int) and found and found[1] == "%" and found[0] <= 100:
         settings |= dict(zip(names, (round(memory * found[0] / 100), False), strict=True))
-    elif (size := _megabytes(text, 1024)) is not None:
-        settings |= dict(zip(names, (size, False), strict=True))
-    else:
+    elif (size := _megabytes(text, 1024)) is None:
         absent |= dict.fromkeys(names, f"the reservation is {text[:20]!r}, which cannot be read")
+    elif isinstance(memory, int) and size > memory:
+        absent |= dict.fromkeys(names, f"the reservation is {text[:20]!r}, more than the VM's memory")
+    else:
+        settings |= dict(zip(names, (size, False), strict=True))
 
 
 def _megabytes(text: str, plain: int) -> int | None:
