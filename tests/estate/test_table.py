@@ -199,3 +199,11 @@ def test_a_host_given_in_place_of_the_rows_decides_the_hardware_version(
     assert older.vms[0].facts.hardware_version == expected
     assumed = [item for item in older.unseen if item.name == "hardware version"]
     assert bool(assumed) is not bool(named)
+
+
+def test_a_count_that_is_none_is_named_as_its_column_is(tmp_path: Path) -> None:
+    """The message has the words of a table, not a name of ours."""
+    table = tmp_path / "design.csv"
+    table.write_text("name,vCPU,cores per socket,memory\na,4,4,64\nb,4,0,64\n", encoding="utf-8")
+    shown = vnuma_here("check", table, "--format", "markdown")
+    assert "cores per socket is '0', not a number of CPUs" in shown.out, shown.text

@@ -128,6 +128,10 @@ def _read_shape(row: Row, settings: dict[str, Value], absent: dict[str, str]) ->
         absent |= dict.fromkeys(("numCoresPerSocket", "autoCoresPerSocket"), "the table does not say it")
 
 
+_COUNTS = {"per_socket": "cores per socket", "cpus": "vCPU"}
+"""A column's name for people, where its own is another."""
+
+
 def _count(row: Row, column: str) -> int | None:
     """A count with or without a word behind it: `16 vCPU`. Raises ContradictoryRow for anything else."""
     text = row.text(column)
@@ -135,7 +139,7 @@ def _count(row: Row, column: str) -> int | None:
         return None
     found = quantity(text)
     if found is None or found[0] != int(found[0]) or found[0] < 1:
-        raise ContradictoryRow(f"{column} is {text[:20]!r}, not a number of CPUs")
+        raise ContradictoryRow(f"{_COUNTS.get(column, column)} is {text[:20]!r}, not a number of CPUs")
     return int(found[0])
 
 
