@@ -108,6 +108,7 @@ def restarted(tmp_path: Path, lab: LabFactory) -> Iterator[Restarted]:
         server.stop()
 
 
+@pytest.mark.long
 def test_a_server_that_restarts_in_the_middle_costs_no_sample(restarted: Restarted) -> None:
     """Down and up again, twice: a valid cell has all its samples once, others none; the VM is back.
 

@@ -123,13 +123,15 @@ def _is_about_tls(message: str) -> bool:
 
 
 def _state_of_refusal(message: str) -> str | None:
-    """The driver gives no SQLSTATE for a connection that the server refused, only its message."""
+    """The driver gives no SQLSTATE for a connection that was refused or broken off, only its message."""
     if 'FATAL:  database "' in message:
         return "3D000"
     if "the database system is" in message:  # starting up, shutting down, in recovery mode
         return "57P03"
     if "authentication failed" in message or "no password supplied" in message:
         return "28P01"
+    if "server closed the connection" in message or "connection is closed" in message:
+        return "08006"
     return None
 
 
