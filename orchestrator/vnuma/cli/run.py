@@ -101,7 +101,7 @@ def run(
     from vnuma.engine.lease.syslog import collector
     from vnuma.engine.preflight.permit import Permit
 
-    collector()  # what is wrong with it is told before a run, and not by its lines
+    collector()  # refuses a wrong address before a run begins
     permit = Permit.given(production, ticket, require_tag)
     if resume:
         if production or ticket or require_tag:

@@ -43,7 +43,7 @@ def _sure(figures: _Figures) -> str:
         return f"Not sure: {'; '.join(figures['doubts'])}."
     if figures.get("vpd_sizes"):
         return "Sure: the line of each vCPU agrees with the total."
-    return "The total says so; there is no line for each vCPU."
+    return "Only the total says so: the log has no line for each vCPU."
 
 
 def _guest(figures: _Figures) -> str:

@@ -77,7 +77,7 @@ def _run(question: Mapping[str, Any]) -> Document:
         part, study = runs.at_site(connection, run, str(question["node"])), study_of(connection, run)
     if run.state.ended or part.site is None:
         raise EnvironmentProblem(
-            f"{run.name} has ended, or has no part for this node: it was not begun here.",
+            f"{run.name} has ended, or has no part for this node, so nothing was started here.",
             fix=f"vnuma run --resume {run.name}",
         )
     _refuse_caller(study)

@@ -221,7 +221,7 @@ class SitesAtWork:
                 f"{' '.join(away)}. If it is gone: docs/sites.md (If a node is gone).",
             )
         return EnvironmentProblem(
-            f"{part.node} has not begun its part: {since}{told}.", fix=f"vnuma doctor --site {part.node}"
+            f"{part.node} has not started its part: {since}{told}.", fix=f"vnuma doctor --site {part.node}"
         )
 
 
