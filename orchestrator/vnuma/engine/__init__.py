@@ -1,1 +1,1 @@
-"""The engine: claims, attempts, leases, restoring, recovering, supervising. Every decision is here."""
+"""The engine makes every decision: claims, attempts, leases, restores, recovery, supervision."""

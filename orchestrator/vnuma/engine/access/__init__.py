@@ -1,1 +1,1 @@
-"""How VMs, their vCenter and SQL Server are reached: inventory, secrets, connections."""
+"""Inventory, secrets and connections: how to reach VMs, their vCenter and SQL Server."""

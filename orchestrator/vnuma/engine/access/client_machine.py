@@ -13,13 +13,13 @@ from vnuma.workloads.caller_host import START
 from vnuma.workloads.client import HERE, Client
 
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
-"""No terminal, no question, and an end when the machine is gone."""
+"""No terminal, no prompts; gives up when the machine does not answer."""
 
 
 def client_named(inventory: Path, name: str | None) -> Client:
-    """The inventory's host of that name; this machine for None, or for `localhost` without an entry.
+    """The host of that name in the inventory; this machine for None, or for `localhost` without an entry.
 
-    Raises InputError for a host that is not there, or that Ansible reaches neither locally nor by SSH.
+    Raises InputError for an unknown host, or one that Ansible reaches neither locally nor by SSH.
     """
     if name is None:
         return HERE
@@ -35,7 +35,7 @@ def client_named(inventory: Path, name: str | None) -> Client:
 
 
 def client_from(name: str, variables: Mapping[str, object]) -> Client:
-    """How Ansible's variables say that a host is reached. A password is not used: there is nobody to ask.
+    """Read from Ansible's variables how to reach a host. Passwords are ignored: nobody is there to type one.
 
     https://docs.ansible.com/ansible/latest/collections/ansible/builtin/ssh_connection.html
     """
@@ -56,7 +56,7 @@ def client_from(name: str, variables: Mapping[str, object]) -> Client:
 
 
 def _ssh(variables: Mapping[str, object]) -> Iterator[str]:
-    """The program and its options."""
+    """The SSH program and its options."""
 
     def first(*names: str) -> str | None:
         return next((str(variables[name]) for name in names if variables.get(name)), None)

@@ -1,4 +1,4 @@
-"""From a target of the inventory to the adapters' own connection values, secrets resolved."""
+"""Turn a target of the inventory into the adapters' connection values, with secrets resolved."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def _login(wanted: VCenterTarget) -> VCenter:
 
 
 def shared_logins() -> Logins | None:
-    """What this run's processes know of their logins: the supervisor's in a play, else this process' own.
+    """The logins that this run's processes share: the supervisor's in a play, else this process's own.
 
-    None where nobody shares them: then each connection logs in and out for itself.
+    None where nothing is shared: then each connection logs in and out by itself.
     """
     private, sharing = Private.read(), now_sharing()
     if private and private.logins:
@@ -55,9 +55,9 @@ def shared_logins() -> Logins | None:
 
 
 def share_in_play() -> None:
-    """In the process of a play that no supervisor launched: its workers, forked later, share its logins.
+    """Share logins among the workers of a play that has no supervisor; they are logged out when it ends.
 
-    They are logged out when the play ends. Does nothing in a worker: it ends before the play does.
+    Does nothing in a worker, which ends before the play does.
     """
     if os.environ.get(PRIVATE_FILE_VARIABLE) or parent_process() is not None or now_sharing():
         return
@@ -73,17 +73,17 @@ def _logins_in(folder: str) -> Logins:
 
 
 def _begin_sharing(ending: ExitStack) -> Logins:
-    """In a folder that goes with this process; its sessions are ended first."""
+    """Keep logins in a folder that is removed with this process; `ending` logs them out first."""
     try:
         logins = Logins(ending.enter_context(private_folder(assets.home())))
-    except OSError:  # a full disk keeps no VM from being restored: this process remembers for itself
+    except OSError:  # a full disk must not prevent a restore: keep the logins in memory
         logins = Logins(None)
     ending.callback(log_out, logins)
     return logins
 
 
 def api_versions(targets: Iterable[AnyTarget]) -> dict[str, str]:
-    """The API version that each target's vCenter and this program share; one that is away now is left out."""
+    """The API version agreed with each target's vCenter, by address; unreachable vCenters are left out."""
     found: dict[str, str] = {}
     for target in targets:
         for wanted in target.vcenters:
@@ -98,12 +98,12 @@ def _address(wanted: VCenterTarget) -> str:
 
 
 def sql_server(target: Target) -> SqlServer:
-    """How to log in to this target's SQL Server, with the ODBC driver that was found."""
+    """How to log in to this target's SQL Server, with the ODBC driver found here."""
     return server_login(target.sql)
 
 
 def server_login(wanted: SqlTarget) -> SqlServer:
-    """How to log in to a SQL Server, with the ODBC driver that was found."""
+    """How to log in to a SQL Server, with the ODBC driver found here."""
     return SqlServer(
         host=wanted.host,
         port=wanted.port,
@@ -121,7 +121,7 @@ def server_login(wanted: SqlTarget) -> SqlServer:
 
 
 def driver(preferred: str = "auto") -> Driver:
-    """The ODBC driver, looked for once as long as the environment names the same. Raises DriverMissing."""
+    """The ODBC driver, cached while the environment names the same one. Raises DriverMissing."""
     return _driver(preferred, os.environ.get(ENVIRONMENT_VARIABLE), os.environ.get("ODBCSYSINI"))
 
 

@@ -1,4 +1,4 @@
-"""What a play gets of its parent: a clean environment, and extra variables that are data."""
+"""What a play inherits: a clean environment, and extra variables passed as data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from vnuma.domain.vm.plain_text import data_in_yaml
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, write_private
 
-# The parent's environment lands in the runner's artifacts, so a play gets only what it needs.
+# ansible-runner stores the parent's environment in its artifacts, so a play gets only what it needs.
 _KEPT = (
     "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
     "VNUMA_HOME", "VNUMA_AUDIT_SYSLOG", "VNUMA_LAB_STATE", "VNUMA_ODBC_DRIVER", "ODBCSYSINI", "ODBCINI",
@@ -24,14 +24,13 @@ _TRUST = "SSL_CERT_FILE"
 _TRUSTED = os.environ.get(_TRUST)
 
 _SECRET_WORDS = ("PASS", "TOKEN", "SECRET", "JWT", "CREDENTIAL")
-"""A variable named so holds a secret, as ANSIBLE_BECOME_PASS and ANSIBLE_HASHI_VAULT_TOKEN do."""
+"""Variables with such names hold secrets, like ANSIBLE_BECOME_PASS and ANSIBLE_HASHI_VAULT_TOKEN."""
 
 
 def write_extra_variables(folder: Path, **values: str | int | Iterable[str]) -> None:
-    """Write the extra variables of the play whose runner works in `folder`: as data, never as templates.
+    """Write the play's extra variables to `folder`/env/extravars as data, not as templates.
 
-    Ansible trusts extra variables, so a host named `{{ lookup(...) }}` would run.
-    The runner passes the file `env/extravars` on as it is.
+    Ansible templates extra variables, so a host named `{{ lookup(...) }}` would be executed.
     """
     place = folder / "env"
     place.mkdir(mode=0o700, exist_ok=True)
@@ -49,10 +48,10 @@ def _as_data(value: str | int | Iterable[str]) -> str:
 
 @contextmanager
 def clean_environment(folder: Path, private: Path | None = None) -> Iterator[None]:
-    """What the runner copies while it is set up; restored at once.
+    """Clean the environment while ansible-runner copies it, then restore it.
 
-    The play needs neither vault nor lookups, since its inventory is resolved (`play_inventory`). Its vault
-    password is a file in `folder` that opens nothing: what ansible.cfg names might ask a person.
+    The play's inventory is already resolved (`play_inventory`), so it needs no vault or lookups. It gets a
+    dummy vault password file in `folder`, since the one that ansible.cfg names might prompt.
     """
     from ansible.constants import CONFIG_FILE  # noqa: PLC0415 - a second of imports that only a play pays
 
@@ -61,7 +60,7 @@ def clean_environment(folder: Path, private: Path | None = None) -> Iterator[Non
         write_private(no_vault, "none\n")
     kept = dict(os.environ)
     clean = {name: kept[name] for name in _KEPT if name in kept}
-    # Not as a driver's files made it since: those are this process', and go with it.
+    # Without the ODBC driver's file: it belongs to this process and is removed with it.
     clean.pop(_TRUST, None)
     clean |= {_TRUST: _TRUSTED} if _TRUSTED else {}
     clean |= {name: value for name, value in kept.items() if name.startswith("ANSIBLE_") and _is_open(name)}
@@ -70,7 +69,7 @@ def clean_environment(folder: Path, private: Path | None = None) -> Iterator[Non
     clean["ANSIBLE_VAULT_PASSWORD_FILE"] = str(no_vault)
     clean["ANSIBLE_VAULT_IDENTITY_LIST"] = f"none@{no_vault}"
     clean["ANSIBLE_INVENTORY_ENABLED"] = "ansible.builtin.yaml"
-    # The interpreter's own folder first: an unactivated environment would not find ansible-playbook.
+    # This interpreter's folder first, so that ansible-playbook is found without an activated environment.
     clean["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
     if private:
         clean[PRIVATE_FILE_VARIABLE] = str(private)
@@ -84,7 +83,7 @@ def clean_environment(folder: Path, private: Path | None = None) -> Iterator[Non
 
 
 def _is_open(name: str) -> bool:
-    """Whether a variable of Ansible's or of a collection's holds no secret: a path to one is none."""
+    """Whether a variable of Ansible or of a collection holds no secret; the path of a secret is not one."""
     if name == "ANSIBLE_PRIVATE_KEY":
         return False
     return name.endswith(("_FILE", "_PATH")) or not any(word in name for word in _SECRET_WORDS)

@@ -1,7 +1,7 @@
-"""A host's inventory variables as Ansible means them: each is templated when it is asked for, and no other.
+"""A host's inventory variables, each templated only when it is read.
 
-A password may be the result of a lookup, or a vault value. Then it is a secret that only this process knows.
-Plain text in a file is left as it stands, and `Secret` refuses it.
+A password that comes from a lookup or a vault value becomes a secret that only this process knows. A
+plain-text password stays as it is, and `Secret` refuses it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SECRETS = frozenset({"password", "session", "token", "url"})
 
 
 class HostVariables(Mapping[str, object]):
-    """The variables of one host. Asking for one raises InputError or EnvironmentProblem that says which."""
+    """The variables of one host. Reading one raises InputError or EnvironmentProblem that names it."""
 
     def __init__(
         self, where: Path, name: str, loader: DataLoader, read: Callable[[], dict[str, Any]]
@@ -46,7 +46,7 @@ class HostVariables(Mapping[str, object]):
         return native(value)
 
     def _way(self, path: str, way: object, written: object) -> object:
-        """A way to tell people, whose mail or webhook has a secret."""
+        """A notification channel, whose mail or webhook has a secret."""
         if not isinstance(way, Mapping):
             return native(way)
         raw = {kind: part for kind, part in _parts(written) if isinstance(part, Mapping)}
@@ -82,7 +82,7 @@ class HostVariables(Mapping[str, object]):
         return Templar(loader=self._loader, variables=self._raw)
 
     def _value(self, path: str, raw: object) -> object:
-        """The value of a variable. What fails in a mapping or list is named by its path in it."""
+        """The value of a variable. An error inside a mapping or list names the path to it."""
         from ansible.errors import AnsibleError  # noqa: PLC0415 - as above
 
         try:
@@ -102,9 +102,9 @@ def _parts(raw: object) -> Iterable[tuple[object, object]]:
 def with_secrets(
     value: Mapping[str, Any], host: str, variable: str, written: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A connection's variable with the result of a template, or a vault value, as the secret that it is.
+    """A connection variable with passwords from templates and vault values turned into secrets.
 
-    `written` is the variable as it stood before templating, where that is known.
+    `written` is the variable before templating, where known.
     """
     plain: dict[str, Any] = native({key: item for key, item in value.items() if key not in _SECRETS})
     for key in _SECRETS & value.keys():
@@ -117,10 +117,10 @@ def with_secrets(
 
 
 def _in_the_open(password: str, written: object) -> bool:
-    """Whether a password is text that somebody has written into a file.
+    """Whether a password is plain text in an inventory file.
 
-    Such text is trusted as a template; what a template or a vault value results in is not. Text of a file
-    that is encrypted as a whole is not in the open, nor are extra variables, which no inventory holds.
+    Ansible marks such text as trusted for templating, but not the result of a template or a vault value. Text
+    of a fully encrypted file and extra variables are not plain text.
     https://docs.ansible.com/ansible/latest/porting_guides/porting_guide_core_2.19.html
     """
     from ansible._internal._datatag._tags import Origin  # noqa: PLC0415 - as above
@@ -164,7 +164,7 @@ def native(value: object) -> Any:
 
 
 def unreadable(inventory: Path, error: AnsibleError) -> VnumaError:
-    """The one sentence about an inventory that Ansible cannot read."""
+    """The error for an inventory that Ansible cannot read."""
     what = f"The inventory {inventory} cannot be read: {_reason(error)}."
     if _of_vault(error):
         return EnvironmentProblem(what, fix=VAULT_FIX)
@@ -172,7 +172,7 @@ def unreadable(inventory: Path, error: AnsibleError) -> VnumaError:
 
 
 def _not_templated(where: str, error: AnsibleError) -> VnumaError:
-    """Why a variable has no value: the environment's fault where a lookup or the vault failed."""
+    """The error for a variable that cannot be resolved: EnvironmentProblem for a failed lookup or vault."""
     what = f"{where} cannot be resolved: {_reason(error)}."
     if "lookup plugin" in what:
         return EnvironmentProblem(what, fix="Test it: ansible localhost -m debug -a 'msg={{ lookup(...) }}'")
@@ -182,7 +182,7 @@ def _not_templated(where: str, error: AnsibleError) -> VnumaError:
 
 
 def _of_vault(error: BaseException | None) -> bool:
-    """Whether a vault's password is missing or wrong. Some of Ansible's parts pass on only the words."""
+    """Whether a vault password is missing or wrong. Ansible may keep only the message, not the type."""
     from ansible.parsing.vault import AnsibleVaultError  # noqa: PLC0415 - as above
 
     if error is None:

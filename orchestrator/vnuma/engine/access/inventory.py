@@ -1,4 +1,4 @@
-"""Reading an Ansible inventory: the VMs of a study and how they are reached."""
+"""Read an Ansible inventory: a study's VMs and how to reach them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from ansible.vars.manager import VariableManager
 
 LOCAL = "localhost"
-"""Ansible's implicit host: the machine that it runs on, without an entry in any inventory."""
+"""Ansible's implicit host: the machine it runs on, without an entry in any inventory."""
 
 
 def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, Target]:
-    """The VMs of that inventory by name; all that have vnuma_vcenter when no names are given.
+    """The inventory's VMs by name; without `names`, all that have vnuma_vcenter.
 
     Raises InputError when the inventory cannot be read, or a name is not in it.
     """
@@ -50,7 +50,7 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
 
 
 def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
-    """What a study measures: VMs, or for a Linux workload machines. Raises InputError."""
+    """The targets of a study: VMs, or machines for a Linux workload. Raises InputError."""
     if study.workload.guest != "linux":
         return dict(read_targets(inventory, study.vms))
     targets = named_targets(inventory, study.vms)
@@ -58,18 +58,18 @@ def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
 
 
 def nodes_of(targets: Mapping[str, AnyTarget]) -> dict[str, str]:
-    """The node of a mesh that reaches a target, by the target's name; those reached from here are left out.
+    """The mesh node of each target, by the target's name; targets reached from here are left out.
 
-    On a node VNUMA_NODE is its own name.
+    On a node, VNUMA_NODE is its own name.
     """
     here = os.environ.get("VNUMA_NODE")
     return {name: target.node for name, target in targets.items() if target.node and target.node != here}
 
 
 def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]:
-    """VMs, and hosts with neither vnuma_vcenter nor vnuma_sql, which are Linux machines. Raises InputError.
+    """VMs, and Linux machines: hosts with neither vnuma_vcenter nor vnuma_sql. Raises InputError.
 
-    `localhost` needs no entry: Ansible knows it as the machine that it runs on.
+    `localhost` needs no entry: it is Ansible's implicit host.
     """
     hosts = read_variables(inventory)
     plain = {name for name, variables in hosts.items() if not {"vnuma_vcenter", "vnuma_sql"} & set(variables)}
@@ -80,14 +80,14 @@ def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]
 
 
 def stored_target(inventory: Path, key: str, name: str) -> AnyTarget:
-    """The VM or machine of a store's row; a machine needs no entry in the inventory. Raises InputError."""
+    """The VM or machine that a store's row identifies; a machine needs no entry. Raises InputError."""
     if Kind.of(key) is Kind.MACHINE:
         return Machine(name=name)
     return read_targets(inventory, [name])[name]
 
 
 def read_variables(inventory: Path) -> dict[str, HostVariables]:
-    """Every host's variables. Raises InputError or EnvironmentProblem when the inventory cannot be read."""
+    """The variables of every host. Raises InputError or EnvironmentProblem for an unreadable inventory."""
     manager, variables = _read(inventory)
     return {host.name: _variables_of(inventory, variables, host) for host in manager.get_hosts()}
 
@@ -97,9 +97,10 @@ def _variables_of(inventory: Path, variables: VariableManager, host: Host) -> Ho
 
 
 def connection_variables(inventory: Path, names: Collection[str]) -> dict[str, dict[str, object]]:
-    """What Ansible needs to reach hosts, by host; one that is not there is left out.
+    """Ansible's connection variables by host; unknown hosts are left out.
 
-    Raises InputError and EnvironmentProblem as `read_variables` does, and when a variable cannot be resolved.
+    Raises InputError and EnvironmentProblem as `read_variables` does, and for a variable that cannot be
+    resolved.
     """
     manager, variables = _read(inventory)
     of_ansible = {*variables.get_vars(), "ansible_facts", "ansible_local"}
@@ -112,7 +113,7 @@ def connection_variables(inventory: Path, names: Collection[str]) -> dict[str, d
 
 
 def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:
-    """The inventory by Ansible's own loader, with plugins, vault, and the variables beside it."""
+    """Load the inventory with Ansible's own loader, including plugins, vault, host_vars and group_vars."""
     from ansible.errors import AnsibleError  # noqa: PLC0415 - a second: only commands that need it pay
     from ansible.inventory.manager import InventoryManager  # noqa: PLC0415
     from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
@@ -136,20 +137,19 @@ def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:
 
 @contextmanager
 def _told_by_plugins() -> Iterator[list[AnsibleError]]:
-    """What each plugin says of a source that it cannot read. Ansible would print all of it as warnings."""
+    """Collect each plugin's error for an unreadable source; Ansible would print all of them as warnings."""
     from ansible.inventory import manager  # noqa: PLC0415 - as above
 
     shown: Any = manager.display
     told: list[AnsibleError] = []
 
     class Quiet:
-        """Ansible's display, but for what plugins say of a source."""
+        """Ansible's display, except that it keeps plugins' errors."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(shown, name)
 
         def error_as_warning(self, msg: str, exception: AnsibleError) -> None:
-            """Keep it."""
             del msg
             told.append(exception)
 
@@ -161,18 +161,19 @@ def _told_by_plugins() -> Iterator[list[AnsibleError]]:
 
 
 def _decisive(told: Iterable[AnsibleError]) -> AnsibleError | None:
-    """Of several plugins that were tried on a file, the one that it was written for.
+    """The error of the plugin that the file was written for.
 
-    `auto` speaks first where a file names its plugin; of a plain inventory it says that it names none.
+    For a file that names its plugin this is the first, from `auto`; for others, `auto` only reports that no
+    plugin is named.
     """
     return next((error for error in told if "root 'plugin' key" not in str(error)), None)
 
 
 @cache
 def _find_collections() -> None:
-    """Let Ansible find its collections: once for a process, since it warns about a second time.
+    """Let Ansible find its collections: once per process, since it warns about a second call.
 
-    A source that no plugin can read is an error from then on, not a warning: its VMs would be missing.
+    From then on an unreadable source is an error and not a warning: its VMs would be missing.
     """
     from ansible import constants  # noqa: PLC0415 - as above
     from ansible.plugins.loader import init_plugin_loader  # noqa: PLC0415 - as above

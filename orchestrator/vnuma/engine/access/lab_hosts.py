@@ -1,4 +1,4 @@
-"""The running lab as an inventory: the same variables that a real site writes down."""
+"""The running lab as an inventory, with the same variables as a real site."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Hosts = dict[str, dict[str, Any]]
 
 
 def lab_hosts() -> Hosts:
-    """Inventory variables of the running lab's VMs and Linux machines by name; none when no lab runs.
+    """Inventory variables of the running lab's VMs and Linux machines by name; empty when no lab runs.
 
-    Of several VMs with one name each gets its folder in the inventory name.
+    If several VMs have the same name, their inventory names include the folder.
     """
     state = lab.status()
     return {} if state is None else _vms(state) | {one.name: machine_variables(one) for one in state.machines}
@@ -47,7 +47,7 @@ def _vms(state: LabState) -> Hosts:
 
 
 def machine_variables(machine: LabMachine) -> dict[str, Any]:
-    """How Ansible's own connection reaches it; nothing of the user's own SSH configuration is asked."""
+    """How Ansible's connection reaches it; the user's own SSH configuration is ignored."""
     return {
         "ansible_host": machine.host,
         "ansible_port": machine.port,

@@ -1,4 +1,4 @@
-"""The shell of a machine outside a play: each script is a play of its own, by Ansible's own connection."""
+"""Run scripts on a machine outside a play: each is a short play over Ansible's own connection."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from vnuma.workloads.shell import Output
 __all__ = ["Output", "PlayedShell", "command", "output_of", "refused", "run_on"]
 
 _MEMORY = "/dev/shm"
-"""Where a play's own files lie, if it can be: putting a machine back needs no room on a disk then."""
+"""Keep such a play's files in memory where possible, so that restoring a machine needs no disk space."""
 
 LONGEST_S = 3600
-"""A script that has not ended by then is ended: a machine that hangs must not hold a run for ever."""
+"""Scripts are ended after this time: a machine that hangs must not block a run forever."""
 
 
 def command(script: str) -> str:
-    """A script as one command that the remote shell of any machine can run."""
+    """Encode a script as one command that any remote shell can run."""
     return f"timeout {LONGEST_S} /bin/sh -c {quote(script)}"
 
 
 def output_of(result: Mapping[str, Any]) -> Output:
-    """What Ansible says of a command. A terminal, which becoming root takes, ends lines with CR LF."""
+    """Ansible's result of a command. Becoming root uses a terminal, which ends lines with CR LF."""
     text = {name: str(result.get(name) or "").replace("\r\n", "\n") for name in ("stdout", "stderr", "msg")}
     return Output(int(result.get("rc", 1)), text["stdout"], text["stderr"] or text["msg"])
 
 
 def refused(name: str, why: object) -> MachineUnreachable:
-    """The one sentence about a connection that could not be made."""
+    """The error for a connection that failed."""
     words = " ".join(str(why).split()).rstrip(". ")[:300]
     return MachineUnreachable(
         f"{name} cannot be reached by Ansible: {words}.",
@@ -47,7 +47,7 @@ def refused(name: str, why: object) -> MachineUnreachable:
 
 
 def no_ssh(name: str) -> MachineUnreachable:
-    """The sentence where this machine lacks the client."""
+    """The error when this machine has no SSH client."""
     return MachineUnreachable(
         f"{name} cannot be reached by Ansible: ssh is not installed on this machine.",
         fix="Install it: apt-get install openssh-client (dnf: openssh-clients).",
@@ -55,11 +55,11 @@ def no_ssh(name: str) -> MachineUnreachable:
 
 
 _NO_SSH = "Unable to execute ssh command line on a controller"
-"""How Ansible's ssh connection says that this machine has no ssh."""
+"""Ansible's message when this machine has no ssh."""
 
 
 def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Output | MachineUnreachable]:
-    """Run one script on machines, all at once, as root; what each said, or why it could not be reached."""
+    """Run one script as root on machines in parallel: each one's output, or why it could not be reached."""
     import ansible_runner  # noqa: PLC0415 - half a second that only a study of machines pays
 
     place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
@@ -103,7 +103,7 @@ class PlayedShell:
     inventory: Path
 
     def run(self, script: str) -> Output:
-        """One play. Raises MachineUnreachable."""
+        """Run it as one play. Raises MachineUnreachable."""
         said = run_on([self.name], self.inventory, script)[self.name]
         if isinstance(said, MachineUnreachable):
             raise said

@@ -1,4 +1,4 @@
-"""Writing an inventory for a site, from a few answers."""
+"""Write an inventory for a site from a few answers."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _LAST_PORT = 65535
 
 @dataclass(frozen=True)
 class Answers:
-    """What a site tells about itself. Passwords are not among it."""
+    """What the user answers about the site; passwords are not included."""
 
     vcenter: str
-    """Its name or address, with a port where that is not 443: vc1:8443."""
+    """Host name or address, with the port unless it is 443: vc1:8443."""
     user: str
     ca_file: str
     vm: str
     sql_host: str
-    """Its name or address, with a port or a named instance: sql16:1434, sql16\\PROD."""
+    r"""Host name or address, with a port or a named instance: sql16:1434, sql16\PROD."""
     sql_user: str
     test_clone: bool
     sql_ca_file: str = ""
@@ -42,9 +42,9 @@ class Answers:
 
 
 def vcenter_address(text: str) -> dict[str, Any]:
-    """A vCenter's host, and its port where one is given: HOST, HOST:PORT. IPv6 with a port is [V6]:PORT.
+    """A vCenter's host and optional port, from HOST or HOST:PORT; IPv6 with a port is [V6]:PORT.
 
-    Raises InputError for anything else, as a URL.
+    Raises InputError for anything else, such as a URL.
     """
     where = _read(_VCENTER_ADDRESS, text)
     if not where:
@@ -54,7 +54,7 @@ def vcenter_address(text: str) -> dict[str, Any]:
 
 
 def sql_address(text: str) -> dict[str, Any]:
-    """SQL Server's host, and the port or the instance behind it: HOST:PORT, HOST,PORT, HOST\\INSTANCE.
+    r"""SQL Server's host with its port or instance, from HOST:PORT, HOST,PORT or HOST\INSTANCE.
 
     IPv6 with a port is [V6]:PORT. Raises InputError for anything else.
     """
@@ -68,7 +68,7 @@ def sql_address(text: str) -> dict[str, Any]:
 
 
 def _read(pattern: re.Pattern[str], text: str) -> dict[str, Any]:
-    """The host without brackets, and the port or instance after it; empty for an invalid address."""
+    """The host without brackets, and its port or instance; empty for an invalid address."""
     found = pattern.fullmatch(text)
     if not found:
         return {}
@@ -109,7 +109,7 @@ def require_ca_file(text: str) -> None:
 
 
 def free_place(folder: Path) -> Path:
-    """FOLDER/hosts.yml. Raises InputError when it is there already: it is never overwritten."""
+    """FOLDER/hosts.yml. Raises InputError if it exists: it is never overwritten."""
     path = folder / "hosts.yml"
     if path.exists():
         raise InputError(f"{path} already exists.", fix="Edit it, or choose another folder: --folder PATH")
@@ -117,7 +117,7 @@ def free_place(folder: Path) -> Path:
 
 
 def write_inventory(folder: Path, answers: Answers) -> Path:
-    """Write FOLDER/hosts.yml. Raises InputError when it is there already, and for an invalid answer."""
+    """Write FOLDER/hosts.yml. Raises InputError if it exists, and for an invalid answer."""
     path = free_place(folder)
     name = answers.vm.rstrip("/").rpartition("/")[2]
     if not name:

@@ -1,4 +1,4 @@
-"""Where a home, its store and the audit log are. Loads neither vSphere nor ODBC: most commands only read."""
+"""Locations of the home, the store and the audit log. Imports neither vSphere nor ODBC, to load fast."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from vnuma.store.place import Place, default_url
 
 
 def home_folder() -> Path:
-    """Where locks, logs and the default store live: the supervisor's own home inside a play."""
+    """The folder for locks, logs and the default store; inside a play, the supervisor's home."""
     private = Private.read()
     return Path(private.home) if private else assets.home()
 
 
 def store_url(given: str | None = None) -> str:
-    """The store's address: as given, else the run's private file, else VNUMA_STORE, else SQLite at home."""
+    """The store's address: `given`, the run's private file, VNUMA_STORE, or SQLite in the home."""
     private = Private.read()
     if given:
         return given
@@ -34,7 +34,7 @@ def store_url(given: str | None = None) -> str:
 
 
 def audit_file(place: Place) -> Path:
-    """The file beside the store; for a database on a server, its own in vnuma's home."""
+    """The audit file next to a SQLite store; for a database server, one in vnuma's home."""
     if place.is_sqlite:
         return place.path.with_name(f"{place.path.stem}.audit.jsonl")
     url = place.url
@@ -44,17 +44,17 @@ def audit_file(place: Place) -> Path:
 
 
 def audit_files(place: Place) -> tuple[Path, ...]:
-    """The files that hold what the store's runs changed, oldest first; those that exist.
+    """The existing audit files with changes of the store's runs, oldest first.
 
-    0.1.0 wrote the changes of all databases on servers to one file.
+    0.1.0 wrote the changes of all database servers to one file.
     """
     earlier = () if place.is_sqlite else (home_folder() / "vnuma.audit.jsonl",)
     return tuple(file for file in (*earlier, audit_file(place)) if file.exists())
 
 
 def _address(url: URL) -> tuple[str, str]:
-    """Host and port of a database, the same however this machine is named."""
-    given = url.get_dialect()().create_connect_args(url)[1]  # in a URL's query they go before its own
+    """Host and port of a database; every name of this machine gives the same result."""
+    given = url.get_dialect()().create_connect_args(url)[1]  # values in a URL's query override it
     host, port = str(given.get("host", "")), str(given.get("port", "5432"))
     with suppress(ValueError):
         host = "localhost" if ip_address(host).is_loopback else host

@@ -1,7 +1,7 @@
-"""The inventory of a play that vnuma starts: its hosts alone, every template and vault value resolved.
+"""The inventory of a play that vnuma starts: only its hosts, with all templates and vault values resolved.
 
-A play that read the user's inventory would need all that its lookups and vault need: variables of the
-environment, whose values the runner would write down, and a vault password, which may come from a prompt.
+A play that reads the user's inventory would need everything that its lookups and vault need: environment
+variables, which ansible-runner would write to disk, and a vault password, possibly from a prompt.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _GROUPS = {Kind.VM: "vnuma_vms", Kind.MACHINE: "vnuma_machines"}
 def write_play_inventory(
     folder: Path, inventory: Path, targets: Mapping[str, AnyTarget], others: Iterable[str] = ()
 ) -> Path:
-    """Write FOLDER/hosts.json, readable by this user alone. `others` are hosts reached as machines are.
+    """Write FOLDER/hosts.json, readable only by this user. `others` are hosts reached as machines are.
 
-    A VM's passwords stand there as references, which the run's private file resolves; those by which Ansible
-    reaches a machine stand there as values. Raises InputError and EnvironmentProblem as reading does.
+    A VM's passwords are references that the run's private file resolves; the passwords with which Ansible
+    reaches a machine are values. Raises InputError and EnvironmentProblem as reading does.
     """
     own = {name: target.variables() for name, target in targets.items()}
     hosts: dict[str, Any] = {name: variables for name, variables in own.items() if variables is not None}
@@ -38,7 +38,7 @@ def write_play_inventory(
 
 
 def _literal(value: Any) -> Any:
-    """A value that Ansible takes as it is: text with braces is not a template again."""
+    """A value that Ansible takes literally: braces in it are not templated again."""
     if isinstance(value, Mapping):
         return {key: _literal(item) for key, item in value.items()}
     if isinstance(value, list):

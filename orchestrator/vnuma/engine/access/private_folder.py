@@ -1,4 +1,4 @@
-"""A folder for what only a run's own processes may see. What a killed controller left is removed."""
+"""A folder that only a run's own processes can read; those of killed controllers are removed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LOCK = ".lock"
 
 @contextmanager
 def private_folder(home: Path) -> Iterator[Path]:
-    """A new folder of mode 0700, removed afterwards; those of dead processes are removed first.
+    """A new folder of mode 0700, removed afterwards. Folders of dead processes are removed first.
 
-    Its owner holds a lock on the file beside it for as long as it lives. A process number would say less:
-    hosts and containers that share a home have the same ones.
+    Its owner locks a file next to it. A process number would not do: hosts and containers that share a home
+    reuse them.
     """
     base = home / "private"
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -30,13 +30,13 @@ def private_folder(home: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        with suppress(OSError):  # whoever makes the next one removes what this one could not
+        with suppress(OSError):  # the next call removes what this one could not
             path.unlink(missing_ok=True)
         os.close(lock)
 
 
 def _new_lock(base: Path) -> tuple[int, Path]:
-    """A file that this process alone holds locked. One that was removed before that is made anew."""
+    """A new lock file that this process holds; if another process removes it meanwhile, another is made."""
     while True:
         descriptor, name = tempfile.mkstemp(suffix=_LOCK, prefix="run-", dir=base)
         if _locked(descriptor) and os.fstat(descriptor).st_nlink:
@@ -45,7 +45,7 @@ def _new_lock(base: Path) -> tuple[int, Path]:
 
 
 def _locked(descriptor: int) -> bool:
-    """Whether nobody else has it locked. On a disk that knows no locks nobody ever removes it."""
+    """Lock the file unless another process holds it. Returns False on a disk without locks, too."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -56,11 +56,11 @@ def _locked(descriptor: int) -> bool:
 
 
 def remove_abandoned(home: Path) -> None:
-    """Folders whose lock nobody holds, and those without one: they belong to no living process. OSError."""
+    """Remove folders without a lock, or whose lock no living process holds. Raises OSError."""
     base, owned = home / "private", set()
     for path in base.glob(f"*{_LOCK}"):
         owned.add(path.with_suffix(""))
-        with suppress(OSError):  # held, removed by another meanwhile, or on a disk that knows no locks
+        with suppress(OSError):  # locked, removed meanwhile, or on a disk without locks
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,8 +1,8 @@
 """Secrets by reference: resolved once, kept in one private file, never printed.
 
-A run resolves every reference before it starts and writes the values, with the store's address, to
-a file of mode 0600 in a private folder. Only that file's path reaches a play, its environment and
-its artifacts. A role used by hand has no such file and resolves its references itself.
+A run resolves every reference before it starts. It writes the values and the store's address to a file of
+mode 0600 in a private folder, and a play, its environment and its artifacts get only the path. A role used
+outside a run resolves its own references.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from vnuma.errors import EnvironmentProblem, InputError
 PRIVATE_FILE_VARIABLE = "VNUMA_PRIVATE_FILE"
 
 _COMMAND_TIMEOUT_S = 60
-"""A program that asks a person or hangs must not hold a run for ever."""
+"""A program that prompts or hangs must not block a run forever."""
 
 
 class Secret(Strict):
     """A reference to a secret: an environment variable, a file, a key in an Ansible Vault file, a command.
 
-    `given` names the inventory variable whose template or vault value is the secret. That value stays in
-    the memory of the process that read the inventory: no document that is written shows it.
+    `given` names the inventory variable whose template or vault value is the secret. That value stays in the
+    memory of the process that read the inventory and is never written.
     """
 
     env: str | None = None
@@ -46,7 +46,7 @@ class Secret(Strict):
 
     @classmethod
     def of_value(cls, value: str, given: str) -> Secret:
-        """The secret that the inventory variable `given` has come to."""
+        """The secret that the inventory variable `given` resolved to."""
         secret = cls(given=given)
         secret._value = SecretStr(value)
         return secret
@@ -54,7 +54,7 @@ class Secret(Strict):
     @model_validator(mode="before")
     @classmethod
     def _is_a_reference(cls, data: object) -> object:
-        """The password itself, written where its reference belongs, is refused and never repeated."""
+        """Refuse a plain-text password in place of a reference, without repeating it."""
         return data if isinstance(data, dict | Secret) else {}
 
     @model_validator(mode="after")
@@ -76,7 +76,7 @@ class Secret(Strict):
 
     @property
     def name(self) -> str:
-        """How messages and the private file call it; never its value."""
+        """Its name in messages and in the private file; never its value."""
         if self.env:
             return f"env:{self.env}"
         if self.file:
@@ -88,28 +88,28 @@ class Secret(Strict):
 
 @dataclass(frozen=True, repr=False)
 class Private:
-    """What a play may not see in the open: the store's address and the secrets by reference name."""
+    """What a play needs but must not see in the open: the store's address, and secrets by reference name."""
 
     store_url: str
     home: str
     run: str
     secrets: dict[str, str]
     tokens: dict[str, int] = field(default_factory=dict)
-    """Fencing token of each VM by inventory name: an older play keeps its older token."""
+    """Fencing token of each VM by inventory name. An older play keeps its older token."""
     api_versions: dict[str, str] = field(default_factory=dict)
-    """API version agreed with each vCenter, by its address: a step need not ask again."""
+    """API version agreed with each vCenter, by address, so that steps need not negotiate again."""
     logins: str | None = None
-    """The folder of what the run's processes know of their logins."""
+    """The folder with the logins that the run's processes share."""
     inventory: str = ""
-    """The play's own inventory: the run's hosts, with every template resolved."""
+    """The play's own inventory: the run's hosts with all templates resolved."""
 
     def write(self, folder: Path) -> Path:
-        """Write to a new file that only this user can read."""
+        """Write it to a new file that only this user can read."""
         return write_private(folder / "private.json", json.dumps(asdict(self)))
 
     @classmethod
     def read(cls) -> Private | None:
-        """The private file that this process was started with, if any."""
+        """The private file that this process was started with, or None."""
         path = os.environ.get(PRIVATE_FILE_VARIABLE)
         return _kept(path) if path else None
 
@@ -124,7 +124,7 @@ def write_private(path: Path, text: str) -> Path:
 
 @lru_cache(maxsize=1)
 def _kept(path: str) -> Private:
-    """The file is written once. A worker whose play was killed outlives it, and is stopped by its token."""
+    """Cached, since the file is written once. A worker that outlives its play is stopped by its token."""
     try:
         return Private(**json.loads(Path(path).read_text(encoding="utf-8")))
     except OSError as error:
@@ -135,7 +135,7 @@ def _kept(path: str) -> Private:
 
 
 def resolve(secret: Secret) -> str:
-    """The value behind a reference. Raises EnvironmentProblem that names the reference, never the value."""
+    """The value of a secret. Raises EnvironmentProblem with the reference's name, never the value."""
     private = Private.read()
     if private and secret.name in private.secrets:
         return private.secrets[secret.name]
@@ -148,12 +148,12 @@ def resolve(secret: Secret) -> str:
 
 
 _remembered: dict[str, str] = {}
-"""What a run read before its first change: restoring must not depend on a file or vault read then."""
+"""Secrets read before a run's first change: a restore must not depend on reading a file or vault."""
 
 
 @contextmanager
 def remembered_secrets() -> Iterator[None]:
-    """What `remember` is given counts inside the `with`, where its source cannot be read any more."""
+    """Use secrets given to `remember` inside this `with`, also if their source can no longer be read."""
     try:
         yield
     finally:
@@ -161,12 +161,12 @@ def remembered_secrets() -> Iterator[None]:
 
 
 def remember(secrets: Mapping[str, str]) -> None:
-    """Keep secrets, by reference name, until the `remembered_secrets` around this ends."""
+    """Keep secrets, by reference name, until the enclosing `remembered_secrets` ends."""
     _remembered.update(secrets)
 
 
 def _to_set(name: str) -> str:
-    """How to give a process that variable; on a node of a mesh, which starts it, by the node's file."""
+    """How to give a process that variable; a mesh node's process gets it from the node's file."""
     if os.environ.get("VNUMA_NODE"):
         return f"Set {name} in the node's node.env, then: systemctl restart vnuma-mesh"
     return f"read -rs {name} && export {name}"
@@ -191,7 +191,7 @@ def _from_source(secret: Secret) -> str:
 
 
 def resolve_all(references: Iterable[Secret]) -> dict[str, str]:
-    """The value of each of these secrets by reference name. Raises as `resolve` does."""
+    """The values of these secrets by reference name. Raises as `resolve` does."""
     return {reference.name: resolve(reference) for reference in references}
 
 
@@ -212,7 +212,7 @@ def _given(secret: Secret) -> str:
 
 @cache
 def _from_command(command: tuple[str, ...]) -> str:
-    """The first line that a program prints. Asked once in a process: password stores count questions."""
+    """The first line that a program prints. Run once per process, since password stores log every request."""
     name = shlex.join(command)
     try:
         done = subprocess.run(
@@ -225,7 +225,7 @@ def _from_command(command: tuple[str, ...]) -> str:
         )
         password = _before_line_end(done.stdout.decode("utf-8"))
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
-        # Not the error's own words: they may quote what the program printed.
+        # Without the error's text, which may quote the program's output.
         raise EnvironmentProblem(
             f"The password command '{name}' failed: {_why(error)}.", fix=f"Try it: {name}"
         ) from None
@@ -253,7 +253,7 @@ def _first_line(path: Path) -> str:
             f"The password file {path} cannot be read ({error.strerror}).",
             fix="Create it with mode 0600, containing only the password.",
         ) from error
-    except UnicodeDecodeError:  # not the error's own words: they quote the password
+    except UnicodeDecodeError:  # without the error's text, which quotes the password
         raise InputError(
             f"The password file {path} is not text in UTF-8.",
             fix=f"Convert it, from Latin-1 for instance: iconv -f latin1 -t utf-8 {path}",
@@ -271,5 +271,5 @@ def _first_line(path: Path) -> str:
 
 
 def _before_line_end(text: str) -> str:
-    """The first line. A password may hold the other characters that Unicode calls a line's end."""
+    """The first line. Only CR and LF end it, since a password may contain Unicode's other line separators."""
     return text.partition("\n")[0].removesuffix("\r")

@@ -1,6 +1,6 @@
-"""Where a VM or machine is reached, as an inventory describes it: for a VM, its vCenter and SQL Server.
+"""How to reach a VM or machine, as the inventory says; for a VM, also its vCenter and SQL Server.
 
-Secrets stand here as references only; `vnuma.engine.access.secrets` turns a reference into its value.
+Secrets are references here; `vnuma.engine.access.secrets` resolves them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class VCenterTarget(Strict):
     user: str = ""
     password: Secret | None = None
     session: Secret | None = None
-    """The cookie of an open session, where no password can log in: federated sign-on with a second factor."""
+    """The cookie of an open session, for sites with federated sign-on where passwords cannot log in."""
     token: Secret | None = None
-    """A SAML bearer token, where single sign-on issues them."""
+    """A SAML bearer token from single sign-on."""
     proxy: str | None = None
     ca_file: str | None = None
     verify_tls: bool = True
@@ -42,7 +42,7 @@ class VCenterTarget(Strict):
     @field_validator("host")
     @classmethod
     def _is_a_host(cls, host: str) -> str:
-        """What is left of a template, or a URL, would only fail once it is connected to."""
+        """Refuse unresolved templates and URLs, which would fail only at the connection."""
         if not re.fullmatch(r"[^\s/{}@?#\\]+", host):
             raise ValueError(f"'{host}' is not a valid host: give only a name or an address")
         return host
@@ -74,14 +74,14 @@ class VCenterTarget(Strict):
 
     @property
     def secret(self) -> Secret:
-        """What opens a session: the password, a token, or the session's own cookie."""
+        """The secret that opens a session: the password, a token or a session cookie."""
         found = self.session or self.token or self.password
-        assert found is not None  # the validator has seen to it
+        assert found is not None  # the validator requires exactly one
         return found
 
 
 class GuestAddress(Strict):
-    """The address that SQL Server has itself, where the guest does not show it: in a container, say."""
+    """SQL Server's own address where the guest does not report it, for example in a container."""
 
     address: str
 
@@ -105,7 +105,7 @@ class SqlTarget(Strict):
     @model_validator(mode="before")
     @classmethod
     def _no_entra_id(cls, data: object) -> object:
-        """Drivers have it by the keyword Authentication, which somebody may carry over."""
+        """Refuse ODBC's Authentication keyword for Entra ID, which people copy from connection strings."""
         if isinstance(data, dict) and "authentication" in {str(name).casefold() for name in data}:
             raise ValueError(
                 "logins by Entra ID (Azure Active Directory) are not supported: give a SQL login (user "
@@ -126,7 +126,7 @@ class SqlTarget(Strict):
     @field_validator("encrypt", mode="before")
     @classmethod
     def _in_microsofts_words(cls, value: object) -> object:
-        """`yes` and `no` are booleans to YAML, and Microsoft's driver has two words for each."""
+        """Accept YAML's booleans for `yes` and `no`, and the two words Microsoft's driver has for each."""
         word = value.casefold() if isinstance(value, str) else value
         if word == "optional":
             raise ValueError(
@@ -147,7 +147,7 @@ class SqlTarget(Strict):
     @field_validator("identity", mode="before")
     @classmethod
     def _is_an_identity(cls, given: object) -> object:
-        """One sentence for whatever is wrong with it: pydantic would tell of each form."""
+        """Report one error for an invalid identity; pydantic would report one for each form."""
         if isinstance(given, GuestAddress) or given in ("guest_address", "power_cycle"):
             return given
         address = given.get("address") if isinstance(given, dict) and len(given) == 1 else None
@@ -158,39 +158,39 @@ class SqlTarget(Strict):
 
     @property
     def known_by(self) -> Identity:
-        """What proves that a server runs in this VM, besides its power-cycle."""
+        """What proves, besides a power-cycle, that a server runs in this VM."""
         if isinstance(self.identity, GuestAddress):
             return Identity(address=self.identity.address)
         return Identity(power_cycle_only=self.identity == "power_cycle")
 
 
 MACHINE_KEY = "linux/"
-"""How the keys of machines begin that a store identifies them by; a VM's begins with its vCenter."""
+"""Prefix of the store's keys for machines; a VM's key begins with its vCenter."""
 
 
 class Kind(Enum):
-    """What a target can be, in words. A room that works on both has one table by kind, and no branches."""
+    """The kinds of target. Code that differs by kind has one table by Kind instead of branches."""
 
     VM = "a VM"
     MACHINE = "a Linux machine"
 
     @classmethod
     def of(cls, key: str) -> Kind:
-        """The kind of what a store's key identifies."""
+        """The kind of target that a store's key identifies."""
         return cls.MACHINE if key.startswith(MACHINE_KEY) else cls.VM
 
 
 class AnyTarget(Strict, ABC):
-    """One VM or machine of an inventory: what may be asked of it without knowing which it is."""
+    """A VM or machine of an inventory: the interface that all kinds share."""
 
     kind: ClassVar[Kind]
     name: str
     node: str | None = None
-    """The node of a mesh that reaches it, where the inventory names one."""
+    """The mesh node that reaches it, or None."""
 
     @property
     def vcenters(self) -> tuple[VCenterTarget, ...]:
-        """The vCenter that it is reached by, if any."""
+        """The vCenter that manages it, if any."""
         return ()
 
     @property
@@ -200,7 +200,7 @@ class AnyTarget(Strict, ABC):
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
-        """What vnuma itself logs in with; what Ansible reaches it by is Ansible's own affair."""
+        """The secrets that vnuma logs in with, without those of Ansible's own connection."""
         passwords = [server.password for server in self.sql_servers if server.password]
         return (*(server.secret for server in self.vcenters), *passwords)
 
@@ -210,11 +210,11 @@ class AnyTarget(Strict, ABC):
 
     @abstractmethod
     def in_vcenter(self) -> Target:
-        """It as a VM. Raises InputError for a machine that no vCenter knows."""
+        """This target as a VM. Raises InputError for a machine outside vCenter."""
 
     @abstractmethod
     def as_it_is(self, workload: str) -> Machine:
-        """It as a machine that `workload` does not shape. Raises InputError for a VM."""
+        """This target as a machine for `workload`. Raises InputError for a VM."""
 
 
 class Target(AnyTarget):
@@ -226,12 +226,12 @@ class Target(AnyTarget):
     sql: SqlTarget
     test_clone: bool = Field(default=False)
     require_tag: str | None = None
-    """The vSphere tag without which the VM may not be changed, as `CATEGORY:NAME`."""
+    """The vSphere tag that the VM must have before it may be changed, as `CATEGORY:NAME`."""
 
     @field_validator("require_tag")
     @classmethod
     def _is_a_tag(cls, given: str | None) -> str | None:
-        if not given:  # a role hands on an empty text
+        if not given:  # roles pass an empty string
             return None
         if not is_tag(given):
             raise ValueError(f"'{given}' is not a valid vSphere tag: CATEGORY:NAME")
@@ -267,13 +267,13 @@ class Target(AnyTarget):
 
 
 def is_tag(text: str) -> bool:
-    """Whether a text names a vSphere tag with its category."""
+    """Whether the text names a vSphere tag as CATEGORY:NAME."""
     category, _, name = text.partition(":")
     return bool(category.strip() and name.strip())
 
 
 class Machine(AnyTarget):
-    """A Linux machine of an inventory, measured as it is and reached by Ansible's own connection."""
+    """A Linux machine of an inventory, measured without reshaping, over Ansible's own connection."""
 
     kind = Kind.MACHINE
 
@@ -295,7 +295,7 @@ class Machine(AnyTarget):
 
 
 def target_of_task(document: Mapping[str, Any]) -> AnyTarget:
-    """The target that a task names: without a vCenter it is a machine. Raises ValidationError."""
+    """The target in a task's document; without a vCenter it is a machine. Raises ValidationError."""
     if document.get("vcenter", {}) != {}:
         return Target.model_validate(document)
     return Machine.model_validate({"name": document.get("name")})
@@ -306,11 +306,11 @@ _VARIABLES = (
     *("vnuma_notify", "vnuma_node", "vnuma_approval"),
 )
 _ALIKE = 0.9
-"""How like one of them (difflib's ratio) a variable is that was meant to be it; others are the site's own."""
+"""Similarity (difflib's ratio) from which a variable counts as a misspelling of one of ours."""
 
 
 def _refuse_misspelt(name: str, variables: Mapping[str, object], where: str) -> None:
-    """Raise InputError for a variable that is almost one of vnuma's: it would be ignored without a word."""
+    """Raise InputError for a misspelt vnuma variable, which would otherwise be ignored silently."""
     for variable in sorted(set(variables) - set(_VARIABLES)):
         close = difflib.get_close_matches(variable, _VARIABLES, n=1, cutoff=_ALIKE)
         if close:
@@ -321,7 +321,7 @@ def _refuse_misspelt(name: str, variables: Mapping[str, object], where: str) -> 
 
 
 def _what(item: ErrorDetails) -> str:
-    """What is wrong with a field; of an unknown one the field that was probably meant."""
+    """What is wrong with a field; for an unknown field also the most similar valid one."""
     if item["type"] != "extra_forbidden":
         return f"{message(item)}."
     sections: dict[object, type[Strict]] = {"vcenter": VCenterTarget, "sql": SqlTarget}
@@ -335,7 +335,7 @@ def _what(item: ErrorDetails) -> str:
 def target_from(name: str, variables: Mapping[str, object], where: str) -> Target:
     """Build a target from inventory variables vnuma_vcenter, vnuma_sql and vnuma_vm.
 
-    Raises InputError naming the host, the variable and what is wrong with it.
+    Raises InputError with the host, the variable and the problem.
     """
     _refuse_misspelt(name, variables, where)
     fields = {

@@ -1,4 +1,4 @@
-"""Ansible Vault, with the passwords that Ansible is set up to use: file, script, identity list, prompt."""
+"""Ansible Vault, with the passwords configured for Ansible: file, script, identity list or prompt."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FIX = "Set ANSIBLE_VAULT_PASSWORD_FILE or ANSIBLE_VAULT_IDENTITY_LIST, or vault_
 
 
 def vault_secrets() -> list[Any]:
-    """Ansible's vault passwords, which now decrypt every inline value too. Inside a play they are the play's.
+    """Load Ansible's vault passwords, or the play's inside a play; they then decrypt inline values too.
 
-    Raises AnsibleError when none of those that are set up can be read.
+    Raises AnsibleError when none of the configured ones can be read.
     """
     from ansible.constants import config  # noqa: PLC0415 - a second: only commands that need it pay
     from ansible.parsing.vault import VaultSecretsContext  # noqa: PLC0415
@@ -33,7 +33,7 @@ def vault_secrets() -> list[Any]:
 
 @cache
 def _own_context() -> Any:
-    """Ansible keeps one context for a process. This is ours, in a process that is not a play's."""
+    """The vault context of this process, outside a play: Ansible keeps one per process."""
     from ansible.parsing.vault import VaultSecretsContext  # noqa: PLC0415 - as above
 
     return VaultSecretsContext([])
@@ -41,14 +41,14 @@ def _own_context() -> Any:
 
 @cache
 def _asked(password_file: str | None, identities: tuple[str, ...]) -> list[Any]:
-    """Asked once in a process: a prompt asks a person, and a script may."""
+    """Asked once per process: a prompt involves a person, and a script may too."""
     if not password_file and not identities:
         return []
     from ansible import constants  # noqa: PLC0415 - as above
     from ansible.cli import CLI  # noqa: PLC0415
     from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
 
-    # Ansible adds the file that it knew when it was imported.
+    # Ansible adds the password file that was configured when it was imported.
     known = password_file == constants.DEFAULT_VAULT_PASSWORD_FILE
     files = [] if known or not password_file else [password_file]
     found: list[Any] = CLI.setup_vault_secrets(
@@ -58,7 +58,7 @@ def _asked(password_file: str | None, identities: tuple[str, ...]) -> list[Any]:
 
 
 def read_key(path: Path, key: str) -> str:
-    """One key of an Ansible Vault file. Raises EnvironmentProblem that names file and key, never a value."""
+    """Read one key of an Ansible Vault file. Raises EnvironmentProblem with file and key, never a value."""
     from ansible.errors import AnsibleError  # noqa: PLC0415 - as above
     from ansible.parsing.vault import VaultLib  # noqa: PLC0415
 
@@ -66,7 +66,7 @@ def read_key(path: Path, key: str) -> str:
         clear = VaultLib(vault_secrets()).decrypt(path.read_bytes())
         content = read_yaml(clear.decode("utf-8"))
     except (NotYaml, UnicodeDecodeError):
-        # The parser's message may quote what it read.
+        # Without the parser's message, which may quote what it read.
         raise EnvironmentProblem(
             f"The vault file {path} is not valid YAML.", fix=f"ansible-vault edit {path}"
         ) from None

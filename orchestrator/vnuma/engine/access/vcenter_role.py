@@ -1,4 +1,4 @@
-"""The study account's role on its VMs, made by an administrator: what would change, and doing it."""
+"""Give the study account its role on a VM, as an administrator, or show what would change."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PRIVILEGES = frozenset(need.privilege for need in ROLE)
 
 
 def give_role(target: Target, name: str, principal: str, *, check: bool) -> Document:
-    """Give a user the role on the target's VM, and Read-only above it; `check` tells and changes nothing.
+    """Give a user the role on the target's VM, and Read-only above it; with `check`, change nothing.
 
-    `target.vcenter` logs in as an administrator. Raises PrivilegeMissing, and EnvironmentProblem when
-    vCenter says afterwards that the user still lacks something.
+    `target.vcenter` logs in as an administrator. Raises PrivilegeMissing, and EnvironmentProblem when the
+    user still lacks a privilege afterwards.
     """
     with connect(vcenter(target)) as session:
         ref, root = read.find_vm(session, target.vm), session.content.rootFolder

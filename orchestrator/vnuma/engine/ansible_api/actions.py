@@ -39,14 +39,14 @@ from vnuma.workloads.shell import Shell
 Document = dict[str, Any]
 When = Literal["always", "finished"]
 
-# Another VM on the same host is being measured: its cell takes minutes, so a look each second is cheap.
+# Another cell on the same host takes minutes, so polling every second is cheap.
 LOOK_AGAIN_S = 1.0
 
 
 def claim_cell(run: str, target: AnyTarget) -> Document:
     """Claim the next cell, waiting for the host to be free.
 
-    A play without a supervisor takes the VM over first, provided that there is a cell to measure.
+    In a play without a supervisor, take the VM over first if there is a cell to measure.
     """
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
@@ -75,19 +75,19 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
 
 
 def why_no_cell(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
-    """Why this VM gets no further cell; None while there is one."""
+    """Why this VM gets no further cell; None if it does."""
     why = why_no_more(store, run, study, vm)
     return why or (None if next_cell(store, run, study, vm) else "every cell has ended")
 
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
-    """Bring the VM into the attempt's arm's shape."""
+    """Bring the VM into the shape of the attempt's arm."""
     with step_of(run, attempt, target) as (context, tried):
         return shaped_document(shape_cell(context, tried), net(context.made))
 
 
 def shaped_document(done: Shaped, made: Iterable[Edit]) -> Document:
-    """What shaping did, or would do. `made` is all of it: power and SQL Server's settings too."""
+    """What shaping did or would do. `made` includes power and SQL Server's settings."""
     return {
         "changed": True,
         "changes": change_document(done.change),
@@ -105,7 +105,7 @@ def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
 
 
 def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
-    """Wait for SQL Server and compare what the guest sees with what the arm needs."""
+    """Wait for SQL Server, then compare what the guest sees with what the arm needs."""
     with step_of(run, attempt, target) as (context, tried):
         seen = ready_cell(context, tried)
         made = net(context.made)
@@ -135,7 +135,7 @@ def edits_diff(edits: Iterable[Edit]) -> Document:
 
 @dataclass(frozen=True)
 class RestoreTurn:
-    """Whether a play restores a target: its token, None without the lease, or why not."""
+    """Whether a play restores a target: its token, None without a lease, or the reason why not."""
 
     token: int | None
     why: str | None
@@ -145,7 +145,7 @@ class RestoreTurn:
 def restore_turn(run: str, target: AnyTarget, when: When) -> RestoreTurn:
     """Whether this play restores the VM or machine.
 
-    Raises VmHeld when another process looks after the run.
+    Raises VmHeld when another process supervises the run.
     """
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
@@ -160,14 +160,14 @@ def restore_turn(run: str, target: AnyTarget, when: When) -> RestoreTurn:
 
 
 def planned_turn(store: Store, run: Run, study: Study, vm: Vm, when: When) -> RestoreTurn:
-    """The same for a look that changes nothing: another process may look after the run."""
+    """The same for a plan, which changes nothing and so allows another supervising process."""
     token = unsupervised.lease_token(store, run, vm)
     why = _why_not_restored(store, run, study, vm, when) if token else _not_held(run, vm)
     return RestoreTurn(token, why, supervised=False)
 
 
 def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell | None = None) -> Document:
-    """Restore a VM or machine; with `when` "finished" only if none of its cells is left for another play.
+    """Restore a VM or machine; with `when` "finished", only if another play has none of its cells to measure.
 
     `shell` is the machine's own, inside a play.
     """
@@ -211,13 +211,13 @@ def _restoration(context: VmContext, choice: Choice, shell: Shell | None) -> Res
 
 
 def changes_document(changes: Iterable[Edit]) -> Document:
-    """What was restored, or would be, by setting: power, SQL Server's own and the dataset among them."""
+    """What was or would be restored, by setting, including power, SQL Server's settings and the dataset."""
     change = change_document(sorted(changes, key=lambda edit: edit.setting))
     return {"changed": bool(change), "changes": change, "diff": change_diff(change)}
 
 
 def restored_document(done: Restored) -> Document:
-    """What came of it, for playbooks."""
+    """The outcome of a restore, for playbooks."""
     return {
         "vm": done.vm,
         "changed": done.changed,
@@ -230,7 +230,7 @@ def restored_document(done: Restored) -> Document:
 def plan_restore(
     run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell | None = None
 ) -> Document:
-    """What `restore` would change. Raises RestoreConflict where that would."""
+    """What `restore` would change. Raises RestoreConflict if `restore` would."""
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
     turn = planned_turn(store, row, study, vm, when)
@@ -243,7 +243,7 @@ def plan_restore(
 
 
 def _why_not_restored(store: Store, run: Run, study: Study, vm: Vm, when: When) -> str | None:
-    """Why the VM is left as it is: its next cell is another play's to measure."""
+    """Why the VM is not restored now: another play is to measure its next cell."""
     if when == "always" or why_no_more(store, run, study, vm):
         return None
     left = next_cell(store, run, study, vm)
@@ -256,7 +256,7 @@ def _not_held(run: Run, vm: Vm) -> str:
 
 @contextmanager
 def step_of(run: str, document: Mapping[str, Any], target: AnyTarget) -> Iterator[tuple[VmContext, Attempt]]:
-    """Context and attempt of one step, for as long as it works."""
+    """Context and attempt of one step, for its duration."""
     attempt = attempt_of(document)
     context = open_context(run, target, attempt.token)
     with _working(context):
@@ -265,20 +265,20 @@ def step_of(run: str, document: Mapping[str, Any], target: AnyTarget) -> Iterato
 
 @contextmanager
 def _working(context: VmContext) -> Iterator[None]:
-    """One connection to the store while a step works, and whoever looks knows that it does."""
+    """Hold one connection to the store during a step, and send heartbeats."""
     with context.store.one_connection(), _living(context):
         yield
 
 
 def _restoring(context: VmContext) -> AbstractContextManager[None]:
-    """As `_living`, also on a full store."""
+    """Like `_living`, but works on a full store too."""
     if supervisor_token(context.target.name) is None:
         return unsupervised.restoring(context.store, context.run)
     return nullcontext()
 
 
 def _living(context: VmContext) -> AbstractContextManager[None]:
-    """A play without a supervisor says itself, as long as it works, that it lives."""
+    """Send heartbeats during a play that has no supervisor."""
     if supervisor_token(context.target.name) is None:
         return unsupervised.supervising(context.store, context.run)
     return nullcontext()

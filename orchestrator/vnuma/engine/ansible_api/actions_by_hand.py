@@ -1,4 +1,4 @@
-"""The roles' work outside a run as the collection's actions call it: JSON in, JSON out."""
+"""The roles' work outside a run, as the collection's actions call it: JSON in, JSON out."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def dataset(target: Target, options: Document) -> Document:
 
 
 def plan_dataset(target: Target, options: Document) -> Document:
-    """What `dataset` would make or drop."""
+    """What `dataset` would create or drop."""
     name = options["database"]
     there = by_hand.has_database(target, name)
     if options["state"] == "absent":

@@ -1,7 +1,6 @@
-"""The roles' work outside a run: the same steps on one VM, nothing leased, nothing stored but its changes.
+"""The roles' work outside a run: single steps on one VM, without lease; the store gets only its changes.
 
-A VM that carries a run's mark is refused, and so is one that is not a test clone, unless a change ticket
-permits it.
+Refuses a VM with a run's mark, and one that is not a test clone unless a change ticket permits it.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def _permitted(session: Session, target: Target, permit: Permit) -> tuple[VmRef,
 
 
 def shape_vm(target: Target, arm: Arm, rules: PowerRules, permit: Permit) -> Shaped:
-    """Bring a VM into an arm's shape; a VM that has it already is left alone."""
+    """Bring a VM into an arm's shape; does nothing if it has that shape already."""
     with connect(vcenter(target)) as session:
         ref, vm = _permitted(session, target, permit)
         host = read.read_host(session, session.host(vm.host_moid))
@@ -84,7 +83,7 @@ def power_differs(target: Target, state: PowerState, permit: Permit) -> bool:
 
 
 def set_power(target: Target, state: PowerState, rules: PowerRules, permit: Permit) -> bool:
-    """Power a VM on (until its Tools run) or shut its guest down. True if that changed anything."""
+    """Power a VM on (until its Tools run) or shut its guest down. Returns whether that changed anything."""
     with connect(vcenter(target)) as session:
         ref, vm = _permitted(session, target, permit)
         if vm.power is _POWER[state]:
@@ -115,7 +114,7 @@ def wait_until_ready(target: Target, timeout_s: float, quiet: ready.QuietRule) -
         power.wait_for_guest(session, ref, timeout_s=timeout_s)
         age, at = seconds_since_power_on(session, ref), time.monotonic()
     sql = sql_server(target)
-    powered_on_s = age + time.monotonic() - at  # logging out may take its time
+    powered_on_s = age + time.monotonic() - at  # logging out may take some time
     came_up = ready.wait_ready(
         sql, database=None, powered_on_s=powered_on_s, deadline_s=timeout_s, quiet=quiet
     )
@@ -125,14 +124,14 @@ def wait_until_ready(target: Target, timeout_s: float, quiet: ready.QuietRule) -
 
 
 def prepare_dataset(target: Target, spec: DatasetSpec) -> DatasetFacts:
-    """Make the dataset, or verify the one that is there. Raises PreflightBlocked."""
+    """Create the dataset, or verify an existing one. Raises PreflightBlocked."""
     with connect_sql(sql_server(target)) as connection:
         require_by_hand(target, connection)
         return dataset.prepare(connection, spec)
 
 
 def has_dataset(target: Target, spec: DatasetSpec) -> bool:
-    """Whether `prepare_dataset` would find it all there. Raises ForeignDatabase as that does."""
+    """Whether the whole dataset exists. Raises ForeignDatabase as `prepare_dataset` does."""
     with connect_sql(sql_server(target)) as connection:
         if not ownership.require_ours(connection, spec.database):
             return False
@@ -146,13 +145,13 @@ def has_dataset(target: Target, spec: DatasetSpec) -> bool:
 
 
 def has_database(target: Target, database: str) -> bool:
-    """Whether `drop_dataset` would find a database to drop. Raises ForeignDatabase as that does."""
+    """Whether `drop_dataset` would find a database to drop. Raises ForeignDatabase as it does."""
     with connect_sql(sql_server(target)) as connection:
         return ownership.require_ours(connection, database)
 
 
 def drop_dataset(target: Target, database: str) -> bool:
-    """Drop the dataset's database. True if it was there. Raises PreflightBlocked."""
+    """Drop the dataset's database. Returns whether it existed. Raises PreflightBlocked."""
     with connect_sql(sql_server(target)) as connection:
         require_by_hand(target, connection)
         return dataset.drop(connection, database)

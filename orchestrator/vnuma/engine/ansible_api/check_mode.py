@@ -1,7 +1,7 @@
 """A run's next cell in check mode: what its steps would change. Nothing is claimed, changed or stored.
 
-Each step goes by the VM as it is now and by what the steps before it would leave. What only the boot can
-tell stands in the diff as not known.
+Each step starts from the VM as it is now plus the planned changes of the earlier steps. The diff marks what
+only the boot can show as unknown.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from vnuma.vsphere.connect import connect
 
 
 def claim(run: str, target: AnyTarget) -> Document:
-    """What `actions.claim_cell` would claim; of a VM also what the claim changes, and the attempt to come.
+    """What `actions.claim_cell` would claim; for a VM also what the claim changes, and the next attempt.
 
-    Raises VmHeld, InputError and PreflightBlocked as that does.
+    Raises VmHeld, InputError and PreflightBlocked as it does.
     """
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
@@ -72,7 +72,7 @@ def _claimed_of_vm(run: str, target: AnyTarget, cell: Cell) -> Document:
 
 
 def _claimed_of_machine(_run: str, _target: AnyTarget, _cell: Cell) -> Document:
-    """A machine's lease and baseline are the store's alone."""
+    """A claim changes nothing on a machine: lease and baseline exist only in the store."""
     return {}
 
 
@@ -95,7 +95,7 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
 
 
 def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
-    """The VM, its planned shape, and whether this run has proven whose SQL Server answers in this boot."""
+    """The VM, its planned shape, and whether this run has verified the SQL Server of this boot."""
     with connect(vcenter(context.target.in_vcenter())) as session:
         ref = find_own(session, context.vm)
         vm, _, planned = look_and_plan(context, arm, session, ref)
@@ -105,34 +105,34 @@ def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
 def _inside(
     context: VmContext, arm: Arm, prediction: Prediction, server: SqlServer | None
 ) -> list[Edit | None]:
-    """What is switched in SQL Server for the arm's boot; with None, nobody can be asked what it is now."""
+    """What the arm's boot changes in SQL Server; without `server`, the current values are unknown."""
     to_come = Boot(context.study, arm, context.vm, prediction)
     return [setting.planned_for(to_come, server) for setting in SETTINGS]
 
 
 def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
-    """What `actions.boot` would do: every cell's shape leaves the VM off."""
+    """What `actions.boot` would do: every cell's shape step leaves the VM off."""
     del run, target
     attempt_of(attempt)
     return {"changed": True, "power": str(Power.ON), "diff": edits_diff(POWER_ON)}
 
 
 def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
-    """What of SQL Server `actions.ready` would put right: that of which nobody could be asked before."""
+    """Which SQL Server settings `actions.ready` would change: those whose values were unknown before."""
     context, facts = _taken(run, target)
     arm = attempt_of(attempt).settings(context)
     server = _answering(context, facts)
     affinity = PROCESS_AFFINITY.baseline_of(context.vm)
     made = [] if affinity is None else [PROCESS_AFFINITY.planned(server, affinity)[0]]
     _, planned, proven = _looked(context, arm)
-    if not proven:  # else they were switched before
+    if not proven:  # otherwise `shape` has set them
         made += _inside(context, arm, planned.prediction, server)
     edits = [edit for edit in made if edit]
     return {"changed": bool(edits), "diff": edits_diff(edits)}
 
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
-    """What `actions.measure` would leave behind: the study's database, and a pool for it."""
+    """What `actions.measure` would create: the study's database, and a resource pool for it."""
     context, facts = _taken(run, target)
     arm = attempt_of(attempt).arm
     server = _answering(context, facts)
@@ -149,7 +149,7 @@ def _pool(context: VmContext, arm: str, server: SqlServer | None) -> Edit | None
 
 
 def _taken(run: str, target: Target) -> tuple[VmContext, VmFacts]:
-    """The context that the claim gives, with the baseline that it commits; and the VM as it is."""
+    """The context after the claim, with the baseline that it would commit; and the VM as it is."""
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
     with connect(vcenter(target)) as session:
@@ -160,7 +160,7 @@ def _taken(run: str, target: Target) -> tuple[VmContext, VmFacts]:
 
 
 def _answering(context: VmContext, facts: VmFacts) -> SqlServer | None:
-    """The VM's SQL Server, if it takes a login now."""
+    """The VM's SQL Server, if it accepts a login now."""
     if facts.power is not Power.ON:
         return None
     with suppress(SqlUnreachable, LoginRefused), connect_sql(context.sql()):

@@ -1,4 +1,4 @@
-"""Boot a VM in its new shape, wait for guest and SQL Server, and see what the guest really got."""
+"""Boot a VM in its new shape, wait for guest and SQL Server, and check the resulting topology."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
 LAB_QUIET_S = 0.5
-"""The longest wait for a quiet guest on the lab, in seconds: nothing but SQL Server runs in its guest."""
+"""Longest wait for a quiet guest on the lab, in seconds: its guests run only SQL Server."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a boot gave: the guest's topology, the server's facts and the judgement."""
+    """What a boot showed: the guest's topology, the server's facts and the judgement."""
 
     guest: GuestTopology
     server: ServerFacts
@@ -66,16 +66,16 @@ def power_on(
     journal: Journal,
     noted: Callable[[datetime], None] = lambda _: None,
 ) -> None:
-    """Power on on that very host and wait for the guest's Tools. `noted` hears when it was powered on."""
+    """Power on on exactly that host and wait for the guest's Tools. Calls `noted` with the power-on time."""
     with journal.change("power", POWER_ON):
         noted(power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=task_timeout_s))
     power.wait_for_guest(session, ref, timeout_s=tools_timeout_s)
 
 
 def boot_cell(context: VmContext, attempt: Attempt) -> None:
-    """The step `power_on` of a cell: it ends with running Tools. Raises WrongServer.
+    """The step `power_on` of a cell: ends with running Tools. Raises WrongServer.
 
-    Just before, nothing may answer as the VM's SQL Server, since the VM is off.
+    While the VM is still off, nothing may answer as its SQL Server.
     """
     with step(context, attempt, "power_on"):
         _boot(context, attempt, "power_on")
@@ -86,7 +86,7 @@ def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
 
     def work(session: Session, ref: VmRef, tries: int) -> None:
         state, host_moid = read.read_power(session, ref)
-        if tries > 1 and state is Power.ON:  # asked for already; only the answer was lost
+        if tries > 1 and state is Power.ON:  # the request was sent; only its answer was lost
             power.wait_for_guest(session, ref, timeout_s=limits.tools_timeout_s)
             return
         if state is Power.OFF:
@@ -107,12 +107,12 @@ def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
 
 
 def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
-    """The step `guest_ready` of a cell: SQL Server is ready and the VM's own, and the topology is the arm's.
+    """The step `guest_ready`: wait for SQL Server, prove that it is the VM's, and check the topology.
 
-    Nothing is written to SQL Server before a boot of this run has proven whose it is. So where the arm
-    needs another setting of it than this boot came up with, the VM is power-cycled once more.
+    SQL Server's settings are written only after this run has proven that the server runs in the VM. So if the
+    arm needs another value than this boot has, the VM is power-cycled once more.
 
-    Raises WrongServer; TopologyMismatch when the guest sees something else. The attempt is then invalid.
+    Raises WrongServer, and TopologyMismatch if the guest sees another topology: the attempt is then invalid.
     """
     with step(context, attempt, "guest_ready"):
         looked, came_up = _came_up(context, attempt)
@@ -136,7 +136,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
 
 @dataclass(frozen=True)
 class _Looked:
-    """What vSphere shows of a boot. `powered_on_at` is by vCenter's clock, `boot_time` by the host's."""
+    """What vSphere shows of a boot: `powered_on_at` by vCenter's clock, `boot_time` by the host's."""
 
     vm: VmFacts
     host: HostFacts
@@ -147,13 +147,13 @@ class _Looked:
 
     @property
     def age_s(self) -> float:
-        """Seconds since the power-on, when it was looked at."""
+        """Seconds from the power-on to this reading."""
         return self.side.age_s
 
 
 @dataclass(frozen=True)
 class _Wrong:
-    """What of SQL Server's settings is not the arm's in this boot, and whether another boot would help."""
+    """SQL Server settings that do not match the arm in this boot, and whether another boot would help."""
 
     sentences: tuple[str, ...]
     cycle_helps: bool
@@ -169,7 +169,7 @@ class _Inside:
 
 
 def _came_up(context: VmContext, attempt: Attempt) -> tuple[_Looked, Ready]:
-    """Until SQL Server of this boot is ready, and proven to run inside the VM."""
+    """Wait until this boot's SQL Server is ready and proven to run inside the VM."""
     looked = on_vsphere(
         context, attempt, "guest_ready", lambda session, ref, _: _look(context, attempt, session, ref)
     )
@@ -191,19 +191,19 @@ def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) ->
 
 
 def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
-    """Until SQL Server of this boot is ready and the guest quiet."""
+    """Wait until this boot's SQL Server is ready and the guest quiet."""
     study = context.study
     return ready.wait_ready(
         context.sql(),
         database=study.dataset.database if is_expected(context) else study.workload.waits_for(),
-        powered_on_s=looked.side.age_at(time.monotonic()),  # fetching a log may take its time
+        powered_on_s=looked.side.age_at(time.monotonic()),  # fetching a log may take some time
         deadline_s=study.power.sql_timeout_s,
         quiet=_quiet_rule(context),
     )
 
 
 def _settle(context: VmContext, attempt: Attempt, looked: _Looked) -> _Wrong:
-    """SQL Server's settings as the arm needs them, for the next boot where they are not so in this one."""
+    """Change SQL Server settings that do not match the arm in this boot, for the next one."""
     arm, server, journal = attempt.settings(context), context.sql(), journal_of(context)
     own = own_settings(context, looked.vm, looked.host)
     prediction = plan_shape(arm, looked.vm, looked.host, own).prediction
@@ -215,7 +215,7 @@ def _settle(context: VmContext, attempt: Attempt, looked: _Looked) -> _Wrong:
 
 
 def _power_cycle(context: VmContext, attempt: Attempt) -> None:
-    """Once more, so that SQL Server's settings of the last boot come into use."""
+    """Power-cycle once more so that SQL Server's new settings take effect."""
 
     def off(session: Session, ref: VmRef, _tries: int) -> None:
         shut_down(session, ref, PowerRules.of(context.study), context.fence, journal_of(context))
@@ -247,7 +247,7 @@ def _judged(
     log: LogEvidence,
     wrong: tuple[str, ...],
 ) -> Judgement:
-    """All that speaks against this boot: its topology, the VM's settings, soft-NUMA and TCP ports."""
+    """Everything that invalidates this boot: topology, VM settings, soft-NUMA and TCP ports."""
     arm = attempt.settings(context)
     own = own_settings(context, looked.vm, looked.host)
     judgement = _judge(arm, looked.vm, looked.host, own, inside.guest, inside.start, log)
@@ -282,19 +282,19 @@ def _judge(
     start: ErrorLog | None,
     log: LogEvidence,
 ) -> Judgement:
-    """Against what the arm needs; whether the VM is still set to that is compared too."""
+    """Compare the boot, and the VM's current settings, with what the arm needs."""
     planned = plan_shape(arm, vm, host, own)
     judgement = judge(arm, planned.prediction, guest, start=start, evidence=log)
     strayed = tuple(
         f"{edit.setting} is {value_words(edit.before)}, the arm needs {value_words(edit.after)}"
         for edit in planned.change
-        if edit.setting not in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)  # ESXi writes them at every power-on
+        if edit.setting not in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)  # ESXi writes these at every power-on
     )
     return replace(judgement, mismatches=judgement.mismatches + strayed)
 
 
 def _document(settings: object, guest: GuestTopology, judgement: Judgement) -> dict[str, object]:
-    """Effective topology as JSON: vSphere's read-back and what SQL Server shows."""
+    """The effective topology as JSON: settings read back from vSphere, and what SQL Server shows."""
     return {
         "vsphere": dict(settings),  # type: ignore[call-overload]
         "guest": asdict(guest),

@@ -1,4 +1,4 @@
-"""vSphere's counters of one boot, read once after it was measured: contention is shown, never corrected."""
+"""vSphere's counters of one boot, read once after measuring: contention is shown, never corrected for."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from vnuma.vsphere.session import Session
 
 SCOPE = "counters"
 _IDS = "counter_ids"
-"""Scope of the facts that keep this vCenter's numbers: its list of counters is long, and read once a run."""
+"""Facts that cache this vCenter's counter ids: its list is long, so a run reads it once."""
 
 
 def record(context: VmContext, attempt: Attempt, session: Session, ref: VmRef, seconds: float) -> None:
-    """Store what VM and host counted in the last `seconds`, or why there is nothing."""
+    """Store what VM and host counted in the last `seconds`, or why there are no values."""
     found = counters.read_counters(session, ref, _ids(context, session), seconds)
     with context.store.write() as write:
         facts.add_attempt_facts(

@@ -1,4 +1,4 @@
-"""The study's dataset in the guest: prepared before it is measured, dropped when the run has ended."""
+"""The study's dataset in the guest: prepared before measuring, dropped at the end of the run."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from vnuma.workloads.bench import Document
 from vnuma.workloads.find import workload_named
 
 DATABASE = "sql.database"
-"""The study's database in diffs and audit lines."""
+"""Name of the study's database in diffs and audit lines."""
 
 LEFT_BEHIND = "warning"
-"""Scope of facts that say what the run could not take away again, and why."""
+"""Facts about what the run could not remove, with the reason."""
 
 _DROPPED = "dataset_dropped"
-"""Scope of the fact that the dataset is gone: the VM was restored, and its run may still go on later."""
+"""Fact that the dataset was dropped: the VM was restored, but its run may continue later."""
 
 
 def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
-    """The step `dataset` of a cell: the workload's data are there and verified; made only once."""
+    """The step `dataset` of a cell: create the workload's data once, and verify them."""
     with step(context, attempt, "dataset"):
         require_proven(context, attempt)
         site = CellSite(context, attempt)
@@ -49,14 +49,14 @@ def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
 
 
 def _making(study: Study, server: SqlServer) -> Edit | None:
-    """The database that `prepare_cell` makes; None where it is there, which an earlier run may have left."""
+    """The database that `prepare_cell` creates; None if it exists, possibly from an earlier run."""
     with connect(server) as connection:
         there = ownership.require_ours(connection, study.dataset.database)
     return None if there else Edit(DATABASE, None, study.dataset.database)
 
 
 def planned_making(context: VmContext, server: SqlServer | None) -> Edit | None:
-    """The database that the next cell makes; None where it is there. Without a server to ask, not known."""
+    """The database that the next cell creates; None if it exists. Marked unknown without a server to ask."""
     if is_expected(context):
         return None
     if server is None:
@@ -65,7 +65,7 @@ def planned_making(context: VmContext, server: SqlServer | None) -> Edit | None:
 
 
 def is_expected(context: VmContext) -> bool:
-    """Whether this run has made its dataset on this VM and not dropped it since: a boot waits for it."""
+    """Whether this run has made its dataset on this VM and not dropped it since; a boot waits for it."""
     return stands(context.store, context.vm)
 
 
@@ -76,19 +76,19 @@ def stands(store: Store, vm: Vm) -> bool:
 
 
 def _is_to_go(study: Study) -> bool:
-    """Whether a run's end takes a database away. A Linux machine has files, which its restore removes."""
+    """Whether the end of a run drops a database. A Linux machine has files, which its restore removes."""
     return study.dataset.drop_after and study.workload.guest == "sql_server"
 
 
 def drop_planned(context: VmContext) -> tuple[Edit, ...]:
-    """What `drop_after_run` changes: this run's database, if it has made one."""
+    """What `drop_after_run` would drop: this run's database, if it made one."""
     if not _is_to_go(context.study) or not is_expected(context):
         return ()
     return (Edit(DATABASE, context.study.dataset.database, None),)
 
 
 def left_behind(connection: Connection, vm: Vm) -> tuple[str, ...]:
-    """Why the run's database still stands, as the last try to drop it said; empty if it does not."""
+    """Why the last attempt to drop the run's database failed; empty if it was dropped."""
     if facts.last_scope(connection, vm.id, (LEFT_BEHIND, _DROPPED)) != LEFT_BEHIND:
         return ()
     told = [fact for fact in facts.facts_of_run(connection, vm.run_id, LEFT_BEHIND) if fact.vm_id == vm.id]
@@ -96,9 +96,9 @@ def left_behind(connection: Connection, vm: Vm) -> tuple[str, ...]:
 
 
 def drop_after_run(context: VmContext) -> str | None:
-    """Drop the study's database if the study says so. Returns why it still stands, or None.
+    """Drop the study's database if the study says so. Returns why that failed, or None.
 
-    A database that cannot be dropped does not keep the VM from being restored: the reason is stored.
+    A failure is stored and does not prevent the VM's restore.
     """
     if not _is_to_go(context.study):
         return None

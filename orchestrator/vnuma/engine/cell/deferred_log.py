@@ -1,8 +1,7 @@
-"""The vmware.log of a boot that was not available while the VM ran: fetched once it is off.
+"""Fetch a boot's vmware.log after power-off, where it was not available while the VM ran.
 
-A running VM's log comes from its host; once the VM is off vCenter has it too, until the next power-on
-rotates it. The log is stored with the attempt whose boot it is of, which has ended by then: it explains
-that boot and decides nothing.
+The log of a running VM comes from its host. After power-off vCenter has it too, until the next power-on
+rotates it. It is stored with the boot's attempt, which has ended by then; it does not change its outcome.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.uptime import seconds_since
 
 PENDING = "owed"
-"""Fact of an attempt whose log is still missing: when the VM was powered on, and why there is none."""
+"""Fact of an attempt whose log is still missing: the power-on time, and why there is no log."""
 
 LATE = "late"
 """Fact of an attempt whose log was fetched after power-off: why it was not available before."""
@@ -47,10 +46,10 @@ def pending_facts(powered_on_at: datetime, why: str) -> dict[str, object]:
 
 
 def collect(journal: Journal, session: Session, ref: VmRef) -> None:
-    """Fetch the missing log of the VM's last boot in the journal's run, if there is one. The VM is off.
+    """Fetch the missing log of the VM's last boot in the journal's run, if any. The VM must be off.
 
-    Asked for once. What is not available stays not evaluated, with both reasons. A store that fails is the
-    journal's to judge: it does not keep a VM from being restored. Raises VCenterUnreachable.
+    Tried once; if that fails, both reasons are stored and the log stays not evaluated. A failing store does
+    not prevent a VM's restore. Raises VCenterUnreachable.
     """
     if journal.run is None:
         return
@@ -103,13 +102,13 @@ def _evaluate(store: Store, pending: _Pending, file: LogFile, boot_age_s: float)
 
 
 def _guest(effective: Any) -> GuestTopology:
-    """What the log is compared with: the guest as that boot showed it."""
+    """The guest's topology in that boot, to compare the log with."""
     seen = effective["guest"]
     return GuestTopology(seen["vcpus"], None, None, seen["numa_nodes"], seen["sql_cpu_nodes"], None)
 
 
 def _amended(effective: Any, found: LogEvidence) -> Mapping[str, object]:
-    """The boot's effective topology with the log that was fetched late."""
+    """The boot's effective topology, with the log added."""
     others = [words for words in effective["not_evaluated"] if not words.startswith(LOG_WORDS)]
     unseen = [] if found.why_not is None else [f"{LOG_WORDS} {found.why_not}"]
     return {**effective, "log": evidence.log_document(found), "not_evaluated": [*others, *unseen]}

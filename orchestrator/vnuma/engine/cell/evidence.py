@@ -1,6 +1,6 @@
-"""What is gathered of a boot besides the guest's own view, so that the three sides can be compared.
+"""Evidence about a boot besides the guest's own view, so that three sources can be compared.
 
-Evidence is never worth a cell: what is not available is recorded with its reason.
+Missing evidence never fails a cell: the reason is recorded instead.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from vnuma.vsphere.connect import Session
 from vnuma.vsphere.log_file import LogFile, LogUnavailable, fetch_log
 
 SCOPE = "vmware_log"
-"""Facts of an attempt: where its log came from, when that log began, and its lines on vNUMA as they stand."""
+"""Facts of an attempt: its log's source and start time, and the log's lines on vNUMA, verbatim."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """A log as it was fetched, or why there is none, and whether it may still be had after power-off."""
+    """A fetched log, or why there is none and whether it may be available after power-off."""
 
     file: LogFile | None = None
     why_not: str | None = None
@@ -35,7 +35,7 @@ class Fetched:
 
 
 def fetch(session: Session, vm: VmFacts, wanted: Evidence) -> Fetched:
-    """The log of the VM's boot: a ticket and one request to its host."""
+    """Fetch the log of the VM's boot from its host: a ticket and one request."""
     if wanted.vmware_log == "off":
         return Fetched(why_not="the study excludes it (evidence.vmware_log)")
     try:
@@ -47,7 +47,7 @@ def fetch(session: Session, vm: VmFacts, wanted: Evidence) -> Fetched:
 def evaluate(
     context: VmContext, attempt: Attempt, fetched: Fetched, boot_age_s: float, guest: GuestTopology
 ) -> LogEvidence:
-    """What a fetched log proves of the boot that was so old when it was fetched."""
+    """What a fetched log proves about a boot that was `boot_age_s` old when the log was fetched."""
     if fetched.file is None:
         return LogEvidence(why_not=fetched.why_not)
     with context.store.read() as connection:
@@ -63,7 +63,7 @@ def evaluate(
 
 
 def started(connection: pyodbc.Connection) -> ErrorLog | None:
-    """What the error log says of the server's start; None when it may not be read."""
+    """What the error log shows of the server's start; None without permission to read it."""
     try:
         return read_start(connection)
     except (SqlFailed, PrivilegeMissing):
@@ -83,7 +83,7 @@ def log_facts(evidence: LogEvidence) -> dict[str, object]:
 
 
 def log_document(evidence: LogEvidence) -> dict[str, object]:
-    """What the log says, for the attempt's effective topology."""
+    """The log's content, for the attempt's effective topology."""
     log = evidence.log
     return {
         "source": evidence.source,
@@ -93,7 +93,7 @@ def log_document(evidence: LogEvidence) -> dict[str, object]:
 
 
 def start_document(start: ErrorLog | None) -> dict[str, object] | None:
-    """What the error log says, for the attempt's effective topology."""
+    """The error log's content, for the attempt's effective topology."""
     return None if start is None else asdict(start)
 
 

@@ -1,4 +1,4 @@
-"""Shutting a guest down the way an administrator would: through Tools, and never behind the guest's back."""
+"""Shut a guest down as an administrator would: through Tools, never by a hard power-off."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POWER_OFF = (Edit("power", str(Power.ON), str(Power.OFF)),)
 
 @dataclass(frozen=True)
 class PowerRules:
-    """Deadlines of a power-cycle in seconds, and what happens when a guest does not shut down."""
+    """Deadlines of a power-cycle in seconds, and what to do when a guest does not shut down."""
 
     shutdown_s: float = 600
     on_timeout: Literal["fail", "power_off"] = "fail"
@@ -37,12 +37,12 @@ class PowerRules:
 
     @property
     def step_s(self) -> float:
-        """The longest that a step may hold a VM's lock: a shutdown, a boot, and the tasks between them."""
+        """The longest that a step may hold a VM's lock: shutdown, boot, and the tasks between them."""
         return self.shutdown_s + self.tools_s + 2 * self.task_s
 
     @classmethod
     def of(cls, study: Study) -> PowerRules:
-        """As the study says."""
+        """The study's power rules."""
         limits = study.power
         return cls(
             limits.shutdown_timeout_s,
@@ -56,7 +56,7 @@ class PowerRules:
 
 
 def require_power_on_possible(session: Session, ref: VmRef) -> None:
-    """Look, before a shutdown, whether the VM's host would power it on again. Raises HostNotReady."""
+    """Check before a shutdown that the VM's host can power it on again. Raises HostNotReady."""
     why = read.why_no_power_on(session, ref)
     if why:
         name = session.transport.name_of(ref)
@@ -67,10 +67,10 @@ def require_power_on_possible(session: Session, ref: VmRef) -> None:
 
 
 def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, journal: Journal) -> None:
-    """Shut the guest of a VM that is on down under these rules. Raises ShutdownTimeout; it then runs on.
+    """Shut down the guest of a running VM under these rules. Raises ShutdownTimeout; the VM then stays on.
 
-    The journal's line begins when the guest is asked: from then on the VM may go off at any time.
-    The next power-on rotates the vmware.log of the boot that ends here: if that is owed, it is fetched now.
+    The journal line is written when the guest is asked, since the VM may go off at any time after that. A
+    vmware.log that is still missing is fetched now: the next power-on rotates it.
     """
     with ExitStack() as line:
 
@@ -89,6 +89,6 @@ def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, jou
             ask=rules.ask,
             fence=ask,
         )
-        if not begun:  # it went off by itself while its Tools were waited for
+        if not begun:  # it went off by itself while we waited for its Tools
             line.enter_context(journal.change("power", POWER_OFF))
     deferred_log.collect(journal, session, ref)

@@ -1,4 +1,4 @@
-"""One pass over a machine: its files made, kernel settings held, then what the workload does."""
+"""One pass over a machine: create its files, hold kernel settings, run the workload."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from vnuma.workloads.shell import Shell
 
 
 def measure_pass(context: VmContext, attempt: Attempt, shell: Shell) -> int:
-    """The only step of a machine's cell: settles the attempt and returns how many samples were stored.
+    """The only step of a machine's cell: settle the attempt and return how many samples were stored.
 
-    Raises what the workload raises; what was measured up to then stays in the store with the attempt.
+    Raises what the workload raises; samples measured before that stay stored.
     """
     site = CellSite(context, attempt, shell)
     workload = machine_workload_named(context.study.workload.name)

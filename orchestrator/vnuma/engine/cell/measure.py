@@ -34,7 +34,7 @@ from vnuma.workloads.find import workload_named
 
 @dataclass(frozen=True)
 class Turn:
-    """One iteration to come: its size, form and ordinal, and whether it is a warm-up."""
+    """The next iteration: its size, form and ordinal, and whether it is a warm-up."""
 
     size: int
     form: str
@@ -43,7 +43,7 @@ class Turn:
 
 
 def turns(study: Study) -> Iterator[Turn]:
-    """Every iteration of one boot in order: the warm-ups of a size and form, then its timed iterations."""
+    """All iterations of one boot in order: for each size and form the warm-ups, then the timed iterations."""
     for size in study.workload.sizes:
         for form in study.workload.forms:
             for iteration in range(1, study.design.warmups + 1):
@@ -53,10 +53,10 @@ def turns(study: Study) -> Iterator[Turn]:
 
 
 def measure_cell(context: VmContext, attempt: Attempt) -> int:
-    """The step `measure` of a cell: settles the attempt and returns how many samples were stored.
+    """The step `measure` of a cell: settle the attempt and return how many samples were stored.
 
-    Raises MeasurementFailed, ConnectionDropped, HostChanged or Interrupted; what was measured up to
-    then stays in the store with the attempt.
+    Raises MeasurementFailed, ConnectionDropped, HostChanged or Interrupted; samples measured before that stay
+    stored.
     """
     study, site = context.study, CellSite(context, attempt)
     workload = workload_named(study.workload.name)
@@ -73,7 +73,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
 
 
 def measure_turns(site: CellSite, workload: Workload | MachineWorkload) -> int:
-    """Every iteration of the workload here, each stored at once; how many."""
+    """Run every iteration of the workload, storing each at once; returns how many."""
     study, stored = site.context.study, 0
     with workload.bench(site) as bench:
         for turn in turns(study):
@@ -85,13 +85,13 @@ def measure_turns(site: CellSite, workload: Workload | MachineWorkload) -> int:
 
 
 def turn_words(study: Study, turn: Turn) -> str:
-    """For progress: `1,000 x 1,000, client, iteration 2`."""
+    """Progress text: `1,000 x 1,000, client, iteration 2`."""
     kind = "warm-up" if turn.warmup else "iteration"
     return f"{study.workload.size_label(turn.size)}, {turn.form}, {kind} {turn.iteration}"
 
 
 def measure_turn(context: VmContext, attempt: Attempt, bench: Bench, turn: Turn) -> None:
-    """Run one iteration and store it before anything else; a failure is a sample with a reason."""
+    """Run one iteration and store it at once; a failure is a sample with a reason."""
     name = context.study.workload.name
     try:
         with _unbroken():
@@ -105,7 +105,7 @@ def measure_turn(context: VmContext, attempt: Attempt, bench: Bench, turn: Turn)
 
 @contextmanager
 def _unbroken() -> Iterator[None]:
-    """SQL Server was ready a moment ago: if it no longer answers, the connection was lost."""
+    """Report an unreachable SQL Server as a lost connection, since it was ready a moment ago."""
     try:
         yield
     except SqlUnreachable as error:
@@ -134,10 +134,7 @@ def _store(context: VmContext, attempt: Attempt, row: Sample) -> None:
 
 
 def _still_ours(context: VmContext, attempt: Attempt, seconds: float) -> None:
-    """At a cell's end the VM is where, and what, it was: else what was measured does not count.
-
-    What vSphere counted meanwhile is stored.
-    """
+    """At the end of a cell, check that the VM is unchanged and on the same host, or raise; store counters."""
 
     def look(session: Session, ref: VmRef, _tries: int) -> VmFacts:
         counters.record(context, attempt, session, ref, seconds)

@@ -1,8 +1,8 @@
 """The positive control: the reference arm with its tables on one vNUMA node and its worker on another.
 
-Inside the guest alone: the dataset is made anew while SQL Server's process affinity leaves one node's
-CPUs, then measured while it leaves another's. That the pages lie where they should is proven by the
-memory clerk's growth per node; that the worker runs elsewhere, by the schedulers that are online.
+The dataset is created while SQL Server's process affinity is limited to one node's CPUs, then measured while
+it is limited to another's. The memory clerk's growth by node proves where the pages are; the online
+schedulers prove where the worker runs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from vnuma.workloads.find import workload_named
 
 SCOPE = "control"
 PROVEN_SHARE = 0.9
-"""Of the pages that the new tables took: at least this part has to lie on the one node."""
+"""At least this share of the new tables' pages must be on the one node."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What was proven: pages (KB of growth, by memory node) on `data_node`, work on `worker_node` alone."""
+    """What was proven: pages (KB of growth, by memory node) on `data_node`, work only on `worker_node`."""
 
     data_node: int
     worker_node: int
@@ -41,7 +41,7 @@ class Placement:
 
 @contextmanager
 def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
-    """Hold data and work on two vNUMA nodes; for any other arm do nothing. Process affinity is restored.
+    """Keep data and work on two vNUMA nodes, then restore process affinity; does nothing for other arms.
 
     Raises PlacementNotProven, SqlFailed, SqlUnreachable.
     """
@@ -92,6 +92,6 @@ def _place(context: VmContext, attempt: Attempt) -> Placement:
 
 
 def _growth(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
-    """By memory node, what was added; a node that gave pages back counts as none."""
+    """Growth in KB by memory node; 0 for a node that released pages."""
     grown = {node: pages - before.get(node, 0) for node, pages in after.items()}
     return {node: kb for node, kb in grown.items() if kb > 0}

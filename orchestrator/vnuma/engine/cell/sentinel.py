@@ -1,4 +1,4 @@
-"""The drift sentinel: a short reference query on every boot, stored apart from what is measured.
+"""The drift sentinel: a short reference query on every boot, stored apart from the measurements.
 
 It only raises an alarm. It runs inside the arm, so correcting times by it would remove the effect.
 """
@@ -15,9 +15,9 @@ EXECUTIONS = 3
 
 
 def run_sentinel(site: Site, query: Query | None) -> None:
-    """One execution that is dropped, then three that are kept. Raises what a measurement raises.
+    """Run it once discarded, then three times recorded; nothing for a workload without a sentinel.
 
-    A workload without a sentinel keeps none.
+    Raises what a measurement raises.
     """
     if query is None:
         return

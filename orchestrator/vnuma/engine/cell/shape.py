@@ -31,12 +31,12 @@ from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
 WRITE_TRIES = 3
-"""How often a change is computed anew when the VM was written to between reading and changing it."""
+"""How often a change is recomputed when somebody writes to the VM between reading and changing it."""
 
 
 @dataclass(frozen=True)
 class Shaped:
-    """What shaping did, or would do: the change, and what the guest is predicted to see."""
+    """What shaping did or would do: the change, and the guest's predicted topology."""
 
     change: Change
     prediction: Prediction
@@ -44,10 +44,10 @@ class Shaped:
 
 
 def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts, own: Settings = MappingProxyType({})) -> Shaped:
-    """What bringing this VM into the arm's shape changes, without doing it.
+    """What bringing this VM into the arm's shape would change.
 
-    `own` are the VM's own values of what the study's arms set (`domain.carry_over`): they hold where the
-    arm sets nothing.
+    `own` are the VM's own values of what the study's arms set (`domain.carry_over`): they apply where the arm
+    sets nothing.
     """
     begun = replace(vm, settings=settings_after(vm.settings, own))
     desired = over_own(own, desired_settings(arm, begun, host))
@@ -59,12 +59,12 @@ def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts, own: Settings = MappingPr
 
 
 def predict_for(vm: VmFacts, host: HostFacts, settings: Settings) -> Prediction:
-    """What a power-on of this VM with these settings gives on this host."""
+    """The predicted topology of this VM, with these settings, at a power-on on this host."""
     return predict(host_shape(host), settings, vm.hardware_version)
 
 
 def _refuse_another_count(arm: Arm, prediction: Prediction) -> None:
-    """An arm that states a number of nodes and sure settings for another can never count."""
+    """Refuse an arm whose node count contradicts its own settings: it could never be measured."""
     if arm.vnuma_nodes is None or prediction.confidence == "low":
         return
     if arm.vnuma_nodes not in prediction.acceptable:
@@ -90,11 +90,11 @@ def shape(
     journal: Journal,
     refuse: Callable[[VmFacts], None] = lambda _: None,
 ) -> Shaped:
-    """Change the VM so that its next power-on is in the arm's shape. It is left off if it was shut down.
+    """Change the VM so that its next power-on has the arm's shape. It stays off if it was shut down.
 
-    `vm` and `host` were just read; a change in between is refused by the VM's changeVersion. `always_off`
-    shuts the guest down even if nothing changes, since every cell is a boot of its own. A shutdown takes
-    minutes: `refuse` looks at what the VM is after it.
+    `vm` and `host` were just read; the VM's changeVersion detects a change in between. With `always_off` the
+    guest is shut down even without changes, since every cell needs its own boot. `refuse` checks the VM again
+    after the shutdown, which takes minutes.
     """
     planned = plan_shape(arm, vm, host, own)
     must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
@@ -111,7 +111,7 @@ def shape(
 
 
 def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
-    """The step `shutdown` of a cell. What is changed is stored before it is changed."""
+    """The step `shutdown` of a cell. Each change is stored before it is made."""
     earlier: list[dict[str, object]] = []
 
     def work(session: Session, ref: VmRef, _tries: int) -> Shaped:
@@ -121,7 +121,7 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
             except SomebodysChange:
                 raise
             except apply.ChangedMeanwhile:
-                continue  # ESXi writes keys too: whose write it was, the next look tells
+                continue  # ESXi writes keys too; the next reading shows who wrote
         return _shape_once(context, attempt, session, ref, earlier)
 
     with step(context, attempt, "shutdown"):
@@ -131,10 +131,10 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
 def _shape_once(
     context: VmContext, attempt: Attempt, session: Session, ref: VmRef, earlier: list[dict[str, object]]
 ) -> Shaped:
-    """One try. `earlier` keeps what previous tries were about to change: it may have been changed."""
+    """One attempt. `earlier` are the changes that previous attempts planned: they may have been made."""
     arm = attempt.settings(context)
     vm, host, planned = look_and_plan(context, arm, session, ref)
-    if vm.power is Power.OFF:  # by itself, or by a process that died before it came to this
+    if vm.power is Power.OFF:  # by itself, or by a process that died before recording it
         deferred_log.collect(journal_of(context), session, ref)
     earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
     with context.store.write() as connection:
@@ -149,7 +149,7 @@ def _shape_once(
         )
     to_come = Boot(context.study, arm, context.vm, planned.prediction)
     inside = [setting for setting in SETTINGS if setting.is_set_for(to_come)] if vm.power is Power.ON else []
-    if inside and Endpoint.of(context).is_proven(session, ref):  # else its first boot tells
+    if inside and Endpoint.of(context).is_proven(session, ref):  # otherwise its first boot tells
         for setting in inside:
             setting.switch_for(to_come, context.sql, journal_of(context))
     return shape(
@@ -170,7 +170,7 @@ def _shape_once(
 def look_and_plan(
     context: VmContext, arm: Arm, session: Session, ref: VmRef
 ) -> tuple[VmFacts, HostFacts, Shaped]:
-    """The VM and its host as they are, and what the arm changes of them. Changes nothing.
+    """Read the VM and its host, and plan what the arm changes. Changes nothing.
 
     Raises HostChanged, SomebodysChange, ArmImpossible.
     """
@@ -186,13 +186,13 @@ def look_and_plan(
 
 
 def own_settings(context: VmContext, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
-    """What the study's arms set, as the VM had it before the run."""
+    """The VM's values, before the run, of what the study's arms set."""
     arms = [context.study.arm(label) for label in context.study.labels]
     return own_values(arms, baseline_settings(context.vm), vm, host)
 
 
 def change_document(change: Iterable[Edit]) -> list[dict[str, object]]:
-    """A change as JSON: for the store and for people."""
+    """A change as JSON, for the store and for display."""
     return [{"setting": edit.setting, "before": edit.before, "after": edit.after} for edit in change]
 
 
@@ -205,7 +205,7 @@ def change_diff(changes: Iterable[dict[str, object]]) -> dict[str, dict[str, obj
 
 
 def diff_text(value: object) -> object:
-    """A list of CPUs on one line: Ansible would give each a line of its own."""
+    """A list of CPUs on one line; Ansible would print one per line."""
     return ",".join(map(str, value)) if isinstance(value, tuple | list) else value
 
 

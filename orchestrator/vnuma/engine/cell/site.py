@@ -1,4 +1,4 @@
-"""One boot of one arm, as a workload sees it: where to connect, and where to keep what it finds."""
+"""What a workload sees of one boot of one arm: where to connect, and where to store results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CellSite:
     context: VmContext
     attempt: Attempt
     machine: Shell | None = None
-    """Of a Linux machine; None for a SQL Server's VM."""
+    """The Linux machine; None for a VM with SQL Server."""
 
     @property
     def vm(self) -> str:
@@ -51,7 +51,7 @@ class CellSite:
 
     @property
     def settings(self) -> Any:
-        """The workload's settings as this arm runs it."""
+        """The workload's settings for this arm."""
         return self.context.study.workload_of(self.attempt.arm)
 
     @property
@@ -80,28 +80,28 @@ class CellSite:
         return self.machine
 
     def client(self, name: str | None) -> Client:
-        """The machine that calls. Raises InputError when the run's inventory has none of that name."""
+        """The client machine. Raises InputError when the run's inventory does not have it."""
         private = Private.read()
         where = private.inventory if private else self.context.run.inventory
         return client_named(Path(where or "inventory"), name)
 
     def say(self, words: str) -> None:
-        """The step that the cell is in, for progress."""
+        """Show the cell's current step in the progress."""
         with self.context.store.write() as write:
             attempts.set_step(write, self.attempt.id, self.context.token, f"measure {words}")
 
     def record(self, scope: str, document: Mapping[str, object]) -> None:
-        """Facts of this attempt."""
+        """Store facts of this attempt."""
         with self.context.store.write() as write:
             facts.add_attempt_facts(write, self.attempt.id, self.context.token, scope, dict(document))
 
     def remember(self, scope: str, document: Mapping[str, object]) -> None:
-        """Facts of this VM in this run."""
+        """Store facts of this VM in this run."""
         with self.context.store.write() as write:
             facts.add_vm_facts(write, self.context.vm.id, scope, dict(document))
 
     def remembered(self, scope: str) -> Document:
-        """The latest of each key that this run kept of the VM in that scope."""
+        """The latest value of each of the VM's facts in that scope, in this run."""
         with self.context.store.read() as read:
             known = facts.facts_of_run(read, self.context.run.id, scope)
         return {
@@ -111,7 +111,7 @@ class CellSite:
         }
 
     def stop_if_asked(self) -> None:
-        """Between iterations a run can be stopped, and is when its allowed hours end. Samples are kept."""
+        """Raise between iterations if a stop was requested or the allowed hours end. Samples are kept."""
         run = self.context.run.name
         refuse_if_over(self.context.study, run, utc_now())
         with self.context.store.read() as read:
@@ -121,7 +121,7 @@ class CellSite:
 
     @contextmanager
     def process_affinity(self, wanted: str) -> Iterator[None]:
-        """SQL Server's process affinity for as long as it is held, then the baseline's again."""
+        """Limit SQL Server's process affinity inside the `with`, then restore the baseline's."""
         before = PROCESS_AFFINITY.baseline_of(self.context.vm)
         if before is None:
             raise StoreError(
@@ -133,12 +133,14 @@ class CellSite:
             yield
 
     def resource_pool(self, percent: int) -> None:
-        """Our pool with that share of memory, and the study's database bound to it, up to the restore."""
+        """Create our pool with that share of memory and bind the study's database to it, up to the
+        restore.
+        """
         RESOURCE_POOL.hold(self.server, self.dataset.database, percent, journal_of(self.context))
 
     @contextmanager
     def kernel_settings(self) -> Iterator[None]:
-        """Kernel settings of a machine for as long as they are held, then the baseline's again."""
+        """Set a machine's kernel settings inside the `with`, then restore the baseline's."""
         wanted = self.settings.kernel_settings()
         before = {name: value for name, value in kernel_baseline(self.context.vm).items() if name in wanted}
         journal = journal_of(self.context)

@@ -1,1 +1,1 @@
-"""What vnuma believes of SQL Server and vSphere, asked of real ones."""
+"""vnuma's assumptions about SQL Server and vSphere, checked against real servers."""

@@ -1,4 +1,4 @@
-"""Asking a vCenter or ESXi host, through one VM, whether each belief of vSphere holds there."""
+"""Check, with one VM, whether each assumption about vSphere is true of a vCenter or ESXi host."""
 
 from __future__ import annotations
 
@@ -43,18 +43,17 @@ from vnuma.vsphere.faults import NotNow, fault_name, unexpected
 from vnuma.vsphere.read import find_vm, read_vm
 
 Consent = Callable[[VmFacts, str | None], None]
-"""Hears of the VM that is about to be changed, and the lab's scenario; raises where it is not to be."""
+"""Called with the VM that is about to be changed and the lab's scenario; raises to refuse."""
 
 
 def judge_vcenter(
     target: Target, inventory: Path, *, consent: Consent, read_only: bool = False, say: Say = lambda _: None
 ) -> Answers:
-    """Ask a VM's vCenter about every belief; those that need a change only on a test clone.
-    `consent` is asked before the first change, and `say` hears what is being done to the VM.
+    """Check every assumption on a VM's vCenter; those that change the VM, only on a test clone.
 
-    Raises what `connect` and `consent` raise, and VmNotFound. What ends the changing part before its last
-    belief is in the answers: what `_still` raises, VmHeld, Interrupted, a vCenter that is away, KeyStays,
-    NotAtBaseline.
+    `consent` is called before the first change, and `say` with each step. Raises what `connect` and `consent`
+    raise, and VmNotFound. Whatever ends the changing part early is part of the answers: what `_still` raises,
+    VmHeld, Interrupted, an unreachable vCenter, KeyStays, NotAtBaseline.
     """
     with connect(vcenter(target)) as session:
         asked = AskedVm(session, find_vm(session, target.vm))
@@ -86,10 +85,10 @@ def judge_vcenter(
 
 
 def _still(target: Target, vm: VmFacts) -> VmFacts:
-    """The VM that was consented to as it is now: an answer may take hours.
+    """Find the VM that was consented to again, since consent may take hours.
 
-    Raises InputError when its name stands for another VM by now, PreflightBlocked when it may no longer be
-    changed, VmNotFound.
+    Raises InputError when its name now means another VM, PreflightBlocked when it may no longer be changed,
+    VmNotFound.
     """
     with connect(vcenter(target)) as session:
         now = read_vm(session, find_vm(session, target.vm))
@@ -106,12 +105,12 @@ def _still(target: Target, vm: VmFacts) -> VmFacts:
 
 
 def _unasked(asked: int, why: str) -> list[Judged]:
-    """The beliefs that need a change, but for so many that were asked."""
+    """The assumptions that need a change, except the first `asked`."""
     return [Judged(one.id, Verdict.NOT_EVALUABLE, why) for one in (*WHILE_OFF, *WHILE_ON)][asked:]
 
 
 def _why_not(target: Target, moid: str) -> str | None:
-    """Why the VM may not be changed for this; None if it may."""
+    """Why the VM must not be changed for this; None if it may be."""
     tagged = Permit().tagged(target, moid)
     if tagged.refusal:
         return "the VM lacks the vSphere tag that its inventory requires"
@@ -119,7 +118,7 @@ def _why_not(target: Target, moid: str) -> str | None:
 
 
 def ask_all(beliefs: Iterable[Belief[Any]], asked: AskedVm) -> Iterator[Judged]:
-    """Every belief of a list in turn, each whatever came of those before it."""
+    """Check each assumption in turn, whatever the outcome of those before it."""
     return (judged(one.id, partial(_look, one, asked), _nameless) for one in beliefs)
 
 
@@ -131,15 +130,14 @@ def _look(one: Belief[Any], asked: AskedVm) -> str:
     except vmodl.MethodFault as fault:
         raise asked.session.translate(fault) or unexpected(fault, "vSphere") from fault
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        # A property that is not there, or is of another kind, wherever the belief looked for it.
+        # A missing property, or one of an unexpected type, wherever the assumption read it.
         raise DiffersError(f"an answer of an unexpected form ({type(error).__name__})") from error
 
 
 def _nameless(error: VnumaError) -> str:
-    """What kind of error it was, by the fault's name where there is one: its text names the server.
+    """The error's type, by the vSphere fault's name where there is one; its text would name the server.
 
-    Raises an error that ends the asking: Ctrl-C, a lease that is lost, a vCenter that is away, a key that
-    cannot be taken back.
+    Raises an error that ends the check: Ctrl-C, a lost lease, an unreachable vCenter, a key that stays.
     """
     away = isinstance(error, VCenterUnreachable) and not isinstance(error, NotNow)
     if away or isinstance(error, Interrupted | LeaseLost | KeyStays):

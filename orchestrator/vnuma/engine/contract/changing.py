@@ -1,4 +1,4 @@
-"""The changing part of a contract: a run of one cell that holds the VM as any run does, and puts it back."""
+"""The changing part of a contract: a run of one cell that leases the VM as any run does, and restores it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from vnuma.vsphere.contract.off import DEFAULT, KEY, key_spec
 from vnuma.vsphere.refs import VmRef
 
 Ask = Callable[["LeasedWriter", Beliefs[ChangedVm]], None]
-"""Asks of the VM that a writer changes."""
+"""Checks assumptions with a writer that changes the VM."""
 
 Say = Callable[[str], None]
 
@@ -65,7 +65,7 @@ NOTHING = "Nothing was changed."
 
 @dataclass(frozen=True)
 class ChangingOutcome:
-    """How the changing part ended: what is left of it on the VM, as a sentence, and what cut it short."""
+    """How the changing part ended: what it left on the VM, as a sentence, and what interrupted it."""
 
     leftover: str
     error: Exception | None
@@ -73,7 +73,7 @@ class ChangingOutcome:
 
 @dataclass(frozen=True)
 class LeasedWriter:
-    """Changes one VM under its lease. What it may change is in store and audit log before it is changed."""
+    """Changes one VM under its lease. Changes are in the store and the audit log before they are made."""
 
     context: VmContext
     attempt: Attempt
@@ -84,12 +84,12 @@ class LeasedWriter:
     written: list[Edit] = field(default_factory=list)
 
     def submit(self, edits: Iterable[Edit], spec: vim.vm.ConfigSpec) -> None:
-        """See `vsphere.contract.asked.Writer`. Raises Interrupted once the user has asked to stop."""
+        """See `vsphere.contract.asked.Writer`. Raises Interrupted after a request to stop."""
         with self._noted(tuple(edits)):
             apply.submit(self.session, self.ref, spec, fence=self.fence)
 
     def reconfigure(self, change: Change) -> VmFacts:
-        """See `vsphere.contract.asked.Writer`. What reads back otherwise is ours to restore too."""
+        """See `vsphere.contract.asked.Writer`. A value that reads back differently is restored too."""
         before = settings_now(self.session, self.ref)
         with self._noted(with_moved(change, before)):
             try:
@@ -118,7 +118,7 @@ class LeasedWriter:
             ) from error
 
     def fence(self) -> None:
-        """Refuse to go on without the lease, or after Ctrl-C. Raises LeaseLost, Interrupted."""
+        """Raises LeaseLost without the lease, Interrupted after Ctrl-C."""
         if self.stopping.count:
             raise Interrupted("Stopped on request.")
         self.context.fence()
@@ -142,11 +142,10 @@ class LeasedWriter:
 def on_the_clone(
     target: Target, vm: VmFacts, inventory: Path, simulated: str | None, ask: Ask, say: Say
 ) -> ChangingOutcome:
-    """Take this VM, have every belief asked that needs a change, and put it back, whatever happens. Another
-    VM that has its name by then is not taken.
+    """Take this VM, check each assumption that needs a change, and always restore the VM.
 
-    Raises what the store raises before the run is made, and PreflightBlocked for a VM that may only be
-    changed with another person's approval: there is no study that could be approved.
+    Another VM that has its name by then is refused. Raises what the store raises before the run exists, and
+    PreflightBlocked for a VM that needs another person's approval: there is no study to approve.
     """
     if is_required(inventory, [target.name]):
         raise PreflightBlocked(
@@ -180,7 +179,7 @@ def on_the_clone(
 
 
 def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -> None:
-    """Settle the run's state. A store that cannot be written is one more problem."""
+    """Store the run's final state. A store that cannot be written is one more problem."""
     if any(isinstance(problem, RestoreConflict) for problem in problems):
         state = RunState.CONFLICT
     elif stopping.count and not any(isinstance(problem, NotAtBaseline) for problem in problems):
@@ -196,7 +195,7 @@ def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -
 
 
 def _study_text(target: Target, vm: VmFacts) -> str:
-    """A study of one cell in the shape that the VM has; it is never measured."""
+    """A study of one cell in the VM's present shape; it is never measured."""
     vcpus = number(vm.settings, "numCPUs")
     shown = vm.settings["numCoresPerSocket"]
     cores = shown if isinstance(shown, int) and shown else 1
@@ -240,7 +239,7 @@ def _create(
 
 
 def _claimed(context: VmContext) -> Attempt:
-    """The run's one cell. Raises VmHeld while another VM of the host is being measured."""
+    """Claim the run's one cell. Raises VmHeld while another VM of the host is being measured."""
     claimed = claim(context)
     if isinstance(claimed, NoCell):
         raise VmHeld(f"{context.vm.name} was not changed: {claimed.why}.", fix="vnuma status")
@@ -248,7 +247,7 @@ def _claimed(context: VmContext) -> Attempt:
 
 
 def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say: Say) -> None:
-    """Shut the VM down, ask, power it on in its own shape, ask again."""
+    """Shut the VM down, check, power it on in its own shape, check again."""
     rules, journal, name = PowerRules.of(context.study), journal_of(context), context.vm.name
 
     def off(session: Session, ref: VmRef, _tries: int) -> LeasedWriter:
@@ -263,7 +262,7 @@ def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say
 
     def on(session: Session, ref: VmRef, tries: int) -> None:
         state, host_moid = read.read_power(session, ref)
-        if tries > 1 and state is Power.ON:  # asked for already; only the answer was lost
+        if tries > 1 and state is Power.ON:  # the request was sent; only its answer was lost
             power.wait_for_guest(session, ref, timeout_s=rules.tools_s)
             return
         now = replace(writer, session=session, ref=ref)
@@ -304,10 +303,10 @@ def _ask(writer: LeasedWriter, ask: Ask, beliefs: Beliefs[ChangedVm]) -> None:
 
 
 def _to_own_shape(context: VmContext, writer: LeasedWriter) -> None:
-    """Take back all but the one key, so that the VM boots as it always does."""
+    """Undo everything except the one key, so that the VM boots as it always does."""
     now = settings_now(writer.session, writer.ref)
     back = change_back(now, baseline_settings(context.vm))
     key = change_to(now, {KEY: DEFAULT})
     kept = tuple(edit for edit in back if edit.setting != KEY)
-    with suppress(ReadBackDiffers):  # the restore looks at it again
+    with suppress(ReadBackDiffers):  # the restore checks it again
         writer.reconfigure(Change((*kept, *key)))

@@ -1,4 +1,4 @@
-"""docs/reference/contract.md, made of the beliefs themselves."""
+"""docs/reference/contract.md, generated from the assumptions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def markdown() -> str:
 
 
 def document() -> dict[str, object]:
-    """The beliefs as plain values."""
+    """The assumptions as plain values."""
     asked = (("sql", BELIEFS), ("read", READING), ("off", WHILE_OFF), ("on", WHILE_ON))
     beliefs = [
         {"id": one.id, "says": one.says, "source": one.source, "asked": where}

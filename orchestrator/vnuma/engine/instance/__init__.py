@@ -1,1 +1,1 @@
-"""Settings inside the guest that a study may change: read, switched, proven, restored."""
+"""Settings inside the guest that a study may change: read, set, checked and restored."""

@@ -1,7 +1,7 @@
-"""One setting of a whole SQL Server instance: its baseline, how a boot needs it, its restore and the proof.
+"""One setting of a SQL Server instance: its baseline, the value a boot needs, its restore and its check.
 
-Each setting is a class in a file of its own; `settings.py` lists them. All of them outlive restarts, so a
-controller that dies leaves them behind: every restore puts them back.
+Each setting is a class in its own file, listed in `settings.py`. All of them survive restarts, so a
+controller that dies leaves them changed; every restore resets them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _AT_ONCE = QuietRule(cpu_percent=100, for_s=0, timeout_s=1)
 
 @dataclass(frozen=True)
 class Boot:
-    """A boot of an arm on a VM of the run, to come or under way: how it needs an instance's settings."""
+    """A boot of an arm on a VM of the run, planned or running, for which an instance's settings
+    are needed.
+    """
 
     study: Study
     arm: Arm
@@ -42,35 +44,35 @@ class Boot:
 
 @dataclass(frozen=True)
 class State(Generic[T]):
-    """A setting's value, None where this version has none; and whether a restart is still needed."""
+    """A setting's value, None where this version lacks it; and whether it still needs a restart."""
 
     value: T | None
     needs_restart: bool
 
 
 class InstanceSetting(ABC, Generic[T]):
-    """A setting of SQL Server that a study may change. What it is, its class says; the rest is common."""
+    """A setting of SQL Server that a study may change. Subclasses supply what differs."""
 
     key: ClassVar[str]
-    """In baselines, changes and audit lines."""
+    """Its name in baselines, changes and audit lines."""
 
     words: ClassVar[str]
-    """For people: in audit lines and sentences."""
+    """Its name for people, in audit lines and messages."""
 
     at_next_start: ClassVar[bool]
-    """Whether it takes effect at SQL Server's next start: then it is set before the boot that needs it."""
+    """Whether it takes effect at SQL Server's next start, and must be set before the boot that needs it."""
 
     @abstractmethod
     def is_changed_by(self, study: Study) -> bool:
-        """Whether the study changes it, so that it belongs to the baseline."""
+        """Whether the study changes it, so that it is part of the baseline."""
 
     @abstractmethod
     def read_baseline(self, connection: pyodbc.Connection, vm: str) -> T:
-        """What it is before the run. Raises PreflightBlocked where it could not be restored."""
+        """Its value before the run. Raises PreflightBlocked where it could not be restored."""
 
     @abstractmethod
     def read(self, connection: pyodbc.Connection, wanted: T) -> State[T]:
-        """How it stands; a restart is needed if this start does not go by `wanted`."""
+        """Its present value; a restart is needed if SQL Server did not start with `wanted`."""
 
     @abstractmethod
     def write(self, connection: pyodbc.Connection, wanted: T) -> State[T]:
@@ -78,18 +80,18 @@ class InstanceSetting(ABC, Generic[T]):
 
     @abstractmethod
     def by_hand(self, wanted: T) -> str:
-        """How a person sets it, for the end of an error."""
+        """How a person sets it, for the end of an error message."""
 
     def shown(self, value: T | None) -> str:
-        """A value in a sentence."""
+        """A value as text."""
         return str(value)
 
     def wanted_by(self, boot: Boot, server: SqlServer, connection: pyodbc.Connection) -> T | None:
-        """What a boot to come needs, asked while the boot before it runs; None: nothing is to be set."""
+        """The value that a planned boot needs, read during the boot before it; None: nothing to set."""
         raise NotImplementedError(f"{self.key} is not set before a boot")
 
     def wanted_unasked(self, boot: Boot) -> T:
-        """The same for a plan, where no server can be asked."""
+        """The same for a plan that has no server to read from."""
         raise NotImplementedError(f"{self.key} is not set before a boot")
 
     def mismatch(self, boot: Boot, server: SqlServer, journal: Journal) -> str | None:
@@ -98,17 +100,17 @@ class InstanceSetting(ABC, Generic[T]):
         return None
 
     def baseline_of(self, vm: Vm) -> T | None:
-        """What it was before the run; None for a run that does not change it."""
+        """Its value before the run; None for a run that does not change it."""
         return cast("T | None", baseline_guest(vm).get(self.key))
 
     def is_set_for(self, boot: Boot) -> bool:
-        """Whether each boot of this run has it as its arm needs it."""
+        """Whether this run sets it for each boot as the arm needs."""
         return self.at_next_start and self.baseline_of(boot.vm) is not None
 
     def switch_for(self, boot: Boot, server: Callable[[], SqlServer], journal: Journal) -> None:
-        """Set it for a boot to come, while the boot before still runs.
+        """Set it for the next boot while the present one still runs.
 
-        A server that does not answer is left: `mismatch` then finds the boot wrong and sets it for the next.
+        Does nothing if the server does not answer: `mismatch` then rejects the boot and sets it for the next.
         """
         if not self.is_set_for(boot):
             return
@@ -120,7 +122,7 @@ class InstanceSetting(ABC, Generic[T]):
     def planned_for(self, boot: Boot, server: SqlServer | None) -> Edit | None:
         """What `switch_for` would change; None for nothing, or for a server that does not answer.
 
-        Without a server to ask (None), what it is now is not known.
+        Without a server, its present value is shown as unknown.
         """
         if not self.is_set_for(boot):
             return None
@@ -133,7 +135,7 @@ class InstanceSetting(ABC, Generic[T]):
         return None
 
     def set(self, connection: pyodbc.Connection, wanted: T, journal: Journal) -> State[T]:
-        """How it stands after it was set, if it had to be."""
+        """Set it unless it has that value; returns its state afterwards."""
         now = self.read(connection, wanted)
         if now.value == wanted:
             return now
@@ -141,12 +143,12 @@ class InstanceSetting(ABC, Generic[T]):
             return self.write(connection, wanted)
 
     def switch(self, server: SqlServer, wanted: T, journal: Journal) -> State[T]:
-        """The same over a connection of its own. Raises SqlFailed, SqlUnreachable, PrivilegeMissing."""
+        """The same over its own connection. Raises SqlFailed, SqlUnreachable, PrivilegeMissing."""
         with connect(server) as connection:
             return self.set(connection, wanted, journal)
 
     def planned(self, server: SqlServer | None, wanted: T) -> tuple[Edit | None, bool]:
-        """The edit that setting it takes, None for none; and whether a restart of SQL Server follows."""
+        """The edit that sets it, None if it has that value; and whether SQL Server must restart then."""
         with suppress(SqlUnreachable, LoginRefused):
             if server is not None:
                 with connect(server) as connection:
@@ -156,7 +158,7 @@ class InstanceSetting(ABC, Generic[T]):
         return Edit(self.key, NOT_KNOWN, wanted), self.at_next_start
 
     def verify(self, server: SqlServer, wanted: T, deadline_s: float) -> None:
-        """Wait for the server to come up. Raises SqlTimeout, and SqlFailed unless it goes by `wanted`."""
+        """Wait for SQL Server. Raises SqlTimeout, and SqlFailed unless it runs with `wanted`."""
         wait_for_server(server, deadline_s)
         with connect(server) as connection:
             now = self.read(connection, wanted)
@@ -170,5 +172,7 @@ class InstanceSetting(ABC, Generic[T]):
 
 
 def wait_for_server(server: SqlServer, deadline_s: float, powered_on_s: float = float("inf")) -> None:
-    """Until SQL Server of a VM that is on takes logins, started since the power-on. Raises SqlTimeout."""
+    """Wait until SQL Server of a running VM, started after the power-on, accepts logins. Raises
+    SqlTimeout.
+    """
     ready.wait_ready(server, database=None, powered_on_s=powered_on_s, deadline_s=deadline_s, quiet=_AT_ONCE)

@@ -1,4 +1,4 @@
-"""Kernel settings that a study of a machine may hold: read, set, and restored, each read back."""
+"""Kernel settings that a study of a machine may hold: read, set and restored, each read back."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ WHERE = {
 
 
 def key(name: str) -> str:
-    """What changes and audit lines call it."""
+    """Its name in changes and audit lines."""
     return f"linux.{name}"
 
 
 def read(shell: Shell, names: Iterable[str]) -> dict[str, str]:
-    """Their values now; those that the kernel does not have are left out. Raises MeasurementFailed."""
+    """Their present values, without those that the kernel lacks. Raises MeasurementFailed."""
     script = "".join(f"echo '@@ {name}'; cat {WHERE[name]} 2>/dev/null\n" for name in names)
     shown = linux_nodes.sections(require(shell, f"{script}true\n", "reading the kernel's settings"))
     return {name: chosen(text) for name, text in shown.items() if text.strip()}
 
 
 def chosen(text: str) -> str:
-    """A setting's value: the word in brackets where the file lists the choices."""
+    """A setting's value: where the file lists the choices, the word in brackets."""
     return text.partition("[")[2].partition("]")[0] or text.strip()
 
 
 def foreign_changes(
     before: Mapping[str, str], ours: Mapping[str, str], now: Mapping[str, str]
 ) -> list[ForeignChange]:
-    """Settings that have neither the value before the run nor the one that the study holds."""
+    """Settings that have neither their value from before the run nor the one that the study holds."""
     return [
         ForeignChange(key(name), value, ours.get(name), now.get(name))
         for name, value in before.items()
@@ -47,9 +47,9 @@ def foreign_changes(
 
 
 def switch(shell: Shell, wanted: Mapping[str, str], before: Mapping[str, str], journal: Journal) -> None:
-    """Set them; `before` is what the journal says of each. Raises MeasurementFailed.
+    """Set them. `before` are the old values for the journal.
 
-    A value that reads back differently is a failure.
+    Raises MeasurementFailed, also for a value that reads back differently.
     """
     for name, value in wanted.items():
         with journal.change("kernel setting", [Edit(key(name), before.get(name), value)]):

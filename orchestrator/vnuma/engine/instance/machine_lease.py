@@ -1,4 +1,4 @@
-"""Take a machine over for a run, and give it up: its lease and baseline are the store's alone."""
+"""Lease a machine to a run and release it. Lease and baseline exist only in the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 
 KERNEL = "kernel"
-"""In a machine's baseline: its kernel settings as they were, also those that the study leaves alone."""
+"""A machine's baseline: all its kernel settings, including those that the study does not change."""
 
 
 def take_machine(store: Store, run: Run, vm: Vm) -> int:
@@ -28,7 +28,7 @@ def take_machine(store: Store, run: Run, vm: Vm) -> int:
 
 
 def kernel_baseline(vm: Vm) -> dict[str, str]:
-    """Kernel settings as they were before the run, by name."""
+    """Kernel settings before the run, by name."""
     if not isinstance(vm.baseline, dict):
         raise StoreError(f"{vm.name} has no baseline in the store.", fix="Start the run again.")
     return dict(vm.baseline.get(KERNEL, {}))

@@ -1,4 +1,4 @@
-"""SQL Server's process affinity: a control or a workload holds it on a boot. It takes effect at once."""
+"""SQL Server's process affinity, which a control or a workload limits on a boot. It takes effect at once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from vnuma.store.rows import Vm
 
 
 class ProcessAffinitySetting(InstanceSetting[str]):
-    """`AUTO`, or the CPUs that it leaves, as in `0,1,2`."""
+    """`AUTO`, or the CPUs it is limited to, as in `0,1,2`."""
 
     key = "sql.processAffinity"
     words = "process affinity"
     at_next_start = False
 
     def is_changed_by(self, study: Study) -> bool:
-        """Whether a positive control or the workload holds it."""
+        """Whether a positive control or the workload sets it."""
         return study.control_arm is not None or "process_affinity" in study.workload.changes
 
     def read_baseline(self, connection: pyodbc.Connection, vm: str) -> str:
@@ -42,7 +42,7 @@ class ProcessAffinitySetting(InstanceSetting[str]):
         return f"ALTER SERVER CONFIGURATION SET PROCESS AFFINITY CPU = {wanted}"
 
     def put_right(self, vm: Vm, server: SqlServer, journal: Journal) -> None:
-        """Set it as the baseline says, on a boot that may follow a control whose controller died."""
+        """Reset it to the baseline, on a boot that may follow a control whose controller died."""
         before = self.baseline_of(vm)
         if before is not None:
             self.switch(server, before, journal)

@@ -1,6 +1,6 @@
-"""The resource pool of a workload with memory-optimised data: made once a run, taken away by the restore.
+"""The resource pool for memory-optimised data: created once per run, removed by the restore.
 
-It stands from the first cell to the restore, over power-cycles: the study's database is bound to it.
+It exists from the first cell to the restore, across power-cycles, with the study's database bound to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vnuma.sqlserver.instance import resource_pool
 from vnuma.sqlserver.instance.resource_pool import Governor
 
 GOVERNOR_ON, GOVERNOR_OFF = "none, Resource Governor on", "none, Resource Governor off"
-"""What a baseline holds: there is no pool of ours, and this is what RECONFIGURE would change."""
+"""Values in a baseline: none of our pools exists, and RECONFIGURE would leave the governor on or off."""
 
 
 class ResourcePoolSetting(InstanceSetting[str]):
@@ -27,11 +27,11 @@ class ResourcePoolSetting(InstanceSetting[str]):
     at_next_start = False
 
     def is_changed_by(self, study: Study) -> bool:
-        """Whether the workload makes one."""
+        """Whether the workload creates one."""
         return "resource_pool" in study.workload.changes
 
     def read_baseline(self, connection: pyodbc.Connection, vm: str) -> str:
-        """A pool that an earlier run left behind is ours to remove: it is not part of the baseline."""
+        """Ignores a pool that an earlier run left: it is ours to remove."""
         del vm
         return GOVERNOR_ON if resource_pool.read_governor(connection).enabled else GOVERNOR_OFF
 
@@ -41,7 +41,7 @@ class ResourcePoolSetting(InstanceSetting[str]):
         return State(_shown(resource_pool.read_governor(connection)), needs_restart=False)
 
     def write(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
-        """No pool, and the Resource Governor as the baseline says."""
+        """Remove the pool, and set the Resource Governor as in the baseline."""
         resource_pool.remove(connection, enabled=wanted == GOVERNOR_ON)
         return State(wanted, needs_restart=False)
 
@@ -51,7 +51,9 @@ class ResourcePoolSetting(InstanceSetting[str]):
         return f"DROP RESOURCE POOL {resource_pool.POOL}; ALTER RESOURCE GOVERNOR {last}"
 
     def hold(self, server: SqlServer, database: str, percent: int, journal: Journal) -> None:
-        """The pool with that share, and the database bound to it; nothing is done where it is so."""
+        """Create the pool with that share and bind the database to it; does nothing where that is
+        so already.
+        """
         with connect(server) as connection:
             edit = self._holding(resource_pool.read_governor(connection), database, percent)
             if edit is None:
@@ -60,7 +62,7 @@ class ResourcePoolSetting(InstanceSetting[str]):
                 resource_pool.hold(connection, database, percent)
 
     def planned_hold(self, server: SqlServer | None, database: str, percent: int) -> Edit | None:
-        """What `hold` would change; None for nothing. With no server to ask, what it is now is not known."""
+        """What `hold` would change; None for nothing. Without a server, the present value is unknown."""
         if server is None:
             return Edit(self.key, NOT_KNOWN, _held(percent, database))
         with connect(server) as connection:

@@ -1,4 +1,4 @@
-"""Every setting of SQL Server that a run may change: one class each, listed here alone."""
+"""The list of all SQL Server settings that a run may change: one class each."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ SETTINGS: tuple[InstanceSetting[Any], ...] = (SOFT_NUMA, PROCESS_AFFINITY, RESOU
 
 @dataclass(frozen=True)
 class Baselined:
-    """A setting, and the value that it had before the run."""
+    """A setting and its value before the run."""
 
     setting: InstanceSetting[Any]
     value: bool | str
 
 
 def guest_of(study: Study, target: Target) -> Guest:
-    """Where the settings of SQL Server that the study changes are read as they are now."""
+    """The server from which the baseline of the settings that the study changes is read."""
     return Guest(sql_server(target).where, lambda: read_baseline(study, target))
 
 
 def read_baseline(study: Study, target: Target) -> dict[str, object]:
-    """What the settings are that the study changes, by their keys.
+    """Present values, by key, of the settings that the study changes.
 
     Raises PreflightBlocked where one cannot be read, since it could not be restored either.
     """
@@ -56,7 +56,7 @@ def read_baseline(study: Study, target: Target) -> dict[str, object]:
 
 
 def to_restore(store: Store, run: Run, vm: Vm) -> tuple[Baselined, ...]:
-    """What of SQL Server the run restores on this VM: nothing, if by its audit log it changed nothing."""
+    """The settings that the run restores on this VM; none if its audit log shows that it changed none."""
     if not wrote_inside(store, run, vm):
         return ()
     before = ((setting, setting.baseline_of(vm)) for setting in SETTINGS)

@@ -16,7 +16,7 @@ from vnuma.sqlserver.instance.soft_numa import configure_soft_numa, read_soft_nu
 
 
 class SoftNumaSetting(InstanceSetting[bool]):
-    """The switch: on or off."""
+    """Automatic soft-NUMA: on or off."""
 
     key = "sql.softNuma"
     words = "soft-NUMA"
@@ -27,7 +27,7 @@ class SoftNumaSetting(InstanceSetting[bool]):
         return study.sets_soft_numa
 
     def read_baseline(self, connection: pyodbc.Connection, vm: str) -> bool:
-        """Whether it is on for the next start."""
+        """Whether it is on at the next start."""
         now = read_soft_numa(connection)
         if now is None:
             raise PreflightBlocked(
@@ -55,9 +55,9 @@ class SoftNumaSetting(InstanceSetting[bool]):
         return {True: "on", False: "off", None: "missing"}[value]
 
     def for_arm(self, arm: Arm, vm_baseline: bool | None) -> bool | None:
-        """What an arm's boots have: with `keep` the server's own, whichever arm was measured before.
+        """The value for an arm's boots; `keep` is the server's own value, whichever arm was measured before.
 
-        None for a study that does not change it: the server's own is not known then.
+        None for a study that does not change it, since the server's value is then not read.
         """
         return {"keep": vm_baseline, "on": True, "off": False}[arm.soft_numa]
 

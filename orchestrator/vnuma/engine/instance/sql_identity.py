@@ -1,8 +1,7 @@
-"""Whether the SQL Server that the inventory names runs inside the VM: proven before it is written to.
+"""Prove that the SQL Server in the inventory runs inside the VM, before writing to it.
 
-The decisive proof is a power-cycle of this run: nothing answered while the VM was off, and what answered
-afterwards started later than its power-on. Each boot is proven anew; what was proven of one boot does not
-hold for the next.
+The proof is a power-cycle of this run: nothing answered while the VM was off, and the server that answered
+afterwards started later than the power-on. Each boot needs its own proof.
 """
 
 from __future__ import annotations
@@ -36,26 +35,26 @@ STATED = (
 """What to write in the inventory where the right server looks like a wrong one."""
 
 POWER_ON = "power_on"
-"""Fact of an attempt: that nothing answered before the power-on, and when that was by vCenter's clock."""
+"""Fact of an attempt: nothing answered before the power-on, and its time by vCenter's clock."""
 
 PROOF = "sql_identity"
-"""Fact of an attempt: which boot's SQL Server was proven to run inside the VM, and by which facts."""
+"""Fact of an attempt: the boot whose SQL Server was proven to run in the VM, and the evidence."""
 
 _SAME_BOOT_S = 1.0
 _TOOLS_REPORT_S = 30.0
-"""VMware Tools report a guest's addresses up to half a minute after they started."""
+"""VMware Tools report a guest's addresses up to half a minute after their start."""
 _LOOK_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True)
 class PowerOn:
-    """What was noted of an attempt's power-on. `at` is None where vCenter's answer was lost."""
+    """An attempt's recorded power-on. `at` is None where vCenter's answer was lost."""
 
     at: datetime | None = None
 
 
 def require_silence(server: SqlServer, name: str) -> None:
-    """Refuse a SQL Server that answers while its VM is off: it runs elsewhere. Raises WrongServer."""
+    """Refuse a SQL Server that answers while its VM is off, as it runs elsewhere. Raises WrongServer."""
     answer = answers(server)
     if answer:
         raise WrongServer(
@@ -66,14 +65,14 @@ def require_silence(server: SqlServer, name: str) -> None:
 
 
 def note_power_on(context: VmContext, attempt: Attempt, at: datetime | None = None) -> None:
-    """Keep that nothing answered while the VM was off, and when vCenter had powered it on."""
+    """Record that nothing answered while the VM was off, and when vCenter powered it on."""
     noted = {"noted": {"silent": True, "at": at.isoformat() if at else None}}
     with context.store.write() as connection:
         facts.add_attempt_facts(connection, attempt.id, context.token, POWER_ON, noted)
 
 
 def noted_power_on(context: VmContext, attempt: Attempt) -> PowerOn | None:
-    """What this attempt noted of its latest power-on; None if it made none."""
+    """This attempt's latest power-on; None if it made none."""
     value = _latest(context.store, context.run, context.vm, POWER_ON, of=attempt)
     if value is None:
         return None
@@ -82,9 +81,9 @@ def noted_power_on(context: VmContext, attempt: Attempt) -> PowerOn | None:
 
 
 def prove(context: VmContext, attempt: Attempt, vm: VmSide, boot_time: datetime) -> None:
-    """SQL Server, which is ready, is this boot's own: kept for the steps that write to it.
+    """Prove that the ready SQL Server belongs to this boot, and record it for steps that write to it.
 
-    Raises WrongServer where it is another, and where nobody looked whether it fell silent.
+    Raises WrongServer for another server, and where silence before the power-on was not checked.
     """
     server = context.sql()
     if noted_power_on(context, attempt) is None:
@@ -107,7 +106,7 @@ def prove(context: VmContext, attempt: Attempt, vm: VmSide, boot_time: datetime)
 
 
 def require_proven(context: VmContext, attempt: Attempt) -> None:
-    """Refuse to write to a SQL Server before this attempt has proven whose it is. Raises WrongServer."""
+    """Refuse to write to a SQL Server that this attempt has not proven. Raises WrongServer."""
     if _latest(context.store, context.run, context.vm, PROOF, of=attempt) is None:
         raise WrongServer(
             f"{context.vm.name}: {context.sql().where} is not proven to be its SQL Server.",
@@ -117,7 +116,7 @@ def require_proven(context: VmContext, attempt: Attempt) -> None:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The SQL Server that the inventory names for one VM of a run."""
+    """The SQL Server that the inventory names for a VM of a run."""
 
     store: Store
     run: Run
@@ -126,13 +125,13 @@ class Endpoint:
 
     @classmethod
     def of(cls, context: VmContext) -> Endpoint:
-        """Of a cell's VM."""
+        """That of a cell's VM."""
         return cls(context.store, context.run, context.vm, context.target.in_vcenter())
 
     def is_proven(self, session: Session, ref: VmRef) -> bool:
-        """Whether this run has proven that it runs in the VM, in the boot that is on now.
+        """Whether this run has proven that it runs in the VM, in the present boot.
 
-        A server that does not answer is not.
+        False for a server that does not answer.
         """
         proof = _latest(self.store, self.run, self.vm, PROOF)
         if proof is None:
@@ -144,14 +143,14 @@ class Endpoint:
         return found is not None and not found.contradictions
 
     def is_ours(self, session: Session, ref: VmRef) -> bool:
-        """Whether it may be restored now: proven by this run, or address and uptime both agree."""
+        """Whether it may be restored now: proven by this run, or both address and uptime match."""
         if self.is_proven(session, ref):
             return True
         found = self._look(session, ref)
         return found is not None and found.agrees
 
     def require_ours(self, session: Session, ref: VmRef) -> None:
-        """Raises WrongServer unless `is_ours`."""
+        """Raise WrongServer unless `is_ours`."""
         if not self.is_ours(session, ref):
             server = sql_server(self.target)
             raise WrongServer(
@@ -169,7 +168,7 @@ class Endpoint:
 
 
 def require_by_hand(target: Target, connection: pyodbc.Connection) -> None:
-    """For work outside a run, which makes no power-cycle: every fact is known and agrees.
+    """For work outside a run, which has no power-cycle: require that every fact is known and matches.
 
     Raises PreflightBlocked otherwise, and PowerFailed for a VM that is off.
     """
@@ -193,7 +192,7 @@ def _compared(context: VmContext, vm: VmSide) -> Likeness:
 
 
 def _once_reported(context: VmContext, attempt: Attempt, found: Likeness) -> VmSide:
-    """The VM's side once Tools report the address that was reached, or as they report it at the deadline."""
+    """The VM's side once Tools report the address that was reached, or at the deadline."""
     if context.target.in_vcenter().sql.known_by.is_stated:
         return found.vm
     deadline = time.monotonic() + min(_TOOLS_REPORT_S, context.study.power.tools_timeout_s)

@@ -1,8 +1,8 @@
 """SQL Server's TCP ports, mapped to NUMA nodes for a study that needs it.
 
-The setting takes effect at SQL Server's next start, which every cell's power-cycle is. Its masks count the
-nodes of the boot to come, so they are written by prediction before the power-cycle, and put right by what
-the boot shows after it.
+The mapping takes effect at SQL Server's next start, which every cell's power-cycle causes. Its masks refer to
+the nodes of the next boot, so they are written from a prediction before the power-cycle and corrected after
+it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _PROBE_S = 1.0
 
 
 def node_ports(study: Study, server: SqlServer) -> tuple[int, ...]:
-    """The ports to map: the inventory's for this VM, else the study's."""
+    """The ports to map: the VM's in the inventory, else the study's."""
     named: tuple[int, ...] = getattr(study.workload, "ports", ())
     return server.node_ports[: len(named)] if len(server.node_ports) >= len(named) else named
 
 
 def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) -> Iterator[Obstacle]:
-    """Everything that keeps this server's ports from being mapped, asked before the first change."""
+    """Everything that prevents mapping this server's ports, checked before the first change."""
     if not TCP_PORTS.is_changed_by(study):
         return
     if tcp_ports.is_linux(connection):
@@ -59,7 +59,7 @@ def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) ->
 
 
 def _setting_obstacles(now: tcp_ports.TcpSettings) -> Iterator[Obstacle]:
-    """A setting that takes no further port. Preflight writes nothing, so whether it may is not tried."""
+    """A setting that takes no further port. Preflight writes nothing, so write permission is not tested."""
     if not now.all_addresses:
         yield Obstacle(
             "SQL Server listens on individual addresses (Listen All is No), so ports set for all "
@@ -75,14 +75,14 @@ def _setting_obstacles(now: tcp_ports.TcpSettings) -> Iterator[Obstacle]:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether anything takes connections there."""
+    """Whether anything accepts connections there."""
     with suppress(OSError), socket.create_connection((host, port), timeout=_PROBE_S):
         return True
     return False
 
 
 class TcpPortsSetting(InstanceSetting[str]):
-    """The TcpPort setting for all addresses: `1433`, or with more ports and their node masks."""
+    """The TcpPort setting for all addresses: `1433`, or several ports with their node masks."""
 
     key = "sql.tcpPorts"
     words = "TCP ports"
@@ -103,12 +103,12 @@ class TcpPortsSetting(InstanceSetting[str]):
         return setting
 
     def read(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
-        """Whether this start listens on exactly those ports; to which nodes they lead, connections show."""
+        """Whether SQL Server listens on exactly those ports; only connections show their nodes."""
         in_use = tcp_ports.listening(connection) == frozenset(ports_of(wanted))
         return State(tcp_ports.read_settings(connection).ports, not in_use)
 
     def write(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
-        """See `InstanceSetting`. Masks may differ where ports do not: a restart is always needed."""
+        """See `InstanceSetting`. Masks may differ even where ports do not, so a restart is always needed."""
         tcp_ports.write_ports(connection, wanted)
         return State(wanted, needs_restart=True)
 
@@ -117,7 +117,7 @@ class TcpPortsSetting(InstanceSetting[str]):
         return f"Set TCP Port to {wanted} ({tcp_ports.BY_HAND}), then restart SQL Server."
 
     def wanted_by(self, boot: Boot, server: SqlServer, connection: pyodbc.Connection) -> str | None:
-        """Mapped to the nodes that the boot is predicted to have; None where that is one node."""
+        """Mapped to the boot's predicted nodes; None if it has only one."""
         nodes = _nodes_to_come(boot, connection)
         return self._mapped(boot, server, nodes) if len(nodes) > 1 else None
 
@@ -147,7 +147,7 @@ TCP_PORTS = TcpPortsSetting()
 
 
 def _nodes_to_come(boot: Boot, connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
-    """SQLOS nodes by memory node, as they are predicted with the soft-NUMA that the boot will have."""
+    """SQLOS nodes by memory node, predicted with the next boot's soft-NUMA."""
     soft_numa = SOFT_NUMA.for_arm(boot.arm, SOFT_NUMA.baseline_of(boot.vm))
     if soft_numa is None:
         found = read_soft_numa(connection)

@@ -1,1 +1,1 @@
-"""One VM held by one run: its baseline, its attempt, its lock, and the journal of changes."""
+"""One VM leased to one run: its baseline, its attempt, its lock, and the journal of changes."""

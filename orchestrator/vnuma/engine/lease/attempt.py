@@ -1,7 +1,7 @@
-"""An attempt at a cell: its steps, and how each way of ending is recorded.
+"""An attempt at a cell: its steps, and how each ending is recorded.
 
-A step that fails stores outcome and reason before its error travels on, so that a play which goes
-on after an error finds the cell already settled.
+A failing step stores outcome and reason before its error is raised further, so the cell is settled even if
+the play continues.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vnuma.store.types import utc_now
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at a cell, as the steps of a play hand it on."""
+    """One attempt at a cell, as the steps of a play pass it on."""
 
     id: int
     cell_id: int
@@ -41,12 +41,12 @@ class Attempt:
         )
 
     def settings(self, context: VmContext) -> Arm:
-        """The arm that this attempt is to bring about."""
+        """The arm to measure in this attempt."""
         return context.study.arm(self.arm)
 
 
 def attempt_of(document: Mapping[str, Any]) -> Attempt:
-    """The attempt that a step of a play was handed. Raises InputError."""
+    """The attempt in a step's document. Raises InputError."""
     try:
         return Attempt(**document)
     except TypeError:
@@ -58,11 +58,10 @@ def attempt_of(document: Mapping[str, Any]) -> Attempt:
 
 @contextmanager
 def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
-    """Run one step of an attempt: record that it began, and how it failed if it does.
+    """Run one step of an attempt: record its start, and its failure if it fails.
 
-    None begins when the allowed hours leave only the time to put the VM back.
-
-    Raises whatever the step raised. A lost lease is not recorded: the VM belongs to another by now.
+    No step starts when the allowed hours leave only the time to restore the VM. Raises whatever the step
+    raises. A lost lease is not recorded, since the VM belongs to another process then.
     """
     with context.store.write() as connection:
         attempts.set_step(connection, attempt.id, context.token, name)
@@ -81,14 +80,14 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
         finish(context, attempt, Outcome.FAILED, reason_word(type(error)), str(error))
         raise
     except Exception as error:
-        # A bug, or a fault of vSphere that nobody expected: left open it would pass for an interruption.
+        # A bug, or an unexpected vSphere fault: an attempt left open would look like an interruption.
         finish(context, attempt, Outcome.FAILED, reason_word(type(error)), f"{type(error).__name__}: {error}")
         raise
 
 
 @contextmanager
 def undo_at_end(undo: Callable[[], object]) -> Iterator[None]:
-    """Undo at the end, whatever happens. What ended the work is raised, with what undoing it met besides."""
+    """Run `undo` at the end, whatever happens. An error of the body is raised, with undo's error added."""
     try:
         yield
     except BaseException as first:
@@ -106,6 +105,6 @@ def undo_at_end(undo: Callable[[], object]) -> Iterator[None]:
 def finish(
     context: VmContext, attempt: Attempt, outcome: Outcome, reason: str | None, detail: str | None
 ) -> None:
-    """Settle an attempt; its cell follows."""
+    """Settle an attempt and its cell."""
     with context.store.write() as connection:
         attempts.finish(connection, attempt.id, context.token, outcome, reason=reason, detail=detail)

@@ -1,7 +1,6 @@
-"""The audit log: each change to a VM is a line in the store and in a file beside it, before it is made.
+"""The audit log: each change to a VM is recorded in the store and in a file before it is made.
 
-A change that then fails has a second line that says so. Nothing secret is in a line: settings, power
-states, names.
+A change that fails gets a second line. Lines contain settings, power states and names, never secrets.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from vnuma.store.rows import Run
 from vnuma.store.types import iso, utc_now
 
 NO_VM = "-"
-"""In place of a VM, in a line that concerns the whole run."""
+"""In place of a VM, in a line about the whole run."""
 
 _FAILED = " failed"
-"""Ends the action's name in the second line of a change that failed."""
+"""Suffix of the action in the second line of a failed change."""
 
 
 def _refuse(error: StoreError) -> None:
@@ -40,11 +39,11 @@ def _refuse(error: StoreError) -> None:
 
 @dataclass(frozen=True)
 class Journal:
-    """Where the changes to one VM are written down. `run` is None for a role's work outside a run, which has
-    a `ticket` of its own, and for a run that this store does not know: then it has its `run_name`.
+    """Records the changes to one VM.
 
-    `made` holds what was changed, in order. `on_store_error` decides what happens when a line cannot be
-    written: by default its StoreError keeps the change from being made.
+    `run` is None for a role's work outside a run, which has its own `ticket`, and for a run unknown to this
+    store, which has its `run_name`. `made` lists the changes in order. `on_store_error` handles a line that
+    cannot be written; by default its StoreError prevents the change.
     """
 
     store: Store
@@ -58,7 +57,7 @@ class Journal:
 
     @contextmanager
     def change(self, action: str, edits: Iterable[Edit]) -> Iterator[None]:
-        """Write that something is changed, then let it be done; a failure is written too, and travels on."""
+        """Record a change, then let the body make it. Its failure is recorded and raised."""
         edits = list(edits)
         change = [{"setting": e.setting, "before": e.before, "after": e.after} for e in edits]
         self._write(action, change, None)
@@ -70,7 +69,7 @@ class Journal:
         self.made.extend(edits)
 
     def note(self, action: str, detail: str) -> None:
-        """Write something down that changes nothing."""
+        """Record something that changes nothing."""
         self._write(action, [], detail)
 
     def _write(self, action: str, change: list[dict[str, Any]], detail: str | None) -> None:
@@ -97,7 +96,7 @@ class Journal:
 
 
 def note_of_run(store: Store, run: Run, action: str, detail: str) -> None:
-    """Write down what concerns a whole run and changed no VM. Raises StoreError."""
+    """Record something about a whole run that changed no VM. Raises StoreError."""
     Journal(store, NO_VM, NO_VM, run).note(action, detail)
 
 
@@ -107,7 +106,7 @@ def journal_of(context: VmContext) -> Journal:
 
 
 def edits_of(written: Iterable[AuditLine]) -> list[Edit]:
-    """The edits of changes that did not fail: one that did has a second line right after its own."""
+    """The edits of successful changes: a failed one has a second line right after its own."""
     kept: list[AuditLine] = []
     for line in written:
         if kept and line.action == f"{kept[-1].action}{_FAILED}":
@@ -122,12 +121,12 @@ def edits_of(written: Iterable[AuditLine]) -> list[Edit]:
 
 
 def _value(stored: Any) -> Value:
-    """A value as it was: JSON has no tuples."""
+    """Restore a value from JSON, which has no tuples."""
     return tuple(stored) if isinstance(stored, list) else stored
 
 
 def as_json(line: AuditLine) -> dict[str, Any]:
-    """A line as the file and `vnuma audit --format json` have it."""
+    """A line as in the file and in `vnuma audit --format json`."""
     return {
         "at": iso(line.at),
         "who": line.who,
@@ -142,7 +141,7 @@ def as_json(line: AuditLine) -> dict[str, Any]:
 
 
 def read_audit_file(path: Path) -> Iterator[AuditLine]:
-    """The lines of such a file. One that a crash or a full disk cut short is left out, wherever it stands.
+    """The lines of an audit file, without those that a crash or a full disk cut short.
 
     Raises InputError naming the first line that does not belong to an audit log.
     """
@@ -172,6 +171,6 @@ def _line_of(document: Mapping[str, Any]) -> AuditLine:
 
 
 def audit_lines(store: Store, run: str | None) -> tuple[AuditLine, ...]:
-    """What was changed in one run, or at all. Raises InputError for an unknown run."""
+    """The changes of one run, or of all. Raises InputError for an unknown run."""
     with store.read() as connection:
         return audit.lines(connection, runs.get_run(connection, run).id if run else None)

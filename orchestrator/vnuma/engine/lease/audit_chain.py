@@ -1,7 +1,7 @@
-"""The audit log's file as a chain: each line has its number and the SHA-256 of the line before it.
+"""The audit file as a chain: each line has its number and the SHA-256 of the line before it.
 
-The hash is over that line's bytes as they are in the file, with the newline at their end, so that anybody
-can compare: `sed -n 4p FILE | sha256sum` is what line 5 has as `previous`. Line 1 has null.
+The hash covers the line's bytes in the file, including its newline, so anybody can verify it: `sed -n 4p FILE
+| sha256sum` prints line 5's `previous`. In line 1 it is null.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ BEGIN = '{"at": '
 """How each line of the file begins."""
 
 LINE, PREVIOUS = "line", "previous"
-"""The two keys that make the chain, last in each line."""
+"""The two keys of the chain, last in each line."""
 
 _WAIT_S = 10.0
-"""A line takes no time. Whoever holds the file for longer has been stopped, and nobody waits for it."""
+"""Writing a line takes no time, so a process that holds the file for longer has been suspended."""
 
 _LOOK_S = 0.01
 _BLOCK = 1 << 16
 
 
 def append(path: Path, document: Mapping[str, Any]) -> None:
-    """Add a line that names the one before it. Processes that append at the same time take turns.
+    """Append a line with the hash of the previous one. Concurrent processes take turns.
 
-    Raises StoreError, also where the line could be written in part only: the next one then stands behind it.
+    Raises StoreError, also after a partial write: the next line then follows the partial one.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def append(path: Path, document: Mapping[str, Any]) -> None:
 
 @contextmanager
 def locked(descriptor: int, path: Path, wait_s: float) -> Iterator[None]:
-    """Hold the open file alone. Raises StoreError where another process has it for longer than `wait_s`."""
+    """Lock the open file. Raises StoreError if another process holds it for longer than `wait_s`."""
     until = time.monotonic() + wait_s
     while True:
         try:
@@ -78,7 +78,7 @@ def locked(descriptor: int, path: Path, wait_s: float) -> Iterator[None]:
 
 
 def _last(descriptor: int) -> tuple[int, str | None]:
-    """Number and hash of the last whole line; 0 and None where there is none."""
+    """Number and hash of the last complete line; 0 and None without one."""
     end = os.fstat(descriptor).st_size
     start, tail = end, b""
     while start and tail.count(b"\n") < 2:
@@ -90,7 +90,7 @@ def _last(descriptor: int) -> tuple[int, str | None]:
         return 0, None
     line = whole[whole.rfind(b"\n", 0, -1) + 1 :]
     number = _document(line).get(LINE)
-    if not isinstance(number, int):  # written by a version without a chain, or damaged
+    if not isinstance(number, int):  # written by a version without the chain, or damaged
         number = sum(block.count(b"\n") for block in _blocks(descriptor, end))
     return number, digest(line)
 
@@ -101,12 +101,12 @@ def _blocks(descriptor: int, end: int) -> Iterator[bytes]:
 
 
 def digest(line: bytes) -> str:
-    """The hash of a line with its newline, as the next line has it."""
+    """The hash of a line with its newline, which the next line contains."""
     return hashlib.sha256(line).hexdigest()
 
 
 def whole_line(text: str) -> str:
-    """The line without what was cut short before it: a full disk leaves that on the same line of the file."""
+    """The line without a partial line before it, which a full disk leaves on the same line of the file."""
     return text[max(text.rfind(BEGIN), 0) :]
 
 
@@ -120,10 +120,9 @@ def _document(line: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Chain:
-    """What a log shows of itself. `problem` is about the first line that is not as it was written.
+    """The result of checking a log. `problem` describes the first line that was altered.
 
-    `without` counts the lines at its beginning that have no hash. `cut_short` are lines that begin with the
-    rest of one that could not be written.
+    `without` counts leading lines without a hash. `cut_short` lists lines that begin with a partial one.
     """
 
     lines: int
@@ -134,7 +133,7 @@ class Chain:
 
 
 def read_chain(path: Path) -> Chain:
-    """Check a log from its first line to its last. Raises InputError for a file that cannot be read."""
+    """Check a log from its first line to its last. Raises InputError for an unreadable file."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -143,7 +142,7 @@ def read_chain(path: Path) -> Chain:
 
 
 def check_chain(content: bytes) -> Chain:
-    """Check a log. What stands behind the last newline was never written whole, and is no line."""
+    """Check a log. A partial line at its end (without a newline) is ignored."""
     lines = [line + b"\n" for line in content.split(b"\n")[:-1]]
     documents = [_document(line) for line in lines]
     hashes = tuple(map(digest, lines))
@@ -156,7 +155,7 @@ def check_chain(content: bytes) -> Chain:
 def _problem(
     index: int, documents: list[dict[str, Any]], hashes: tuple[str, ...], without: int
 ) -> str | None:
-    """What is wrong at this line, the first that does not follow from the one before it."""
+    """What is wrong with this line, the first that does not follow from the one before it."""
     found, number = documents[index], index + 1
     if not found:
         return f"line {number} is not a line of an audit log"

@@ -1,7 +1,7 @@
-"""The audit log's lines to a syslog collector, in their order. The file itself is what waits to be sent.
+"""Forward the audit log's lines to a syslog collector, in order. The log file itself is the queue.
 
-Beside the log, FILE.sent says up to where it was sent. Lines that a collector did not take go with a later
-one, so each arrives at least once. Nothing here can fail a run: what was not sent is shown.
+FILE.sent records the position up to which it was sent. Lines that the collector did not accept are sent again
+later, so each arrives at least once. A failure never fails a run; it is reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vnuma.errors import VnumaError
 from vnuma.store.types import iso, utc_now
 
 _AGAIN_S = 60.0
-"""A collector that failed or was slow is left alone for so long: lines are written while a VM is changed."""
+"""Pause after a collector failed or was slow, since lines are written while a VM is changed."""
 
 _SLOW_S = 1.0
 _SLOW = "it is slow to close connections: lines are sent together, once a minute"
@@ -30,12 +30,12 @@ _AT_ONCE = 1000
 """Lines for one connection."""
 
 _WIDTH = 512
-"""The position is overwritten in its place: that needs no room on a full disk, and leaves no half of one."""
+"""Width of the position: it is overwritten in place, which needs no disk space and cannot be cut short."""
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """How far a log was sent: up to byte `end`, and since when and why the rest is not."""
+    """How far a log was sent: up to byte `end`, and since when and why the rest was not."""
 
     end: int
     failed_at: float = 0.0
@@ -43,17 +43,17 @@ class _Sent:
 
 
 def forward(log: Path, *, now: bool = False) -> None:
-    """Send what the log has and the collector has not, unless it has just failed; `now`: even then."""
+    """Send the lines not yet sent; after a recent failure only with `now`."""
     try:
         to = collector()
         if to and log.exists():
             _forward(log, to, now=now)
     except (VnumaError, OSError, ValueError):
-        return  # `unsent` says so: the position was not moved on
+        return  # `unsent` reports it, since the position did not move
 
 
 def unsent(log: Path) -> str | None:
-    """What was not sent, and why; None if nothing, or without a collector. Raises InputError and OSError."""
+    """What was not sent, and why; None for nothing, or without a collector. Raises InputError and OSError."""
     to = collector()
     if to is None or not log.exists():
         return None
@@ -71,7 +71,7 @@ def _forward(log: Path, to: Collector, *, now: bool) -> None:
     try:
         with locked(descriptor, _place(log), 2 * TIMEOUT_S):
             content = log.read_bytes()
-            # At first a collector gets what is written from now on: older lines stay where they are.
+            # A new collector gets only lines written from now on.
             sent = _parsed(os.pread(descriptor, _WIDTH, 0), content) or _Sent(_start_of_last(content))
             if sent.why and not now and 0 <= time.time() - sent.failed_at < _AGAIN_S:
                 return
@@ -97,9 +97,9 @@ def _place(log: Path) -> Path:
 
 
 def _parsed(text: bytes, content: bytes) -> _Sent | None:
-    """The position; None where none was ever written.
+    """The stored position; None without one.
 
-    A log that became shorter is sent anew, and so is one whose position cannot be read.
+    A log that became shorter is sent from its start, and so is one with an unreadable position.
     """
     if not text.strip():
         return None
@@ -116,7 +116,7 @@ def _write(descriptor: int, sent: _Sent) -> None:
 
 
 def _lines(content: bytes, start: int) -> list[bytes]:
-    """The whole lines from there on, without their newlines."""
+    """The complete lines from there on, without newlines."""
     return content[start:].split(b"\n")[:-1]
 
 
@@ -125,14 +125,14 @@ def _start_of_last(content: bytes) -> int:
 
 
 def _time_of(line: bytes) -> str:
-    """When it was written, as it says."""
+    """The line's own time."""
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(whole_line(line.decode()))["at"])
     return iso(utc_now())
 
 
 def _words(error: OSError) -> str:
-    """Why, in a few words of ours or of the system's."""
+    """The error in a few words of ours or of the system."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is refused: {error.verify_message}"[:200]
     if isinstance(error, TimeoutError):

@@ -1,4 +1,4 @@
-"""Whether the audit log is as it was written: its chain, the store's own lines, and a hash kept elsewhere."""
+"""Verify that the audit log is unaltered: its chain, the store's own lines, and a hash kept elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMPARE = "Compare it with a backup, with the store (vnuma audit) or with what 
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found. `missing`: lines that only the store has; None where it was not asked."""
+    """The result. `missing`: lines that only the store has; None where the store was not compared."""
 
     chains: dict[Path, Chain]
     problem: AuditAltered | None
@@ -32,7 +32,7 @@ class Verified:
     not_sent: str | None = None
 
     def lines(self) -> Iterator[str]:
-        """The same for people, but for the problem."""
+        """The same as text, without the problem."""
         for path, chain in self.chains.items():
             if not chain.problem:
                 last = f"; the last has hash {chain.hashes[-1]}" if chain.hashes else ""
@@ -50,7 +50,7 @@ class Verified:
             yield f"Not sent  {self.not_sent}"
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs."""
+        """The same as JSON."""
         files = [
             {
                 "file": str(path),
@@ -72,7 +72,7 @@ class Verified:
 
 
 def verify_files(files: Iterable[Path], expected: str | None) -> Verified:
-    """Check each file, and that one has a line with the hash `expected`. Raises InputError."""
+    """Check each file, and that one of them has a line with the hash `expected`. Raises InputError."""
     chains = {path: read_chain(path) for path in files}
     for path, chain in chains.items():
         if chain.problem:
@@ -84,7 +84,7 @@ def verify_files(files: Iterable[Path], expected: str | None) -> Verified:
 
 
 def verify_store(store: Store, expected: str | None) -> Verified:
-    """Check the store's files, and that they have each of its lines. Raises InputError and StoreError."""
+    """Check the store's files, and that they have all of its lines. Raises InputError and StoreError."""
     files, log = audit_files(store.place), audit_file(store.place)
     found = verify_files(files, expected)
     if found.problem:
@@ -102,9 +102,9 @@ def verify_store(store: Store, expected: str | None) -> Verified:
 
 
 def lines_without_file(store: Store, files: Iterable[Path]) -> tuple[AuditLine, ...]:
-    """Lines of the store that none of its files has, of all whose lines are there and of who asks.
+    """Lines of the store that are in none of its files.
 
-    A run that only a file knows has no name in the store, so names are not compared. Raises InputError.
+    Run names are not compared, since the store has none for a run that only a file knows. Raises InputError.
     """
     there = [line for file in files for line in read_audit_file(file)]
     people = {line.who for line in there} | {holder()}

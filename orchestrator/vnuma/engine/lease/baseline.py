@@ -1,4 +1,4 @@
-"""Take a VM over for a run: lease, mark and baseline are all durable before the first change."""
+"""Take a VM over for a run: lease, baseline and mark are durable before the first change."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
 _GUEST_OF = "guest_of"
-"""In a baseline: the address of the SQL Server that its guest part was read from."""
+"""In a baseline: the address of the SQL Server whose settings it contains."""
 
 _MARK_TRIES = 5
 
 NOT_KNOWN = "not known until the VM is on"
-"""In the diff of a change that is planned: what of SQL Server cannot be asked, since the VM is off."""
+"""In a planned diff: a SQL Server value that cannot be read, since the VM is off."""
 
 
 @dataclass(frozen=True)
 class Guest:
-    """Where a baseline's guest part is read: the SQL Server that the inventory names, proven or not."""
+    """Where SQL Server's part of a baseline is read: the server in the inventory, proven or not."""
 
     where: str
     read: Callable[[], dict[str, object]]
-    """The settings of SQL Server that the study changes. Raises PreflightBlocked."""
+    """Reads the SQL Server settings that the study changes. Raises PreflightBlocked."""
 
 
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
-    """Refuse a VM that another run has marked. Raises VmHeld naming who and since when."""
+    """Raise VmHeld if another run has marked the VM, with its holder and time."""
     mark = foreign_mark(vm.lease, run)
     if mark:
         raise VmHeld(
@@ -63,12 +63,11 @@ def take_over(
     guest: Guest,
     journal: Journal,
 ) -> int:
-    """Lease the VM to the run, commit its baseline, and mark it on vSphere. Returns the fencing token.
+    """Lease the VM to the run, commit its baseline, and mark it in vSphere. Returns the fencing token.
 
-    The mark is written with the VM's changeVersion, so of two controllers only one succeeds. Whoever finds
-    the VM changed since it was read reads it anew, and its baseline with it.
-    Raises VmHeld when somebody else has it, InputError when it is not the VM that the run began with,
-    PreflightBlocked when it was changed after this run had put it back.
+    The mark is written with the VM's changeVersion, so of two controllers only one succeeds; the VM and its
+    baseline are then read again. Raises VmHeld when another run has it, InputError when it is not the run's
+    VM, PreflightBlocked when it was changed after this run restored it.
     """
     known = vm.baseline
     for _ in range(_MARK_TRIES):
@@ -94,12 +93,11 @@ def take_over(
 
 
 def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: Guest) -> dict[str, object]:
-    """The baseline that `take_over` has or would commit, for a VM that it takes. Changes nothing.
+    """The baseline that `take_over` has committed or would commit. Changes nothing.
 
-    Before the run's first write inside the guest nothing has proven that the inventory named the VM's own
-    SQL Server when its settings were read: they are read again. Where it does not answer, what was read of
-    the same address holds.
-    Raises VmHeld, InputError and PreflightBlocked as that does.
+    Until the run's first write inside the guest, nothing has proven that SQL Server's settings came from the
+    VM's own server, so they are read again; if it does not answer, values from the same address are kept.
+    Raises VmHeld, InputError and PreflightBlocked as `take_over` does.
     """
     refuse_other(vm, facts)
     refuse_if_marked(facts, run)
@@ -118,7 +116,7 @@ def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: Guest) 
 
 
 def wrote_inside(store: Store, run: Run, vm: Vm) -> bool:
-    """Whether the run changed a setting of SQL Server on this VM, or tried to, by its audit log."""
+    """Whether the audit log shows that the run changed SQL Server on this VM, or tried to."""
     inside = baseline_guest(vm)
     with store.read() as connection:
         written = audit.lines(connection, run.id, vm_key=vm.vm_key)
@@ -126,12 +124,12 @@ def wrote_inside(store: Store, run: Run, vm: Vm) -> bool:
 
 
 def marking(run: Run, facts: VmFacts) -> Edit:
-    """The mark as a change: a VM that this run has marked already is marked anew."""
+    """The mark as a change; a VM that this run has marked already is marked again."""
     return Edit(lease_mark.LEASE_KEY, run.name if facts.lease else None, run.name)
 
 
 def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
-    """A VM that was restored and then changed has another baseline by now, which this run would undo."""
+    """Refuse a VM that was restored and then changed: this run would undo that change."""
     if vm.baseline is None or vm.restored_at is None:
         return
     changed = conflicts(baseline_settings(vm), {}, facts.settings)
@@ -144,7 +142,7 @@ def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
 
 
 def baseline_document(vm: VmFacts, guest: Guest) -> dict[str, object]:
-    """Everything that is restored, as JSON: settings, the guest's own, power state and where the VM ran."""
+    """Everything to restore, as JSON: settings, SQL Server's settings, power state and host."""
     return {
         "settings": {name: value for name, value in vm.settings.items() if not name.startswith(LEASE_PREFIX)},
         **_guest_document(guest),
@@ -159,19 +157,19 @@ def _guest_document(guest: Guest) -> dict[str, object]:
 
 
 def baseline_settings(vm: Vm) -> dict[str, Value]:
-    """The settings of a stored baseline, with lists as the tuples that they were."""
+    """The settings of a stored baseline, with lists turned back into tuples."""
     settings = _document(vm)["settings"]
     return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
 
 
 def baseline_guest(vm: Vm) -> dict[str, Any]:
-    """The settings of SQL Server that the run changes, as they were, by their keys; empty for none."""
+    """SQL Server's settings in the baseline, by key; empty for none."""
     guest: dict[str, Any] = _document(vm).get("guest", {})
     return guest
 
 
 def baseline_power(vm: Vm) -> Power:
-    """The power state to return to."""
+    """The power state to restore."""
     return Power(str(_document(vm)["power"]))
 
 
@@ -184,27 +182,27 @@ def _document(vm: Vm) -> dict[str, Any]:
 
 
 def mark_text(run: Run, token: int) -> str:
-    """What the VM itself says while it is under study: extraConfig `vnuma.run`."""
+    """The mark on a VM under study: extraConfig `vnuma.run`."""
     since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     mark = {"run": run.name, "created": iso(run.created_at), "token": token, "holder": holder()}
     return json.dumps(mark | {"since": since}, sort_keys=True)
 
 
 def note_text(run: Run) -> str:
-    """The same for people, as the vSphere Client shows it among the custom attributes."""
+    """The same for people, shown as a custom attribute in the vSphere Client."""
     since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"under study by {holder()}, run {run.name}, since {since}"
 
 
 def foreign_mark(text: str | None, run: Run | None) -> dict[str, str] | None:
-    """The mark when it is not this run's own. A name is not enough: each store has its own quick.1."""
+    """The mark if it is another run's. Run names do not identify one: each store has its own quick.1."""
     mark = parse_mark(text)
     ours = mark and run and (mark["run"], mark.get("created")) == (run.name, iso(run.created_at))
     return None if ours else mark
 
 
 def parse_mark(text: str | None) -> dict[str, str] | None:
-    """Read a mark. A text that we did not write counts as somebody's mark all the same."""
+    """Parse a mark. Any other text counts as the mark of another run."""
     if not text:
         return None
     unknown = {"run": "an unknown run", "holder": "somebody", "since": "an unknown time"}
@@ -216,7 +214,7 @@ def parse_mark(text: str | None) -> dict[str, str] | None:
 
 
 def host_document(host: HostFacts) -> dict[str, object]:
-    """What of the host decides comparability."""
+    """The facts about the host that decide whether results are comparable."""
     return {
         "name": host.name,
         "esxi": str(host.release),

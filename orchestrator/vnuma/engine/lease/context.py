@@ -1,4 +1,4 @@
-"""What every step of a run needs to know about the run and the VM it works on."""
+"""What every step of a run needs to know about the run and its VM."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from vnuma.vsphere.connect import Session, connect
 class VmContext:
     """One VM in one run. `token` is this play's fencing token for the VM.
 
-    `made` holds what the steps with this context changed, in order: their journals append to it.
+    `made` lists the changes of steps with this context, in order; their journals append to it.
     """
 
     store: Store
@@ -45,13 +45,13 @@ class VmContext:
     made: list[Edit] = field(default_factory=list)
 
     def fence(self) -> None:
-        """Refuse to go on when the VM's lease has moved to another token. Raises LeaseLost."""
+        """Raise LeaseLost when the VM's lease has moved to another token."""
         with self.store.read() as connection:
             leases.require_current(connection, self.vm.vm_key, self.token)
 
     @contextmanager
     def vsphere(self) -> Iterator[Session]:
-        """A vSphere session, with the VM's lock held and the token checked: for one step."""
+        """A vSphere session for one step, with the VM locked and the token checked."""
         with vm_lock(self.home, self.vm.vm_key, self.vm.name):
             self.fence()
             with connect(vcenter(self.target.in_vcenter())) as session:
@@ -63,9 +63,9 @@ class VmContext:
 
 
 def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
-    """Open the store and find a run of this site by its name; `latest` is the newest.
+    """Open the store and find one of this site's runs by name; `latest` is the newest.
 
-    Raises StoreError, and InputError for a run that is unknown or came out of an archive.
+    Raises StoreError, and InputError for an unknown run or an imported one.
     """
     address = store_url(url)
     store = _kept_stores.get(address) or open_store(address)
@@ -77,7 +77,7 @@ def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
 
 
 def study_of(connection: Connection, run: Run) -> Study:
-    """The study of a run, as it was stored with it."""
+    """The study as stored with the run."""
     return _parsed(runs.get_study(connection, run.study_id).yaml, run.name)
 
 
@@ -85,7 +85,7 @@ _kept_stores: dict[str, Store] = {}
 
 
 def keep_store(url: str) -> None:
-    """Open a store once for this process and those forked from it: it holds no connection."""
+    """Open a store once for this process and its forks; it holds no open connection."""
     _kept_stores[url] = open_store(url)
 
 
@@ -95,10 +95,10 @@ def _parsed(text: str, run: str) -> Study:
 
 
 def vm_of_run(store: Store, run: Run, target: AnyTarget) -> Vm:
-    """The run's VM or machine of the target's name.
+    """The run's VM or machine with the target's name.
 
-    Raises InputError when the run has none, or one of the other kind: nothing meant for a VM reaches a host
-    by SSH because its variables are missing.
+    Raises InputError when there is none or it is of the other kind: a missing variable must not turn a VM
+    into a machine reached by SSH.
     """
     with store.read() as connection:
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
@@ -112,7 +112,7 @@ def vm_of_run(store: Store, run: Run, target: AnyTarget) -> Vm:
 
 
 def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
-    """Raise InputError where the run knows a VM and the inventory a machine of its name, or the reverse."""
+    """Raise InputError where the run has a VM and the inventory a machine of that name, or the reverse."""
     known = Kind.of(vm.vm_key)
     if known is not target.kind:
         raise InputError(
@@ -122,27 +122,29 @@ def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
 
 
 def open_context(name: str, target: AnyTarget, token: int) -> VmContext:
-    """The context of one VM in a run, for the play that holds this fencing token."""
+    """The context of one VM in a run, for the play with this fencing token."""
     store, run, study = open_run(name)
     vm = vm_of_run(store, run, target)
     return VmContext(store, part_with(store, run, vm), study, vm, target, token, home_folder())
 
 
 def part_with(store: Store, run: Run, vm: Vm) -> Run:
-    """The run as the process has it that looks after this VM: the part of the VM's node, if one has it."""
+    """The run as seen by the process that supervises this VM: the node's part, if a node has it."""
     with store.read() as connection:
         return runs.at_site(connection, run, vm.node)
 
 
 def supervisor_token(name: str) -> int | None:
-    """The token that this play's supervisor took for the VM; None for a play without a supervisor."""
+    """The token that this play's supervisor took for the VM; None without a supervisor."""
     private = Private.read()
     return private.tokens.get(name) if private else None
 
 
 def holder() -> str:
-    """Who holds a lease: user and host, for people to find each other. The user is the one that the process
-    runs as, whatever the environment says; one without a name, as in a container, is a number.
+    """Who holds a lease, as USER@HOST.
+
+    The user is the process's real one, whatever the environment says; a number where it has no name, as in a
+    container.
     """
     uid = os.getuid()
     try:

@@ -1,4 +1,4 @@
-"""Somebody else's change to a VM under study: seen in every cell, and the VM's cells end there."""
+"""Detect changes by others to a VM under study, in every cell; they end the VM's cells."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from vnuma.vsphere.apply import ChangedMeanwhile
 
 
 class SomebodysChange(ChangedMeanwhile):
-    """A setting is neither the baseline's nor one that this run has written."""
+    """A setting has neither the baseline's value nor one that this run wrote."""
 
     reason = "changed_by_somebody"
     outcome = "invalid"
 
 
 def refuse_foreign_changes(context: VmContext, vm: VmFacts) -> None:
-    """Refuse to go on with a VM that somebody else has changed since the study began.
+    """Refuse to continue with a VM that somebody else has changed during the study.
 
-    What is there now is neither overwritten nor measured. Raises SomebodysChange with the three values
-    of each setting.
+    Its present values are neither overwritten nor measured. Raises SomebodysChange with each setting's three
+    values.
     """
     with context.store.read() as connection:
         ours = written(attempts.changes_of_vm(connection, context.vm.id))
@@ -29,7 +29,7 @@ def refuse_foreign_changes(context: VmContext, vm: VmFacts) -> None:
 
 
 def refuse_settings(name: str, foreign: list[ForeignChange]) -> None:
-    """Refuse a VM or machine with settings that somebody else has changed. Raises SomebodysChange."""
+    """Raise SomebodysChange for settings that somebody else has changed."""
     if foreign:
         raise SomebodysChange(
             conflict_words(name, foreign),

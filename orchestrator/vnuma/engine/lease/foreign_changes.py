@@ -1,4 +1,4 @@
-"""Baseline, what this run wrote, and what is there now: was a VM changed by somebody else?"""
+"""Compare baseline, this run's writes and present values to find changes by others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vnuma.domain.vm.setting import WRITTEN_BY_ESXI, Settings, Value
 
 @dataclass(frozen=True)
 class ForeignChange:
-    """One setting that somebody else changed: before the study, as we set it, and now."""
+    """A setting that somebody else changed: before the study, as we set it, and now."""
 
     setting: str
     baseline: Value
@@ -23,7 +23,7 @@ class ForeignChange:
 
 
 def written(changes: Iterable[list[dict[str, Any]]]) -> dict[str, set[Value]]:
-    """Every value that a run's attempts have written, by setting. What they found may be anybody's."""
+    """Every value that a run's attempts wrote, by setting; values that they found may be anybody's."""
     values: dict[str, set[Value]] = {}
     for change in changes:
         for edit in change:
@@ -33,7 +33,7 @@ def written(changes: Iterable[list[dict[str, Any]]]) -> dict[str, set[Value]]:
 
 
 def conflicts(baseline: Settings, ours: Mapping[str, set[Value]], now: Settings) -> list[ForeignChange]:
-    """Settings whose present value is neither the baseline's nor one that this run has written."""
+    """Settings whose present value is neither the baseline's nor one that this run wrote."""
     found = []
     for edit in change_back(now, baseline):
         name = edit.setting
@@ -52,7 +52,7 @@ _shown = partial(value_words, unset="none")
 
 
 def conflict_words(vm: str, foreign: list[ForeignChange]) -> str:
-    """The three-way difference as a table for people."""
+    """The three-way difference as a text table."""
     rows = [("setting", "baseline", "we set", "now")]
     rows += [(item.setting, _shown(item.baseline), _shown(item.ours), _shown(item.now)) for item in foreign]
     said = f"{vm} was changed by somebody else since the study began. Nothing was changed now."

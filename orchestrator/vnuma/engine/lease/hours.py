@@ -1,4 +1,4 @@
-"""A study's allowed hours: whether a cell may begin now."""
+"""A study's allowed hours: whether a cell may start now."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LONGER = "Allow a longer window, a smaller restore_s, or a shorter cell: fewer i
 
 @dataclass(frozen=True)
 class Closed:
-    """Why no cell may begin, and what to do about it. `for_good`: none ever may, in these hours."""
+    """Why no cell may start, and what to do. `for_good`: none ever fits these hours."""
 
     why: str
     for_good: bool = False
 
 
 def refuse_if_closed(study: Study, now: datetime) -> None:
-    """Raise PreflightBlocked when no cell could begin now: nothing is touched then."""
+    """Raise PreflightBlocked when no cell could start now, before anything is touched."""
     found = closed(study, (), now)
     if found:
         fix = LONGER if found.for_good else "Start it within its allowed_hours."
@@ -32,15 +32,15 @@ def refuse_if_closed(study: Study, now: datetime) -> None:
 
 
 def why_closed(study: Study, past: Sequence[AttemptLine], now: datetime) -> str | None:
-    """`closed` in words for people."""
+    """`closed` as text."""
     found = closed(study, past, now)
     return found.why if found else None
 
 
 def closed(study: Study, past: Sequence[AttemptLine], now: datetime) -> Closed | None:
-    """Why the VM's next cell may not begin at `now`; None when it may.
+    """Why the VM's next cell may not start at `now`; None when it may.
 
-    A cell counts as long as the longest valid one so far, or as assumed before there is one.
+    A cell is expected to take as long as the longest valid one, or as assumed before there is one.
     """
     hours = study.allowed_hours
     if hours is None:
@@ -58,7 +58,7 @@ def closed(study: Study, past: Sequence[AttemptLine], now: datetime) -> Closed |
 
 
 def why_never(study: Study, cell_s: float) -> str | None:
-    """Why no window of the allowed hours ever lets such a cell in; None when one does, or there are none."""
+    """Why such a cell fits no window of the allowed hours; None when it fits, or there are none."""
     longest = study.allowed_hours.longest_s if study.allowed_hours else None
     if study.allowed_hours is None or longest is None or cell_s + study.allowed_hours.restore_s <= longest:
         return None

@@ -1,4 +1,4 @@
-"""Which VM is meant: the one that the run began with, whatever an inventory calls it by now."""
+"""Find the run's own VM, whatever the inventory calls it now."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from vnuma.vsphere.refs import VmRef
 
 
 def find_own(session: Session, vm: Vm) -> VmRef:
-    """The run's VM by vCenter and instance UUID: another VM that has its name now is never taken for it.
+    """The run's VM by vCenter and instance UUID, never another VM that now has its name.
 
-    Raises VmNotFound when it is gone, or when this is another vCenter.
+    Raises VmNotFound when it is gone, or this is another vCenter.
     """
     return find_by_key(session, vm.vm_key, f"{vm.name} ({vm.path})")
 
 
 def find_by_key(session: Session, vm_key: str, name: str) -> VmRef:
-    """The same by the key alone; `name` is what messages call it."""
+    """The same by key; `name` is used in messages."""
     vcenter, _, instance_uuid = vm_key.partition("/")
     if session.about.uuid != vcenter:
         raise VmNotFound(
@@ -30,7 +30,7 @@ def find_by_key(session: Session, vm_key: str, name: str) -> VmRef:
 
 
 def require_own_host(vm: Vm, here: str) -> None:
-    """Every cell belongs to the host that the run began on. Raises HostChanged, which names both."""
+    """Require the host on which the run began. Raises HostChanged with both hosts."""
     if here != vm.esxi_host:
         raise HostChanged(
             f"{vm.name} moved from {vm.esxi_host} to {here} during the cell.",
@@ -39,7 +39,7 @@ def require_own_host(vm: Vm, here: str) -> None:
 
 
 def refuse_other(vm: Vm, facts: VmFacts) -> None:
-    """Refuse an inventory in which the VM's name stands for another VM by now. Raises InputError."""
+    """Raise InputError for an inventory in which the VM's name now means another VM."""
     if facts.key != vm.vm_key:
         raise InputError(
             f"{vm.name} is {facts.path} in this inventory, not the VM with which the run started "

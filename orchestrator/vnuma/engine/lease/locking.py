@@ -1,4 +1,4 @@
-"""One step at a time per VM on this machine: a file lock that dies with its process."""
+"""One step at a time per VM on this machine: a file lock that ends with its process."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from vnuma.errors import StoreError, VmHeld, to_write
 
-# Each step that holds the lock has deadlines of its own; together they stay well below this.
+# Longer than any step: the deadlines of a step that holds the lock add up to well below this.
 WAIT_S = 3600.0
 
-# A holder that somebody has stopped (SIGSTOP) ends no step: it is waited for only as long as by mistake.
+# A suspended holder (SIGSTOP) never ends its step, so we wait only briefly for one.
 STOPPED_S = 10.0
 
 _LOOK_S = 0.1
@@ -39,17 +39,17 @@ def vm_lock(
     wait_s: float = WAIT_S,
     say: Callable[[str], None] = lambda _: None,
 ) -> Iterator[None]:
-    """Hold the VM's lock; wait up to `wait_s` seconds for whoever holds it to end its step.
+    """Hold the VM's lock; wait up to `wait_s` seconds for its holder to end a step.
 
-    `say` is told once that it waits, and for whom. Raises StillLocked, and StoreError where not
-    even `home` can be opened. The kernel releases the lock when the holder dies: none is left behind.
+    `say` is called once while waiting, with the holder. Raises StillLocked, and StoreError where even `home`
+    cannot be opened. The kernel releases the lock when the holder dies.
     """
     name = f"{hashlib.sha256(vm_key.encode()).hexdigest()[:24]}.lock"
     turn = _Turn(vm_name, wait_s, say)
     descriptor = _lockable(home, home / "locks" / name, turn)
     try:
         turn.take(descriptor)
-        with suppress(OSError):  # on a full disk the lock holds all the same; only its holder is not named
+        with suppress(OSError):  # on a full disk the lock works; only its holder is not recorded
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
         yield
@@ -58,10 +58,10 @@ def vm_lock(
 
 
 def _lockable(home: Path, path: Path, turn: _Turn) -> int:
-    """The VM's lock file, or `home` itself, locked, where no such file can be made, as on a full disk.
+    """The VM's lock file, locked; or `home` itself where a full disk allows no such file.
 
-    Files are made only by who holds the lock on `home`: none appears beside somebody who holds its VM that
-    way, so nobody locks one VM twice. A VM whose file is there waits for no other VM.
+    Only the process that holds the lock on `home` creates files, so no VM is locked in both ways. A VM with a
+    file waits for no other VM.
     """
     try:
         return _existing(path)
@@ -81,7 +81,7 @@ def _lockable(home: Path, path: Path, turn: _Turn) -> int:
 
 
 def _existing(path: Path) -> int:
-    """A file that can only be read can be locked all the same. Raises FileNotFoundError."""
+    """Open a lock file; read-only suffices for locking. Raises FileNotFoundError."""
     try:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
@@ -105,14 +105,14 @@ def _home(home: Path) -> int:
 
 @dataclass(frozen=True)
 class _Turn:
-    """How somebody waits for a VM."""
+    """How a process waits for a VM."""
 
     vm_name: str
     wait_s: float
     say: Callable[[str], None]
 
     def take(self, descriptor: int) -> None:
-        """Lock it, after whoever holds it. Raises StillLocked."""
+        """Lock it, after its present holder. Raises StillLocked."""
         if not _try(descriptor):
             self.say(f"waiting for {_holder(descriptor)}, which is changing {self.vm_name}")
             self._wait(descriptor)
@@ -141,7 +141,7 @@ def _try(descriptor: int) -> bool:
 
 
 def _written(descriptor: int) -> tuple[int, str] | None:
-    """Process number and host of the holder, as it wrote itself down."""
+    """Process number and host that the holder recorded."""
     try:
         pid, _, host = os.pread(descriptor, 300, 0).decode(errors="replace").strip().partition(" ")
     except IsADirectoryError:
@@ -150,7 +150,7 @@ def _written(descriptor: int) -> tuple[int, str] | None:
 
 
 def _holder(descriptor: int) -> str:
-    """Who holds the lock, in words."""
+    """The lock's holder, as text."""
     found = _written(descriptor)
     if found is None:
         return "another process"
@@ -159,15 +159,15 @@ def _holder(descriptor: int) -> str:
 
 
 def _is_stopped(descriptor: int) -> bool:
-    """Whether the holder is one of this host's processes that a signal or a debugger has stopped."""
+    """Whether the holder is a process of this host that a signal or a debugger has suspended."""
     found = _written(descriptor)
     if found is None or found[1] != socket.gethostname():
         return False
-    with suppress(OSError, IndexError):  # it has just gone, or there is no /proc
+    with suppress(OSError, IndexError):  # it has just ended, or there is no /proc
         return stat_of(found[0])[0] in "Tt"
     return False
 
 
 def stat_of(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on, its state (proc(5)). Raises OSError without one."""
+    """The fields of /proc/PID/stat from the third on: its state (proc(5)). Raises OSError without one."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

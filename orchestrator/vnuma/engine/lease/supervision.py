@@ -1,4 +1,4 @@
-"""Which process looks after a run, and whether it is alive."""
+"""Which process supervises a run, and whether it is alive."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from vnuma.store.rows import Run
 from vnuma.store.sites import sites_of_run
 from vnuma.store.types import utc_now
 
-# A supervisor counts as dead after this long without a heartbeat; it beats each second, or each BEAT_S.
+# A supervisor counts as dead after this long without a heartbeat, sent every BEAT_S or more often.
 SILENT_AFTER = timedelta(minutes=2)
 
 
 BEAT_S = 20.0
 
 
-# The start of a process is known to about a second.
+# A process's start time is known to about a second.
 CLOCK_GRAIN = timedelta(seconds=2)
 
 
 @dataclass(frozen=True)
 class Supervisor:
-    """A process that looks after a run."""
+    """A process that supervises a run."""
 
     pid: int = field(default_factory=os.getpid)
     host: str = field(default_factory=socket.gethostname)
 
 
 def is_alive(run: Run) -> bool:
-    """Whether a supervisor looks after this run: it was heard of lately and, if here, its process lives.
+    """Whether a supervisor of this run is alive: recent heartbeat and, on this host, a running process.
 
-    A process that is frozen is silent; one that has ended and that nobody has waited for has a number.
+    A frozen process sends no heartbeat; an ended one that was not waited for still has a number.
     """
     if run.supervisor_pid is None or run.heartbeat_at is None:
         return False
@@ -56,15 +56,15 @@ def is_alive(run: Run) -> bool:
 
 
 def is_worked_on(connection: Connection, run: Run) -> bool:
-    """Whether a process looks after this run, or after a node's part of it."""
+    """Whether a process supervises this run, or a node's part of it."""
     parts = (runs.at_site(connection, run, site.node) for site in sites_of_run(connection, run.id))
     return is_alive(run) or any(map(is_alive, parts))
 
 
 def claim_supervision(store: Store, run: Run, supervisor: Supervisor | None = None) -> None:
-    """Make this process, or another one, the one that looks after the run, before it touches a VM.
+    """Make this or another process the run's supervisor, before it touches a VM.
 
-    Raises VmHeld while a third does. The run's row is locked: of two at once only one succeeds.
+    Raises VmHeld while another is. The run's row is locked, so of two at once only one succeeds.
     """
     supervisor = supervisor or Supervisor()
     with store.write() as connection:
@@ -73,9 +73,9 @@ def claim_supervision(store: Store, run: Run, supervisor: Supervisor | None = No
 
 
 def require_supervision(store: Store, run: Run) -> None:
-    """Say that this process lives and looks after the run.
+    """Send a heartbeat as the run's supervisor.
 
-    Raises LeaseLost when another has put its VMs back or taken it over: this one was frozen meanwhile.
+    Raises LeaseLost when another process has restored its VMs or taken it over while this one was frozen.
     """
     if not _heard(store, run, Supervisor()):
         raise LeaseLost(
@@ -86,7 +86,7 @@ def require_supervision(store: Store, run: Run) -> None:
 
 @contextmanager
 def unless_full() -> Iterator[None]:
-    """For writes before a restore: a store that nobody can write does not keep a VM from it. StoreBusy."""
+    """For writes before a restore: a store on a full disk must not prevent it. Raises StoreBusy."""
     try:
         yield
     except StoreBusy:
@@ -96,9 +96,9 @@ def unless_full() -> Iterator[None]:
 
 
 def release_dead_supervisor(store: Store, run: Run) -> None:
-    """Nobody looks after a run whose controller died; one that was only frozen goes no further.
+    """Remove the supervisor of a run whose controller died; one that was only frozen then stops.
 
-    Raises VmHeld while it lives, StoreBusy. On a store that cannot be written it could not go on either.
+    Raises VmHeld while it lives, StoreBusy. Ignores a full store, where a frozen one could not continue.
     """
     with unless_full(), store.write() as connection:
         refuse_if_alive(runs.lock_run(connection, run))
@@ -109,16 +109,16 @@ def release_dead_supervisor(store: Store, run: Run) -> None:
 def heartbeat(
     store: Store, run: Run, supervisor: Supervisor | None = None, every_s: float = BEAT_S
 ) -> Iterator[None]:
-    """Say while something works, which may take hours, that its process lives. Silent ones count as dead."""
+    """Send heartbeats during work that may take hours; a silent process counts as dead."""
     done, who = Event(), supervisor or Supervisor()
 
     def beat() -> None:
         while not done.wait(every_s):
-            with suppress(StoreError):  # the work's own writes tell of a store that is gone
+            with suppress(StoreError):  # the work's own writes report a store that is gone
                 _heard(store, run, who)
 
     thread = Thread(target=beat, daemon=True)
-    with suppress(RuntimeError):  # no thread is to be had: the work goes on, and is silent
+    with suppress(RuntimeError):  # no thread available: the work continues without heartbeats
         thread.start()
     try:
         yield
@@ -134,7 +134,7 @@ def _heard(store: Store, run: Run, supervisor: Supervisor) -> bool:
 
 
 def refuse_if_alive(run: Run, supervisor: Supervisor | None = None) -> None:
-    """Raise VmHeld when a process other than this one, or the one named, looks after the run."""
+    """Raise VmHeld when another process than this one, or than `supervisor`, supervises the run."""
     if is_alive(run) and Supervisor(run.supervisor_pid or 0, run.supervisor_host or "") != (
         supervisor or Supervisor()
     ):
@@ -147,7 +147,7 @@ def refuse_if_alive(run: Run, supervisor: Supervisor | None = None) -> None:
 def process_lives(pid: int) -> bool:
     """Whether a process of that number runs on this machine.
 
-    One that has ended and waits to be asked how does not (state Z or X in /proc/PID/stat, proc(5)).
+    A zombie (state Z or X in /proc/PID/stat, proc(5)) does not.
     """
     try:
         os.kill(pid, 0)
@@ -155,19 +155,19 @@ def process_lives(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    with suppress(OSError, IndexError):  # there is no /proc, or the process has just gone
+    with suppress(OSError, IndexError):  # no /proc, or the process has just ended
         return stat_of(pid)[0] not in "ZXx"
     return True
 
 
 def _is_another(run: Run) -> bool:
-    """Whether the process with the supervisor's number began after the supervisor was last heard of."""
+    """Whether the process with the supervisor's number started after the supervisor's last heartbeat."""
     began = _began(run.supervisor_pid or 0)
     return began is not None and run.heartbeat_at is not None and began > run.heartbeat_at + CLOCK_GRAIN
 
 
 def _began(pid: int) -> datetime | None:
-    """When a process began (proc(5): btime, and field 22 of stat); None where there is no /proc."""
+    """When a process started (proc(5): btime, and field 22 of stat); None without /proc."""
     try:
         boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
         ticks = int(stat_of(pid)[19])

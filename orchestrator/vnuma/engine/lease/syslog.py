@@ -1,5 +1,5 @@
-"""Lines to a syslog collector: RFC 5424 over TLS (RFC 5425), TCP (RFC 6587) or UDP (RFC 5426), or to the
-machine's own daemon. Python's SysLogHandler knows neither that format nor TLS nor the framing of TCP.
+"""Send lines to a syslog collector: RFC 5424 over TLS (RFC 5425), TCP (RFC 6587) or UDP (RFC 5426), or to the
+local daemon. Python's SysLogHandler lacks that format, TLS and TCP framing.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from vnuma.errors import InputError
 VARIABLE = "VNUMA_AUDIT_SYSLOG"
 
 TIMEOUT_S = 3.0
-"""How long a collector may take to answer: a line of the audit log waits for it."""
+"""Time limit for a collector, in seconds: writing the audit log waits for it."""
 
 _CLOSING_S = 3.0
-"""How long it may take to close its side; one that never does has got the lines all the same."""
+"""Time limit for closing its side, in seconds; a collector that never closes has received the lines."""
 
 _INSTANT_S = 0.001
 
 _DATAGRAM = 2048
-"""Bytes that every receiver should take (RFC 5426, 3.2)."""
+"""Bytes that every receiver should accept (RFC 5426, 3.2)."""
 
 _PORTS = {"tls": 6514, "tcp": 601, "udp": 514, "unix": 0}
 _FACILITIES = {"user": 1, "daemon": 3, "auth": 4, "authpriv": 10, "audit": 13} | {
@@ -39,7 +39,7 @@ _OPTIONS = {"facility", "ca_file", "cert", "key"}
 
 @dataclass(frozen=True)
 class Collector:
-    """Where lines go. `cert` and `key` name PEM files, where the collector asks for a certificate of ours."""
+    """Where to send. `cert` and `key` name PEM files, for a collector that requires a client certificate."""
 
     scheme: str
     host: str
@@ -93,7 +93,7 @@ def _parse(given: str) -> Collector:
 
 
 def _is_host(name: str) -> bool:
-    """Whether a name can be looked up: Python refuses others with an error that is not OSError."""
+    """Whether a name can be looked up; for others Python raises an error that is not an OSError."""
     try:
         return bool(name.encode("idna"))
     except UnicodeError:
@@ -101,7 +101,7 @@ def _is_host(name: str) -> bool:
 
 
 def send(to: Collector, lines: Iterable[tuple[str, bytes]]) -> None:
-    """Send lines, each with its time as the line has it. Raises OSError, of which ssl.SSLError is one."""
+    """Send lines, each with its own time. Raises OSError, which includes ssl.SSLError."""
     if to.scheme == "unix":
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as local:
             local.settimeout(TIMEOUT_S)
@@ -126,12 +126,12 @@ def send(to: Collector, lines: Iterable[tuple[str, bytes]]) -> None:
             return
         context = ssl.create_default_context(cafile=to.ca_file)
         if to.cert:
-            context.load_cert_chain(to.cert, to.key, password="")  # without one, OpenSSL asks the terminal
+            context.load_cert_chain(to.cert, to.key, password="")  # or OpenSSL prompts on the terminal
         _Secured(context, stream, to.host).send(b"".join(framed))
 
 
 def _send_datagram(to: socket.socket, message: bytes) -> None:
-    """Send a message; of one that no datagram holds its beginning, so that it does not keep the next ones."""
+    """Send a message, truncated to a datagram if necessary so that it does not block the next ones."""
     try:
         to.send(message)
     except OSError as error:
@@ -141,10 +141,10 @@ def _send_datagram(to: socket.socket, message: bytes) -> None:
 
 
 class _Secured:
-    """A TLS client over an open connection, which hears of a refusal after its own last word.
+    """A TLS client on an open connection that also reports a refusal after its last message.
 
-    A certificate of ours that is refused is only told of then (RFC 8446, 4.4.2.4), and SSLSocket.unwrap takes
-    such an alert for the proper end.
+    A server refuses a client certificate only then (RFC 8446, 4.4.2.4), and SSLSocket.unwrap would take that
+    alert for a proper end.
     """
 
     def __init__(self, context: ssl.SSLContext, stream: socket.socket, host: str) -> None:
@@ -181,20 +181,20 @@ class _Secured:
 
 
 def _await_end(stream: socket.socket) -> None:
-    """A collector that reads to the end closes its side too; one that did not read resets the connection."""
+    """A collector that reads everything closes its side; one that did not resets the connection."""
     stream.settimeout(_CLOSING_S)
     with suppress(TimeoutError):
         stream.recv(1)
 
 
 def as_rfc5424(to: Collector, at: str, line: bytes) -> bytes:
-    """The line as a message. https://www.rfc-editor.org/rfc/rfc5424#section-6"""
+    """The line as an RFC 5424 message. https://www.rfc-editor.org/rfc/rfc5424#section-6"""
     head = f"{_priority(to)}1 {at} {os.uname().nodename} vnuma {os.getpid()} audit - "
     return head.encode() + line
 
 
 def _as_local(to: Collector, line: bytes) -> bytes:
-    """As syslog(3) writes it: daemons do not expect RFC 5424 at their own socket."""
+    """In the format of syslog(3): daemons do not expect RFC 5424 on their local socket."""
     return f"{_priority(to)}{time.strftime('%b %e %H:%M:%S')} vnuma[{os.getpid()}]: ".encode() + line
 
 

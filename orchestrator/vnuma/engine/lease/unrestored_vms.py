@@ -1,4 +1,4 @@
-"""VMs that a run left: away from their baseline, or still leased."""
+"""VMs that a run left changed or still leased."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vnuma.store.rows import Run, Vm
 
 
 def unrestored_vms(connection: Connection) -> list[tuple[Vm, Run]]:
-    """VMs to be restored or let go, each with its run: of living runs too, of imported runs never."""
+    """VMs to restore or release, each with its run; running runs are included, imported ones are not."""
     left = [(item.vm, item.run) for item in vms.vms_not_at_baseline(connection)]
     known = {vm.id for vm, _ in left}
     held = ((item.vm, item.run) for item in vms.vms_leased(connection))

@@ -1,7 +1,7 @@
-"""vCenter that is away for a while: the work is begun again, later and later, and not for ever.
+"""Repeat work while vCenter is temporarily unavailable, with growing pauses and a limit.
 
-What is repeated is a piece of work that reads the VM first and computes what is left to do, never a
-single call: a change whose answer was lost is found made, and is not made twice.
+Work is repeated from reading the VM and computing what is left to do, never as a single call. So a change
+whose answer was lost is not made twice.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ Tell = Callable[[int, EnvironmentProblem, float], None]
 _PASSING = (VCenterUnreachable, CertificateRejected)
 
 RETRY = "retry"
-"""Scope of the facts that tell of each repetition."""
+"""Scope of the facts about each retry."""
 
 RESTORING = "restoring"
-"""What is repeated when a VM that is restored cannot be reached."""
+"""What is retried when a VM cannot be reached for its restore."""
 
 
 @dataclass(frozen=True)
 class VCenterRetry:
-    """How long, and how often. Pauses double from `first_s` to `most_s`, each longer or shorter by half.
+    """For how long and how often to retry. Pauses double from `first_s` to `most_s`, varied by half.
 
-    Clock, sleep and draw are a test's to replace.
+    Tests replace clock, sleep and draw.
     """
 
     total_s: float
@@ -56,18 +56,17 @@ class VCenterRetry:
     draw: Callable[[], float] = random.random
 
     def pause_s(self, tries: int) -> float:
-        """Seconds to wait after so many tries."""
+        """Seconds to wait after that many attempts."""
         step: float = min(self.most_s, self.first_s * 2 ** min(tries - 1, 30))
         return step * (0.5 + self.draw())
 
 
 def retry_vcenter(work: Callable[[int], T], patience: VCenterRetry, tell: Tell) -> T:
-    """What `work` returns. It is given the number of the try, from 1, and must be safe to repeat.
+    """Call `work` with the attempt's number, from 1, until it succeeds. It must be safe to repeat.
 
-    Only what passes by itself is waited for: a vCenter that does not answer, that has ended the
-    session, or that cannot do it now, and a proxy that shows a certificate of its own. `tell` hears of
-    each such failure and of the pause after it, and may raise to end it. Raises the last of these errors
-    when patience is at its end.
+    Retries only temporary errors: a vCenter that does not answer, ended the session or cannot do it now, and
+    a proxy that shows its own certificate. `tell` is called with each failure and the next pause, and may
+    raise to stop. Raises the last error when `patience` ends.
     """
     began, tries = patience.clock(), 0
     while True:
@@ -94,7 +93,7 @@ def report_retry(
     patience: VCenterRetry,
     say: Callable[[str], None] = lambda _: None,
 ) -> Tell:
-    """A `tell` for work on a VM outside an attempt: it keeps it as a fact of the VM, and says so."""
+    """A `tell` for work on a VM outside an attempt: store the retry as a fact of the VM, and show it."""
     until = utc_now() + timedelta(seconds=patience.total_s)
 
     def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
@@ -108,7 +107,7 @@ def report_retry(
 
 
 def retried_now(connection: Connection, vm: Vm, doing: str) -> str | None:
-    """Why work on a VM is being repeated, how often and until when; None where it is not."""
+    """Why work on a VM is being retried, how often and until when; None where it is not."""
     last = facts.last_of_vm(connection, vm.run_id, vm.vm_key, RETRY)
     if last is None or last.key != doing or not isinstance(last.value, dict):
         return None
@@ -116,7 +115,7 @@ def retried_now(connection: Connection, vm: Vm, doing: str) -> str | None:
 
 
 def _retry_words(told: Mapping[str, object]) -> str:
-    """What failed, the next try and the last, by this machine's clock: screens may stand still."""
+    """What failed, and the times of the next and last attempts by this machine's clock."""
     again, until = (
         f"{datetime.fromisoformat(str(told[key])).astimezone():%H:%M:%S}" for key in ("again", "until")
     )
@@ -130,11 +129,10 @@ def on_vsphere(
     work: Callable[[Session, VmRef, int], T],
     patience: VCenterRetry | None = None,
 ) -> T:
-    """A step's work on the VM, in a session of its own for each try, with the VM's lock held.
+    """Do a step's work on the VM: a session for each attempt, with the VM locked.
 
-    After a failure the VM's tasks are waited for, so that what was begun is seen ended. Each repetition
-    shows in the attempt's step and stays with it as a fact. Raises what `work` raises, LeaseLost, and
-    Interrupted when the run is asked to stop meanwhile.
+    After a failure, wait for the VM's running tasks. Each retry is shown and stored as a fact. Raises what
+    `work` raises, LeaseLost, and Interrupted when the run is asked to stop.
     """
     task_s = context.study.power.task_timeout_s
 

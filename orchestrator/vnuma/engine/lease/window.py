@@ -1,4 +1,4 @@
-"""The end of a study's allowed hours, while a run works in them: from then on its VMs are restored."""
+"""The end of a study's allowed hours during a run: its VMs are then restored."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from vnuma.errors import Interrupted
 
 
 def must_stop_at(study: Study, now: datetime) -> datetime | None:
-    """When a run that works now has to begin putting its VMs back; None without allowed hours."""
+    """When a run must start restoring its VMs; None without allowed hours."""
     hours = study.allowed_hours
     closes = hours.closes(now) if hours else None
     return closes - timedelta(seconds=hours.restore_s) if hours and closes else None
 
 
 def is_over(study: Study, now: datetime) -> bool:
-    """Whether the allowed hours leave no more than the time to put the VMs back, or are over.
+    """Whether the allowed hours are over or leave only the time to restore the VMs.
 
-    Asked again and again: of hours that never close, `closes` is a moment that moves on.
+    Ask again each time: `closes` moves on for hours that never close.
     """
     if study.allowed_hours is None:
         return False
@@ -27,10 +27,9 @@ def is_over(study: Study, now: datetime) -> bool:
 
 
 def refuse_if_over(study: Study, run: str, now: datetime) -> None:
-    """Raise Interrupted when the allowed hours leave no more than the time to restore, or are over.
+    """Raise Interrupted when the allowed hours are over or leave only the time to restore.
 
-    Asked at each step of a cell and between its iterations, by whoever plays it: a play has no supervisor
-    that would stop it in time.
+    Called at each step and between iterations, since a play without a supervisor is not stopped in time.
     """
     if study.allowed_hours and is_over(study, now):
         raise Interrupted(

@@ -1,1 +1,1 @@
-"""Sites by Receptor mesh: a node's files, and questions to a node over the mesh."""
+"""Sites on a Receptor mesh: a node's files, and questions to a node over the mesh."""

@@ -1,4 +1,4 @@
-"""Addresses that Receptor's configuration takes: HOST:PORT, or [IPV6]:PORT."""
+"""Addresses in Receptor's configuration: HOST:PORT, or [IPV6]:PORT."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[(?P<six>[0-9A-Fa-f:.]+)\]):(?
 
 
 def bind_host(host: str) -> str:
-    """A name may stand for an address behind a gateway: then it listens on every one."""
+    """The address to listen on: all for a name, which may belong to a gateway."""
     return host if re.fullmatch(r"[\d.]+|\[.+\]", host) else "0.0.0.0"
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port; an IPv6 address keeps its brackets, which Receptor wants too. Raises InputError."""
+    """Host and port; an IPv6 address keeps its brackets, as Receptor requires. Raises InputError."""
     found = _ADDRESS.fullmatch(text)
     if not found or int(found["port"]) > LAST_PORT or not _is_six(found["six"]):
         raise InputError(

@@ -1,6 +1,6 @@
-"""The mesh's private certificate authority, its nodes' certificates, and the keys that sign work.
+"""The mesh's private certificate authority, node certificates, and keys for signing work.
 
-A node's certificate names its node ID as Receptor expects it, as an otherName of the subject alternative name
+A node's certificate has its node ID as an otherName of the subject alternative name
 (https://docs.ansible.com/projects/receptor/en/latest/user_guide/tls.html).
 """
 
@@ -30,19 +30,19 @@ _NODE_ID = x509.ObjectIdentifier("1.3.6.1.4.1.2312.19.1")
 _KEY_BITS = 3072
 _UTF8_STRING = 0x0C
 _CLOCKS = timedelta(hours=1)
-"""How far another node's clock may be behind: a certificate is valid from that long ago."""
+"""Certificates are valid from this long ago, in case another node's clock is behind."""
 
 
 @dataclass(frozen=True, repr=False)
 class KeyPair:
-    """A private key and what belongs to it in public, a certificate or a public key; both PEM."""
+    """A private key with its certificate or public key, both PEM."""
 
     private: str
     public: str
 
 
 def new_authority(now: datetime) -> KeyPair:
-    """A certificate authority of the mesh's own."""
+    """A new certificate authority for the mesh."""
     key = _new_key()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vnuma mesh")])
     certificate = (
@@ -58,10 +58,10 @@ def new_authority(now: datetime) -> KeyPair:
 
 
 def node_certificate(authority: KeyPair, node: str, hosts: Iterable[str], now: datetime) -> KeyPair:
-    """A key and certificate of a node; `hosts` are the names and addresses at which others dial it."""
+    """A node's key and certificate; `hosts` are the names and addresses at which others dial it."""
     issuer = x509.load_pem_x509_certificate(authority.public.encode())
     signer = load_pem_private_key(authority.private.encode(), None)
-    assert isinstance(signer, rsa.RSAPrivateKey)  # new_authority made it
+    assert isinstance(signer, rsa.RSAPrivateKey)  # as made by new_authority
     key = _new_key()
     names = x509.SubjectAlternativeName([_node_id(node), *map(_host, hosts)])
     purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -80,7 +80,7 @@ def node_certificate(authority: KeyPair, node: str, hosts: Iterable[str], now: d
 
 
 def signing_keys() -> KeyPair:
-    """The controller's private key for work units, and the public one by which nodes verify them."""
+    """The controller's private key for signing work units, and the public key that nodes verify them with."""
     key = _new_key()
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     return KeyPair(_pem(key), public.decode())
@@ -91,7 +91,7 @@ def _new_key() -> rsa.RSAPrivateKey:
 
 
 def _pem(key: rsa.RSAPrivateKey) -> str:
-    """PKCS #1: Receptor reads signing keys in no other form."""
+    """As PKCS #1, the only form in which Receptor reads signing keys."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
 
 
@@ -104,7 +104,7 @@ def _dated(builder: x509.CertificateBuilder, now: datetime, days: int) -> x509.C
 
 
 def _node_id(node: str) -> x509.OtherName:
-    """A node's name is at most 63 ASCII characters: its length is one byte of DER."""
+    """A node name has at most 63 ASCII characters, so that its DER length is one byte."""
     text = node.encode("ascii")
     return x509.OtherName(_NODE_ID, bytes([_UTF8_STRING, len(text)]) + text)
 

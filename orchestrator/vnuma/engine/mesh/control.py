@@ -1,6 +1,6 @@
-"""Questions to a node, each a signed work unit over mutual TLS, by the controller's Receptor daemon.
+"""Questions to a node: signed work units over mutual TLS, by the controller's Receptor daemon.
 
-The daemon's control socket speaks lines of text (receptorctl(1) does the same):
+The daemon's control socket uses lines of text, as receptorctl(1) does:
 https://docs.ansible.com/projects/receptor/en/latest/receptorctl/receptorctl_index.html
 """
 
@@ -20,10 +20,10 @@ from vnuma.engine.mesh.node_files import ASK, TLS
 from vnuma.errors import EnvironmentProblem
 
 ANSWER_S = 180
-"""How long a node may take for an answer: it asks vCenter and SQL Server, whose own limits are shorter."""
+"""Time limit for a node's answer, in seconds: it asks vCenter and SQL Server, which have shorter limits."""
 
 _DAEMON_S = 20
-"""How long the daemon here may take for what it knows itself."""
+"""Time limit for the local daemon's own answers, in seconds."""
 
 _MADE = re.compile(r"Work unit created with ID (\w+)\. Send stdin data and EOF\.")
 _UNIT = re.compile(r"\w+")
@@ -31,7 +31,7 @@ _MOST = 16 << 20
 
 
 def ask_node(control: Path, node: str, question: dict[str, Any], limit_s: float = ANSWER_S) -> dict[str, Any]:
-    """A node's answer. Raises EnvironmentProblem: no daemon here, a node that is not seen, or no answer."""
+    """Ask a node and return its answer. Raises EnvironmentProblem: no daemon, unreachable node, no answer."""
     require_seen(control, node)
     unit = submit(control, node, question)
     try:
@@ -41,7 +41,7 @@ def ask_node(control: Path, node: str, question: dict[str, Any], limit_s: float 
 
 
 def answer_of(control: Path, node: str, unit: str, limit_s: float = ANSWER_S) -> dict[str, Any]:
-    """What a work unit printed last: waits for its end. Raises EnvironmentProblem where that is no answer."""
+    """Wait for a work unit to end and parse its last output as JSON. Raises EnvironmentProblem."""
     answer = _results(control, node, unit, limit_s)
     state = unit_state(control, unit)
     try:
@@ -58,31 +58,31 @@ def answer_of(control: Path, node: str, unit: str, limit_s: float = ANSWER_S) ->
 
 @dataclass(frozen=True)
 class UnitState:
-    """What the controller's daemon knows of a work unit. Without the node it is what was known last."""
+    """A work unit's state as the controller's daemon last learnt it."""
 
     over: bool
-    """Whether its process has ended, in whatever way, or could not be started."""
+    """Whether its process has ended in any way, or could not be started."""
     detail: str = ""
 
 
 _OVER = {"Succeeded", "Failed", "Canceled"}
-"""Of Receptor's states; the others are Pending and Running."""
+"""Receptor's final states; the others are Pending and Running."""
 
 
 def unit_state(control: Path, unit: str) -> UnitState:
-    """Where a work unit stands. Raises EnvironmentProblem where the daemon does not answer or know it."""
+    """The state of a work unit. Raises EnvironmentProblem for a silent daemon or an unknown unit."""
     told = _told(control, f"work status {_named(unit)}")
     return UnitState(told.get("StateName") in _OVER, str(told.get("Detail") or "").strip())
 
 
 def release(control: Path, unit: str) -> None:
-    """Have both daemons forget a work unit and its files; the node's, once it is reached."""
+    """Remove a work unit and its files from both daemons; from the node's as soon as it is reachable."""
     with suppress(EnvironmentProblem):
         _told(control, f"work release {_named(unit)}")
 
 
 def nodes_seen(control: Path) -> frozenset[str]:
-    """The nodes that the mesh reaches now. Raises EnvironmentProblem where the daemon does not answer."""
+    """The nodes that the mesh reaches now. Raises EnvironmentProblem for a silent daemon."""
     return frozenset(_told(control, "status").get("RoutingTable") or {})
 
 
@@ -101,7 +101,9 @@ def require_seen(control: Path, node: str) -> None:
 
 
 def submit(control: Path, node: str, question: dict[str, Any]) -> str:
-    """Give a node signed work, which it does whether or not it is reached later; the unit's name."""
+    """Submit signed work to a node, which continues even if the connection is lost; returns the
+    unit's name.
+    """
     text = json.dumps(question)
     wanted = {
         "command": "work",
@@ -144,7 +146,7 @@ def _results(control: Path, node: str, unit: str, limit_s: float) -> bytes:
 
 
 def _told(control: Path, command: str) -> dict[str, Any]:
-    """The daemon's answer to a command of one line, which is JSON."""
+    """The daemon's JSON answer to a one-line command."""
     with _connected(control, _DAEMON_S) as (_, stream):
         stream.write(f"{command}\n".encode())
         stream.flush()
@@ -160,7 +162,8 @@ def _told(control: Path, command: str) -> dict[str, Any]:
 
 
 def _named(unit: str) -> str:
-    """The unit's name, which comes from the store: a second line in it would be a command, which is signed.
+    """The unit's name, if it is one line: it comes from the store, and a second line would be a signed
+    command.
 
     Raises EnvironmentProblem.
     """
@@ -174,13 +177,13 @@ def _named(unit: str) -> str:
 
 @contextmanager
 def _connected(control: Path, limit_s: float = ANSWER_S) -> Iterator[tuple[socket.socket, BufferedRWPair]]:
-    """A conversation with the daemon. Raises EnvironmentProblem when it cannot begin, or breaks off."""
+    """A connection to the daemon. Raises EnvironmentProblem when it fails or breaks."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(limit_s)
             connection.connect(str(control))
             with connection.makefile("rwb") as stream:
-                _line(stream)  # who it is
+                _line(stream)
                 yield connection, stream
     except OSError as error:
         raise EnvironmentProblem(

@@ -1,7 +1,7 @@
 """What `vnuma site init` writes: a node's Receptor configuration, keys, environment and systemd unit.
 
-The folder `mesh` in the controller's home keeps what all nodes share: the authority and the signing keys.
-A node's own folder is carried to it; neither the authority's key nor the signing key is in that.
+The folder `mesh` in the controller's home has what all nodes share: the authority and the signing keys. A
+node's own folder, to be copied to it, has neither the authority's private key nor the signing key.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from vnuma.engine.mesh.certificates import KeyPair, new_authority, node_certific
 from vnuma.errors import InputError, UsageError, to_write
 
 TLS = "mesh"
-"""What a node's configuration calls its side of TLS, as server and as client."""
+"""Names of a node's TLS sections, as server and as client."""
 
 ASK = "vnuma-ask"
 """The work type that answers one question of the controller."""
 
 _CONTROL = "control"
 _STORE = "vnuma-db"
-"""A name of a Receptor service: no longer than 8 characters."""
+"""The name of a Receptor service; at most 8 characters."""
 _MESH = "mesh.json"
 _SHARED = {"ca.key", "ca.crt", "signing.key", "verification.key", _MESH}
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
@@ -42,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 
 @dataclass(frozen=True)
 class Mesh:
-    """What all nodes share: the controller's name, where nodes dial it, and the store that it forwards to."""
+    """What all nodes share: the controller's name and address, and the store that it forwards to."""
 
     controller: str
     address: str
@@ -51,7 +51,7 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Node:
-    """A node to be written: its name, its folder on its own machine, and `vnuma` there."""
+    """A node to write: its name, its folder on its machine, and the path of `vnuma` there."""
 
     name: str
     at: Path
@@ -59,10 +59,10 @@ class Node:
 
 
 def init_controller(base: Path, node: Node, address: str, store: str | None) -> Path:
-    """Write the authority, the signing keys and the controller's folder; return that. Overwrites nothing.
+    """Write the authority, the signing keys and the controller's folder, and return it. Never overwrites.
 
-    `address` is HOST:PORT at which nodes dial the controller, `store` PostgreSQL's as the controller reaches
-    it. Raises UsageError for a second controller, InputError for an invalid name, folder or address.
+    `address` is the HOST:PORT at which nodes dial the controller, `store` PostgreSQL's address from there.
+    Raises UsageError for a second controller, InputError for an invalid name, folder or address.
     """
     _checked(node)
     host, port = parse_address(address)
@@ -92,15 +92,15 @@ def init_controller(base: Path, node: Node, address: str, store: str | None) -> 
     try:
         _write(base, kept)
     except InputError:
-        shutil.rmtree(folder)  # made just now: the next attempt begins anew
+        shutil.rmtree(folder)  # made just now: the next attempt starts anew
         raise
     return folder
 
 
 def init_node(base: Path, node: Node) -> Path:
-    """Write the folder of a node that dials the controller; return it. Overwrites nothing.
+    """Write and return the folder of a node that dials the controller. Never overwrites.
 
-    Raises InputError: no mesh here yet, or a name that is invalid or taken.
+    Raises InputError without a mesh here, or for a name that is invalid or taken.
     """
     _checked(node)
     mesh = read_mesh(base)
@@ -113,7 +113,7 @@ def init_node(base: Path, node: Node) -> Path:
 
 
 def read_mesh(base: Path) -> Mesh:
-    """What all nodes share. Raises InputError where no mesh was begun."""
+    """What all nodes share. Raises InputError without a mesh here."""
     path = base / _MESH
     if not path.exists():
         raise InputError(
@@ -161,7 +161,7 @@ def _write_node(
 
 
 def _write(folder: Path, files: dict[str, str]) -> Path:
-    """All of these files or none: what a full disk cuts short could not be finished by the next attempt."""
+    """Write all of these files or none, so that a full disk leaves nothing half-written."""
     made: list[Path] = []
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ def _write(folder: Path, files: dict[str, str]) -> Path:
         with suppress(OSError):
             for path in made:
                 path.unlink(missing_ok=True)
-            folder.rmdir()  # refused where something else is in it
+            folder.rmdir()  # fails if it contains something else
         raise InputError(
             f"{folder} cannot be written ({error.strerror}).", fix=to_write(error, folder)
         ) from error
@@ -190,10 +190,10 @@ def _read(path: Path) -> str:
 
 
 def _common(node: Node, controller: str) -> list[dict[str, Any]]:
-    """Both sides of TLS demand a certificate of the mesh's own authority.
+    """Settings of every node. Both sides of TLS require a certificate of the mesh's authority.
 
-    Only the controller reaches a control service through the mesh: the controller's own would sign work for
-    whoever asks. A sender's name is its certificate's. The first rule that matches counts:
+    The controller's control service is closed to the mesh, since it would sign work for anybody. A sender's
+    name comes from its certificate. The first matching rule counts:
     https://docs.ansible.com/projects/receptor/en/latest/user_guide/firewall.html
     """
     rules = [
@@ -212,9 +212,9 @@ def _common(node: Node, controller: str) -> list[dict[str, Any]]:
 
 
 def controller_socket() -> Path:
-    """That of the controller's daemon. Raises InputError where no mesh was begun.
+    """The socket of the controller's daemon. Raises InputError without a mesh here.
 
-    VNUMA_RECEPTOR_SOCKET names it where --at has put the controller's files elsewhere.
+    VNUMA_RECEPTOR_SOCKET names it if --at has put the controller's files elsewhere.
     """
     if given := os.environ.get("VNUMA_RECEPTOR_SOCKET"):
         return Path(given)
@@ -223,7 +223,7 @@ def controller_socket() -> Path:
 
 
 def control_socket(folder: Path) -> Path:
-    """The Unix socket by which a machine's own processes speak to its daemon."""
+    """The Unix socket by which local processes talk to the daemon."""
     return folder / "control.sock"
 
 
@@ -257,12 +257,12 @@ def _node_yaml(node: Node, mesh: Mesh) -> list[dict[str, Any]]:
 
 
 def _store_port(mesh: Mesh) -> int:
-    """Where a node finds the store on its own loopback: one above the store's, which may be in use there."""
+    """The store's port on a node's loopback: one above the store's, which may be in use there."""
     return parse_address(mesh.store)[1] + 1 if mesh.store else 0
 
 
 def _environment(node: Node, mesh: Mesh) -> str:
-    """What the node's work runs with; values stay on the node."""
+    """The environment of the node's work; its values stay on the node."""
     where = f"127.0.0.1:{_store_port(mesh)}" if mesh.store else "STORE_HOST:5432"
     return (
         "# Read by systemd alone. Put passwords here that the inventory names as {env: NAME}.\n"
@@ -273,7 +273,7 @@ def _environment(node: Node, mesh: Mesh) -> str:
 
 
 def _unit(node: Node) -> str:
-    """KillMode: work that is under way outlives the daemon, and is found again (systemd.kill(5))."""
+    """KillMode=process: running work outlives the daemon, which finds it again (systemd.kill(5))."""
     configuration = shlex.quote(str(node.at / "receptor.yml"))
     return f"""[Unit]
 Description=vnuma node {node.name} (Receptor)

@@ -1,6 +1,6 @@
-"""What travels in a work unit: the VMs' inventory with references instead of passwords, and errors as text.
+"""What a work unit transports: the VMs' inventory with references for passwords, and errors as text.
 
-Who can sign work must get no shell on a node: what a question names starts no program there.
+Signing work must not give a shell on a node, so a question can start no program there.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _REFERENCES = "give a reference, {env: NAME}, {file: PATH} or {vault: FILE, key:
 _DRIVER = "give a registered driver's name, or set VNUMA_ODBC_DRIVER in the node's node.env"
 _PASSWORD = "password"
 FAR_S = 60.0
-"""More than the transport of a question takes."""
+"""Clock difference beyond what transporting a question explains."""
 
 _MARKED = "__ansible_unsafe"
-"""How the inventory marks text that Ansible does not evaluate."""
+"""How the inventory marks text that Ansible must not template."""
 
 
 def question_about(targets: Mapping[str, AnyTarget], inventory: Path) -> dict[str, Any]:
-    """A question about these VMs, without the words that say what is asked."""
+    """A question about these VMs, without the keys that say what is asked."""
     with private_folder(home_folder()) as folder:
         hosts = write_play_inventory(folder, inventory, targets)
         return {
@@ -46,7 +46,7 @@ def question_about(targets: Mapping[str, AnyTarget], inventory: Path) -> dict[st
 
 
 def not_to_send(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
-    """Why these VMs cannot be asked about: subjects, each with its error."""
+    """Why these VMs cannot be sent to a node: subjects, each with its error."""
     for name, target in targets.items():
         yield from _programs(name, target)
         for secret in target.secrets:
@@ -56,9 +56,9 @@ def not_to_send(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple[s
 
 
 def not_to_take(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
-    """The same on the node, which trusts no question.
+    """The same checks on the node, which trusts no question.
 
-    Nor a machine: variables of its connection name programs to start, such as an SSH proxy command.
+    Machines are refused too: their connection variables can name programs, such as an SSH proxy command.
     """
     for name, target in targets.items():
         if target.variables() is None:
@@ -68,7 +68,7 @@ def not_to_take(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputEr
 
 
 def _programs(name: str, target: AnyTarget) -> Iterator[tuple[str, InputError]]:
-    """Passwords that a program prints, and libraries: a node starts and loads none that a question names."""
+    """Refuse password commands and libraries: a node runs and loads none that a question names."""
     for server in target.sql_servers:
         if "/" in server.driver:
             what = (
@@ -82,14 +82,14 @@ def _programs(name: str, target: AnyTarget) -> Iterator[tuple[str, InputError]]:
 
 
 def refuse_other_version(question: Mapping[str, Any]) -> None:
-    """Raise EnvironmentProblem where controller and node do not have the same version of vnuma."""
+    """Raise EnvironmentProblem where controller and node have different versions of vnuma."""
     theirs = question.get("version")
     if theirs != __version__:
         raise EnvironmentProblem(f"vnuma {__version__} here, {theirs} on the controller", fix=EQUAL_VERSIONS)
 
 
 def refuse_other_clock(question: Mapping[str, Any]) -> None:
-    """Raise EnvironmentProblem where this clock is far from the controller's: signs of life have its time."""
+    """Raise EnvironmentProblem where this clock is far from the controller's, as heartbeats are compared."""
     ahead = seconds_ahead(question)
     if abs(ahead) > FAR_S:
         raise EnvironmentProblem(
@@ -100,16 +100,16 @@ def refuse_other_clock(question: Mapping[str, Any]) -> None:
 
 
 def seconds_ahead(question: Mapping[str, Any]) -> float:
-    """How far this clock is ahead of the controller's, with the time that the question took."""
+    """How far this clock is ahead of the controller's, including the question's travel time."""
     asked_at = datetime.fromisoformat(str(question["asked_at"]))
     return (datetime.now(UTC) - asked_at).total_seconds()
 
 
 @contextmanager
 def asked_about(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
-    """On the node: the question's inventory in a private folder, and its VMs, none of them refused yet.
+    """On the node: the question's inventory in a private folder, and its VMs, not yet checked.
 
-    Raises InputError for hosts that Ansible may evaluate: a lookup could start a program here.
+    Raises InputError for hosts with templates: a lookup could start a program here.
     """
     names, text = list(question.get("names", ())), str(question.get("hosts") or "{}")
     if not _is_literal(text):
@@ -121,12 +121,12 @@ def asked_about(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, A
         asked = write_private(folder / "asked.json", text)
         targets = named_targets(asked, names) if names else {}
         vms = {name: target for name, target in targets.items() if target.variables() is not None}
-        # What else the question sets, as how Ansible connects, could name programs to a later step.
+        # Other variables of the question, such as connection settings, could name programs for a later step.
         yield write_play_inventory(folder, asked, vms), targets
 
 
 def _is_literal(text: str) -> bool:
-    """Whether no text of this inventory is a template, whose lookups could start programs here."""
+    """Whether the inventory has no templates, whose lookups could start programs here."""
     try:
         return _literal(json.loads(text))
     except ValueError:
@@ -135,21 +135,21 @@ def _is_literal(text: str) -> bool:
 
 def _literal(value: object) -> bool:
     if isinstance(value, dict):
-        if value.keys() == {_MARKED}:  # Ansible leaves only text unevaluated, not what a list or dict has
+        if value.keys() == {_MARKED}:  # Ansible leaves only text unevaluated, not text inside a list or dict
             return isinstance(value[_MARKED], str)
         return not any(key.startswith("__ansible") for key in value) and all(map(_literal, value.values()))
     return all(_literal(item) for item in value) if isinstance(value, list) else not isinstance(value, str)
 
 
 def error_document(error: Exception) -> dict[str, str | None]:
-    """An error as text, with the class that carries its exit code; a bug as what it says."""
+    """An error as text, with the class that has its exit code; a bug with its own message."""
     if isinstance(error, VnumaError):
         return {"kind": type(error).__name__, "what": error.what, "fix": error.fix}
     return {"kind": VnumaError.__name__, "what": f"{type(error).__name__}: {error}", "fix": None}
 
 
 def error_from(node: str, document: Mapping[str, Any]) -> VnumaError:
-    """The error that a node told, said of it."""
+    """The error in a node's answer, naming the node."""
     kind = getattr(errors, str(document.get("kind")), None)
     known = kind if isinstance(kind, type) and issubclass(kind, VnumaError) else EnvironmentProblem
     error = known.__new__(known)

@@ -1,4 +1,4 @@
-"""Whom a run notifies, and how: `vnuma_notify` of the inventory, a list of mails, webhooks and commands."""
+"""Whom a run notifies, and how: `vnuma_notify` in the inventory, a list of mails, webhooks and commands."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ NotifiedEvent = Literal[
     "drift",
     "check_failed",
 ]
-"""The events of `vnuma/event/1` that are sent to people: of a run, and of a recorded check."""
+"""The events of `vnuma/event/1` that are sent: those of a run, and of a recorded check."""
 
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+")
 _PORTS = {"starttls": 587, "implicit": 465, "none": 25}
 
 
 class Mail(Strict):
-    """Mail through an SMTP server, whose certificate is verified."""
+    """Mail through an SMTP server with a verified certificate."""
 
     host: str = Field(pattern=r"^[^\s/{}@?#\\]+$")
     port: int | None = Field(default=None, ge=1, le=65535)
@@ -66,12 +66,12 @@ class Mail(Strict):
 
     @property
     def server_port(self) -> int:
-        """The port given, or the usual one."""
+        """The given port, or the default one."""
         return self.port or _PORTS[self.tls]
 
 
 class Webhook(Strict):
-    """An HTTPS address that takes JSON. Whoever knows the address may write there, so it is a secret."""
+    """An HTTPS address that takes JSON. Whoever knows it can post, so it is a secret."""
 
     url: Secret
     shape: Literal["json", "teams", "slack"] = "json"
@@ -80,7 +80,7 @@ class Webhook(Strict):
 
 
 class Channel(Strict):
-    """One channel to people, and the events that it carries."""
+    """A notification channel, and the events it carries."""
 
     mail: Mail | None = None
     webhook: Webhook | None = None
@@ -95,7 +95,7 @@ class Channel(Strict):
 
     @property
     def secret(self) -> Secret | None:
-        """Its password, or the webhook's address; None if it needs neither."""
+        """Its password or the webhook's address; None if it needs no secret."""
         return self.webhook.url if self.webhook else self.mail.password if self.mail else None
 
     @property
@@ -134,7 +134,7 @@ def shown_url(url: str) -> str:
 
 
 def channels_of(inventory: Path, names: Iterable[str]) -> tuple[Channel, ...]:
-    """The channels of these hosts, each once. Raises InputError that names what is wrong with one."""
+    """The distinct channels of these hosts. Raises InputError with what is wrong with one."""
     hosts = read_variables(inventory)
     found = (
         channel
@@ -146,7 +146,9 @@ def channels_of(inventory: Path, names: Iterable[str]) -> tuple[Channel, ...]:
 
 
 def ready_channels(inventory: Path, names: Iterable[str]) -> tuple[tuple[Ready, ...], tuple[str, ...]]:
-    """The channels with their secrets; a sentence for each that lacks its own. Raises as `channels_of`."""
+    """The channels with their secrets, and a sentence for each without its secret. Raises as
+    `channels_of`.
+    """
     ready: dict[str, Ready] = {}
     lacking = []
     for channel in channels_of(inventory, names):
@@ -160,7 +162,7 @@ def ready_channels(inventory: Path, names: Iterable[str]) -> tuple[tuple[Ready, 
 
 
 def _identity(channel: Channel, secret: str | None) -> str:
-    """What two equal channels have in common: of a lookup, its result and not which host's it is."""
+    """What identifies equal channels; for a lookup its result, whichever host it belongs to."""
     if secret is None:
         return channel.model_dump_json()
     return channel.model_dump_json(exclude={"mail": {"password"}, "webhook": {"url"}}) + secret

@@ -1,6 +1,6 @@
-"""An event of a run (`vnuma/event/1`) in words, and in the shapes that mail and chats take. No I/O.
+"""An event of a run (`vnuma/event/1`) as text, and in the formats of mail and chats. No I/O.
 
-Names come from inventories and vCenters of others: none becomes a header, a link or a mention.
+Names come from inventories and vCenters of others: none may become a header, a link or a mention.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONGEST_TITLE = 150
 
 
 def event_line(event: str, run: str | None, *, simulated: bool | None, **more: object) -> dict[str, object]:
-    """An event as of now; `simulated` None: it is not known."""
+    """An event with the present time; `simulated` None means unknown."""
     return {
         "schema": "vnuma/event/1",
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -48,14 +48,14 @@ def event_line(event: str, run: str | None, *, simulated: bool | None, **more: o
 
 
 def title(event: Event) -> str:
-    """One line without control characters."""
+    """A title of one line without control characters."""
     words = "vnuma: " + _TITLES[event["event"]].format_map(event)
     line = " ".join(escaped(words).split())[:_LONGEST_TITLE]
     return f"SIMULATED {line}" if event["simulated"] else line
 
 
 def text(event: Event) -> str:
-    """What happened, how each VM stands, and what to do next."""
+    """What happened, the state of each VM, and what to do next."""
     vms = [vm["words"] or "" for vm in event.get("vms", ())]
     vms += [f"{vm['name']} is not at its baseline." for vm in event.get("vms", ()) if not vm["at_baseline"]]
     lines = [
@@ -70,7 +70,7 @@ def text(event: Event) -> str:
 
 
 def as_mail(mail: Mail, event: Event) -> MIMEText:
-    """A mail in plain text. Its subject is encoded as a whole: a name may look like an encoded word."""
+    """A plain-text mail. Its subject is encoded as a whole, since a name may look like an encoded word."""
     made = MIMEText(text(event) + "\n", "plain", "utf-8")
     made["Subject"] = Header(title(event), "utf-8").encode()
     made["From"] = mail.sender
@@ -87,13 +87,13 @@ def as_json(event: Event) -> object:
 
 
 def as_slack(event: Event) -> object:
-    """Slack takes three characters as markup: https://api.slack.com/docs/message-formatting"""
+    """For Slack, which treats three characters as markup: https://api.slack.com/docs/message-formatting"""
     words = f"{title(event)}\n{text(event)}"
     return {"text": words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
 
 
 def as_teams(event: Event) -> object:
-    """An Adaptive Card, as the workflows of Teams take it. A TextRun, unlike a TextBlock, has no Markdown.
+    """An Adaptive Card for Teams workflows. A TextRun, unlike a TextBlock, has no Markdown.
 
     https://learn.microsoft.com/adaptive-cards/authoring-cards/text-features
     """

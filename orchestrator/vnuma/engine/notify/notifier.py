@@ -1,4 +1,4 @@
-"""Sends a run's events while it works. A failure here never fails the run, and delays it only briefly."""
+"""Send a run's events while it works. A failure never fails the run and delays it only briefly."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vnuma.engine.notify.message import TEST, Event
 from vnuma.engine.notify.send import send
 
 BOUND_S = 30.0
-"""How long `wait` waits for all that is still being sent."""
+"""How long `wait` waits for notifications in progress, in seconds."""
 
 
 @dataclass
 class _Delivery:
-    """One event by one channel, in a thread that ends with the process at the latest."""
+    """One event sent by one channel, in a daemon thread."""
 
     ready: Ready
     event: Event
@@ -44,7 +44,7 @@ class _Delivery:
 
 
 class Notifier:
-    """Sends events by these channels. `lacking`: sentences about channels that cannot be used."""
+    """Sends events by these channels. `lacking`: sentences about unusable channels."""
 
     def __init__(self, channels: Sequence[Ready], lacking: Sequence[str] = ()) -> None:
         self._channels = channels
@@ -52,19 +52,19 @@ class Notifier:
         self._under_way: list[_Delivery] = []
 
     def hear(self, event: Event) -> None:
-        """Begin to send it by each channel that wants it; returns at once."""
+        """Start sending it by each channel that carries it; returns at once."""
         wanted = (ready for ready in self._channels if event["event"] in (TEST, *ready.channel.events))
         self._under_way += [_Delivery(ready, event) for ready in wanted]
 
     def wait(self) -> None:
-        """Wait for what is still being sent, BOUND_S at most."""
+        """Wait for notifications in progress, at most BOUND_S."""
         until = time.monotonic() + BOUND_S
         for delivery in self._under_way:
             if delivery.thread.ident is not None:
                 delivery.thread.join(max(0.0, until - time.monotonic()))
 
     def failures(self) -> list[str]:
-        """A sentence for each notification that failed or is still being sent; each is given once."""
+        """A sentence for each notification that failed or is still in progress; each is returned once."""
         failures = [*self._failures, *filter(None, (one.failure() for one in self._under_way))]
         self._failures, self._under_way = [], []
         return failures

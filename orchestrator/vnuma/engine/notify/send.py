@@ -1,4 +1,4 @@
-"""Sends one event by mail, webhook or command, each within a bounded time."""
+"""Send one event by mail, webhook or command, within a time limit."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from vnuma.engine.notify.message import SHAPES, Event, as_mail
 from vnuma.errors import EnvironmentProblem, VnumaError
 
 ANSWER_S = 10.0
-"""How long a server may take for one answer."""
+"""Time limit for one answer of a server, in seconds."""
 
 COMMAND_S = 20.0
-"""How long a command may take."""
+"""Time limit for a command, in seconds."""
 
 
 def send(ready: Ready, event: Event) -> None:
-    """Send it. Raises EnvironmentProblem, whose text repeats nothing that a server or program said."""
+    """Send it. Raises EnvironmentProblem, without text from the server or program."""
     try:
         if ready.channel.mail:
             _by_mail(ready.channel.mail, ready.secret, event)
@@ -62,7 +62,7 @@ def _by_mail(mail: Mail, password: str | None, event: Event) -> None:
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """A redirect would take the event to a server that nobody has named."""
+    """Refuses redirects, which would send the event to an unknown server."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -88,7 +88,7 @@ def _by_webhook(webhook: Webhook, url: str, event: Event) -> None:
 
 
 def _by_command(command: tuple[str, ...], event: Event) -> None:
-    """Without a shell; Ctrl-C does not reach it. If it is too slow, it is killed with its children."""
+    """Run it without a shell, shielded from Ctrl-C. At the time limit it is killed with its children."""
     nothing = subprocess.DEVNULL
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, start_new_session=True

@@ -1,1 +1,1 @@
-"""What would spoil or break a study, found before the first change."""
+"""Problems that would spoil or break a study, found before the first change."""

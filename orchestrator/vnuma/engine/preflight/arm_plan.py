@@ -1,4 +1,4 @@
-"""What each arm would change on a VM and show its guest, and which arms nobody could tell apart. Pure."""
+"""What each arm changes on a VM and in its guest, and which arms cannot be told apart. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vnuma.domain.workloads.settings import WorkloadSettings, maxdop_of
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.errors import ArmImpossible
 
-# What the guest shows differently for another value; every other setting is the host's affair.
+# Settings that change what the guest shows; all others affect only the host.
 _SEEN_INSIDE = frozenset({"numCPUs", "numCoresPerSocket", "memoryMB", "coresPerNumaNode"})
 
 
@@ -26,7 +26,7 @@ _SEEN_INSIDE = frozenset({"numCPUs", "numCoresPerSocket", "memoryMB", "coresPerN
 class GuestView:
     """What Windows and SQL Server would show of an arm.
 
-    `factors` are those of the workload but MAXDOP, with their values: what is done inside differs by them.
+    `factors` are those of the workload except MAXDOP, with their values, since they change the work inside.
     """
 
     vcpus: int
@@ -50,9 +50,9 @@ _DIFFERENCE = {
 
 @dataclass(frozen=True)
 class ArmPlan:
-    """One arm on one VM: what changes from the VM as it is now, and what the guest is predicted to see.
+    """One arm on one VM: the changes to the VM as it is now, and the guest's predicted topology.
 
-    An arm that this VM or host cannot have has none of these, but the reason, its rule and what helps.
+    An arm that this VM or host cannot have has the reason, its rule and what helps instead.
     """
 
     label: str
@@ -60,9 +60,9 @@ class ArmPlan:
     prediction: Prediction | None = None
     view: GuestView | None = None
     host_side: Mapping[str, Value] | None = None
-    """The settings that the arm gives the VM and the guest does not show."""
+    """The arm's settings of the VM that the guest does not show."""
     node_factors: tuple[tuple[str, str], ...] = ()
-    """The workload's choice of NUMA nodes, where it has one."""
+    """The NUMA nodes that the workload uses, where it has a choice."""
     impossible: str | None = None
     rule: str = ""
     fix: str | None = None
@@ -70,14 +70,14 @@ class ArmPlan:
 
 @dataclass(frozen=True)
 class IndistinguishableArms:
-    """Arms that are the same in what was asked, and what differs all the same."""
+    """Arms that look the same, and what differs nevertheless."""
 
     arms: tuple[str, ...]
     differing: tuple[str, ...]
 
 
 def plan_arm(study: Study, label: str, vm: VmFacts, host: HostFacts) -> ArmPlan:
-    """Work out one arm, without touching anything."""
+    """Plan one arm, without touching anything."""
     arm = study.arm(label)
     try:
         planned = plan_shape(arm, vm, host)
@@ -97,7 +97,7 @@ def _view(
 ) -> GuestView:
     sizes = prediction.node_sizes
     stated = after.get("numCoresPerSocket")
-    # Automatic cores per socket become the size of a node at power-on.
+    # Automatic cores per socket become the node's size at power-on.
     per_socket = stated if isinstance(stated, int) and stated and arm.cores_per_socket else gcd(*sizes)
     return GuestView(
         sum(sizes),
@@ -111,7 +111,7 @@ def _view(
 
 
 def same_to_the_guest(arms: Iterable[ArmPlan]) -> list[IndistinguishableArms]:
-    """Arms that neither guest nor SQL Server could tell apart: only the host's settings differ, if any."""
+    """Arms that neither guest nor SQL Server can tell apart: they differ in host settings at most."""
     return [
         IndistinguishableArms(
             tuple(arm.label for arm in group), _differing([arm.host_side or {} for arm in group])
@@ -121,7 +121,7 @@ def same_to_the_guest(arms: Iterable[ArmPlan]) -> list[IndistinguishableArms]:
 
 
 def same_nodes(arms: Iterable[ArmPlan]) -> list[IndistinguishableArms]:
-    """Arms with the same vNUMA nodes, used alike, that differ in something else inside."""
+    """Arms with the same vNUMA nodes, used alike, that differ in something else inside the guest."""
     found = []
     for group in _groups(arms, lambda arm: arm.view and (arm.view.node_sizes, arm.node_factors)):
         views = [arm.view for arm in group if arm.view]
@@ -135,7 +135,7 @@ def same_nodes(arms: Iterable[ArmPlan]) -> list[IndistinguishableArms]:
 
 
 def distinguished_by_workload(arms: Iterable[ArmPlan]) -> list[IndistinguishableArms]:
-    """Arms of one shape on whose vNUMA nodes the workload does different things: that is what is compared."""
+    """Arms of one shape that differ only in what the workload does on the vNUMA nodes."""
     found = []
     for group in _groups(arms, lambda arm: arm.view and replace(arm.view, factors=())):
         differing = _differing([dict(arm.node_factors) for arm in group])
@@ -145,7 +145,7 @@ def distinguished_by_workload(arms: Iterable[ArmPlan]) -> list[Indistinguishable
 
 
 def doubts(arms: Iterable[ArmPlan]) -> dict[str, list[str]]:
-    """Why predictions are of low confidence: each reason with its arms."""
+    """Reasons for low confidence in predictions, each with its arms."""
     found: dict[str, list[str]] = {}
     for arm in arms:
         if arm.prediction and arm.prediction.confidence == "low":

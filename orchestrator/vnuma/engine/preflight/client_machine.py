@@ -1,4 +1,4 @@
-"""The machine that calls SQL Server over the network: how the inventory reaches it, and what it lacks."""
+"""Check the client machine that calls SQL Server over the network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BROWSER_S = 5.0
 
 
 def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -> dict[str, list[Finding]]:
-    """What keeps that host from calling each VM's SQL Server, by VM. Changes nothing.
+    """What prevents that host from calling each VM's SQL Server, by VM. Changes nothing.
 
     `targets` are the VMs that are on. Raises InputError as `client_named` does.
     """

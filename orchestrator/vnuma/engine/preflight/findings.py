@@ -1,4 +1,4 @@
-"""What preflight found: one line for each thing, worst first, and the error that lists what blocks."""
+"""Findings of preflight, worst first, and the error that lists the blocking ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Severity = Literal["block", "warn", "info"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found: the rule's id, how bad it is, what it is and what helps."""
+    """A finding: its rule's id, severity, what is wrong and what helps."""
 
     id: str
     severity: Severity
@@ -22,18 +22,18 @@ class Finding:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Each finding once: what blocks before what warns, then by id."""
+    """The distinct findings: blocking before warning, then by id."""
     order = {"block": 0, "warn": 1, "info": 2}
     return sorted(dict.fromkeys(findings), key=lambda finding: (order[finding.severity], finding.id))
 
 
 def blocking(findings: Iterable[Finding]) -> list[Finding]:
-    """Those that keep the study from starting."""
+    """The findings that prevent the study from starting."""
     return [finding for finding in findings if finding.severity == "block"]
 
 
 def refuse_blocked(findings: Iterable[Finding]) -> None:
-    """Raise PreflightBlocked that lists every blocking finding."""
+    """Raise PreflightBlocked with every blocking finding."""
     blocks = blocking(findings)
     if blocks:
         lines = [
@@ -44,7 +44,7 @@ def refuse_blocked(findings: Iterable[Finding]) -> None:
 
 
 def refuse_shown(findings: Iterable[Finding], command: str) -> None:
-    """Raise PreflightBlocked that names what blocks and stands above. `command` is what to repeat."""
+    """Raise PreflightBlocked for findings that were already printed. `command` is what to repeat."""
     ids = list(dict.fromkeys(finding.id for finding in blocking(findings)))
     if ids:
         raise PreflightBlocked(

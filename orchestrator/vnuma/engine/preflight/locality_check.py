@@ -1,4 +1,4 @@
-"""Can anything in this VM be remote? Asked before the first change, where a study needs it."""
+"""Check whether memory in this VM can be remote, for studies that need it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _INSTEAD = "Choose arms with vNUMA nodes on two host nodes, by affinity or more 
 
 
 def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
-    """What needs two vNUMA nodes on two physical nodes: some workloads, in every arm; else the control."""
+    """Findings about the two vNUMA nodes on two physical nodes that some workloads need in every arm, and the
+    positive control in its own.
+    """
     remote = study.workload.needs_remote_memory
     if not remote and study.control_arm is None:
         return
@@ -29,7 +31,7 @@ def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Fi
 
 
 def _one_host_node(who: str, host: HostFacts) -> Finding:
-    """Whatever the arms are, there is no remote memory."""
+    """A host with one node has no remote memory, whatever the arms are."""
     return Finding(
         "C03",
         "block",
@@ -75,7 +77,7 @@ def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts)
 
 
 def physical_nodes(vcpus: int, settings: Settings, host: HostFacts) -> int:
-    """The fewest host nodes that the VM can come to lie on: by its CPU affinity, else by its size."""
+    """The fewest host nodes that the VM may run on, by its CPU affinity or else its size."""
     affinity = settings.get("cpuAffinity")
     if isinstance(affinity, tuple) and affinity:
         return sum(bool(set(affinity) & set(node.cpus)) for node in host.numa_nodes)

@@ -1,4 +1,4 @@
-"""What a study would do on a machine, before anything is touched: arms that it can have, findings, time."""
+"""What a study would do on a machine: possible arms, findings, time. Touches nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vnuma.workloads.shell import Output
 T = TypeVar("T")
 
 NODES = "M01"
-"""Finding: the machine has one NUMA node, so that an arm is left out."""
+"""Finding: the machine has only one NUMA node, so an arm is left out."""
 
 
 @dataclass(frozen=True)
@@ -33,42 +33,42 @@ class MachinePlan:
     name: str
     machine: MachineFacts
     measured: tuple[str, ...]
-    """The arms that this machine can have."""
+    """The arms that this machine can run."""
     left_out: Mapping[str, str]
-    """The others, each with its reason."""
+    """The other arms, each with the reason."""
     findings: tuple[Finding, ...]
     boots: int
     seconds: float
 
     @property
     def key(self) -> str:
-        """Identifies the machine across runs, whatever an inventory calls it."""
+        """Identifies the machine across runs, whatever its inventory name."""
         return f"{MACHINE_KEY}{self.machine.identity}"
 
     @property
     def path(self) -> str:
-        """Where it is, for reports."""
+        """Its location, for reports."""
         return self.machine.hostname
 
     @property
     def host_name(self) -> str:
-        """What it loads: itself."""
+        """The host it loads: itself."""
         return self.machine.hostname
 
     @property
     def simulated(self) -> str | None:
-        """That its figures are an emulator's or the lab's; None for hardware."""
+        """The name of the emulator or lab that it runs on; None for hardware."""
         return self.machine.provenance
 
     def documents(self) -> dict[str, dict[str, object]]:
-        """What is known of it, by scope, for the store."""
+        """Facts about it, by scope, for the store."""
         return {
             "machine": asdict(self.machine) | {"left_out": dict(self.left_out)},
             "preflight": {f"{n} {one.id}": asdict(one) for n, one in enumerate(self.findings, start=1)},
         }
 
     def refuse_if_held(self) -> None:
-        """A machine carries no mark: its lease is the store's alone."""
+        """Does nothing: a machine carries no mark, and its lease exists only in the store."""
 
     def by_kind(self, vm: Callable[..., T], machine: Callable[[MachinePlan], T]) -> T:
         """See `TargetPlan`."""
@@ -77,7 +77,7 @@ class MachinePlan:
 
 
 def plan_machines(study: Study, names: Sequence[str], inventory: Path) -> dict[str, MachinePlan]:
-    """Ask every machine once and work out the plans. Changes nothing.
+    """Read every machine once and make the plans. Changes nothing.
 
     Raises MachineUnreachable, or PreflightBlocked for one that gave no answer.
     """
@@ -89,7 +89,7 @@ def plan_machines(study: Study, names: Sequence[str], inventory: Path) -> dict[s
 
 
 def facts_of(name: str, answer: Output | MachineUnreachable) -> MachineFacts:
-    """What a machine said of itself. Raises MachineUnreachable, or PreflightBlocked when it said nothing."""
+    """Parse a machine's facts. Raises MachineUnreachable, or PreflightBlocked without an answer."""
     if isinstance(answer, MachineUnreachable):
         raise answer
     try:

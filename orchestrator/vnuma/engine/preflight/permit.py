@@ -1,5 +1,5 @@
-"""What a user allows a study, or a role by hand, to touch: a test clone, a VM that its owner has tagged, or
-with a change ticket a production VM too.
+"""What a study or role may touch: a test clone, a VM that its owner has tagged, or with a change ticket also
+a production VM.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ TAG_RULE = "P34"
 
 @dataclass(frozen=True)
 class Tagged:
-    """The vSphere tags that a VM needs before it may be changed, and those that it lacks or why that is not
-    known. Its owner sets them, not whoever writes the inventory.
+    """The vSphere tags that a VM needs before it may be changed, and those it lacks or why they are unknown.
+
+    The VM's owner sets tags, not the author of the inventory.
     """
 
     wanted: tuple[str, ...] = ()
@@ -34,12 +35,12 @@ class Tagged:
 
     @property
     def permits(self) -> bool:
-        """Whether its owner has said by a tag that it may be studied."""
+        """Whether the owner's tags allow studying it."""
         return bool(self.wanted) and not self.refusal
 
     @property
     def refusal(self) -> str | None:
-        """Why not, as the end of a sentence about the VM."""
+        """Why they do not, as the end of a sentence about the VM."""
         named = ", ".join(self.lacking or self.wanted)
         if self.not_known:
             return f"must have the vSphere tag {named}, which cannot be read: {self.not_known}"
@@ -48,8 +49,8 @@ class Tagged:
 
 @dataclass(frozen=True)
 class Permit:
-    """`production` VMs may be studied; `ticket` is the change under which it is done; `tag` is one that every
-    VM needs, as `CATEGORY:NAME`.
+    """`production` VMs may be studied; `ticket` is the change ticket; `tag` is required of every VM, as
+    `CATEGORY:NAME`.
     """
 
     production: bool = False
@@ -75,7 +76,7 @@ class Permit:
         return cls(production, ticket, tag)
 
     def tagged(self, target: Target, moid: str) -> Tagged:
-        """The tags that this VM needs, by the command line and the inventory, and those that it lacks."""
+        """The tags that command line and inventory require of this VM, and those it lacks."""
         wanted = tuple(dict.fromkeys(tag for tag in (self.tag, target.require_tag) if tag))
         if not wanted:
             return Tagged()
@@ -86,7 +87,7 @@ class Permit:
         return Tagged(wanted, tuple(tag for tag in wanted if tag not in found))
 
     def findings(self, name: str, tagged: Tagged, *, test_clone: bool) -> Iterator[Finding]:
-        """A VM that may not be studied blocks the study; one that may under a ticket is named with it."""
+        """A VM that may not be studied blocks the study; one that may under a ticket is listed."""
         if tagged.refusal:
             yield Finding(
                 TAG_RULE,
@@ -113,7 +114,7 @@ class Permit:
         )
 
     def require(self, name: str, tagged: Tagged, *, test_clone: bool) -> None:
-        """For a change outside a run. Raises PreflightBlocked unless the VM is a test clone or permitted."""
+        """For changes outside a run: raise PreflightBlocked unless the VM is a test clone or permitted."""
         if tagged.refusal:
             raise PreflightBlocked(
                 f"{TAG_RULE} {name} {tagged.refusal}.", fix="Its owner sets the tag in vSphere."
@@ -126,7 +127,7 @@ class Permit:
             )
 
     def require_of(self, target: Target) -> None:
-        """`require` of a VM that is not read yet: its vCenter is asked only where a tag is needed."""
+        """`require` for a VM that was not read yet; asks its vCenter only if a tag is needed."""
         tagged = Tagged()
         if self.tag or target.require_tag:
             with connect(vcenter(target)) as session:

@@ -1,4 +1,4 @@
-"""A pilot: what an earlier run of a study says about the spread, the cost of a boot and the iterations."""
+"""A pilot: the spread, the cost of a boot and the iterations, from an earlier run of a study."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ FEWEST_BLOCKS = 3
 class Pilot:
     """A run to plan with. `upper` is the upper bound of its cell SD (95%), `measured` the SD itself.
 
-    `spreads` are the SDs between and within boots to plan with, `costs` what a cell's parts take; None if
-    they could not be told.
-    `differs`: what of it is not as in the study that is planned.
+    `spreads` are the SDs between and within boots, `costs` the durations of a cell's parts; None if unknown.
+    `differs`: how its study differs from the planned one.
     """
 
     run: str
@@ -46,12 +45,14 @@ class Pilot:
 
     @property
     def spread(self) -> Spread:
-        """The SD to plan with: planning with the measured one reaches its power in half of pilots only."""
+        """The SD to plan with. With the measured SD, only half of all pilots would lead to the
+        planned power.
+        """
         return Spread(f"pilot {self.run}", self.upper)
 
 
 def read_pilot(store: Store, name: str, study: Study) -> Pilot:
-    """Analyse a run as a pilot of `study`; of several VMs, the one with the largest spread.
+    """Analyse a run as a pilot of `study`; of several VMs, take the one with the largest spread.
 
     Raises InputError for a run with fewer than 3 blocks or without a spread.
     """

@@ -1,4 +1,4 @@
-"""What a study would do to a VM, before anything is touched: shapes, predictions, findings, time."""
+"""What a study would do to a VM: shapes, predictions, findings, time. Touches nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Planner(Protocol):
-    """How the targets of one kind are planned."""
+    """Plans the targets of one kind."""
 
     def __call__(
         self, study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path, /
@@ -43,52 +43,52 @@ class Planner(Protocol):
 
 
 class TargetPlan(Protocol):
-    """A study on one VM or machine: what may be asked of its plan without knowing which it is."""
+    """A study on one VM or machine: the interface that all kinds of plan share."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its inventory name."""
 
     @property
     def key(self) -> str:
-        """Identifies it across runs, whatever an inventory calls it."""
+        """Identifies it across runs, whatever its inventory name."""
 
     @property
     def path(self) -> str:
-        """Where it is, for reports."""
+        """Its location, for reports."""
 
     @property
     def host_name(self) -> str:
-        """The host that it loads."""
+        """The host it loads."""
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Arms that are not measured, each with its reason."""
+        """Arms that are not measured, each with the reason."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What would spoil the study there, the worst first."""
+        """What would spoil the study there, worst first."""
 
     @property
     def boots(self) -> int:
-        """How often it is booted; of a machine, its passes."""
+        """How many boots it takes; for a machine, passes."""
 
     @property
     def seconds(self) -> float:
-        """How long that takes, as assumed."""
+        """How long it takes, as assumed."""
 
     @property
     def simulated(self) -> str | None:
-        """The lab's or an emulator's name for what stands in for it; None for the real thing."""
+        """The name of the lab or emulator; None for real hardware."""
 
     def documents(self) -> dict[str, dict[str, object]]:
-        """What is known of it, by scope, for the store."""
+        """Facts about it, by scope, for the store."""
 
     def refuse_if_held(self) -> None:
         """Raise VmHeld when another controller has it."""
 
     def by_kind(self, vm: Callable[[VmPlan], T], machine: Callable[[MachinePlan], T]) -> T:
-        """What `vm` makes of the plan of a VM, or `machine` of a machine's: for what only one of them has."""
+        """Apply `vm` to the plan of a VM, or `machine` to that of a machine."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,6 @@ class VmPlan:
 
     @property
     def name(self) -> str:
-        """Its name in vCenter."""
         return self.vm.name
 
     @property
@@ -122,16 +121,16 @@ class VmPlan:
 
     @property
     def host_name(self) -> str:
-        """The ESXi host that it loads."""
+        """The ESXi host it loads."""
         return self.host.name
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Arms that are not measured: none, since one that the VM cannot have blocks the study."""
+        """Empty: an arm that the VM cannot have blocks the study."""
         return {}
 
     def documents(self) -> dict[str, dict[str, object]]:
-        """What is known of it, by scope, for the store."""
+        """Facts about it, by scope, for the store."""
         return {
             "host": host_document(self.host),
             "vm": _vm_document(self.vm),
@@ -149,7 +148,7 @@ class VmPlan:
 
     @property
     def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:
-        """Every setting that some arm changes: its value now, and its value in each arm, each once."""
+        """Every setting that an arm changes: its present value, and its distinct values in the arms."""
         changes = [{edit.setting: edit for edit in arm.change} for arm in self.arms if arm.change is not None]
         now = {name: edit.before for change in changes for name, edit in change.items()}
         during: dict[str, list[Value]] = {name: [] for name in now}
@@ -175,7 +174,7 @@ def _vm_document(vm: VmFacts) -> dict[str, object]:
 def plan_all(
     study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
 ) -> dict[str, TargetPlan]:
-    """The study on every VM and machine, in the study's order. Changes nothing."""
+    """Plan the study on every VM and machine, in the study's order. Changes nothing."""
     plans: dict[str, TargetPlan] = {}
     for kind, plan in _BY_KIND.items():
         of_kind = {name: target for name, target in targets.items() if target.kind is kind}
@@ -186,7 +185,7 @@ def plan_all(
 def _plan_vms(
     study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
 ) -> dict[str, VmPlan]:
-    """With what was found of the machine that calls the VMs' SQL Server, where there is one."""
+    """The plans of VMs, with findings about the client machine if there is one."""
     vms = {name: target.in_vcenter() for name, target in targets.items()}
     plans = {name: plan_vm(study, target, permit) for name, target in vms.items()}
     if study.workload.caller is None or not plans:
@@ -209,7 +208,7 @@ _BY_KIND: Mapping[Kind, Planner] = {Kind.VM: _plan_vms, Kind.MACHINE: _plan_mach
 
 
 def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
-    """Read the VM and its host and work out the plan. Changes nothing."""
+    """Read the VM and its host and make the plan. Changes nothing."""
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
         vm, host = read.read_vm_on_host(session, ref)

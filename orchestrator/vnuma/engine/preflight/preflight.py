@@ -1,4 +1,4 @@
-"""Everything that would spoil or break a study, looked for before the first change, reported together."""
+"""Find everything that would spoil or break a study before the first change, and report it together."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from vnuma.engine.preflight.study_rules import rule_findings
 from vnuma.errors import ArmImpossible
 
 LOCK = "P28"
-"""Another study's lock: alone it has an exit code of its own."""
+"""Another study's lock; on its own it has its own exit code."""
 
 
 def check(study: Study, vm: VmFacts, host: HostFacts) -> list[Finding]:
-    """Everything that vSphere's facts tell about this study on this VM, worst first."""
+    """Findings from vSphere's facts about this study on this VM, worst first."""
     impossible = list(_arms(study, vm, host))
     said = {finding.id for finding in impossible if finding.severity == "block"}
     rules = [finding for finding in rule_findings(study, vm, host) if finding.id not in said]
@@ -31,7 +31,7 @@ def check(study: Study, vm: VmFacts, host: HostFacts) -> list[Finding]:
 
 
 def under_study(name: str, lease: str | None) -> Iterator[Finding]:
-    """Another study has the VM."""
+    """The finding that another study has the VM."""
     mark = parse_mark(lease)
     if mark:
         yield Finding(
@@ -49,7 +49,7 @@ def touched_settings(study: Study, vm: VmFacts, host: HostFacts) -> set[str]:
         try:
             touched |= set(desired_settings(study.arm(label), vm, host))
         except ArmImpossible:
-            continue  # reported by `check`; the other arms still tell theirs
+            continue  # reported by `check`; the other arms still report theirs
     return touched
 
 
@@ -128,7 +128,7 @@ def _power(study: Study, host: HostFacts) -> Iterator[Finding]:
 
 
 def measurement_findings(study: Study) -> Iterator[Finding]:
-    """What of the design keeps a result from being a verdict, or a cell from ever beginning."""
+    """Problems of the design: no verdict possible, or a cell that can never start."""
     if study.design.order == "fixed":
         yield Finding(
             "D01",

@@ -1,4 +1,4 @@
-"""Design rules about running a study, as findings of preflight. The rules themselves are `checks`."""
+"""Design rules about running a study, as findings of preflight. The rules themselves are in `checks`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from vnuma.engine.preflight.findings import Finding
 
 _RULES = tuple(rule for rule in RULES if rule.id[0] in "TAMRQ")
 
-# How a study measures is its author's choice: it is named in the report, and refuses nothing.
+# How a study measures is its author's choice: the report says so, and nothing is refused.
 _NEVER_BLOCKS = "Q"
 
 
 def rule_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
-    """What the rules find on the VM as each arm would leave it; what several arms share is said once.
+    """Findings of the rules on the VM as each arm would leave it, those of several arms merged.
 
-    What only informs, and what waits for another rule, is left out. Only the VM's own host is known
-    here: whether other hosts of its cluster differ is not evaluated.
+    Informational findings and those that wait for another rule are left out. Only the VM's own host is known
+    here, so rules that compare the cluster's hosts are not evaluated.
     """
     others = ("other hosts",) if host.in_drs_cluster else ()
     cluster = ClusterFacts(host.moid, f"the cluster of {host.name}", host.in_drs_cluster, (host,), others)

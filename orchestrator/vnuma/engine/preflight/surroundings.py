@@ -1,6 +1,6 @@
-"""Findings on what surrounds a VM and its SQL Server and would spoil or break a study.
+"""Findings about the surroundings of a VM and its SQL Server that would spoil or break a study.
 
-A study may accept some of those that block (`accept`): they then warn.
+A study may accept some of the blocking ones (`accept`), which then only warn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNLIMITED = {
 
 
 def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
-    """What vSphere shows around the VM."""
+    """Findings about the VM's surroundings in vSphere."""
     yield from _manager_findings(name, seen)
     yield from _device_findings(name, seen)
     if seen.host_trouble:
@@ -77,7 +77,7 @@ def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
 
 
 def _manager_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
-    """What else manages the VM or works on it."""
+    """Other software that manages the VM or works on it."""
     if seen.fault_tolerance:
         yield Finding(
             "P08",
@@ -161,7 +161,9 @@ def _device_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
 def server_use_findings(
     name: str, guest_name: str | None, found: ServerUse, *, test_clone: bool, identity: Identity = _BY_ADDRESS
 ) -> Iterator[Finding]:
-    """Who else needs this SQL Server, as it says itself. `guest_name` is the guest's name in VMware Tools."""
+    """Other users of this SQL Server, as it reports them. `guest_name` is the guest's name in
+    VMware Tools.
+    """
     if found.machine_name and guest_name and _short(found.machine_name) != _short(guest_name):
         yield Finding(
             "P27",
@@ -217,7 +219,7 @@ def server_use_findings(
 
 
 def identity_findings(name: str, where: str, found: Likeness) -> Iterator[Finding]:
-    """Whether SQL Server at `where` runs in this VM, as far as facts show."""
+    """Whether SQL Server at `where` runs in this VM, as far as the facts show."""
     if found.address == "contradicts":
         yield Finding(
             "P31",
@@ -245,7 +247,7 @@ def identity_findings(name: str, where: str, found: Likeness) -> Iterator[Findin
 
 
 def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Finding]:
-    """Ask SQL Server who else uses it; if it cannot be asked, one finding says why.
+    """Ask SQL Server who else uses it; if that fails, one finding says why.
 
     Raises DriverMissing.
     """
@@ -265,9 +267,9 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
     try:
         with connect(server) as connection:
             found = other_users.read_use(connection)
-    except DriverMissing:  # it is this machine's, and no cell could do without
+    except DriverMissing:  # a fault of this machine, which every cell would meet
         raise
-    except LoginRefused as error:  # no cell could log in either, and each try counts towards a lock-out
+    except LoginRefused as error:  # no cell could log in either, and each attempt counts towards a lock-out
         refused = f"The study could not log in to SQL Server on {vm.name}: {error.what}"
         return [Finding("P20", "block", refused, error.fix or "Correct vnuma_sql.user and its password.")]
     except EnvironmentProblem as error:
@@ -305,7 +307,7 @@ def unencrypted_connection(target: Target) -> Iterator[Finding]:
 
 
 def _use_not_evaluated(name: str, why: str, fix: str | None) -> Finding:
-    """Who else uses SQL Server is not evaluated; `fix` makes it possible."""
+    """Who else uses SQL Server was not evaluated; `fix` makes it possible."""
     remedy = (fix or "Fix this").rstrip(".")
     return Finding(
         "P20",
@@ -316,7 +318,7 @@ def _use_not_evaluated(name: str, why: str, fix: str | None) -> Finding:
 
 
 def accepted(study: Study, finding: Finding) -> Finding:
-    """The finding as the study takes it: one that it accepts warns."""
+    """The finding after the study's `accept`: an accepted one only warns."""
     if finding.severity == "block" and finding.id in study.accept:
         return replace(finding, severity="warn", what=f"{finding.what} Accepted by the study.")
     return finding
@@ -337,5 +339,5 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 def _short(name: str) -> str:
-    """Windows cuts its NetBIOS name, which MachineName is, after 15 characters; Tools may give the domain."""
+    """The NetBIOS name: Windows cuts MachineName after 15 characters, and Tools may append the domain."""
     return name.partition(".")[0].casefold()[:15]

@@ -1,4 +1,4 @@
-"""Can the study's workload run on this SQL Server? Asked before the first change."""
+"""Check before the first change whether the study's workload can run on this SQL Server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORKLOAD = "P29"
 
 
 def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding]:
-    """What keeps the workload from running, each a block; a server that cannot be asked is a warning.
+    """Findings that prevent the workload from running; they block. An unreachable server is a warning.
 
     Raises DriverMissing.
     """
@@ -31,7 +31,7 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
         with connect(server) as connection:
             found += workload.obstacles(connection, study.workload, study.dataset)
             found += tcp_ports.obstacles(study, server, connection)
-    except PrivilegeMissing as error:  # as every cell would meet it
+    except PrivilegeMissing as error:  # every cell would meet it too
         found.append(Obstacle(error.what, error.fix or ""))
     except DriverMissing:
         raise

@@ -1,4 +1,4 @@
-"""Stored baselines: what a VM is restored to, and how it differs from that now."""
+"""Stored baselines: the state a VM is restored to, and how it differs from the present one."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Baseline:
 
 
 def stored_baseline(store: Store, name: str, run: str | None) -> Baseline:
-    """The baseline of that VM in a run; in the newest run that has one if none is named.
+    """The baseline of that VM in `run`, or else in its newest run that has one.
 
-    An imported run's is shown only when that run is named. Raises InputError when there is none.
+    An imported run counts only if named. Raises InputError when there is no baseline.
     """
     owner, vm = _find(store, name, run)
     taken = vm.baseline_at
@@ -64,7 +64,7 @@ def differences_now(
 
 
 def _stored(vm: Vm) -> tuple[str | None, dict[str, Value]]:
-    """Power state and settings as they were; a machine stays on, and has kernel settings alone."""
+    """Power state and settings; a machine has only kernel settings."""
     if isinstance(vm.baseline, dict) and KERNEL in vm.baseline:
         return None, {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
     return str(baseline_power(vm)), baseline_settings(vm)

@@ -1,8 +1,8 @@
-"""Restoring a VM or machine after a run: what any kind of target is restored by, and how it is recorded.
+"""Restore a VM or machine after a run: what all kinds of target share, and how it is recorded.
 
-Whoever asks for it (the end of a run, a play, recovery, a person), it raises the lease's token first, so that
-every other process of the run stops at its next write; then it waits for the target's lock, and only then
-acts. A kind of target is a subclass: what `_restore` does there, and what `plan` says that it would do.
+At the end of a run, in a play, in recovery or by hand, a restore first raises the lease's token, so that all
+other processes of the run stop at their next write. Then it waits for the target's lock, and only then acts.
+Subclasses implement `_restore` and `plan` for one kind of target.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from vnuma.store.rows import Lease, Run, Vm
 from vnuma.store.states import RestoreOutcome
 
 Choice = Literal["refuse", "theirs", "baseline"]
-"""What becomes of settings that somebody else changed: nothing is touched, they stay, or they go back too."""
+"""For settings that somebody else changed: refuse and touch nothing, keep theirs, or restore them too."""
 
 _TRIES = 3
-"""How often a restoration is begun that the store's server breaks off by restarting."""
+"""How often a restore is started again after the store's server restarted."""
 
 
 @dataclass(frozen=True)
 class Restored:
-    """How a target was restored: `equal` of `settings` read back equal, and what was changed for it.
+    """The result of a restore: `equal` of `settings` read back equal, and what was changed.
 
-    `power` is its power state, None for a machine, which stays on. `begun`: whether the run had come to it.
+    `power` is the power state, None for a machine. `begun`: whether the run had started on it.
     """
 
     vm: str
@@ -63,7 +63,7 @@ class Restored:
 
     @property
     def words(self) -> str:
-        """For people: what was proven, not what was hoped."""
+        """For people: only what was proven."""
         if not self.begun:
             return f"{self.vm}: no change was started there"
         state = {Power.ON: "powered on", None: "files removed"}.get(self.power, "powered off")
@@ -74,7 +74,7 @@ class Restored:
 
 @dataclass(frozen=True)
 class RestorePlan:
-    """What a restore would change now, in the form in which it then says what it changed."""
+    """What a restore would change now, in the same form as the changes it reports."""
 
     changes: tuple[Edit, ...] = ()
     powered_off: bool = False
@@ -83,7 +83,7 @@ class RestorePlan:
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting that is not as the baseline has it, and by whom: "us" or "somebody else"."""
+    """A setting that differs from the baseline, and who changed it: "us" or "somebody else"."""
 
     setting: str
     baseline: Value
@@ -93,7 +93,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Held:
-    """The lease under which a restore works: its fence refuses work once the token has moved on."""
+    """The lease of a restore. Its fence refuses work after the token has moved on."""
 
     fence: Callable[[], None]
     journal: Journal
@@ -101,7 +101,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Restoration(ABC):
-    """The restore of one target that a run has held. `vm` is its row in the store as it is now."""
+    """The restore of one target of a run. `vm` is its present row in the store."""
 
     store: Store
     run: Run
@@ -113,7 +113,7 @@ class Restoration(ABC):
 
     @abstractmethod
     def plan(self) -> RestorePlan:
-        """What `restore` would change now, without doing it. Raises RestoreConflict where that would."""
+        """What `restore` would change now. Raises RestoreConflict where it would."""
 
     @abstractmethod
     def differences(self) -> list[Difference]:
@@ -121,29 +121,30 @@ class Restoration(ABC):
 
     @abstractmethod
     def _restore(self, held: Held) -> Restored:
-        """Take the target's lock, compare with the baseline, write what differs, read it back.
+        """Lock the target, compare it with the baseline, write the differences, read them back.
 
-        Raises RestoreConflict before the first change when somebody else changed something and `choice`
-        is `refuse`; any VnumaError or OSError when it cannot be done.
+        Raises RestoreConflict before the first change when somebody else changed something and `choice` is
+        `refuse`; any VnumaError or OSError when it fails.
         """
 
     @abstractmethod
     def keeps_database(self) -> bool:
-        """Whether the study's database stays in the guest, for a run that may go on."""
+        """Whether the study's database stays in the guest, for a run that may continue."""
 
     def _settled(self, _done: Restored) -> RestoreOutcome:
         return RestoreOutcome.THEIRS if self.choice == "theirs" else RestoreOutcome.RESTORED
 
     def restore(self) -> Restored:
-        """Restore the target and give up its lease. Safe to repeat: done where the store's server restarts.
+        """Restore the target and release its lease. Safe to repeat, and repeated if the store's server
+        restarts.
 
-        This is the one place where any exception is caught: it must not keep the next target away.
+        This is the one place that catches any exception: a bug with one target must not prevent the next
+        restore.
 
-        Raises RestoreConflict when somebody else changed it and `choice` is `refuse`, NotAtBaseline when
-        it could not be restored, also if the store cannot be read: the lease is kept in both. Whatever else
-        goes wrong is NotAtBaseline too, with the bug in it. LeaseLost, VmHeld and InputError say that the
-        target is not this run's to restore. A store that cannot be written does not keep it from being
-        restored: StoreError then says that it was.
+        Raises RestoreConflict when somebody else changed it and `choice` is `refuse`, and NotAtBaseline when
+        it could not be restored, also for an unreadable store and for bugs; the lease is kept in both.
+        LeaseLost, VmHeld and InputError mean that the target is not this run's to restore. StoreError means
+        that it was restored but the store could not be written.
         """
         for left in reversed(range(_TRIES)):
             try:
@@ -185,16 +186,16 @@ class Restoration(ABC):
             with self.store.read() as connection:
                 leases.require_current(connection, self.vm.vm_key, token)
 
-        # A line that cannot be written does not keep a VM from being restored; `give_up` tells of the store.
+        # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
         return Held(
             fence, Journal(self.store, self.vm.vm_key, self.vm.name, self.run, on_store_error=lambda _: None)
         )
 
     def _advance_token(self) -> tuple[int, StoreError | None]:
-        """Raise the token, so that whatever else works on the target stops at its next write.
+        """Raise the token, so that other processes working on the target stop at their next write.
 
-        On a store that cannot be written (a full disk) the present token has to do: then nobody else can
-        write either.
+        Keeps the present token if the store cannot be written (a full disk): then no other process can write
+        either.
         """
         try:
             with self.store.write() as connection:
@@ -209,10 +210,9 @@ class Restoration(ABC):
             return lease.token, error
 
     def _give_up(self, token: int, settled: RestoreOutcome, words: str, broken: StoreError | None) -> None:
-        """Record the outcome and release the lease, in one transaction.
+        """Record the outcome and release the lease in one transaction.
 
-        Raises StoreError that says that the target was restored; `broken` is what kept the store from being
-        written before.
+        Raises StoreError saying that the target was restored; `broken` is an earlier failure to write.
         """
         try:
             with self.store.write() as connection:
@@ -225,19 +225,19 @@ class Restoration(ABC):
             ) from error
 
     def _record(self, token: int, outcome: RestoreOutcome, words: str) -> None:
-        """Leave the outcome in the store; one that cannot be written must not hide the error on its way."""
+        """Store the outcome; a failure to do so must not hide the error being raised."""
         with suppress(StoreError), self.store.write() as connection:
             vms.set_restored(connection, self.vm.id, token, outcome, {"words": words, "token": token})
 
 
 def gave_up(vm: Vm, lease: Lease) -> bool:
-    """Whether who took the VM over last could not restore it and works on it no more."""
+    """Whether the process that took the VM over last failed to restore it and has stopped."""
     detail = vm.restore_detail
     return isinstance(detail, dict) and detail.get("token") == lease.token and not vm.at_baseline
 
 
 def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
-    """The error for what could not be restored, or not be proven to be. A bug stays with it."""
+    """The error for a target that was not restored, or not provably. It includes a bug's traceback."""
     known = of_system(error) if isinstance(error, OSError) else error
     why = known.what if isinstance(known, VnumaError) else f"{type(error).__name__}: {error}"
     away = NotAtBaseline(

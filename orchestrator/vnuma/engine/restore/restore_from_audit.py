@@ -1,7 +1,8 @@
-"""The way back where the store is gone: what a run changed on a VM stands in the audit log's file too.
+"""Restore without the store, from the changes that the audit log's file also records.
 
-A store that was deleted in mid-run knows nothing of the run, and the next one takes the changed VM for its
-baseline. So `vnuma restore` reads the file beside the store, and undoes by it what no store answers for.
+A store that was deleted during a run no longer knows the run, and the next one would take the changed VM as
+its baseline. So `vnuma restore` reads the file next to the store, and undoes changes of runs that the store
+lacks.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _MARK = lease_mark.LEASE_KEY
 
 @dataclass(frozen=True)
 class Unanswered:
-    """What a run that the store does not know left on a VM: `edits` as they were made, the mark's too."""
+    """What a run unknown to the store left on a VM: `edits` as they were made, including the mark."""
 
     vm: str
     vm_key: str
@@ -46,7 +47,7 @@ class Unanswered:
 
     @property
     def settings(self) -> tuple[Edit, ...]:
-        """Those of the VM itself, the way they were made."""
+        """The edits to the VM itself, in their order."""
         return tuple(edit for edit in self.edits if edit.setting in TYPED or is_governed(edit.setting))
 
     @property
@@ -57,16 +58,16 @@ class Unanswered:
 
     @property
     def power(self) -> Power | None:
-        """The power state before; None where the log has the VM as it was."""
+        """The power state before; None where the log shows it restored."""
         before = [edit.before for edit in self.edits if edit.setting == "power"]
         return Power(str(before[0])) if before else None
 
 
 def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]:
-    """What the audit file tells of VMs that no run of the store answers for; empty without a file.
+    """VMs in the audit file that no run of the store covers; empty without a file.
 
-    `file` is by default each of the store's own, and one of them stands for all, since a run's changes may
-    lie in several. Raises InputError for a file that is not an audit log.
+    `file` defaults to all of the store's own, read as one, since a run's changes may be spread over several.
+    Raises InputError for a file that is not an audit log.
     """
     own = audit_files(store.place)
     files = own if file is None or file in own else (file,)
@@ -74,7 +75,7 @@ def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]
         created = {run.name: run.created_at for run in runs.list_runs(connection)}
     mine: dict[tuple[str, str], list[AuditLine]] = {}
     for line in chain.from_iterable(map(read_audit_file, files)):
-        # Each store has its own quick.1: a run that began after the line did not write it.
+        # Each store has its own quick.1: a run that began after the line was written is another one.
         if line.run and not (line.run in created and created[line.run] <= line.at):
             mine.setdefault((line.vm_key, line.run), []).append(line)
     found = (Unanswered(lines[-1].vm, key, run, net(edits_of(lines))) for (key, run), lines in mine.items())
@@ -82,7 +83,7 @@ def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]
 
 
 def undone_by_hand(one: Unanswered, store: Store) -> NotAtBaseline:
-    """The error for a VM that `vnuma restore` cannot restore by its store."""
+    """The error for a VM that `vnuma restore` cannot restore from its store."""
     return NotAtBaseline(
         f"{one.vm} may not be at its baseline: according to the audit log, {one.run}, which this store "
         f"does not contain, changed {', '.join(edit.setting for edit in one.edits)} and did not undo "
@@ -93,16 +94,16 @@ def undone_by_hand(one: Unanswered, store: Store) -> NotAtBaseline:
 
 @dataclass(frozen=True)
 class MachineByHand:
-    """A Linux machine of which the log knows the settings: a person restores it."""
+    """A Linux machine whose settings only the log has: a person restores it."""
 
     one: Unanswered
 
     def plan(self) -> list[str]:
-        """What has to be set."""
+        """What to set."""
         return [self._error().what]
 
     def restore(self) -> str:
-        """Raises NotAtBaseline that says what to set."""
+        """Raises NotAtBaseline with what to set."""
         raise self._error()
 
     def _error(self) -> NotAtBaseline:
@@ -116,7 +117,7 @@ class MachineByHand:
 
 @dataclass(frozen=True)
 class AuditRestoration:
-    """The restore of one VM by the audit log."""
+    """The restore of one VM from the audit log."""
 
     store: Store
     one: Unanswered
@@ -125,7 +126,7 @@ class AuditRestoration:
     say: Callable[[str], None]
 
     def plan(self) -> list[str]:
-        """What `restore` would change, line by line. Raises what it raises before its first change."""
+        """What `restore` would change, by line. Raises what it raises before its first change."""
         with connect(vcenter(self.target)) as session:
             _, facts = self._look(session)
         lines = [str(edit) for edit in self._change(facts)]
@@ -134,7 +135,7 @@ class AuditRestoration:
         return [f"{self.one.vm}, left by {self.one.run}: {len(lines)} settings would be restored", *lines]
 
     def restore(self) -> str:
-        """Undo what the log has, read it back, take the mark off; a sentence about it.
+        """Undo the log's changes, read them back, remove the mark; returns a sentence about it.
 
         Raises VmHeld for a VM that another run has marked, RestoreConflict when somebody else changed a
         setting and `choice` is `refuse`, NotAtBaseline for settings inside the guest, which stay.
@@ -175,7 +176,7 @@ class AuditRestoration:
         return self.one.power or facts.power
 
     def _change(self, facts: VmFacts) -> Change:
-        """Back to what was before each of the run's edits, but where somebody else's value stands."""
+        """Back to the values before each of the run's edits, except where somebody else's value is kept."""
         foreign = [
             ForeignChange(edit.setting, edit.before, edit.after, facts.settings.get(edit.setting))
             for edit in self.one.settings
@@ -215,7 +216,7 @@ class AuditRestoration:
 
 
 def chosen(found: Iterable[Unanswered], names: Sequence[str]) -> tuple[Unanswered, ...]:
-    """Those of these names, or all. Raises InputError for a name of which the log has nothing to undo."""
+    """Those with these names, or all. Raises InputError for a name that the log does not have."""
     kept = tuple(one for one in found if not names or one.vm in names)
     missing = ", ".join(sorted(set(names) - {one.vm for one in kept}))
     if missing:

@@ -1,4 +1,4 @@
-"""What of a restore only SQL Server can do: soft-NUMA, process affinity, resource pool, TCP ports."""
+"""The part of a restore that only SQL Server can do: soft-NUMA, process affinity, pool, TCP ports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vnuma.vsphere.uptime import powered_on_at, seconds_since
 
 @dataclass
 class InstanceRestore:
-    """Restores one VM's SQL Server; does nothing for a run that changed nothing of it (no `settings`)."""
+    """Restores one VM's SQL Server; does nothing for a run that changed none of its `settings`."""
 
     session: Session
     ref: VmRef
@@ -36,18 +36,18 @@ class InstanceRestore:
     journal: Journal
     say: Callable[[str], None]
     _restart: dict[Baselined, bool] = field(default_factory=dict)
-    """Whether a setting still needs a restart; absent: not set yet."""
+    """Whether a setting still needs a restart; unset before the first attempt to set it."""
 
     def before_shape(self, facts: VmFacts) -> None:
-        """Use the boot that still runs: the power-cycle for the shape then brings it about too."""
+        """Set it during the present boot, so that the power-cycle for the shape also makes it effective."""
         if not self.settings or facts.power is not Power.ON or not self.is_ours():
             return
         for one in self.settings:
-            with suppress(AttemptFailed, EnvironmentProblem):  # `after_shape` raises it, with the shape back
+            with suppress(AttemptFailed, EnvironmentProblem):  # `after_shape` raises it later
                 self._set(one)
 
     def after_shape(self, facts: VmFacts) -> VmFacts:
-        """Set it back where that was not possible before; the VM is left off if a restart is needed.
+        """Set what was not possible before; the VM stays off if a restart is needed.
 
         Raises SqlTimeout, SqlFailed, PowerFailed, ShutdownTimeout, WrongServer.
         """
@@ -70,7 +70,7 @@ class InstanceRestore:
         self._restart[one] = one.setting.switch(self.server(), one.value, self.journal).needs_restart
 
     def _boot(self, facts: VmFacts) -> None:
-        """A power-on that shows whose SQL Server answers: nothing before it, and one that starts after it."""
+        """Power on and prove whose SQL Server answers: none before the power-on, and a later start."""
         if facts.power is not Power.OFF:
             require_power_on_possible(self.session, self.ref)
             shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
@@ -85,13 +85,13 @@ class InstanceRestore:
                     fence=self.fence,
                     timeout_s=self.rules.task_s,
                 )
-            except HostChanged as moved:  # DRS or HA placed it elsewhere: it is on all the same
+            except HostChanged as moved:  # DRS or HA placed it elsewhere; it is on nevertheless
                 self.say(f"{moved.what} {moved.fix or ''}")
                 at = powered_on_at(self.session, self.ref)
         wait_for_server(self.server(), self.rules.sql_s, seconds_since(self.session, at))
 
     def prove(self, state: Power) -> int:
-        """How many settings of SQL Server were proven back; SqlTimeout or SqlFailed if they are not."""
+        """How many settings of SQL Server were proven restored. Raises SqlTimeout or SqlFailed."""
         if state is not Power.ON:
             return 0
         for one in self.settings:

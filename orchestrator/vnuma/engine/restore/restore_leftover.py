@@ -37,14 +37,14 @@ from vnuma.vsphere import lease_mark, read
 from vnuma.vsphere.connect import connect
 
 _NO_SETTINGS = ("power", lease_mark.LEASE_KEY)
-"""What a restore changes besides settings: it is shown, and not counted as one."""
+"""Changes of a restore that are shown but not counted as settings."""
 
 
 @dataclass
 class RestoreReport:
-    """Sentences about VMs that were restored or are in use, and the errors of those that were not.
+    """Sentences about VMs that were restored or are in use, and the errors of the others.
 
-    `kept` says what stays in a guest on purpose: the dataset of a run that may go on.
+    `kept` says what stays in a guest on purpose: the dataset of a run that may continue.
     """
 
     done: list[str] = field(default_factory=list)
@@ -54,12 +54,12 @@ class RestoreReport:
 
     @property
     def others(self) -> list[VnumaError]:
-        """The problems beside the one that `raise_for_outcome` raises, those of the same words once."""
+        """The distinct problems except the one that `raise_for_outcome` raises."""
         told = {str(problem): problem for problem in reversed(self._ranked)}
         return [problem for words, problem in reversed(told.items()) if words != str(self._ranked[0])]
 
     def raise_for_outcome(self) -> None:
-        """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
+        """Raise the error that decides the exit code: first of all, a VM not at its baseline."""
         for problem in self._ranked:
             raise problem
 
@@ -77,10 +77,10 @@ def restore_leftovers(
     say: Callable[[str], None],
     elsewhere: Collection[str] = (),
 ) -> RestoreReport:
-    """Restore the VMs that a run has left. One that fails does not keep the others.
+    """Restore the VMs that a run has left; a failure with one does not stop the others.
 
-    A VM of a living run is in use: a problem only if it was asked for by its name or run. Those that are
-    `elsewhere` are left to the nodes that reach them. Raises InputError for an unknown VM or run.
+    A VM of a living run is in use, which is a problem only if its name or run was given. VMs `elsewhere` are
+    left to the nodes that reach them. Raises InputError for an unknown VM or run.
     """
     store = open_store(store_url(url))
     outcome = RestoreReport()
@@ -109,13 +109,13 @@ def restore_leftovers(
         ]
         if inventory and not names and not run:
             outcome.problems += _marked(store, inventory, elsewhere)
-    except VnumaError as error:  # it must not hide what was restored
+    except VnumaError as error:  # must not hide what was restored
         outcome.problems.append(error)
     return outcome
 
 
 def _marked(store: Store, inventory: Path, elsewhere: Collection[str]) -> Iterator[VnumaError]:
-    """VMs of the inventory that carry the mark of a run that the store does not know."""
+    """VMs of the inventory with the mark of a run that the store does not know."""
     with store.read() as connection:
         known = {(run.name, iso(run.created_at)) for run in runs.list_runs(connection)}
     for target in read_targets(inventory).values():
@@ -143,7 +143,7 @@ def restore_by_audit(
     choice: Choice,
     say: Callable[[str], None],
 ) -> RestoreReport:
-    """Restore by the audit log `file` what runs that the store does not know left, VM after VM."""
+    """Restore from the audit log `file` what runs unknown to the store have left."""
     outcome = RestoreReport()
     works = _by_audit(open_store(store_url(url)), file, names, inventory, choice, say)
     for words in _doubts(file):
@@ -159,14 +159,14 @@ def restore_by_audit(
 def show_by_audit(
     url: str | None, file: Path, names: list[str], inventory: Path, choice: Choice
 ) -> list[str]:
-    """What `restore_by_audit` would change, line by line."""
+    """What `restore_by_audit` would change, by line."""
     works = _by_audit(open_store(store_url(url)), file, names, inventory, choice, lambda _: None)
     lines = [line for work in works for line in work.plan()] or ["The audit log contains nothing to undo."]
     return [*_doubts(file), *lines]
 
 
 def _doubts(file: Path) -> list[str]:
-    """Why what is restored may not be what was: a log that was altered still has the only way back."""
+    """Why the restored state may not be the original one: even an altered log is the only record."""
     problem = read_chain(file).problem
     if problem is None:
         return []
@@ -188,7 +188,7 @@ def _by_audit(
 
 
 def _settle(store: Store, owner: Run) -> None:
-    """A run whose VM was restored by a person has stopped, unless it is worked on elsewhere."""
+    """Mark a run whose VM a person restored as stopped, unless it is worked on elsewhere."""
     with store.write() as connection:
         run = runs.get_run(connection, owner.name)
         if not run.state.ended and not is_worked_on(connection, run):
@@ -213,7 +213,7 @@ def show_leftovers(
     choice: Choice,
     elsewhere: Collection[str] = (),
 ) -> list[str]:
-    """What `restore_leftovers` would change, line by line; nothing where there is nothing to restore."""
+    """What `restore_leftovers` would change, by line; empty where nothing needs restoring."""
     store = open_store(store_url(url))
     lines = []
     for row, owner in leftover_vms(store, names, run):
@@ -242,7 +242,7 @@ def _study(store: Store, owner: Run) -> Study:
 
 
 def leftover_vms(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm, Run]]:
-    """VMs to restore: those away from their baseline, and those still leased to a run.
+    """VMs to restore: those not at their baseline, and those still leased to a run.
 
     Raises InputError for an unknown VM or run.
     """
@@ -265,12 +265,12 @@ def leftover_vms(store: Store, names: list[str], run: str | None) -> Iterator[tu
 
 
 def _by_log(store: Store) -> set[str]:
-    """VMs for which only the audit log answers."""
+    """VMs that only the audit log knows."""
     return {one.vm for one in unanswered(store)}
 
 
 def _target(row: Vm, owner: Run, inventory: Path | None) -> AnyTarget:
-    """Where the VM is reached. Raises VmHeld while its run is alive."""
+    """The target of a VM. Raises VmHeld while its run is alive."""
     if is_alive(owner):
         raise VmHeld(
             f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
@@ -279,5 +279,5 @@ def _target(row: Vm, owner: Run, inventory: Path | None) -> AnyTarget:
 
 
 def inventory_for(owner: Run, inventory: Path | None) -> Path:
-    """The inventory given, else the one that the run was started with."""
+    """The given inventory, else the one that the run was started with."""
     return inventory or Path(owner.inventory or "inventory")

@@ -1,4 +1,4 @@
-"""The restore of a Linux machine: its kernel settings as they were, the study's files removed."""
+"""The restore of a Linux machine: reset its kernel settings, remove the study's files."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from vnuma.workloads.shell import Shell
 
 @dataclass(frozen=True, kw_only=True)
 class MachineRestoration(Restoration):
-    """The restore of a Linux machine, through a shell that is root there."""
+    """The restore of a Linux machine through a root shell."""
 
     shell: Shell
 
     def plan(self) -> RestorePlan:
-        """See `Restoration`. Files are removed besides, whatever the settings are."""
+        """See `Restoration`. Files are removed as well, whatever the settings are."""
         return RestorePlan(tuple(self._edits().values()), removes_files=True)
 
     def differences(self) -> list[Difference]:
-        """See `Restoration`. Ours are those with the values that the study holds."""
+        """See `Restoration`. Settings with the study's values count as ours."""
         before, held = kernel_baseline(self.vm), self.study.workload.kernel_settings()
         now = kernel.read(self.shell, before)
         return [
@@ -42,7 +42,7 @@ class MachineRestoration(Restoration):
         return False
 
     def _restore(self, held: Held) -> Restored:
-        """Files first: what fills the machine's memory goes whatever becomes of its settings."""
+        """Remove files first: they fill the machine's memory, whatever happens to its settings."""
         with vm_lock(self.home, self.vm.vm_key, self.vm.name, say=self.say):
             held.fence()
             if self.vm.baseline is None:
@@ -65,15 +65,14 @@ class MachineRestoration(Restoration):
         return RestoreOutcome.THEIRS if theirs else RestoreOutcome.RESTORED
 
     def _baseline(self) -> dict[str, str]:
-        """The settings that the study holds during a pass, as they were before. The others are not ours."""
+        """The values before the run of those settings that the study holds during a pass."""
         held = self.study.workload.kernel_settings()
         return {name: value for name, value in kernel_baseline(self.vm).items() if name in held}
 
     def _edits(self) -> dict[str, Edit]:
-        """What has to be set so that they are as before, by the setting's own name.
+        """The edits that reset them, by setting.
 
-        Raises RestoreConflict when somebody else changed one and `choice` is `refuse`; with `theirs` it
-        stays.
+        Raises RestoreConflict when somebody else changed one and `choice` is `refuse`; `theirs` keeps it.
         """
         if self.vm.baseline is None:
             return {}

@@ -1,4 +1,4 @@
-"""To which settings a VM is restored, and whether that is ours to do: decided, not done."""
+"""Decide to which settings a VM is restored, and whether this run may do it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vnuma.vsphere import lease_mark
 
 
 def settings_to_restore(asked: Restoration, facts: VmFacts) -> dict[str, Value]:
-    """The settings to which the VM goes back: the baseline's; with `theirs` others' where they changed some.
+    """The settings to restore: the baseline's, or with `theirs` those that somebody else changed.
 
     Raises RestoreConflict when somebody else changed some and `choice` is `refuse`.
     """
@@ -29,8 +29,10 @@ def settings_to_restore(asked: Restoration, facts: VmFacts) -> dict[str, Value]:
 
 
 def change_to_restore(asked: Restoration, facts: VmFacts, settings: Settings) -> Change:
-    """What brings the VM to these settings. Keys that typed fields own are no settings to be restored, but
-    one that still has what this run wrote, where the server stores it, goes back to what the baseline has.
+    """The change that brings the VM to these settings.
+
+    `settings` has no keys that typed fields own. Such a key is reset to the baseline's value if it still has
+    the value that this run wrote.
     """
     baseline = baseline_settings(asked.vm)
     stored = tuple(
@@ -42,7 +44,7 @@ def change_to_restore(asked: Restoration, facts: VmFacts, settings: Settings) ->
 
 
 def held_by_another_run(asked: Restoration, facts: VmFacts) -> bool:
-    """Whether another run has marked the VM, and this one has not changed it: there is nothing to restore.
+    """Whether another run has marked the VM and this one has not changed it, so that nothing needs restoring.
 
     Raises RestoreConflict when this run has changed it too.
     """

@@ -1,4 +1,4 @@
-"""The restore of whatever a run holds, a VM or a machine: the one place that knows of both."""
+"""The restore of a VM or a machine: the only module that knows both."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from vnuma.store.rows import Run, Vm
 from vnuma.workloads.shell import Shell
 
 Common = tuple[Store, Run, Study, Vm, Path, Choice, Callable[[str], None]]
-"""What every restoration is made of, in the order of `Restoration`'s fields."""
+"""The fields of every restoration, in the order of `Restoration`."""
 
 
 class Maker(Protocol):
-    """How the restorations of one kind of target are made."""
+    """Makes the restorations of one kind of target."""
 
     def of_run(self, common: Common, target: AnyTarget, shell: Shell | None, /) -> Restoration:
-        """The restore of what a run holds."""
+        """The restore of a run's target."""
 
     def by_audit(
         self, store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None], /
     ) -> AuditRestoration | MachineByHand:
-        """The restore of what only the audit log knows."""
+        """The restore of a target that only the audit log knows."""
 
 
 class _Vms:
@@ -82,5 +82,5 @@ def restoration_of(
 def restoration_by_audit(
     store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
 ) -> AuditRestoration | MachineByHand:
-    """The restore of what only the audit log knows of `target`."""
+    """The restore of a `target` that only the audit log knows."""
     return _BY_KIND[target.kind].by_audit(store, one, target, choice, say)

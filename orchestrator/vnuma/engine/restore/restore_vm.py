@@ -1,4 +1,4 @@
-"""The restore of a VM in vCenter: planned, and done in one session of it after the other."""
+"""The restore of a VM in vCenter: planned, then done in one vSphere session."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ from vnuma.vsphere.wait import settle
 UNMARK_TRIES = 5
 
 WRITE_TRIES = 5
-"""How often settings are compared and restored when the VM was written to in between."""
+"""How often settings are compared and restored again when somebody writes to the VM meanwhile."""
 
 _ELSEWHERE = (LeaseLost, VCenterUnreachable, CertificateRejected)
-"""Another process has the VM, or nothing can be done before vCenter answers again."""
+"""Errors that end a restore at once: another process has the VM, or vCenter does not answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +73,11 @@ class VmRestoration(Restoration):
 
     @property
     def rules(self) -> PowerRules:
-        """Deadlines and what a guest is asked, as the study says."""
+        """The study's deadlines and its way to shut a guest down."""
         return PowerRules.of(self.study)
 
     def plan(self) -> RestorePlan:
-        """See `Restoration`. What SQL Server has cannot be asked while the VM is off: its edits say so."""
+        """See `Restoration`. While the VM is off, SQL Server's values are shown as unknown."""
         with connect(vcenter(self.target)) as session:
             facts = read.read_vm(session, find_own(session, self.vm))
         unmark = [] if facts.lease is None or foreign_mark(facts.lease, self.run) else [unmarking(self.run)]
@@ -115,7 +115,7 @@ class VmRestoration(Restoration):
         return stands(self.store, self.vm)
 
     def _restore(self, held: Held) -> Restored:
-        """Each try begins anew in a session of its own, since vCenter may be away for a while."""
+        """Each attempt has its own session, since vCenter may be away for a while."""
 
         def once(_tries: int) -> Restored:
             lock = vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=self.rules.step_s, say=self.say)
@@ -150,7 +150,7 @@ class _Work:
         return find_own(self.session, self.vm)
 
     def done(self) -> Restored:
-        """Wait for tasks under way, restore everything, take the run's mark off the VM."""
+        """Wait for running tasks, restore everything, remove the run's mark."""
         settle(self.session, self.ref, self.rules.task_s)
         facts = self._read()
         if facts.power is Power.OFF:
@@ -167,7 +167,7 @@ class _Work:
         return read.read_vm(self.session, self.ref)
 
     def _unmark(self) -> None:
-        """Take the run's own mark off. If somebody writes to the VM meanwhile: again."""
+        """Remove the run's own mark. Retries if somebody writes to the VM meanwhile."""
         for tries_left in reversed(range(UNMARK_TRIES)):
             mark = lease_mark.read_mark(self.session, self.ref)
             if foreign_mark(mark.text, self.restoration.run):
@@ -226,7 +226,7 @@ class _Work:
         return Restored(self.vm.name, checked, checked, state)
 
     def _after_shutdown(self, facts: VmFacts) -> VmFacts:
-        """The VM once a shutdown that this run asked for has ended: later it would undo the restore.
+        """The VM after a shutdown that this run requested: one still pending would undo the restore.
 
         Raises ShutdownTimeout.
         """
@@ -234,7 +234,7 @@ class _Work:
         if facts.power is not Power.ON or self.rules.ask == "reboot" or not _asks_off(lines):
             return facts
         since_s = (utc_now() - lines[-1].at).total_seconds()
-        if seconds_since_power_on(self.session, self.ref) < since_s:  # another boot than the one asked
+        if seconds_since_power_on(self.session, self.ref) < since_s:  # rebooted since the request
             return facts
         if power.is_shutting_down(self.session, self.ref):
             self.restoration.say(
@@ -244,10 +244,10 @@ class _Work:
         return self._read()
 
     def _shape_back(self, facts: VmFacts) -> tuple[Settings, VmFacts]:
-        """Put the settings back; what they went back to, and the VM as it reads then.
+        """Reset the settings; returns them, and the VM as it reads afterwards.
 
-        hostd, backups and Tools write to a VM just after a shutdown: what is there is read and compared
-        anew before each try. Raises RestoreConflict when somebody else's write then changed a setting.
+        hostd, backups and Tools write to a VM just after a shutdown, so each attempt reads and compares anew.
+        Raises RestoreConflict when such a write changed a setting.
         """
         baseline = settings_to_restore(self.restoration, facts)
         change = change_to_restore(self.restoration, facts, baseline)
@@ -276,7 +276,7 @@ class _Work:
         return baseline, facts
 
     def _power_on(self, host_moid: str | None) -> None:
-        """Power on at that host. One that DRS or HA places elsewhere is on all the same: that is said."""
+        """Power on at that host. If DRS or HA places it elsewhere, say so."""
         self.restoration.say(f"powering {self.vm.name} on")
         with self.held.journal.change("power", POWER_ON):
             try:
@@ -291,9 +291,9 @@ class _Work:
                 self.restoration.say(f"{moved.what} {moved.fix or ''}")
 
     def _not_left_off(self, error: VnumaError) -> VnumaError:
-        """Power on a VM that this run left off though its baseline is on; the error, with what became of it.
+        """Power on a VM that this run left off although its baseline is on; returns `error` with the outcome.
 
-        It boots in the shape that it has, on any host that takes it.
+        It boots in its present shape, on any host that takes it.
         """
         if (
             baseline_power(self.vm) is not Power.ON
@@ -316,7 +316,7 @@ class _Work:
         return made[-1:] == [str(Power.OFF)] or (not self.held.journal.made and _asks_off(lines))
 
     def _power_lines(self) -> list[AuditLine]:
-        """What this run wrote of the VM's power, also where that failed."""
+        """The audit lines about the VM's power, including failures."""
         with self.restoration.store.read() as connection:
             lines = audit.lines(connection, self.restoration.run.id, vm_key=self.vm.vm_key)
         return [line for line in lines if any(edit["setting"] == "power" for edit in line.change)]

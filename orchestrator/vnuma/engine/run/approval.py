@@ -1,8 +1,8 @@
-"""A run that another person has to approve: `vnuma_approval: required` in the inventory.
+"""Runs that another person has to approve: `vnuma_approval: required` in the inventory.
 
-What is approved is the run as it was created: study, method, stopping rule, order, VMs, change ticket and the
-inventory's path. Their hash is stored with the approval and compared before each VM is taken over, also by a
-play without `vnuma run`.
+The approval covers the run as it was created: study, method, stopping rule, order, VMs, change ticket and the
+inventory's path. Their hash is stored with it and compared before each VM is taken over, also by a play
+without `vnuma run`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ SCOPE = "approval"
 
 @dataclass(frozen=True)
 class Approval:
-    """Where a run stands. `by` and `ticket` are empty until it is approved; `valid`: what was approved is
-    what the store has now.
+    """The state of a run's approval. `by` and `ticket` are empty before; `valid`: it matches the
+    store now.
     """
 
     asked_by: str
@@ -58,16 +58,16 @@ class Approval:
 
 
 def is_required(inventory: Path, names: Iterable[str]) -> bool:
-    """Whether one of these hosts may be changed only with another person's approval. Raises InputError."""
+    """Whether one of these hosts requires another person's approval. Raises InputError."""
     hosts = read_variables(inventory)
     known = [name for name in names if name in hosts]
     return True in {_says_required(hosts[one].get(VARIABLE), f"{inventory}: host {one}") for one in known}
 
 
 def refuse_by_hand(vm: str, given: object) -> None:
-    """Raise PreflightBlocked for a VM whose variable says `required`: only a run can be approved.
+    """Raise PreflightBlocked for a VM that requires approval, since only a run can be approved.
 
-    Raises InputError for another word.
+    Raises InputError for an invalid value.
     """
     if _says_required(given, f"host {vm}"):
         raise PreflightBlocked(
@@ -84,12 +84,12 @@ def _says_required(given: object, where: str) -> bool:
 
 
 def ask_for_approval(connection: Connection, run: Run) -> None:
-    """Store with the run that it needs an approval, and who asks for it."""
+    """Record that the run needs an approval, and who asks for it."""
     facts.add_run_facts(connection, run.id, SCOPE, {"asked_by": holder()})
 
 
 def approval_of(connection: Connection, run: Run) -> Approval | None:
-    """Where the run stands; None if it needs no approval."""
+    """The run's approval; None if it needs none."""
     found = {fact.key: fact.value for fact in facts.facts_of_run(connection, run.id, SCOPE)}
     if "asked_by" not in found:
         return None
@@ -101,10 +101,10 @@ def approval_of(connection: Connection, run: Run) -> Approval | None:
 
 
 def approve(name: str, *, ticket: str | None = None, by: str | None = None, url: str | None = None) -> str:
-    """Approve a run that waits for it, and say so. `by`: who, where that is not the process's own account.
+    """Approve a waiting run; returns a sentence. `by`: the approver, if not the process's own account.
 
-    The audit log has it first: without its line nothing is approved. Raises InputError for a run that needs
-    no approval, has every cell, or was created by the same person.
+    The audit log is written first: without its line nothing is approved. Raises InputError for a run that
+    needs no approval, has every cell, or was created by the same person.
     """
     ticket = Permit.given(production=False, ticket=ticket).ticket
     who = by or holder()
@@ -135,7 +135,7 @@ def approve(name: str, *, ticket: str | None = None, by: str | None = None, url:
 
 
 def approve_by(name: str, who: str | None, url: str, *, ticket: str | None = None) -> str:
-    """The same for somebody whose name another program has proven. Raises InputError without a name."""
+    """The same for a user whom another program has authenticated. Raises InputError without a name."""
     if not who:
         raise InputError(
             f"{name} cannot be approved by somebody whose name is not proven.",
@@ -145,13 +145,13 @@ def approve_by(name: str, who: str | None, url: str, *, ticket: str | None = Non
 
 
 def _account(who: str) -> str:
-    """The account in USER@HOST, DOMAIN\\USER or CN=USER,...: spelt otherwise it is no other person."""
+    r"""The account in USER@HOST, DOMAIN\USER or CN=USER,...: other spellings of it are the same person."""
     text = who.strip().casefold().removeprefix("cn=")
     return re.split(r"[@,]", text.rpartition("\\")[2], maxsplit=1)[0].strip()
 
 
 def ask_where_required(store: Store, run: Run, inventory: Path, names: Iterable[str]) -> None:
-    """Let a run wait for an approval that the inventory has come to ask for after its creation."""
+    """Make a run wait for an approval that the inventory requires since its creation."""
     if not is_required(inventory, names):
         return
     with store.write() as connection:
@@ -160,7 +160,7 @@ def ask_where_required(store: Store, run: Run, inventory: Path, names: Iterable[
 
 
 def refuse_unapproved(store: Store, run: Run) -> None:
-    """Raise PreflightBlocked for a run that needs an approval and has none, or another than this."""
+    """Raise PreflightBlocked for a run whose required approval is missing or for another state of it."""
     with store.read() as connection:
         found = approval_of(connection, run)
     if found is None or found.valid:

@@ -1,4 +1,4 @@
-"""The one place that knows order, resuming, stopping and limits: which cell comes next."""
+"""Decides which cell comes next: order, resuming, stopping and limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vnuma.store.types import utc_now
 
 @dataclass(frozen=True)
 class NoCell:
-    """No cell to claim now. `final`: none will come either; `why` is for people."""
+    """No cell to claim now. `final`: none later either; `why` is for people."""
 
     why: str
     final: bool = True
@@ -31,17 +31,17 @@ Clock = Callable[[], datetime]
 
 
 def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
-    """Claim the next cell of this VM, or say why there is none.
+    """Claim the VM's next cell, or return why there is none.
 
-    Raises LeaseLost when this play is no longer the VM's holder, VmHeld when a dead run has left
-    its measurement on this host open.
+    Raises LeaseLost when this play no longer holds the VM, VmHeld when a dead run left a measurement on this
+    host open.
     """
     why = why_no_more(context.store, context.run, context.study, context.vm, clock)
     why = why or _ended_by_rule(context)
     if why:
         return NoCell(why)
     with context.store.write() as connection:
-        # One play works on a VM, step by step: an attempt still open here lost its process.
+        # One play works on a VM at a time, so an attempt that is still open has lost its process.
         cells.interrupt_attempts(connection, context.run.id, context.vm.id, context.token)
         claimed = cells.claim_next(
             connection,
@@ -60,7 +60,7 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
 
 
 def _ended_by_rule(context: VmContext) -> str | None:
-    """Why the declared rule ends the run before the next cell; None to go on."""
+    """Why the declared rule ends the run before the next cell; None to continue."""
     design = context.study.design
     if design.precision is None and design.max_hours is None:
         return None
@@ -73,7 +73,7 @@ def _ended_by_rule(context: VmContext) -> str | None:
 
 
 def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
-    """Waiting for a measurement that nobody will end would last for ever. Raises VmHeld."""
+    """Raise VmHeld for a measurement that nobody will end: waiting for it would last forever."""
     with store.read() as connection:
         found = runs.get_run(connection, busy.run_name)
         nodes = {vm.name: vm.node for vm in vms.vms_of_run(connection, found.id)}
@@ -88,8 +88,8 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
 def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc_now) -> str | None:
     """Why this VM gets no further cell now, whatever is left.
 
-    A stop, a guest that hangs, a question that nobody has answered, an account that may not do what each
-    cell needs, too many failures, or allowed hours that end before a cell would.
+    A stop, a guest that hangs, an unanswered question, missing privileges, too many failures, or allowed
+    hours that end before a cell would.
     """
     with store.read() as connection:
         asked = runs.get_run(connection, run.name).stop_requested
@@ -110,6 +110,6 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
 
 
 def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:
-    """The cell that the next claim would take, without taking it."""
+    """The cell that the next claim would take; does not take it."""
     with store.read() as connection:
         return cells.next_cell(connection, run.id, vm.id, **cells.attempts_rule(study))

@@ -1,4 +1,4 @@
-"""Looking after a run while plays, and the nodes of other sites, work on it."""
+"""Oversee a run while plays, and nodes of other sites, work on it."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ class Asked:
     count: int = 0
     passed_on: int = field(default=0)
     broken: Exception | None = None
-    """What failed beside the play while it ran: raised once the play has ended."""
+    """An error outside the play while it ran; raised after the play."""
 
 
 class Elsewhere(Protocol):
-    """What other nodes do of a run."""
+    """The parts of a run that other nodes work on."""
 
     def start(self) -> None:
-        """Have them begin. Raises EnvironmentProblem, InputError."""
+        """Start them. Raises EnvironmentProblem, InputError."""
 
     def look(self) -> None:
-        """Find out where they stand."""
+        """Update their state."""
 
     def is_at_work(self) -> bool:
-        """Whether any of them has not ended, as far as was seen."""
+        """Whether any of them has not ended, as far as known."""
 
     def problems(self) -> list[Exception]:
-        """What did not go well there."""
+        """Their problems."""
 
 
 class Nowhere:
-    """No other node: the whole run is worked on from here."""
+    """No other nodes: the whole run is worked on from here."""
 
     def start(self) -> None:
         """See `Elsewhere`."""
@@ -70,7 +70,7 @@ class Nowhere:
 
 @dataclass
 class Oversight:
-    """What a process that looks after a run, or a node's part of it, does while others work on it."""
+    """The duties of a process that supervises a run, or a node's part of it."""
 
     store: Store
     run: Run
@@ -80,12 +80,12 @@ class Oversight:
     elsewhere: Elsewhere
 
     def look(self) -> Progress:
-        """Where the whole run stands."""
+        """The state of the whole run."""
         with self.store.read() as connection:
             return progress_of(connection, self.run.name)
 
     def tick(self) -> bool:
-        """Once a second: say that we live, pass a stop on, show progress. True ends what is watched."""
+        """Once a second: send a heartbeat, pass a stop on, show progress. Returns True to end the play."""
         asked = self.asked
         try:
             require_supervision(self.store, self.run)
@@ -103,8 +103,8 @@ class Oversight:
         return asked.count > 1
 
     def follow(self) -> list[Exception]:
-        """Watch until the work elsewhere has ended; its problems, and what kept this process from that."""
-        self.asked.broken = None  # of the plays, which have ended
+        """Wait until the work elsewhere has ended; returns its problems, and those of waiting."""
+        self.asked.broken = None  # those of the plays, which have ended
         while self.elsewhere.is_at_work() and not self.tick():
             sleep(_TICK_S)
         problems = self.elsewhere.problems()
@@ -113,14 +113,14 @@ class Oversight:
 
 @contextmanager
 def stop_signals() -> Iterator[Asked]:
-    """Ctrl-C once: stop after this iteration; twice: stop now. Both put the VMs back."""
+    """First Ctrl-C: stop after this iteration; second: stop now. Both restore the VMs."""
     asked = Asked()
 
     def ask(_number: int, _frame: object) -> None:
         asked.count += 1
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    # Under nohup a hang-up is ignored, and stays so.
+    # nohup ignores a hang-up; keep it ignored.
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, ask) for number in heard}
     try:

@@ -17,7 +17,7 @@ from vnuma.store.rows import Run
 
 @dataclass(frozen=True)
 class RunLine:
-    """One run in one line. `event` is the latest thing that happened, in words."""
+    """One run in one line. `event` is the latest event, as text."""
 
     run: str
     state: str
@@ -30,15 +30,15 @@ class RunLine:
     retries: int
     event: str
     approval: str | None = None
-    """Of a run that needs one: where that stands, in words."""
+    """The state of its approval, if it needs one."""
     sites: tuple[str, ...] = ()
-    """Nodes of a mesh whose work on it cannot be seen now, each with what is known and since when."""
+    """Mesh nodes whose work cannot be seen now, each with what is known and since when."""
     vm_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Away:
-    """A VM that is not at its baseline; `in_use`: its run is alive. `outcome`: how putting it back ended."""
+    """A VM that is not at its baseline; `in_use`: its run is alive. `outcome`: of its restore."""
 
     vm: str
     run: str
@@ -57,7 +57,7 @@ class Overview:
 
 
 def overview(url: str | None, only: str | None = None) -> Overview:
-    """Read it. Raises InputError for a run that is not there."""
+    """Read it. Raises InputError for an unknown run."""
     store = open_store(store_url(url))
     with store.read() as connection:
         wanted = [runs.get_run(connection, only)] if only else _listed(connection)
@@ -67,7 +67,7 @@ def overview(url: str | None, only: str | None = None) -> Overview:
 
 
 def _listed(connection: Connection) -> list[Run]:
-    """The runs of studies, and of `vnuma contract` those that are at work: they measure nothing."""
+    """The runs of studies, and those of `vnuma contract` that are active: these measure nothing."""
     measuring = runs.measuring_runs(connection)
     known = {run.id for run in measuring}
     return [run for run in runs.list_runs(connection) if run.id in known or is_alive(run)]

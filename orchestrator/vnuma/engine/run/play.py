@@ -1,4 +1,4 @@
-"""One ansible-runner call on the study's playbook, under a clean environment."""
+"""One ansible-runner call on the study's playbook, in a clean environment."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from vnuma.engine.access.environment import clean_environment, write_extra_varia
 from vnuma.engine.run.play_order import PlayOrder
 from vnuma.errors import StoreError
 
-# A long-lived play grows by half a megabyte a cell, and what it forks becomes slower with it; a new one
-# takes two seconds. Ansible unrolls its loop beforehand, so a short run asks for no more turns than it needs.
+# A long play grows by half a megabyte per cell, which makes forking slower; a new play takes two seconds.
+# Ansible unrolls its loop in advance, so a short run asks for only as many turns as it needs.
 MAX_CELLS_PER_PLAY = 50
 
 
 _KEPT_OUTPUT = 4000
 
 ENDED_BY_SIGNAL = -1
-"""The exit status of a play that was killed: the runner knows none."""
+"""The exit status of a killed play, for which the runner has none."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """How a play ended: the runner's word, the exit status, and the end of its output."""
+    """How a play ended: the runner's status, the exit status, and the end of its output."""
 
     status: str
     rc: int
@@ -34,7 +34,7 @@ class Played:
 
     @property
     def ok(self) -> bool:
-        """Whether the play itself says that it went through."""
+        """Whether the play itself reports success."""
         return self.status == "successful" and self.rc == 0
 
 
@@ -49,10 +49,9 @@ def play_study(
 ) -> Played:
     """Run playbooks/study.yml on these VMs, with at most `max_cells` attempts for each.
 
-    `inventory` is the play's own, which `write_play_inventory` writes.
-
-    `watch` is called about once a second; when it returns True the play is cancelled. `folder` must
-    be new and private: a stale one would override variables.
+    `inventory` is the play's own, from `write_play_inventory`. `watch` is called about once a second and
+    cancels the play by returning True. `folder` must be new and private: a stale one would override
+    variables.
     """
     folder.mkdir(mode=0o700)
     heard = _Heard()
@@ -74,8 +73,8 @@ def play_study(
     try:
         status, rc = runner.run()
     except Exception as error:
-        # The runner leaves its play alive when it fails. Nothing but its frames holds the child: pexpect
-        # ends one that nobody holds.
+        # When the runner fails, its play keeps running. Only its frames refer to the child, and pexpect ends
+        # an unreferenced one.
         traceback.clear_frames(error.__traceback__)
         if isinstance(error, ValueError):  # an event's file that was cut short
             raise _unreadable(error) from None
@@ -85,12 +84,12 @@ def play_study(
 
 @dataclass
 class _Heard:
-    """The end of what the play printed, kept in memory: putting VMs back must not need room on a disk."""
+    """The end of the play's output, in memory: a restore must not need disk space."""
 
     text: str = ""
 
     def take(self, event: Mapping[str, Any]) -> bool:
-        """Called with each event; False: the runner writes none of them to a file."""
+        """Called with each event; False keeps the runner from writing it to a file."""
         if event.get("stdout"):
             self.text = f"{self.text}{event['stdout']}\n"[-_KEPT_OUTPUT:]
         return False

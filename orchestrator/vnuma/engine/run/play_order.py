@@ -1,4 +1,4 @@
-"""In which order a play takes its VMs, and how many at a time: each host busy, and memory bounded."""
+"""The order in which a play takes its VMs, and how many at once: hosts busy, memory bounded."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from itertools import chain, zip_longest
 
 from vnuma.store.rows import Vm
 
-# A VM in a play costs a process, measured or waiting: 25 MB in a small play, 60 MB in one of 200 VMs, whose
-# parent is larger. So many stay below 4 GB.
+# Each VM in a play costs a process: 25 MB in a small play, 60 MB in one of 200 VMs, whose parent is larger.
+# So many stay below 4 GB.
 MAX_FORKS = 56
 
-# Two VMs of each host: one is measured, the next waits for its turn and is there when it comes.
+# Two VMs of each host: one is measured, the next waits for its turn.
 PER_HOST = 2
 
 
 @dataclass(frozen=True)
 class PlayOrder:
-    """VM names in the order in which a play begins them, and how many it works on at a time."""
+    """VM names in the order in which a play starts them, and how many it works on at once."""
 
     order: tuple[str, ...]
     forks: int
@@ -27,7 +27,7 @@ class PlayOrder:
 def play_order(vms: Iterable[Vm], *, together: bool) -> PlayOrder:
     """VMs of different hosts first, then each host's second, and so on.
 
-    `together` works on all of them at a time, as far as memory allows; otherwise on two of each host.
+    With `together`, all at once as far as memory allows; otherwise two of each host.
     """
     by_host: dict[tuple[str, str], list[str]] = {}
     for vm in vms:

@@ -15,7 +15,7 @@ from vnuma.store.timed import timed_samples
 def precision_so_far(
     context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]
 ) -> StopDecision:
-    """What the study's `precision` says of the blocks so far. `planned` and `past` are the VM's own."""
+    """The decision of the study's `precision` on the blocks so far. `planned` and `past` are the VM's own."""
     with context.store.read() as connection:
         timed = timed_samples(connection, context.run.id, context.vm.id)
     return analysis.precision_look(

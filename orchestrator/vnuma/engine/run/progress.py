@@ -1,4 +1,4 @@
-"""Where a run stands, read from the store: what the progress display, `status` and AWX all show."""
+"""A run's progress, read from the store: shown by the progress display, `status` and AWX."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CellWord = Literal["valid", "now", "pending", "tried again", "given up", "left o
 
 @dataclass(frozen=True)
 class CellProgress:
-    """A cell and where it stands; `left out`: the study's own rule ended before it."""
+    """A cell and its state; `left out`: the study's stopping rule ended before it."""
 
     block: int
     label: str
@@ -43,7 +43,7 @@ class CellProgress:
 
 @dataclass(frozen=True)
 class VmProgress:
-    """One VM: its cells, and what is being done to it now."""
+    """One VM: its cells, and its present step."""
 
     name: str
     host: str
@@ -52,37 +52,37 @@ class VmProgress:
     total: int
     label: str | None
     block: int | None
-    """Of the present attempt; between two, of the latest one. None before the first."""
+    """Of the present attempt, else of the latest; None before the first."""
     step: str | None
     since: datetime | None
     repeated: int
     last: tuple[tuple[str, str], ...]
-    """(label, outcome in words) of the latest ended attempts, newest first."""
+    """(label, outcome as text) of the latest ended attempts, newest first."""
     note: str | None
     """The latest attempt that did not count: block, arm, outcome and reason."""
     left_s: float | None
     at_baseline: bool
     restore_words: str | None
     restore_failed: bool = False
-    """Putting it back was tried and did not succeed: a person has to look."""
+    """Its restore was tried and failed: a person has to look."""
     ended_by: str | None = None
-    """Why the study's own rule ended before its last block; the cells left out are in no figure above."""
+    """Why the stopping rule ended before its last block; the figures above exclude the cells left out."""
     note_detail: str | None = None
-    """What happened in that attempt, and what to do, as its error said it."""
+    """What happened in that attempt, and what to do, as its error said."""
     waits_for: str | None = None
     """Who is measured on its host meanwhile, since when; None while it need not wait."""
     lasting: AttemptLine | None = None
-    """The latest attempt, where any other would end as it did until a person has put that right."""
+    """The latest attempt, if any further one would fail alike until a person acts."""
     left_behind: tuple[str, ...] = ()
-    """What the run could not take away again: its database, and why. The VM's own settings are not in it."""
+    """What the run could not remove: its database, and why. Not the VM's own settings."""
     cells: tuple[CellProgress, ...] = ()
-    """Every cell in the order planned."""
+    """Every cell in the planned order."""
     node: str | None = None
-    """The node of a mesh that works on it, where that is not the controller."""
+    """The mesh node that works on it; None for the controller."""
 
     @property
     def step_words(self) -> str:
-        """The present step in words; behind a colon, why it is being repeated."""
+        """The present step as text; after a colon, why it is being retried."""
         waiting = f"waiting: {self.waits_for}" if self.waits_for else "waiting"
         name, colon, trouble = (self.step or waiting).partition(": ")
         return _STEPS.get(name, name) + colon + trouble
@@ -98,31 +98,31 @@ class Progress:
     take_turns: bool = True
     """Whether the VMs of one host are measured one after the other."""
     labels: tuple[str, ...] = ()
-    """Of its cells, in the order of the study's arms."""
+    """Labels of its cells, in the order of the study's arms."""
     retries: int = 0
-    """How often vSphere had to be asked again: it was away, or could not do it at the moment."""
+    """How often vSphere calls were retried: it was away, or temporarily unable."""
     approval: Approval | None = None
-    """Where the run stands, if another person has to approve it."""
+    """The state of the run's approval, if it needs one."""
     sites: tuple[SiteProgress, ...] = ()
-    """The parts of it that nodes of a mesh do."""
+    """The parts of it that mesh nodes do."""
 
     def at(self, node: str | None) -> Progress:
-        """Of the VMs that this node works on; None: those that the controller works on itself."""
+        """Of the VMs that this node works on; None: the controller's own."""
         return replace(self, vms=tuple(vm for vm in self.vms if vm.node == node))
 
     @property
     def is_worked_on(self) -> bool:
-        """Whether a process looks after the run, or after a node's part of it."""
+        """Whether a process supervises the run, or a node's part of it."""
         return is_alive(self.run) or any(site.alive for site in self.sites)
 
     @property
     def total(self) -> int:
-        """Cells in all."""
+        """Number of cells."""
         return sum(vm.total for vm in self.vms)
 
     @property
     def valid(self) -> int:
-        """Cells with their valid attempt."""
+        """Cells with a valid attempt."""
         return sum(vm.valid for vm in self.vms)
 
     @property
@@ -246,7 +246,7 @@ def _cell_word(cell: Cell, failed: set[int]) -> CellWord:
 
 
 def restoring(vm: VmProgress, why: str = "") -> VmProgress:
-    """The VM as one that is being restored, and why that is repeated, whatever its last attempt was at."""
+    """The VM shown as being restored, with why that is retried, whatever its last attempt did."""
     if (vm.step or "").startswith(RESTORING):
         return vm
     step = f"{RESTORING}: {why}" if why else RESTORING
@@ -254,7 +254,7 @@ def restoring(vm: VmProgress, why: str = "") -> VmProgress:
 
 
 def _restore_repeated(connection: Connection, vm: Vm, seen: VmProgress) -> VmProgress:
-    """The VM with why putting it back is repeated, if it is."""
+    """The VM with why its restore is retried, if it is."""
     if seen.at_baseline or seen.step:
         return seen
     why = retried_now(connection, vm, RESTORING)
@@ -267,7 +267,10 @@ def _waits_for(connection: Connection, vm: Vm, study: Study) -> str | None:
 
 
 def _trouble(ended: list[AttemptLine], past: list[AttemptLine], *, asked: bool) -> AttemptLine | None:
-    """The latest attempt that did not count; a stop is no news to who asked for it, nor once made up for."""
+    """The latest attempt that did not count.
+
+    A stop is left out for whoever asked for it, and once its cell has succeeded.
+    """
     for attempt in ended:
         no_news = attempt.reason == "stop_requested" and (asked or not _is_last(attempt, past))
         if attempt.outcome != "valid" and not no_news:
@@ -291,7 +294,7 @@ def _note(trouble: AttemptLine | None, past: list[AttemptLine], failed: set[int]
 
 
 def _outcome(attempt: AttemptLine, past: list[AttemptLine], failed: set[int]) -> str:
-    """How an attempt ended; of one without a result, what becomes of its cell while the run goes on."""
+    """An attempt's outcome; without a result, what happens to its cell while the run continues."""
     if not without_result(attempt):
         return str(attempt.outcome)
     if not _is_last(attempt, past):
@@ -314,7 +317,7 @@ def _usual(attempts: Sequence[AttemptLine]) -> float | None:
 
 
 def _left(each: float | None, now: AttemptLine | None, cells_left: int) -> float | None:
-    """Cells left times the usual duration, less what the present attempt has used."""
+    """Cells left times the usual duration, less the present attempt's time so far."""
     if each is None:
         return None
     used = (utc_now() - now.started_at).total_seconds() if now else 0.0

@@ -1,4 +1,4 @@
-"""After a death: find runs without a living supervisor and make them ready to go on."""
+"""Find runs whose supervisor died and make them ready to continue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from vnuma.store.states import RunState
 
 @dataclass(frozen=True)
 class Found:
-    """A run whose controller died: what it was doing when it did."""
+    """A run whose controller died, and what it was doing then."""
 
     run: Run
     progress: Progress
@@ -35,12 +35,10 @@ class Found:
 
 
 def reopen(store: Store, name: str, inventory: Path | None = None) -> Found:
-    """Make a run ready to go on. Taking its VMs over settles what was unfinished.
+    """Make a run ready to continue; unfinished work is settled when its VMs are taken over.
 
-    An `inventory` given replaces the run's: what is measured by it is restored by it.
-
-    Raises VmHeld when its supervisor lives, InputError for a run that came out of an archive or
-    measures nothing.
+    An `inventory` given replaces the run's, also for the restore. Raises VmHeld when its supervisor lives,
+    InputError for an imported run or one that measures nothing.
     """
     with store.read() as connection:
         run = runs.get_run(connection, name)
@@ -58,7 +56,7 @@ def reopen(store: Store, name: str, inventory: Path | None = None) -> Found:
 
 
 def _what_it_did(progress: Progress) -> str:
-    """The cells under way; else those that had no result, as whoever put the VMs back has left them."""
+    """The cells in progress; else those without a result, as a restore has left them."""
     busy = [f"{vm.name}: block {vm.block}, {vm.label}, step {vm.step}" for vm in progress.vms if vm.label]
     ended = [
         f"{vm.name}: block {vm.block}, {label} {outcome.partition(',')[0]}"
@@ -70,9 +68,9 @@ def _what_it_did(progress: Progress) -> str:
 
 
 def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[str]:
-    """Restore those of these VMs that a dead run left changed; sentences about what was done.
+    """Restore those of these VMs that a dead run left changed; returns sentences about it.
 
-    Raises NotAtBaseline or RestoreConflict when one cannot be restored: it may not be studied then.
+    Raises NotAtBaseline or RestoreConflict when one cannot be restored, since it must not be studied then.
     """
     said: list[str] = []
     away: list[NotAtBaseline] = []

@@ -1,4 +1,4 @@
-"""Which failures another attempt would only repeat, and which need a person first."""
+"""Which failures a further attempt would only repeat, and which need a person first."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ NEEDS_A_PERSON = {
     QuestionPending.reason: "waits for an answer in vCenter",
     SomebodysChange.reason: "was changed by somebody else",
 }
-"""Reasons of an attempt that another attempt would only repeat, with what they say of the VM: it is left
-as it is."""
+"""Reasons of failures that a further attempt would repeat, with what they mean for the VM, which is left as
+it is.
+"""
 
 
 def permanent_failure(past: Sequence[AttemptLine]) -> AttemptLine | None:
-    """The latest of a VM's attempts, if any other would end as it did; None if it did not end so.
+    """The VM's latest attempt if any further one would fail alike; else None.
 
-    It binds whoever holds the VM with that attempt's token: who takes the VM over later tries again.
+    Applies to the holder of that attempt's token: a later one tries again.
     """
     latest = max(past, key=lambda attempt: attempt.id, default=None)
     return latest if latest and _lasts(latest) else None
 
 
 def without_result(attempt: AttemptLine) -> bool:
-    """Did it end without what its cell needs? An interrupted one was not let end."""
+    """Whether it ended without what its cell needs; an interrupted attempt did not end."""
     return attempt.outcome in _WITHOUT_RESULT
 
 
 def needs_a_person(attempt: AttemptLine) -> bool:
-    """Whether a person has to act before another attempt at its cell makes sense."""
+    """Whether a person has to act before a further attempt makes sense."""
     return without_result(attempt) and (attempt.reason in NEEDS_A_PERSON or _lasts(attempt))
 
 

@@ -1,4 +1,4 @@
-"""How a run ended, and the error that tells its exit code."""
+"""How a run ended, and the error that sets its exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended: where its cells stand, what was restored, and what could not be."""
+    """How a run ended: the state of its cells, what was restored, and what could not be."""
 
     progress: Progress
     restored: tuple[Restored, ...]
@@ -27,12 +27,12 @@ class RunOutcome:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody ended it, by a signal or by `vnuma stop`."""
+        """Whether somebody stopped it, by a signal or with `vnuma stop`."""
         return self.interrupted or self.progress.run.stop_requested is not None
 
     @property
     def names_lasting_causes(self) -> bool:
-        """Whether its error says what keeps VMs from further cells: nothing else decides the exit code."""
+        """Whether its error says why VMs get no further cells: nothing else decides the exit code."""
         return not (self.problems or self.closed or self.stopped)
 
     @property
@@ -41,7 +41,7 @@ class RunOutcome:
         return worst_of(self.problems) if self.problems else None
 
     def raise_for_outcome(self) -> None:
-        """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
+        """Raise the error that decides the exit code: first of all, a VM not at its baseline."""
         if self.worst:
             raise self.worst
         run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
@@ -63,9 +63,9 @@ End = Literal["ended", "paused", "hours_missed", "not_at_baseline"]
 
 
 def end_of(outcome: RunOutcome | None, error: Exception | None) -> End:
-    """What the end of a run is to people: the gravest of what can be said. `error` decides its exit code.
+    """The gravest thing to report about a run's end. `error` decides its exit code.
 
-    `paused` and `hours_missed`: cells are left, and `vnuma run --resume` goes on.
+    `paused` and `hours_missed`: cells are left, and `vnuma run --resume` continues.
     """
     if isinstance(error, NotAtBaseline):
         return "not_at_baseline"
@@ -77,12 +77,12 @@ def end_of(outcome: RunOutcome | None, error: Exception | None) -> End:
 
 
 def worst_of(problems: Sequence[Exception]) -> Exception:
-    """What decides the exit code: a VM not at its baseline outranks everything else."""
+    """The error that decides the exit code: first of all, a VM not at its baseline."""
     return min(problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
 
 
 def naming_all(away: Sequence[NotAtBaseline]) -> NotAtBaseline:
-    """One error for several VMs: the first, with what was said of the others."""
+    """One error for several VMs: the first, with the messages about the others."""
     if len(away) == 1:
         return away[0]
     told = type(away[0])("\n".join(error.what for error in away), fix=away[0].fix)
@@ -91,7 +91,7 @@ def naming_all(away: Sequence[NotAtBaseline]) -> NotAtBaseline:
 
 
 def _missing(progress: Progress) -> CellsMissing:
-    """Cells without a valid attempt: by VMs that a person has to help first, or by their attempts."""
+    """The error for cells without a valid attempt, by VMs that need a person, or by their attempts."""
     run = progress.run.name
     what = f"{run}: {progress.total - progress.valid} of {progress.total} cells have no valid attempt."
     whys = {vm.name: (vm.lasting.detail or "").partition("\n") for vm in progress.vms if vm.lasting}

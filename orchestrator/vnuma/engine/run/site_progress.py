@@ -1,4 +1,4 @@
-"""The parts of a run that nodes of a mesh do: who is at work, and what keeps a site from being seen."""
+"""The parts of a run that mesh nodes do: who is working, and which sites cannot be seen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vnuma.store.sites import sites_of_run
 
 @dataclass(frozen=True)
 class SiteProgress:
-    """A node's part of a run. `words`: what keeps it from being seen now, and since when; None: nothing."""
+    """A node's part of a run. `words`: why it cannot be seen now, and since when; None if it can."""
 
     node: str
     alive: bool

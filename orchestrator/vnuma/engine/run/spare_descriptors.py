@@ -1,4 +1,4 @@
-"""File descriptors kept free for putting VMs back, whatever a run leaves open or what limit it meets."""
+"""File descriptors reserved for restoring VMs, whatever a run leaves open and whatever the limit."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from contextlib import ExitStack, contextmanager
 
 from vnuma.errors import EnvironmentProblem
 
-# Six are enough on the lab: a store's three files, the lock, vCenter's socket, SQL Server's. Names to
-# resolve, a driver or module that is loaded late, and folders to remove take some more.
+# Six are enough on the lab: three files of the store, the lock, and sockets of vCenter and SQL Server. Name
+# lookups, a late-loaded driver or module and folders to remove need some more.
 SPARE = 32
 
 
 @contextmanager
 def spare_descriptors(count: int = SPARE) -> Iterator[None]:
-    """Hold so many descriptors open, and let them go at the end: then as many files can be opened.
+    """Hold that many descriptors open and free them at the end.
 
-    Raises EnvironmentProblem where this process may not open so many: before anything is changed.
+    Raises EnvironmentProblem, before any change, where this process may not open that many.
     """
     with ExitStack() as held:
         try:

@@ -44,13 +44,13 @@ class Prepared:
     plans: dict[str, TargetPlan]
     permit: Permit
     needs_approval: bool = False
-    """By another person, before it may start."""
+    """Whether another person must approve it before it starts."""
     client: Mapping[str, object] | None = None
-    """What times depend on where SQL Server is called from."""
+    """The client whose position and driver affect times."""
     nodes: Mapping[str, str] = field(default_factory=dict)
-    """The node of a mesh that works on a VM, by the VM's name; the others are worked on from here."""
+    """The mesh node that works on a VM, by VM name; the others are worked on from here."""
     clients: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """The client of such a VM's SQL Server, by the VM's name."""
+    """The client of such a VM's SQL Server, by VM name."""
 
 
 def prepare(
@@ -64,8 +64,8 @@ def prepare(
 ) -> Prepared:
     """Plan the study on every VM and refuse it if anything blocks. Changes nothing.
 
-    Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld
-    when another controller has a VM.
+    Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld when
+    another controller has a VM.
     """
     permit = permit or Permit()
     plans = plan_all(study, targets, permit, inventory)
@@ -86,7 +86,7 @@ def checked(prepared: Prepared) -> Prepared:
 
 
 def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
-    """Two names of one VM would take it from each other. Raises InputError."""
+    """Raise InputError for two names of one VM."""
     names: dict[str, str] = {}
     for name, plan in plans.items():
         first = names.setdefault(plan.key, name)
@@ -97,7 +97,7 @@ def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
 
 
 def client_of(targets: Mapping[str, AnyTarget]) -> dict[str, object] | None:
-    """What times depend on at this end: the driver, and what it encrypts. None without a SQL Server."""
+    """What affects times at this end: the driver and its encryption. None without a SQL Server."""
     wanted = next((server for target in targets.values() for server in target.sql_servers), None)
     if wanted is None:
         return None
@@ -106,7 +106,7 @@ def client_of(targets: Mapping[str, AnyTarget]) -> dict[str, object] | None:
 
 
 def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
-    """Write the run, its VMs, their cells in order and what is known of host and VM. One transaction."""
+    """Write the run, its VMs, their cells in order and facts about host and VM, in one transaction."""
     study = prepared.study
     scenario = next((plan.simulated for plan in prepared.plans.values() if plan.simulated), None)
     with store.write() as connection:
@@ -150,7 +150,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
 
 
 def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) -> None:
-    """Store what will be analysed and when it ends, with its hash, before anything can be measured."""
+    """Store with a hash, before anything can be measured, what will be analysed and when the run ends."""
     before = [item.name for item in runs.list_runs(connection) if item.study_name == study.name]
     plan = declaration(study, study_sha256, [name for name in before if name != run.name])
     facts.add_run_facts(connection, run.id, SCOPE, {"plan": plan, "sha256": hash_of(plan)})
@@ -159,9 +159,9 @@ def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) 
 def take(
     store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry
 ) -> VmContext:
-    """Take one VM or machine of the run over; the context that holds it.
+    """Take one VM or machine of the run over; returns its context.
 
-    Raises what `take_over` raises, and PreflightBlocked for a run that nobody has approved.
+    Raises what `take_over` raises, and PreflightBlocked for an unapproved run.
     """
     refuse_unapproved(store, run)
     free = VmContext(store, run, study, vm, target, token=0, home=home_folder())
@@ -179,7 +179,7 @@ def _take_vm(free: VmContext, patience: VCenterRetry) -> int:
 
     def once(_tries: int) -> int:
         with store.read() as connection:
-            now = vms.get_vm(connection, vm.id)  # an earlier try may have saved its baseline
+            now = vms.get_vm(connection, vm.id)  # an earlier attempt may have saved its baseline
         with connect(vcenter(there)) as session:
             ref = read.find_vm(session, there.vm)
             guest, journal = guest_of(free.study, there), journal_of(free)

@@ -10,14 +10,14 @@ from vnuma.store.states import StopRequest
 
 
 def ask_to_stop(name: str, *, after_cell: bool, url: str | None = None) -> str:
-    """Leave the request in the store; the run's own process acts on it. Returns what will happen."""
+    """Store the request, on which the run's own process acts. Returns what will happen."""
     store = open_store(store_url(url), create=False)
     with store.write() as connection:
         run = runs.lock_run(connection, runs.get_run(connection, name))
         if run.state.ended:
             return f"{run.name} has ended already ({run.state})."
         asked = StopRequest.CELL if after_cell else StopRequest.NOW
-        sooner = run.stop_requested is StopRequest.NOW  # a later word does not take back an earlier one
+        sooner = run.stop_requested is StopRequest.NOW  # a later request does not revoke an earlier one
         runs.request_stop(connection, run.id, StopRequest.NOW if sooner else asked)
         heard = is_worked_on(connection, run)
     when = "after this cell" if after_cell and not sooner else "after this iteration"

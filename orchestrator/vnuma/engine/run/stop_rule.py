@@ -1,6 +1,6 @@
-"""Does a VM's run end here? The declared rule, asked between two blocks and nowhere else.
+"""Whether a VM's run ends by the declared rule, asked only between two blocks.
 
-It looks at the width of intervals and at hours, never at what the intervals say. Every look is stored.
+It uses the width of intervals and hours, never the effect that the intervals show. Every look is stored.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from vnuma.analysis.stopping import StopDecision
 
 SCOPE = "stopping"
-"""Scope of the facts that hold what each look saw."""
+"""Scope of the facts about each look."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What the rule saw before a block: hours of work so far, and the intervals where it asks for them."""
+    """What the rule saw before a block: hours of work so far, and the intervals if it uses them."""
 
     hours: float
     hours_with_next: float | None
     precision: StopDecision | None
 
     def reason(self, study: Study) -> str | None:
-        """Why no further block is run; None to go on."""
+        """Why no further block is run; None to continue."""
         if self.precision and self.precision.stop and self.precision.widest is not None:
             wanted, widest = study.design.precision or 0.0, self.precision.widest
             return (
@@ -48,9 +48,9 @@ class Look:
 
 
 def settle(context: VmContext, following: Cell) -> str | None:
-    """Ask the rule before `following`; with a reason to stop, give up the cells that are left.
+    """Ask the rule before `following`; if it stops, give up the cells that are left.
 
-    Returns that reason, None to go on. In the middle of a block the rule is not asked.
+    Returns the reason; None to continue, and in the middle of a block, where the rule is not asked.
     """
     with context.store.read() as connection:
         planned = cells.cells_of_run(connection, context.run.id, context.vm.id)
@@ -80,7 +80,7 @@ def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[Attem
 
 
 def _hours(past: Sequence[AttemptLine]) -> float:
-    """Hours of attempts that ended, without the pauses between a stop and its resumption."""
+    """Hours of ended attempts, without the pauses between a stop and its resumption."""
     return sum((a.ended_at - a.started_at).total_seconds() for a in past if a.ended_at) / 3600
 
 

@@ -1,4 +1,4 @@
-"""Move to another store: its rows, and the audit log beside it."""
+"""Move to another store: its rows, and the audit log next to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vnuma.store.open import Store, open_for_reading, open_store
 
 @dataclass(frozen=True)
 class Copied:
-    """What a copy holds: rows by table, and the copied audit log, None where there was none."""
+    """A copy's contents: rows by table, and the copied audit log, None where there was none."""
 
     source: Store
     target: Store
@@ -28,7 +28,7 @@ class Copied:
 
 
 def copy_whole_store(source_url: str, target_url: str) -> Copied:
-    """Copy a store that nobody works with into an empty one. The source stays as it is.
+    """Copy an unused store into an empty one. The source stays as it is.
 
     Rows and audit log are copied, or neither. Raises VmHeld while a run of it is alive, UsageError for a
     target that is not empty, StoreError.
@@ -50,9 +50,9 @@ def copy_whole_store(source_url: str, target_url: str) -> Copied:
 
 @contextmanager
 def _audit_copied(old: Path, new: Path) -> Iterator[Path | None]:
-    """The audit log, the second way back to a baseline, is there before the first row, or nothing is copied.
+    """Copy the audit log, the second way back to a baseline, before the first row, or copy nothing.
 
-    One that is there already is never replaced. The same one is what a copy left that was killed, and stays.
+    An existing log is never replaced. An identical one, left by a killed copy, stays.
     """
     if not old.exists():
         yield None
@@ -74,7 +74,7 @@ def _audit_copied(old: Path, new: Path) -> Iterator[Path | None]:
 
 
 def _copy_file(old: Path, new: Path) -> None:
-    """Written beside its place and then moved there. Raises StoreError, with nothing left."""
+    """Write next to the target and rename. Raises StoreError, leaving nothing."""
     half = new.with_name(f"{new.name}.part")
     try:
         new.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

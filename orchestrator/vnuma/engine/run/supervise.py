@@ -1,4 +1,4 @@
-"""Supervise a run: plays on its cells, progress out of the store, every VM restored at the end."""
+"""Supervise a run: play its cells, show progress, restore every VM at the end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from vnuma.store.sites import set_end
 from vnuma.store.states import RunState
 from vnuma.store.types import utc_now
 
-# A launch that ends without one more ended cell is tried again this often before the run gives up.
+# How often a launch that ended no further cell is repeated before the run gives up.
 MAX_FRUITLESS_LAUNCHES = 3
 
 
@@ -52,10 +52,10 @@ def supervise(
     watch: Watch,
     elsewhere: Elsewhere | None = None,
 ) -> RunOutcome:
-    """Run every cell that is left and put every VM back, whatever happens in between.
+    """Run every cell that is left and always restore every VM.
 
-    `run` may be a node's part of a run, and `targets` are the VMs that are worked on from here; `elsewhere`
-    is what other nodes do meanwhile. Raises VmHeld when another process looks after the run.
+    `run` may be a node's part of a run; `targets` are the VMs worked on from here; `elsewhere` is what other
+    nodes do meanwhile. Raises VmHeld when another process supervises the run.
     """
     claim_supervision(store, run)
     output = ""
@@ -94,9 +94,9 @@ def restore_vms(
     targets: Mapping[str, AnyTarget],
     watch: Watch = lambda _: None,
 ) -> tuple[list[Restored], list[Exception]]:
-    """Restore every VM of the run that still has its lease; one that fails does not keep the others.
+    """Restore every VM whose lease the run still has; a failure with one does not stop the others.
 
-    `watch` sees which is being restored, and each repetition where vCenter does not answer.
+    `watch` gets the VM being restored, and each retry where vCenter does not answer.
     """
     restored: list[Restored] = []
     problems: list[Exception] = []
@@ -123,7 +123,7 @@ def restore_vms(
 
 
 def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
-    """Whether the one that took the VM over meanwhile, often this run's own play, has restored it."""
+    """Whether the process that took the VM over meanwhile, often this run's own play, has restored it."""
     try:
         with store.read() as connection:
             return not _held(connection, vm_key, run)
@@ -132,7 +132,7 @@ def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
 
 
 def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str) -> None:
-    """Show that a VM is being restored. A store or screen that is gone must not keep it from that."""
+    """Show that a VM is being restored. Failing to show it must not prevent the restore."""
     with suppress(StoreError, OSError):
         with store.read() as connection:
             seen = progress_of(connection, run.name)
@@ -143,9 +143,9 @@ def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str
 def _still_ours(
     store: Store, run: Run, targets: Mapping[str, AnyTarget], tokens: Mapping[str, int], lost: LeaseLost
 ) -> tuple[dict[str, AnyTarget], list[Exception]]:
-    """The VMs that nobody has taken since this process did, and those that whoever took them gave up.
+    """The VMs that nobody else has taken since, and those that were taken and given up.
 
-    Besides, an error for those that somebody else may be restoring now: they may not be at their baseline.
+    Also an error for VMs that somebody else may be restoring: they may not be at their baseline.
     """
     try:
         with store.read() as connection:
@@ -171,9 +171,9 @@ def _held(connection: Connection, vm_key: str, run: Run) -> bool:
 def _launch_until_done(
     over: Oversight, url: str, targets: Mapping[str, AnyTarget], inventory: Path, tokens: dict[str, int]
 ) -> str:
-    """Launch plays until every VM has no more cells; each launch is bounded, and so is their number.
+    """Launch plays, limited in size and number, until every VM has no more cells.
 
-    A VM that only a person can help is in no later one. `tokens` are those that are held, by VM. Raises
+    A VM that needs a person is left out of later ones. `tokens` are the fencing tokens by VM. Raises
     LeaseLost when another process has taken the run.
     """
     store, run, study, asked = over.store, over.run, over.study, over.asked
@@ -211,7 +211,7 @@ def _launch_until_done(
                     over.tick,
                 )
             finally:
-                if asked.broken:  # it ended the play, whatever the runner then met
+                if asked.broken:  # it ended the play, whatever the runner met then
                     raise asked.broken
         output = played.output
         seen = over.look()
@@ -227,7 +227,7 @@ def _launch_until_done(
 def _without_lasting(
     going: Mapping[str, AnyTarget], before: Progress, after: Progress
 ) -> dict[str, AnyTarget]:
-    """The VMs that this launch did not find to need a person; what an earlier run met may be right by now."""
+    """The VMs without a new permanent failure in this launch; an earlier run's may be repaired by now."""
     known = {None, *(vm.lasting for vm in before.vms)}
     ended = {vm.name for vm in after.vms if vm.lasting not in known}
     return {name: target for name, target in going.items() if name not in ended}
@@ -240,20 +240,20 @@ def _play_order(store: Store, run: Run, study: Study, going: Collection[str]) ->
 
 
 def _turns_needed(progress: Progress) -> int:
-    """Attempts that one VM may take in a play: its cells that are left, half as many repeats, and the end."""
+    """Attempts that a VM may take in a play: its cells left, half as many retries, and the end."""
     left = max((vm.total - vm.valid for vm in progress.vms), default=0)
     return left + left // 2 + 2
 
 
 def _over(progress: Progress, played: Played, going: Collection[str]) -> bool:
-    """Whether there is nothing left to launch: all VMs are back, one cannot be, or a stop was asked for."""
+    """Whether nothing is left to launch: all VMs are restored, one cannot be, or a stop was requested."""
     if progress.run.stop_requested or any(vm.restore_failed for vm in progress.vms):
         return True
     return played.ok and all(vm.at_baseline for vm in progress.vms if vm.name in going)
 
 
 def _closed(store: Store, run: Run, study: Study) -> Closed | None:
-    """Why the allowed hours give the run no further cell now; None when none is left, or when they do."""
+    """Why the allowed hours permit no further cell now; None if they do, or none is left."""
     with store.read() as connection:
         past = attempts.lines_of_run(connection, run.id)
         progress = progress_of(connection, run.name)
@@ -261,7 +261,7 @@ def _closed(store: Store, run: Run, study: Study) -> Closed | None:
 
 
 def _close(over: Oversight, problems: list[Exception], shut: Closed | None) -> Progress:
-    """Settle the run's state, or leave in the store how the node's part of it ended."""
+    """Store the run's final state, or how the node's part ended."""
     store, run = over.store, over.run
     try:
         with store.write() as connection:
@@ -280,7 +280,7 @@ def _close(over: Oversight, problems: list[Exception], shut: Closed | None) -> P
 
 
 def _state(progress: Progress, problems: list[Exception], *, asked: bool) -> RunState:
-    """`asked`: somebody, or the allowed hours, ended it."""
+    """`asked`: a person or the allowed hours ended it."""
     if any(isinstance(problem, RestoreConflict) for problem in problems):
         return RunState.CONFLICT
     if any(isinstance(problem, NotAtBaseline) for problem in problems):

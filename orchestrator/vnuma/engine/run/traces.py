@@ -1,8 +1,8 @@
-"""A run as OpenTelemetry traces: where a cell's time went, as a picture. An extra, off by default.
+"""A run as OpenTelemetry traces: where a cell's time went. Optional, off by default.
 
-The standard variables ask for it (OTEL_EXPORTER_OTLP_ENDPOINT and its like) and say where to. A trace is a
-run, with a span for each attempt at a cell, and below that one for each stage. The store knows how long a
-stage took in all: one that came back, as measuring does, is one span.
+The standard variables (OTEL_EXPORTER_OTLP_ENDPOINT and others) enable it and name the receiver. A run is a
+trace, with a span per attempt and below it one per stage. The store has only a stage's total time, so a stage
+that recurs, as measuring does, is one span.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _BATCH = 512
 
 
 def wanted(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the standard variables name a receiver and do not switch traces off."""
+    """Whether the standard variables name a receiver and do not disable traces."""
     named = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
     off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
     return any(map(environment.get, named)) and not off and environment.get("OTEL_TRACES_EXPORTER") != "none"
 
 
 def send_traces(store: Store, run: Run, since: datetime) -> int:
-    """Send the attempts that began since then; how many spans that were.
+    """Send the attempts that began since then; returns the number of spans.
 
-    Raises EnvironmentProblem without the packages, and where nobody received them.
+    Raises EnvironmentProblem without the packages or a receiver.
     """
     exporter = _exporter()
     spans = _spans(store, run, since)
@@ -131,7 +131,7 @@ def _write(tracer: Tracer, run: Run, names: Mapping[int, str], found: list[Attem
 
 
 def _stages(attempt: Attempt) -> Iterator[tuple[str, datetime, datetime]]:
-    """Each stage with its seconds, one after the other, as they first came."""
+    """Each stage with its seconds, in order of first occurrence."""
     begun = attempt.started_at
     for stage, seconds in (attempt.timings if isinstance(attempt.timings, Mapping) else {}).items():
         done = begun + timedelta(seconds=seconds)

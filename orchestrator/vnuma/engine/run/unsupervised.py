@@ -1,7 +1,7 @@
-"""A play that no `vnuma run` supervises: launched by hand, or by AWX.
+"""Plays without a supervising `vnuma run`: launched by hand, or by AWX.
 
-Such a play takes each VM over itself before its first cell, says while it works that it lives, and
-settles the run's state when it has put the last VM back. Its process is the workers' parent.
+Such a play takes each VM over before its first cell, sends heartbeats while it works, and settles the run's
+state after it has restored the last VM. Its process is the workers' parent.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from vnuma.store.states import RunState
 
 
 def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> VmContext:
-    """Lease, mark and baseline for this play, as a supervisor takes them; the context that holds the VM.
+    """Take a VM over as a supervisor does; returns its context.
 
-    Raises VmHeld when another process looks after the run, or another run has the VM.
+    Raises VmHeld when another process supervises the run, or another run has the VM.
     """
     claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play()):
@@ -45,13 +45,13 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> VmC
 
 
 def refuse_if_supervised(run: Run) -> None:
-    """Raise VmHeld when a process that is not this play looks after the run."""
+    """Raise VmHeld when a process other than this play supervises the run."""
     refuse_if_alive(run, _this_play())
 
 
 @contextmanager
 def supervising(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]:
-    """Say while a step works that this play lives. Raises VmHeld when another process looks after the run."""
+    """Send this play's heartbeats during a step. Raises VmHeld when another process supervises the run."""
     claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play(), every_s):
         yield
@@ -59,7 +59,7 @@ def supervising(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[Non
 
 @contextmanager
 def restoring(store: Store, run: Run) -> Iterator[None]:
-    """The same while a VM is restored: on a store that nobody can write, nobody else looks after the run."""
+    """The same during a restore, which also works on a full store."""
     with unless_full():
         claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play()):
@@ -67,14 +67,14 @@ def restoring(store: Store, run: Run) -> Iterator[None]:
 
 
 def lease_token(store: Store, run: Run, vm: Vm) -> int | None:
-    """The token with which the run holds this VM now; None when it does not hold it."""
+    """The token with which the run holds this VM now; None when it does not."""
     with store.read() as connection:
         lease = leases.get_lease(connection, vm.vm_key)
     return lease.token if lease and lease.run_id == run.id else None
 
 
 def settle(store: Store, run: Run) -> None:
-    """Once every VM is back: finished, stopped with cells left, or failed with cells given up."""
+    """Once every VM is restored, set the state: finished, stopped with cells left, or failed."""
     with store.read() as connection:
         progress = progress_of(connection, run.name)
     if not all(vm.at_baseline for vm in progress.vms):
@@ -89,9 +89,9 @@ def settle(store: Store, run: Run) -> None:
 
 
 def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:
-    """A VM could not be restored: the run waits for a person, by a conflict or by what failed.
+    """Record that a VM could not be restored: the run waits for a person.
 
-    A store that cannot be written hides nothing of that: `why` is on its way.
+    A failure to write is ignored, since `why` is being raised.
     """
     state = RunState.CONFLICT if isinstance(why, RestoreConflict) else RunState.FAILED
     with suppress(StoreError), store.write() as connection:

@@ -1,7 +1,7 @@
-"""What a play's parent process does once, so that its workers need not.
+"""What a play's parent process prepares once for its workers.
 
-Ansible forks a worker for each task, and what one worker has learnt dies with it. A worker inherits what
-its parent knew: the open store, the parsed study, the types that pyVmomi has built, the ODBC driver.
+Ansible forks a worker for each task, which inherits the parent's open store, parsed study, pyVmomi types and
+ODBC driver.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from vnuma.vsphere.preload import load_types
 
 
 def prepare() -> None:
-    """In a play under `vnuma run`: open its store and read its run.
+    """In a play under `vnuma run`, open its store and read its run.
 
-    Changes nothing and raises nothing: a store that cannot be used is for the step that needs it to tell.
+    Changes nothing and raises nothing: the step that needs an unusable store reports it.
     """
     try:
         private = Private.read()

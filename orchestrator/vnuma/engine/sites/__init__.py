@@ -1,1 +1,1 @@
-"""A study over several sites: each node of a mesh does its VMs' part of a run, with this same engine."""
+"""A study over several sites: each mesh node does its VMs' part of a run, with this same engine."""

@@ -1,4 +1,4 @@
-"""The node's side: what a work unit of the controller asks for, done here with the engine as it is."""
+"""The node's side: handle the work units of the controller, with the same engine."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Document = dict[str, Any]
 
 
 def answer(question: Mapping[str, Any]) -> Document:
-    """Do what the controller asks, and say what came of it; an error is an answer too."""
+    """Do what the controller asks and return the result; an error is a result too."""
     asked = question.get("ask")
     if asked is None:
         return answer_doctor(question)
@@ -52,7 +52,7 @@ def answer(question: Mapping[str, Any]) -> Document:
 
 
 def _plan(question: Mapping[str, Any]) -> Document:
-    """The study on the VMs asked about. Changes nothing, and needs no store."""
+    """Plan the study on the question's VMs. Changes nothing, and needs no store."""
     with _vms_of(question) as (hosts, targets):
         study = _study(question)
         plans = plan_all(study, targets, Permit(**question["permit"]), hosts)
@@ -61,7 +61,7 @@ def _plan(question: Mapping[str, Any]) -> Document:
 
 
 def _prepare(question: Mapping[str, Any]) -> Document:
-    """The same before a run: restores first what a dead run has left of these VMs."""
+    """The same before a run: first restores what a dead run left of these VMs."""
     refuse_other_clock(question)
     store = _shared_store(question.get("newest"))
     with _vms_of(question) as (_, targets):
@@ -70,7 +70,7 @@ def _prepare(question: Mapping[str, Any]) -> Document:
 
 
 def _run(question: Mapping[str, Any]) -> Document:
-    """The node's part of a run, from taking its VMs over to restoring them. The store holds how it ended."""
+    """The node's part of a run, from taking its VMs over to restoring them. The store has the outcome."""
     store = _shared_store(question["run"])
     with store.read() as connection:
         run = runs.get_run(connection, question["run"][0])
@@ -83,7 +83,7 @@ def _run(question: Mapping[str, Any]) -> Document:
     _refuse_caller(study)
     with _vms_of(question) as (hosts, targets):
         ended = supervise(store, store_url(), part, study, targets, hosts, lambda _: None)
-    if not _is_worked_on(store, run):  # the controller has died meanwhile, and no other site is at work
+    if not _is_worked_on(store, run):  # the controller has died meanwhile, and no other site is working
         settle(store, run)
     return {"ended": [str(problem) for problem in ended.problems]}
 
@@ -94,7 +94,7 @@ def _is_worked_on(store: Store, run: Run) -> bool:
 
 
 def _restore(question: Mapping[str, Any]) -> Document:
-    """Restore what runs have left of the VMs asked about; or with `show` what that would change."""
+    """Restore what runs left of the question's VMs, or with `show` return what that would change."""
     _shared_store(question["newest"])
     with _vms_of(question) as (hosts, targets):
         names, run, choice = list(targets), question["run"], question["choice"]
@@ -118,7 +118,7 @@ _ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], Document]] = {
 
 @contextmanager
 def _vms_of(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
-    """The question's inventory and VMs. Raises InputError for what no node does for a controller."""
+    """The question's inventory and VMs. Raises InputError for what nodes do not do."""
     with asked_about(question) as (hosts, targets):
         for _, error in not_to_take(targets):
             raise error
@@ -132,7 +132,7 @@ def _study(question: Mapping[str, Any]) -> Study:
 
 
 def _refuse_caller(study: Study) -> None:
-    """A machine that calls SQL Server is reached by a connection that could name a program to start here."""
+    """Refuse a client machine: its connection variables could name a program to start here."""
     if study.workload.caller:
         raise InputError(
             "SQL Server is called from another machine (workload.client): a node does not for a controller.",
@@ -145,7 +145,7 @@ def _no_machine(_plan: object) -> VmPlan:
 
 
 def _shared_store(known: list[str] | None) -> Store:
-    """This node's store, which is the controller's. `known`: a run of the controller's, with its moment.
+    """This node's store, which must be the controller's. `known`: a run of the controller, and its time.
 
     Raises EnvironmentProblem where it is another store, StoreError where it does not answer.
     """

@@ -1,7 +1,7 @@
-"""The controller's side of a run over several sites: nodes' work started, followed, and begun again.
+"""The controller's side of a run over several sites: start, follow and restart nodes' work.
 
-The store says how far a site is and how it ended; the mesh only carries the work there. A site that cannot be
-seen works on, and is followed again once it is.
+The store has a site's progress and outcome; the mesh only transports the work. A site that cannot be seen
+keeps working, and is followed again later.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from vnuma.store.states import RunState
 from vnuma.store.types import iso, utc_now
 
 GONE_AFTER = timedelta(minutes=10)
-"""A site without a sign in the store for so long is followed no further."""
+"""A site without a heartbeat in the store for this long is no longer followed."""
 
 LAUNCHES = 3
-"""How often a site's work is begun whose process dies."""
+"""How often a site's work is started if its process dies."""
 
 _LAST_WORDS_S = 30
-"""How long the last words of a unit may take that has ended."""
+"""Time limit for reading the final output of an ended unit, in seconds."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class _Part:
 
 
 class SitesAtWork:
-    """What nodes do of a run; see `vnuma.engine.run.oversight.Elsewhere`."""
+    """The nodes' work on a run; see `vnuma.engine.run.oversight.Elsewhere`."""
 
     def __init__(self, store: Store, run: Run, targets: Mapping[str, AnyTarget], inventory: Path) -> None:
         self._store, self._run, self._inventory = store, run, inventory
@@ -61,9 +61,9 @@ class SitesAtWork:
         self._control = control_of_mesh(nodes_of(targets))
 
     def start(self) -> None:
-        """Have each node begin that has work left; one that is at work is followed.
+        """Start each node that has work left; follow one that is already working.
 
-        Raises EnvironmentProblem for a node that the mesh does not reach: then none has begun.
+        Raises EnvironmentProblem, before starting any, for a node that the mesh does not reach.
         """
         waiting = self._waiting()
         try:
@@ -72,7 +72,7 @@ class SitesAtWork:
                 mesh.require_seen(self._control, part.node)
         except VnumaError:
             for part in waiting:
-                left = self._left(part)  # outranks why it has not begun
+                left = self._left(part)  # takes precedence over the reason for not starting
                 part.end(*([left] if isinstance(left, NotAtBaseline) else []))
             raise
         with self._store.write() as connection:
@@ -81,7 +81,7 @@ class SitesAtWork:
             self._submit(part)
 
     def _waiting(self) -> list[_Part]:
-        """Those that nobody works on and that have cells left, or VMs to restore; others have ended."""
+        """Parts that nobody works on and that have cells left or VMs to restore."""
         idle = [part for part in self._parts if not is_alive(self._of(part))]
         with self._store.read() as connection:
             progress = progress_of(connection, self._run.name)
@@ -92,23 +92,23 @@ class SitesAtWork:
         return [part for part in idle if not part.over]
 
     def look(self) -> None:
-        """Find out where they stand, and begin the work of one again whose process has died."""
+        """Update the parts' states, and restart the work of one whose process has died."""
         if not self.is_at_work():
             return
         try:
             seen = mesh.nodes_seen(self._control)
-        except EnvironmentProblem:  # the daemon here: the store still says how far they are
+        except EnvironmentProblem:  # the local daemon fails: the store still has the progress
             seen = frozenset()
         for part in self._parts:
             if not part.over:
                 self._look_at(part, is_seen=part.node in seen)
 
     def is_at_work(self) -> bool:
-        """Whether any of them has not ended, as far as was seen."""
+        """Whether any part has not ended, as far as known."""
         return not all(part.over for part in self._parts)
 
     def problems(self) -> list[Exception]:
-        """What did not go well there; of one still at work, that its VMs may not be at their baseline."""
+        """Problems of the parts; for one still working, that its VMs may not be at their baseline."""
         at_work = [self._at_work(part) for part in self._parts if not part.over]
         return [*(problem for part in self._parts for problem in part.problems), *at_work]
 
@@ -128,7 +128,7 @@ class SitesAtWork:
         return next(site for site in known if site.node == part.node)
 
     def _submit(self, part: _Part) -> None:
-        """One that cannot be given its work ends; the others go on."""
+        """Submit a part's work. If that fails, the part ends and the others continue."""
         part.launches += 1
         with self._store.write() as connection:
             sites.begin(connection, self._run.id, part.node)
@@ -141,7 +141,7 @@ class SitesAtWork:
             sites.set_unit(connection, self._run.id, part.node, unit)
 
     def _not_begun(self, part: _Part, error: VnumaError) -> Exception:
-        """What to say of a node that gets no work: that VMs are away from their baseline outranks why."""
+        """The error for a node that gets no work; VMs away from their baseline take precedence."""
         left = self._left(part, error)
         return left if isinstance(left, NotAtBaseline) else error
 
@@ -152,9 +152,9 @@ class SitesAtWork:
 
     def _look_at(self, part: _Part, *, is_seen: bool) -> None:
         self._note(part, is_seen=is_seen)
-        # One that is not seen has no news, and a daemon that hangs would be waited for again.
+        # A node out of reach has no news, and a hanging daemon would delay us again.
         died = is_seen and self._unit_is_over(self._site(part))
-        site = self._site(part)  # read after the unit: it leaves its end in the store before it ends
+        site = self._site(part)  # read after the unit, which stores its outcome before it ends
         if site.end is not None and site.supervisor_pid is None:
             self._ended(part, site)
         elif died:
@@ -163,7 +163,7 @@ class SitesAtWork:
             part.end(self._left(part))
 
     def _note(self, part: _Part, *, is_seen: bool) -> None:
-        """Leave in the store since when the mesh does not reach the node."""
+        """Store since when the mesh does not reach the node."""
         if is_seen != (self._site(part).unseen_since is None):
             with self._store.write() as connection:
                 sites.set_unseen(connection, self._run.id, part.node, None if is_seen else utc_now())
@@ -181,11 +181,11 @@ class SitesAtWork:
             mesh.release(self._control, site.unit)
 
     def _died(self, part: _Part, site: Site) -> None:
-        """The unit ended and left no end in the store: it refused to begin, was killed, or lost the store."""
+        """Handle a unit that ended without an outcome: it refused to start, was killed, or lost the store."""
         told = self._last_words(part, str(site.unit))
         mesh.release(self._control, str(site.unit))
         if isinstance(told, VmHeld):
-            return  # an earlier unit's process works on the part: the store tells of its end
+            return  # an earlier unit's process works on the part: the store will have its outcome
         refused = told is not None and site.supervisor_pid is None
         if not refused and part.launches < LAUNCHES:
             self._submit(part)
@@ -193,7 +193,7 @@ class SitesAtWork:
             part.end(told if told and refused else self._left(part, told))
 
     def _last_words(self, part: _Part, unit: str) -> VnumaError | None:
-        """The error that a unit ended with, as it told it, or the daemon."""
+        """The error that a unit ended with, from its output or from the daemon."""
         try:
             answer = mesh.answer_of(self._control, part.node, unit, _LAST_WORDS_S)
         except EnvironmentProblem as error:
@@ -201,7 +201,7 @@ class SitesAtWork:
         return error_from(part.node, answer["error"]) if "error" in answer else None
 
     def _left(self, part: _Part, why: VnumaError | None = None) -> Exception:
-        """What to say of a node that is followed no further."""
+        """The error for a node that is no longer followed."""
         with self._store.read() as connection:
             progress = progress_of(connection, self._run.name).at(part.node)
         away = [vm.name for vm in progress.vms if not vm.at_baseline]
@@ -228,10 +228,10 @@ class SitesAtWork:
 def elsewhere_of(
     store: Store, run: Run, targets: Mapping[str, AnyTarget], inventory: Path
 ) -> tuple[dict[str, AnyTarget], SitesAtWork | None]:
-    """The targets that are worked on from here, and what other nodes do of the run.
+    """The targets that are worked on from here, and the nodes' work.
 
     The run keeps the nodes that it was started with. Raises InputError where there is no mesh here, or a VM
-    has another node in the inventory by now.
+    has another node in the inventory now.
     """
     with store.read() as connection:
         known = {vm.name: vm.node for vm in vms.vms_of_run(connection, run.id)}
@@ -248,5 +248,5 @@ def elsewhere_of(
 
 
 def _latest(site: Site) -> datetime | None:
-    """The latest moment at which something was known of a site's work."""
+    """The time of the latest news of a site's work."""
     return max(filter(None, (site.heartbeat_at, site.unit_at)), default=None)

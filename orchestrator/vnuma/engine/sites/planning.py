@@ -1,4 +1,4 @@
-"""Plans of a study whose VMs several nodes reach: each node plans its own, and answers with the plans."""
+"""Plan a study whose VMs several nodes reach: each node plans its own VMs."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from vnuma.store.runs import list_runs
 from vnuma.store.types import iso
 
 PREPARE_S = 3600
-"""How long a node may take before a run: it first restores what a dead run left, with guest shutdowns."""
+"""Time limit for a node's preparation, in seconds: it first restores what a dead run left, with shutdowns."""
 
 PLANS: TypeAdapter[dict[str, VmPlan]] = TypeAdapter(dict[str, VmPlan])
-"""How plans travel."""
+"""The encoding of plans in transit."""
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What is planned, with the study's text and the inventory as they were read."""
+    """What to plan: the study's text and the inventory as they were read."""
 
     study: Study
     text: str
@@ -44,7 +44,7 @@ class Asking:
 
     @property
     def nodes(self) -> dict[str, str]:
-        """The other nodes that reach VMs of the study, by the VMs' names."""
+        """The other nodes that reach VMs of the study, by VM name."""
         return nodes_of(self.targets)
 
     @property
@@ -55,7 +55,7 @@ class Asking:
 
 @dataclass(frozen=True)
 class Planned:
-    """Plans in the study's order; the clients of VMs that nodes call, and what nodes restored before."""
+    """Plans in the study's order; the clients of VMs that nodes call; what nodes restored before."""
 
     plans: dict[str, TargetPlan]
     clients: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -63,15 +63,15 @@ class Planned:
 
 
 def plan_everywhere(asking: Asking) -> dict[str, TargetPlan]:
-    """The study on every VM, each planned from where it is reached. Changes nothing.
+    """Plan the study on every VM from where it is reached. Changes nothing.
 
-    Raises what `plan_all` raises, here or on a node, and EnvironmentProblem for a node that is not reached.
+    Raises what `plan_all` raises, here or on a node, and EnvironmentProblem for an unreachable node.
     """
     return _planned(asking, {"ask": "plan"}, ANSWER_S).plans
 
 
 def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) -> tuple[Prepared, list[str]]:
-    """The same before a run, refused if anything blocks; and what nodes restored that a dead run had left.
+    """The same before a run, refused if anything blocks; and what nodes restored after a dead run.
 
     Raises as `plan_everywhere` and `prepare` do, and EnvironmentProblem for a node with another store.
     """
@@ -91,20 +91,20 @@ def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) ->
 
 
 def newest(store: Store) -> list[str] | None:
-    """The newest run of a store by name and moment: what another place knows too if it has the same store."""
+    """Name and time of a store's newest run, to check that a node has the same store."""
     with store.read() as connection:
         known = list_runs(connection)
     return [known[-1].name, iso(known[-1].created_at)] if known else None
 
 
 def refuse_unsendable(node: str, targets: Mapping[str, AnyTarget]) -> None:
-    """Raise InputError for VMs about which a node cannot be asked."""
+    """Raise InputError for VMs that cannot be sent to a node."""
     for _, error in not_to_send(node, targets):
         raise error
 
 
 def control_of_mesh(nodes: Mapping[str, str]) -> Path:
-    """The socket of the controller's daemon. `nodes` are wanted, by VM. Raises InputError without one."""
+    """The socket of the controller's daemon. `nodes` are needed, by VM. Raises InputError without a mesh."""
     try:
         return controller_socket()
     except InputError as error:
@@ -117,7 +117,7 @@ def control_of_mesh(nodes: Mapping[str, str]) -> Path:
 
 
 def by_node(targets: Mapping[str, AnyTarget]) -> dict[str, dict[str, AnyTarget]]:
-    """The targets that other nodes reach, node by node."""
+    """The targets that other nodes reach, by node."""
     found: dict[str, dict[str, AnyTarget]] = {}
     for name, node in nodes_of(targets).items():
         found.setdefault(node, {})[name] = targets[name]
@@ -125,7 +125,7 @@ def by_node(targets: Mapping[str, AnyTarget]) -> dict[str, dict[str, AnyTarget]]
 
 
 def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
-    """Here and on all nodes at the same time."""
+    """Plan here and on all nodes in parallel."""
     parts = by_node(asking.targets)
     here = asking.here
     if not parts:
@@ -158,7 +158,7 @@ def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
 
 
 def plans_of(parts: Mapping[str, Collection[str]], answers: Mapping[str, Planned]) -> dict[str, TargetPlan]:
-    """What nodes planned, each of its own VMs alone: none can answer for another's, or pass it as allowed."""
+    """The nodes' plans, each of its own VMs only, so that no node can vouch for another's."""
     return {
         name: _said_by(node, answers[node].plans[name])
         for node, names in parts.items()
@@ -168,7 +168,7 @@ def plans_of(parts: Mapping[str, Collection[str]], answers: Mapping[str, Planned
 
 
 def _asked(control: Path, node: str, question: dict[str, Any], limit_s: float) -> Future[dict[str, Any]]:
-    """A node's answer to come. Its thread keeps no process that Ctrl-C or another node's refusal ends."""
+    """A node's future answer, in a daemon thread: Ctrl-C or another node's refusal ends the process."""
     answer: Future[dict[str, Any]] = Future()
 
     def ask() -> None:
@@ -205,7 +205,7 @@ def _read(node: str, answer: dict[str, Any]) -> Planned:
 
 
 def _said_by(node: str, plan: TargetPlan) -> TargetPlan:
-    """The plan with what blocks it said of the node: VMs of two sites may have one name in their vCenters.
+    """The plan with the node named in blocking findings: VMs of two sites may have the same name.
 
     Other findings are stored with the run, which knows each VM's node.
     """

@@ -30,7 +30,7 @@ from vnuma.store.rows import Run, Vm
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which VMs are to be restored, all that were left for no names and no run, and how."""
+    """Which VMs to restore, and how; all that were left if neither names nor run are given."""
 
     names: list[str]
     run: str | None
@@ -40,7 +40,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class _Part:
-    """VMs of one run that a node reaches, by the same inventory."""
+    """VMs of one run that a node reaches, in the same inventory."""
 
     node: str
     run: Run
@@ -51,7 +51,7 @@ class _Part:
 def restore_everywhere(url: str | None, wanted: Wanted, say: Callable[[str], None]) -> RestoreReport:
     """Restore the VMs that runs have left: here, or by the nodes that reach them.
 
-    Without a mesh here all are restored from here, as another machine of a site does whose node is gone.
+    Without a mesh here, all are restored from here, as another machine of a site does whose node is gone.
     Raises as `restore_leftovers` does.
     """
     store = open_store(store_url(url))
@@ -75,7 +75,7 @@ def restore_everywhere(url: str | None, wanted: Wanted, say: Callable[[str], Non
 
 
 def show_everywhere(url: str | None, wanted: Wanted) -> list[str]:
-    """What `restore_everywhere` would change, line by line; nothing where there is nothing to restore."""
+    """What `restore_everywhere` would change, by line; empty where nothing needs restoring."""
     store = open_store(store_url(url))
     parts = list(_parts(store, wanted))
     lines = show_leftovers(
@@ -87,7 +87,7 @@ def show_everywhere(url: str | None, wanted: Wanted) -> list[str]:
 
 
 def _asked(store: Store, part: _Part, wanted: Wanted, *, show: bool) -> Mapping[str, Any]:
-    """The node's answer. Raises the error that it tells, and EnvironmentProblem where it does not answer."""
+    """The node's answer. Raises the error in it, and EnvironmentProblem without an answer."""
     refuse_unsendable(part.node, part.targets)
     question = {
         **question_about(part.targets, part.inventory),
@@ -104,7 +104,7 @@ def _asked(store: Store, part: _Part, wanted: Wanted, *, show: bool) -> Mapping[
 
 
 def _not_restored(part: _Part, error: VnumaError) -> NotAtBaseline:
-    """What a node's VMs need that it could not be asked about."""
+    """The error for a node's VMs when the node could not be asked."""
     names = " ".join(part.targets)
     return NotAtBaseline(
         f"{', '.join(part.targets)} may not be at baseline, and only {part.node} reaches it: {error.what}",
@@ -114,7 +114,7 @@ def _not_restored(part: _Part, error: VnumaError) -> NotAtBaseline:
 
 
 def _named(parts: list[_Part], wanted: Wanted) -> set[str]:
-    """VMs that are left to nodes; of an inventory whose marks are read, all that nodes reach."""
+    """VMs left to nodes; with an inventory whose marks are read, all that nodes reach."""
     return {name for part in parts for name in part.targets} | _reached_by_nodes(wanted)
 
 
@@ -125,7 +125,7 @@ def _reached_by_nodes(wanted: Wanted) -> set[str]:
 
 
 def _parts(store: Store, wanted: Wanted) -> Iterator[_Part]:
-    """What nodes have to restore, a part for each run and node."""
+    """The parts that nodes have to restore, one for each run and node."""
     if not _has_mesh():
         return
     found: dict[tuple[str, str], _Part] = {}
@@ -140,7 +140,7 @@ def _parts(store: Store, wanted: Wanted) -> Iterator[_Part]:
 
 
 def _target(inventory: Path, row: Vm) -> AnyTarget | None:
-    """None for one that cannot be read: who restores it here tells why."""
+    """The VM's target; None if it cannot be read, which its local restore reports."""
     try:
         return stored_target(inventory, row.vm_key, row.name)
     except VnumaError:
