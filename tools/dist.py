@@ -122,9 +122,7 @@ def build_packages(made: Release, target: Path, programs: Iterable[Path]) -> Non
 def write_man_page(made: Release) -> None:
     """The man page of these sources, which the distributions carry."""
     date = datetime.fromtimestamp(made.epoch, UTC).date().isoformat()
-    page = made.run(
-        sys.executable, "-m", "vnuma.cli.manual", date, PYTHONPATH=str(made.sources / "orchestrator")
-    )
+    page = made.run(sys.executable, "-m", "tools.manual", date, PYTHONPATH=str(made.sources / "orchestrator"))
     target = made.sources / "share" / "man" / "man1" / "vnuma.1"
     target.parent.mkdir(parents=True)
     target.write_text(page, encoding="utf-8")

@@ -17,7 +17,7 @@ from typing import Any
 from mkdocs.structure.files import File
 
 import vnuma
-from vnuma.cli.manual import markdown as command_line
+from tools.manual import markdown as command_line
 from vnuma.frames import RunTables
 
 ROOT = Path(__file__).resolve().parents[1]

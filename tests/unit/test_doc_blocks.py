@@ -18,8 +18,8 @@ from typer.main import get_command
 
 from tests.support.cli import vnuma_here
 from tests.support.doc_blocks import ALL, ROOT, Block, is_scenario, of_kind
+from tools.manual import entries
 from vnuma.cli.main import app
-from vnuma.cli.manual import entries
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.notify.channels import channels_of

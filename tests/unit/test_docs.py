@@ -11,10 +11,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from typer.main import get_command
 
+from tools.role_doc import markdown as role_page
 from vnuma import errors
 from vnuma.cli.main import app
 from vnuma.domain.study.study_schema import json_schema, markdown
-from vnuma.domain.vm.role import markdown as role_page
 from vnuma.engine.contract.page import markdown as beliefs_page
 from vnuma.report.archive.raw import dictionary
 from vnuma.report.export.results import results_schema

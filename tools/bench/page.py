@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tools.bench.figure import Figure
-from vnuma.report.terminal.page_markers import write_between
+from tools.page_markers import write_between
 
 BEGIN = "<!-- written by make bench: begin -->"
 END = "<!-- written by make bench: end -->"

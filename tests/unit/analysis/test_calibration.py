@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from tests.unit.analysis.data import columns_of
+from tools.calibration_doc import section
 from vnuma.analysis import compare_cells
 from vnuma.analysis.calibration.measure import MARGIN, Rate, measure
 from vnuma.analysis.calibration.paper import welch_p
@@ -28,7 +29,6 @@ from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sam
 from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.stopping import half_widths, stop_on_precision
 from vnuma.analysis.verdict import Verdict, Word, decide, rules_for, run_withheld
-from vnuma.report.terminal.calibration_tables import as_page
 
 ROOT = Path(__file__).parents[3]
 SIZE = 1000
@@ -254,6 +254,6 @@ def test_the_published_table_is_the_programs() -> None:
 
 def test_the_page_names_every_truth_and_target(small: Calibration) -> None:
     """Nothing that was simulated is left out of the document."""
-    page = as_page(small, "vnuma calibrate")
+    page = section(small)
     assert all(page.count(f"| {truth.name} |") >= 5 for truth in TRUTHS)
     assert all(f"| {target.name} |" in page for target in targets(small))

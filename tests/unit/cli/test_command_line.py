@@ -17,8 +17,8 @@ from tests.estate.build import estate_of, saved
 from tests.report.build import Story, build
 from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
+from tools.manual import entries, man_page
 from vnuma.cli.main import app
-from vnuma.cli.manual import entries, man_page
 from vnuma.cli.screen import VERBS, runnable
 from vnuma.store.schema import HEAD
 

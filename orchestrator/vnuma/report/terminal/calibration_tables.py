@@ -14,27 +14,19 @@ from vnuma.analysis.calibration.reference import BLOCKS as REFERENCE_BLOCKS
 from vnuma.analysis.calibration.reference import REFERENCE, Reference, Triple
 from vnuma.analysis.calibration.run import Calibration
 from vnuma.analysis.calibration.targets import targets
-from vnuma.report.model.grid import WIDEST, GridTable, as_markdown, as_screen
-
-BEGIN = "<!-- written by vnuma calibrate: begin -->"
-END = "<!-- written by vnuma calibrate: end -->"
+from vnuma.report.model.grid import WIDEST, GridTable, as_screen
 
 
 def as_text(found: Calibration) -> str:
     """For the terminal."""
-    origin = textwrap.fill(_origin(found), WIDEST)
-    return "\n".join([f"{origin}\n", *(as_screen(table) for table in tables(found))])
+    text = textwrap.fill(origin(found), WIDEST)
+    return "\n".join([f"{text}\n", *(as_screen(table) for table in tables(found))])
 
 
 def as_json(found: Calibration) -> str:
     """Every rate with its studies, and the targets."""
     met = [asdict(target) for target in targets(found)]
     return json.dumps({"schema": "vnuma/calibration/1", **asdict(found), "targets": met}, indent=2) + "\n"
-
-
-def as_page(found: Calibration, command: str) -> str:
-    """For docs/reference/calibration.md: what stands between the marks."""
-    return "\n".join([f"`{command}`: {_origin(found)}\n", *(as_markdown(table) for table in tables(found))])
 
 
 def tables(found: Calibration) -> Iterator[GridTable]:
@@ -50,7 +42,8 @@ def tables(found: Calibration) -> Iterator[GridTable]:
     yield _targets(found)
 
 
-def _origin(found: Calibration) -> str:
+def origin(found: Calibration) -> str:
+    """What was simulated, in a paragraph."""
     return (
         f"{found.studies:,} simulated studies for each line and number of blocks B, seed {found.seed}; "
         "4 arms, A/A but where the reference is noisy, SD 0.5% between and 0.5% within boots, 3 iterations. "

@@ -1,6 +1,6 @@
 """The command line as documents: a man page, and Markdown. Both are made from the commands.
 
-python -m vnuma.cli.manual 2026-11-25 > vnuma.1
+python -m tools.manual 2026-11-25 > vnuma.1
 """
 
 from __future__ import annotations
