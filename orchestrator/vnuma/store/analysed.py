@@ -1,4 +1,4 @@
-"""Stored rows as the analysis takes them: the one translation between the two."""
+"""Translate stored rows into the analysis's records."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def cell_records(
     known: Iterable[Fact] = (),
     used_up: Collection[int] = (),
 ) -> list[CellRecord]:
-    """Cells with the reason why they have no result: their own, or that of their last attempt.
+    """Cells with the reason for a missing result: their own, or their last attempt's.
 
-    `names` are the VMs' inventory names by id; `known` are facts, of which the sentinel's times are taken;
-    `used_up` are the cells that are not tried again (`cells.used_up_cells`).
+    `names` are the VMs' inventory names by id; `known` are facts, including the sentinel's times; `used_up`
+    are cells that are not tried again (`cells.used_up_cells`).
     """
     watched = {
         fact.attempt_id: fact.value for fact in known if (fact.scope, fact.key) == ("sentinel", "elapsed_ms")
@@ -44,7 +44,7 @@ def cell_records(
 def _sentinel(
     cell: Cell, last: Attempt | AttemptLine | None, watched: Mapping[int | None, object]
 ) -> tuple[float, ...]:
-    """The sentinel's times of a cell's valid attempt, which is its last."""
+    """The sentinel's times in a cell's valid attempt, which is its last."""
     times = watched.get(last.id) if last and cell.state is CellState.VALID else None
     return tuple(map(float, times)) if isinstance(times, list) else ()
 

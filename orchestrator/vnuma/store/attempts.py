@@ -1,7 +1,7 @@
-"""Attempts: what one try at a cell asked for, did, saw, and came to.
+"""Attempts: what an attempt at a cell requested, did, saw and resulted in.
 
-Every write but `amend_effective` takes the fencing token and checks it in its own transaction: LeaseLost
-when it is outdated, StoreError when the attempt has already ended.
+Every write except `amend_effective` checks the fencing token in its own transaction. It raises LeaseLost for
+an outdated token and StoreError for an ended attempt.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _CELL_AFTER = {
 
 
 def set_step(conn: Connection, attempt_id: int, token: int, step: str) -> None:
-    """Say what is being done now: the one source of progress bar, `status` and AWX.
+    """Set the present step, which progress bar, `status` and AWX show.
 
-    A step's first word is its stage; how long each stage takes is added up meanwhile.
+    A step's first word is its stage; the seconds of each stage are added up.
     """
     now = utc_now()
     timings = _timings(check_attempt(conn, attempt_id, token), now)
@@ -42,19 +42,19 @@ def set_step(conn: Connection, attempt_id: int, token: int, step: str) -> None:
 def save_plan(
     conn: Connection, attempt_id: int, token: int, *, intended: object, change: object, predicted: object
 ) -> None:
-    """What the arm asks for, what is changed on the VM for it, and what the guest is predicted to see."""
+    """Store what the arm asks for, what is changed on the VM, and the guest's predicted topology."""
     _save(conn, attempt_id, token, intended_json=intended, change_json=change, predicted_json=predicted)
 
 
 def save_effective(conn: Connection, attempt_id: int, token: int, value: object) -> None:
-    """What vSphere's read-back, the guest and SQL Server show."""
+    """Store what vSphere's read-back, the guest and SQL Server show."""
     _save(conn, attempt_id, token, effective_json=value)
 
 
 def amend_effective(conn: Connection, attempt_id: int, value: object) -> None:
-    """Complete what was seen of a boot by evidence that came when the attempt had ended.
+    """Add evidence about a boot after its attempt has ended.
 
-    It decides nothing any more, and takes no token: the attempt's own is outdated by then.
+    It no longer affects the outcome, and takes no token, since the attempt's own is outdated.
     """
     _update(conn, attempt_id, effective_json=value)
 
@@ -68,7 +68,9 @@ def finish(
     reason: str | None = None,
     detail: str | None = None,
 ) -> None:
-    """End the attempt; its cell follows. Every outcome but `valid` needs a `reason`, a stable word."""
+    """End the attempt and update its cell. Every outcome except `valid` needs a `reason`, a stable
+    identifier.
+    """
     if (outcome is Outcome.VALID) != (reason is None):
         raise ValueError(
             f"an attempt ends as valid, or as another outcome with a reason; not as {outcome} with {reason!r}"
@@ -80,7 +82,7 @@ def finish(
 
 
 def get_attempt(conn: Connection, attempt_id: int) -> Attempt:
-    """The attempt with that id. StoreError if there is none."""
+    """The attempt with that id. Raises StoreError if there is none."""
     row = conn.execute(_joined().where(_attempt.id == attempt_id)).one_or_none()
     if row is None:
         raise StoreError(f"The store has no attempt {attempt_id}.", fix="vnuma status lists the runs.")
@@ -88,12 +90,12 @@ def get_attempt(conn: Connection, attempt_id: int) -> Attempt:
 
 
 def attempts_of_run(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
-    """All attempts of the run, interrupted ones too, in the order in which they were begun."""
+    """All attempts of the run, including interrupted ones, in the order they began."""
     return tuple(_attempt_of(row) for row in conn.execute(_joined().where(_cell.run_id == run_id)))
 
 
 def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tuple[AttemptLine, ...]:
-    """All attempts of the run, or of one of its VMs, without their documents: cheap at any length."""
+    """All attempts of the run, or of one of its VMs, without their documents: fast for long runs."""
     when = ("step", "step_at", "started_at", "ended_at")
     how = ("outcome", "reason", "detail")
     query = (
@@ -117,7 +119,7 @@ def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
 
 
 def changes_of_vm(conn: Connection, vm_id: int) -> tuple[Any, ...]:
-    """The different change documents of a VM's attempts, in no order: as many as there are pairs of arms."""
+    """The distinct changes of a VM's attempts, in no order: at most one per pair of arms."""
     query = (
         select(_attempt.change_json)
         .join(tables.cell, _cell.id == _attempt.cell_id)
@@ -128,7 +130,7 @@ def changes_of_vm(conn: Connection, vm_id: int) -> tuple[Any, ...]:
 
 
 def _timings(owner: AttemptOwner, now: datetime) -> dict[str, float]:
-    """Seconds by stage so far, with what has passed since the present step began."""
+    """Seconds by stage so far, including the present step."""
     if owner.step is None or owner.step_at is None:
         return dict(owner.timings)
     stage = owner.step.split(" ", 1)[0].rstrip(":")

@@ -1,4 +1,4 @@
-"""The audit log's rows: what was changed on which VM, by whom, when, for which run and ticket."""
+"""The audit log's rows: who changed what on which VM, when, for which run and ticket."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LINES = select(tables.audit, tables.run.c.name.label("run")).join(
 
 @dataclass(frozen=True)
 class AuditLine:
-    """One change, or one that failed: then `detail` says why. `change` lists setting, before and after."""
+    """A change, or a failed one, with the reason in `detail`. `change` lists setting, before and after."""
 
     at: datetime
     who: str
@@ -33,7 +33,7 @@ class AuditLine:
 
 
 def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:
-    """Add a line. None is ever changed or removed."""
+    """Add a line. Lines are never changed or removed."""
     conn.execute(
         insert(tables.audit),
         {
@@ -51,7 +51,7 @@ def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:
 
 
 def newest(conn: Connection, run_id: int | None, most: int) -> tuple[AuditLine, ...]:
-    """At most that many lines, of one run or of all, the newest first."""
+    """At most that many lines of one run or of all, newest first."""
     query = _LINES.order_by(_audit.id.desc()).limit(most)
     if run_id is not None:
         query = query.where(_audit.run_id == run_id)
@@ -59,7 +59,7 @@ def newest(conn: Connection, run_id: int | None, most: int) -> tuple[AuditLine, 
 
 
 def lines(conn: Connection, run_id: int | None = None, *, vm_key: str | None = None) -> tuple[AuditLine, ...]:
-    """Every line in the order in which they were written, or those of one run or VM."""
+    """Every line in the order of writing, or those of one run or VM."""
     query = _LINES.order_by(_audit.id)
     if run_id is not None:
         query = query.where(_audit.run_id == run_id)

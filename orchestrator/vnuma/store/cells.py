@@ -1,4 +1,4 @@
-"""Cells: the plan of a run, and the one transaction in which a cell is claimed."""
+"""The cells of a run's plan, and the transaction that claims one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _vm = tables.vm.c
 
 
 class AttemptsRule(TypedDict):
-    """How often a cell is tried: `uncounted` are reasons of attempts that use up none."""
+    """How often a cell is tried; attempts with an `uncounted` reason do not count."""
 
     max_attempts: int
     uncounted: Collection[str]
@@ -50,27 +50,28 @@ PERMANENT = frozenset(
         WrongServer,
     )
 )
-"""Reasons that any attempt at any cell of the VM would meet again until a person has put them right.
+"""Reasons with which any attempt at any cell of the VM fails until a person acts.
 
-The VM is restored and gets no further cell; a run that is resumed tries again. Such an attempt uses up
-none of its cell's. A login that SQL Server refuses for the first time is not among them: after a boot it may
-pass by itself. The last that is tried is (AccountRefused).
+The VM is restored and gets no further cell; a resumed run tries again. Such an attempt does not count for its
+cell. A first login that SQL Server refuses is not among them, since that may pass after a boot; the last
+login tried is (AccountRefused).
 """
 
 
 _AWAY = reason_word(StoreAway)
 _AWAY_FOR_ONE = 4
-"""So many attempts that ended because the store's server went away use up one: the VM is power-cycled for
-each, so that a server which restarts all night ends its cells too."""
+"""This many attempts that ended because the store's server went away count as one. The limit exists because
+each power-cycles the VM, and a server may restart all night.
+"""
 
 
 def attempts_rule(study: Study) -> AttemptsRule:
-    """The study's limit; what any attempt would only repeat uses up none."""
+    """The study's limit; attempts with a permanent failure do not count."""
     return {"max_attempts": study.limits.attempts_per_cell, "uncounted": PERMANENT}
 
 
 def add_cells(conn: Connection, vm_id: int, cells: Sequence[NewCell]) -> None:
-    """Add cells to a VM's plan: at the start of a run, or block by block."""
+    """Add cells to a VM's plan, at the start of a run or block by block."""
     run_id = get_vm(conn, vm_id).run_id
     rows = [
         {
@@ -97,7 +98,7 @@ def cells_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
 
 
 def counts(conn: Connection, run_id: int, vm_id: int | None = None) -> CellCounts:
-    """How many cells of the run, or of one of its VMs, are in each state."""
+    """The number of cells of the run, or of one of its VMs, in each state."""
     query = select(_cell.state, func.count()).where(_cell.run_id == run_id).group_by(_cell.state)
     if vm_id is not None:
         query = query.where(_cell.vm_id == vm_id)
@@ -129,16 +130,16 @@ def claim_next(
     exclusive_host: bool,
     uncounted: Collection[str] = (),
 ) -> Claim | Busy | None:
-    """Claim the VM's next cell and open an attempt at it, in the caller's one write transaction.
+    """Claim the VM's next cell and open an attempt at it, in the caller's single write transaction.
 
-    The first cell by position that is pending, or whose attempts gave no result (`failed` or
-    `invalid`) fewer than `max_attempts` times; interrupted attempts do not count, nor do those that
-    ended for one of the reasons `uncounted`. None when there is no such cell. Busy while this VM is
-    being measured, or another run's on the same ESXi host, or with `exclusive_host` another one of
-    this run there. Raises LeaseLost, and StoreError for a VM without a baseline.
+    The next cell is the first by position that is pending, or that had fewer than `max_attempts` attempts
+    without a result (`failed` or `invalid`). Interrupted attempts and those with an `uncounted` reason do not
+    count. Returns None when there is no such cell, and Busy while this VM is being measured, or another run's
+    VM on the same ESXi host, or with `exclusive_host` another VM of this run there. Raises LeaseLost, and
+    StoreError for a VM without a baseline.
 
-    Claims are serialised by locking the VM rows of the host rather than by SKIP LOCKED: skipping a
-    row would take cells out of their random order, and two VMs of one host could both start.
+    Claims lock the VM rows of the host instead of using SKIP LOCKED: skipping a row would take cells out of
+    their random order, and two VMs of one host could both start.
     """
     vm = get_vm(conn, vm_id)
     check_token(conn, vm.vm_key, token)
@@ -156,9 +157,9 @@ def claim_next(
 def interrupt_attempts(
     conn: Connection, run_id: int, vm_id: int, token: int, *, detail: str | None = None
 ) -> int:
-    """End the VM's unfinished attempts as interrupted and make their cells pending; returns how many.
+    """End the VM's open attempts as interrupted and make their cells pending; returns how many.
 
-    For whoever has just raised the token, or knows that the process that measured is gone.
+    Only for the process that has just raised the token, or knows that the measuring process is gone.
     """
     check_token(conn, get_vm(conn, vm_id).vm_key, token)
     claimed = select(_cell.id).where(
@@ -174,21 +175,21 @@ def interrupt_attempts(
 
 
 def _lock_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
-    """Serialise claims on this host, then look whether somebody measures there."""
+    """Lock this host's claims, then return who is being measured there, if anybody."""
     here = _on_host_of(vm, exclusive_host=exclusive_host)
     conn.execute(select(_vm.id).where(here).order_by(_vm.id).with_for_update(key_share=True)).all()
     return busy_host(conn, vm, exclusive_host=exclusive_host)
 
 
 def _on_host_of(vm: Vm, *, exclusive_host: bool) -> ColumnElement[bool]:
-    """A host is its name at its vCenter: another vCenter may have one of the same name."""
+    """A host is identified by name and vCenter, since another vCenter may have one of the same name."""
     vcenter, _, _ = vm.vm_key.partition("/")
     here = (_vm.esxi_host == vm.esxi_host) & _vm.vm_key.startswith(f"{vcenter}/", autoescape=True)
     return here if exclusive_host else here & ((_vm.run_id != vm.run_id) | (_vm.id == vm.id))
 
 
 def busy_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
-    """Whom the VM would have to wait for on its host; None while nobody is measured there."""
+    """Who the VM must wait for on its host; None if nobody is measured there."""
     here = select(_vm.id).where(_on_host_of(vm, exclusive_host=exclusive_host))
     row = conn.execute(
         select(_vm.name, tables.run.c.name.label("run"), _attempt.started_at)
@@ -210,7 +211,7 @@ def busy_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
 def next_cell(
     conn: Connection, run_id: int, vm_id: int, *, max_attempts: int, uncounted: Collection[str] = ()
 ) -> Cell | None:
-    """The cell that `claim_next` would take now, without taking it; None when there is none."""
+    """The cell that `claim_next` would take now; None when there is none. Does not take it."""
     return _one_cell(conn, _following_cell(run_id, vm_id, max_attempts, uncounted))
 
 
@@ -222,8 +223,8 @@ def used_up_cells(
     max_attempts: int,
     uncounted: Collection[str] = (),
 ) -> set[int]:
-    """Cells of the run, or of one of its VMs, that `claim_next` never takes again: none of their attempts
-    was valid, and `max_attempts` of them counted.
+    """Cells of the run, or of one of its VMs, that `claim_next` never takes again: without a valid attempt,
+    and with `max_attempts` that counted.
     """
     query = select(_cell.id).where(
         _cell.run_id == run_id, _cell.state != CellState.VALID, _tries(uncounted) >= max_attempts
@@ -232,7 +233,7 @@ def used_up_cells(
 
 
 def _tries(uncounted: Collection[str]) -> ScalarSelect[int]:
-    """How many attempts at a cell gave no result, for a reason that counts."""
+    """The number of a cell's attempts without a result, for a reason that counts."""
     away = func.count().filter(_attempt.reason == _AWAY)
     return (
         select(func.count() - away + away // _AWAY_FOR_ONE)

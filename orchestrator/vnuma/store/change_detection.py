@@ -1,4 +1,4 @@
-"""What tells a reader cheaply that something has changed: a few small queries, however many watch."""
+"""Detect changes with a few small queries, however many readers watch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _OVER = [state for state in RunState if state.ended]
 
 
 def run_marks(conn: Connection) -> Mapping[int, Hashable]:
-    """For each run a mark: an equal one means that its progress and figures are the same as before.
+    """A mark for each run: progress and figures have changed only if it differs.
 
-    Attempts are looked at only of runs that have not ended: those of others change only after their state.
+    Attempts are read only for runs that have not ended: those of others change only after the run's state.
     """
     marks: dict[int, list[Hashable]] = defaultdict(list)
     state = (_run.id, _run.state, _run.stop_requested, _run.finished_at, _run.supervisor_pid)
@@ -46,7 +46,7 @@ def run_marks(conn: Connection) -> Mapping[int, Hashable]:
 
 
 def figures_mark(conn: Connection, run_id: int) -> Hashable:
-    """The same of what a report says: with the run's facts, some of which come after its end."""
+    """A mark for a report: also covers the run's facts, some of which come after its end."""
     facts = select(func.max(tables.fact.c.id)).where(tables.fact.c.run_id == run_id)
     ended = (
         select(func.count(_attempt.ended_at))
@@ -64,7 +64,7 @@ def figures_mark(conn: Connection, run_id: int) -> Hashable:
 
 
 def cell_totals(conn: Connection) -> tuple[Row[*tuple[Any, ...]], ...]:
-    """(simulated, state, number) of the cells of all runs."""
+    """(simulated, state, count) of the cells of all runs."""
     query = (
         select(_run.simulated, _cell.state, func.count().label("number"))
         .join(tables.run, _run.id == _cell.run_id)
@@ -74,7 +74,7 @@ def cell_totals(conn: Connection) -> tuple[Row[*tuple[Any, ...]], ...]:
 
 
 def failure_totals(conn: Connection) -> tuple[Row[*tuple[Any, ...]], ...]:
-    """(simulated, outcome, reason, number) of the attempts of all runs that gave no result."""
+    """(simulated, outcome, reason, count) of attempts without a result, over all runs."""
     query = (
         select(_run.simulated, _attempt.outcome, _attempt.reason, func.count().label("number"))
         .join(tables.cell, _cell.id == _attempt.cell_id)
@@ -86,7 +86,7 @@ def failure_totals(conn: Connection) -> tuple[Row[*tuple[Any, ...]], ...]:
 
 
 def finding_totals(conn: Connection) -> tuple[Row[*tuple[Any, ...]], ...]:
-    """(source, simulated, rule, severity, number) of the findings that stand, by the last check's source."""
+    """(source, simulated, rule, severity, count) of present findings, by the last check of each source."""
     last = (
         select(_check.simulated)
         .where(_check.source == _finding.source)

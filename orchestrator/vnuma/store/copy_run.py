@@ -1,4 +1,4 @@
-"""Copy one run with all that belongs to it from one store into another: archives are made of this."""
+"""Copy one run with everything that belongs to it to another store, for archives."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from vnuma.store.runs import get_run, get_study, save_study
 
 _BATCH = 5_000
 _LEFT_OUT = frozenset({"study", "lease", "site", "schema_history", "estate_check", "estate_finding"})
-"""Studies are shared by runs, leases are about VMs and sites about processes as they are now, checks of an
-estate belong to no run, the history is the store's own."""
+"""Not copied: studies are shared by runs, leases and sites describe present VMs and processes, checks of an
+estate belong to no run, and each store has its own schema history.
+"""
 
 
 def copy_run(source: Connection, target: Connection, run_id: int, *, name: str, number: int) -> int:
-    """Copy run `run_id` under a name and number that are free in the target; its new id there.
+    """Copy run `run_id` under a free name and number of the target; returns its new id.
 
-    Rows get new ids; nobody looks after the copy, and it names no inventory.
-    Both stores must be at this product's schema.
+    Rows get new ids. The copy has no supervisor and no inventory. Both stores must have this version's
+    schema.
     """
     run = get_run(source, run_id)
     study = get_study(source, run.study_id)
@@ -50,7 +51,7 @@ def _copy_table(
     ids: dict[str, dict[int, int]],
     changed: dict[str, object],
 ) -> dict[int, int]:
-    """Copy what belongs to the run; new ids by old ones, empty for tables without an id."""
+    """Copy the rows that belong to the run; returns new ids by old ones, empty for tables without ids."""
     new: dict[int, int] = {}
     query = _owned(table, run_id).execution_options(yield_per=_BATCH)
     for batch in source.execute(query).mappings().partitions():
@@ -64,7 +65,7 @@ def _copy_table(
 
 
 def _moved(row: dict[str, Any], table: Table, ids: dict[str, dict[int, int]]) -> dict[str, Any]:
-    """The row with the target's ids. StoreError where a row that it names was not copied."""
+    """The row with the target's ids. Raises StoreError if a row that it refers to was not copied."""
     for column, parent in _references(table):
         if row[column.name] is not None:
             if row[column.name] not in ids[parent.name]:
@@ -79,7 +80,7 @@ def _moved(row: dict[str, Any], table: Table, ids: dict[str, dict[int, int]]) ->
 
 
 def _owned(table: Table, run_id: int) -> Select[Any]:
-    """The rows of a table that belong to a run, in the order in which they were written."""
+    """The rows of a table that belong to a run, in the order of writing."""
     query = select(table).where(_belongs(table, run_id))
     return query.order_by(table.c.id) if "id" in table.c else query.order_by(*table.primary_key.columns)
 
@@ -92,7 +93,7 @@ def _belongs(table: Table, run_id: int) -> Any:
 
 
 def _references(table: Table) -> Iterator[tuple[Column[Any], Table]]:
-    """Columns that name a row of another table, with that table."""
+    """Columns that refer to another table, each with that table."""
     for column in table.columns:
         for key in column.foreign_keys:
             yield column, key.column.table

@@ -1,4 +1,4 @@
-"""Copy a whole store into an empty one, as when a site moves from SQLite to PostgreSQL."""
+"""Copy a whole store into an empty one, for example from SQLite to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from vnuma.store.open import Store
 
 _BATCH = 5_000
 _COPIED = tuple(table for table in tables.metadata.sorted_tables if table is not tables.schema_history)
-"""Parents before their children. The history of its schema is each store's own."""
+"""Parents before children. Each store keeps its own schema history."""
 
 
 def copy_store(source: Store, target: Store) -> dict[str, int]:
-    """Copy every row under its own id; how many of each table.
+    """Copy every row with its id; returns the number of rows by table.
 
-    One transaction of the target: an interrupted copy leaves it empty, and can be repeated. Raises UsageError
-    for a target with rows; StoreError, where a count differs at the end too.
+    Uses one transaction of the target, so an interrupted copy leaves it empty and can be repeated. Raises
+    UsageError for a target with rows; StoreError, also if the counts differ at the end.
     """
     with source.read() as old, target.write() as new:
         _refuse_unless_empty(new, target)
@@ -37,7 +37,7 @@ def copy_store(source: Store, target: Store) -> dict[str, int]:
 
 
 def refuse_unless_empty(target: Store) -> None:
-    """Before anything is made for a copy. Raises UsageError for a store with rows, StoreError."""
+    """Raise UsageError for a store with rows, before a copy creates anything. Raises StoreError."""
     with target.read() as connection:
         _refuse_unless_empty(connection, target)
 
@@ -62,7 +62,7 @@ def _count(conn: Connection, table: Table) -> int:
 
 
 def _continue_ids(new: Connection) -> None:
-    """PostgreSQL counts ids itself, and rows that came with theirs did not move it on."""
+    """PostgreSQL generates ids itself, and inserting rows with ids did not advance its sequences."""
     for table in _COPIED:
         if "id" in table.c:
             new.execute(

@@ -1,6 +1,6 @@
-"""TLS to a PostgreSQL server: verified by default, and required beyond this machine.
+"""TLS to a PostgreSQL server: verified by default, and required for other machines.
 
-libpq's own default, `prefer`, falls back to plain text when a server, or somebody between, says so
+libpq's own default, `prefer`, falls back to plain text when the server, or an attacker, says so
 (https://www.postgresql.org/docs/current/libpq-ssl.html).
 """
 
@@ -17,14 +17,14 @@ from vnuma.errors import StoreError
 
 _MAY_BE_PLAIN = frozenset({"disable", "allow", "prefer"})
 _SYSTEM_ROOTS = 160000
-"""The first libpq that knows `sslrootcert=system`."""
+"""The first libpq version with `sslrootcert=system`."""
 
 
 def encryption(url: URL, environment: Mapping[str, str], home: Path, libpq: int) -> dict[str, str]:
-    """What to add to the connection's settings: nothing for a server on this machine.
+    """TLS settings to add to the connection: none for a server on this machine.
 
-    `libpq` is its version as a number, such as 160004. Raises StoreError where a server on another machine
-    is to be reached without TLS.
+    `libpq` is its version as a number, such as 160004. Raises StoreError for a server on another machine
+    without TLS.
     """
     if all(map(_is_here, _hosts(url, environment))):
         return {}
@@ -44,11 +44,11 @@ def encryption(url: URL, environment: Mapping[str, str], home: Path, libpq: int)
 
 
 def _hosts(url: URL, environment: Mapping[str, str]) -> list[str]:
-    """Every host and address that may be connected to, as the driver gets them.
+    """Every host and address that the driver may connect to.
 
-    A `?host=` replaces the URL's own, and libpq connects to an address whatever the host is called
-    (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-HOSTADDR). Those of a service
-    file or of a connection string within the URL are unknown, so they count as others.
+    A `?host=` replaces the URL's own, and libpq connects to an address whatever the host name is
+    (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-HOSTADDR). Hosts from a service
+    file or a connection string in the URL are unknown, so they count as other machines.
     """
     if _given("service", url) or environment.get("PGSERVICE") or _given("conninfo", url):
         return ["unknown"]

@@ -1,5 +1,5 @@
-"""Checks of an estate over time: a finding is one row from the check that found it first to the one that
-found it no more, however many checks lie between.
+"""Checks of an estate over time. A finding is one row, from the check that first found it to the first that
+no longer did.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _check, _finding = tables.estate_check.c, tables.estate_finding.c
 
 @dataclass(frozen=True)
 class NewFinding:
-    """What a check found that did not stand before."""
+    """A finding that is new in a check."""
 
     rule: str
     kind: str
@@ -29,14 +29,14 @@ class NewFinding:
 
 
 def add_check(conn: Connection, check: RecordedCheck) -> int:
-    """Record a check; its id."""
+    """Store a check; returns its id."""
     made = insert(tables.estate_check).returning(_check.id)
     values = {**vars(check), "recorded_at": utc_now()}
     return int(conn.execute(made, values).scalar_one())
 
 
 def checks_of(conn: Connection, source: str | None = None) -> tuple[RecordedCheck, ...]:
-    """The checks of a source, or of all, oldest facts first."""
+    """The checks of a source, or of all, by the age of their facts."""
     query = select(*(_check[field.name] for field in fields(RecordedCheck))).order_by(_check.read_at)
     if source is not None:
         query = query.where(_check.source == source)
@@ -46,7 +46,7 @@ def checks_of(conn: Connection, source: str | None = None) -> tuple[RecordedChec
 def findings_of(
     conn: Connection, source: str | None = None, *, standing: bool = False
 ) -> tuple[StandingFinding, ...]:
-    """Findings of a source or of all, those that stand only where asked, longest standing first."""
+    """Findings of a source or of all, oldest first; with `standing`, only the present ones."""
     first, last, gone = (tables.estate_check.alias(name) for name in ("first", "last", "gone"))
     query = (
         select(
@@ -67,7 +67,7 @@ def findings_of(
 
 
 def begin(conn: Connection, check: int, source: str, found: Sequence[NewFinding]) -> None:
-    """Findings that this check is the first to find."""
+    """Store findings that this check found first."""
     rows = [
         {
             "source": source,
@@ -86,19 +86,19 @@ def begin(conn: Connection, check: int, source: str, found: Sequence[NewFinding]
 
 
 def found_again(conn: Connection, check: int, ids: Collection[int]) -> None:
-    """Findings that this check found too."""
+    """Store that this check confirmed these findings."""
     for some in _chunks(ids):
         conn.execute(update(tables.estate_finding).where(_finding.id.in_(some)).values(last_check_id=check))
 
 
 def rename(conn: Connection, names: Mapping[int, str]) -> None:
-    """The present names of objects that were renamed since their findings began."""
+    """Update the names of objects that were renamed since their findings began."""
     for number, name in names.items():
         conn.execute(update(tables.estate_finding).where(_finding.id == number).values(object_name=name))
 
 
 def end(conn: Connection, check: int, ids: Collection[int]) -> None:
-    """Findings that this check could have found, and did not."""
+    """End findings that this check could have found and did not."""
     for some in _chunks(ids):
         conn.execute(update(tables.estate_finding).where(_finding.id.in_(some)).values(gone_check_id=check))
 

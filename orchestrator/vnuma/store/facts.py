@@ -1,4 +1,4 @@
-"""Facts: host, BIOS, ESXi, guest, SQL settings, warnings: whatever decides comparability."""
+"""Facts that decide comparability: host, BIOS, ESXi, guest, SQL settings, warnings."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from vnuma.store.rows import Fact
 from vnuma.store.types import utc_now
 
 CLIENT = "client"
-"""Scope of what times depend on where a node calls a VM's SQL Server; a run's own client is in its row."""
+"""Scope of the client's properties that affect times, where a node calls a VM's SQL Server; the run's own
+client is in its row.
+"""
 
 _fact = tables.fact.c
 
 
 def add_run_facts(conn: Connection, run_id: int, scope: str, values: Mapping[str, object]) -> None:
-    """Record facts of the run as a whole. A key may be recorded again: both rows are kept."""
+    """Store facts of the run as a whole. Storing a key again keeps both rows."""
     _add(conn, scope, values, run_id=run_id)
 
 
 def add_vm_facts(conn: Connection, vm_id: int, scope: str, values: Mapping[str, object]) -> None:
-    """Record facts of one VM of a run."""
+    """Store facts of one VM of a run."""
     run_id = conn.scalar(select(tables.vm.c.run_id).where(tables.vm.c.id == vm_id))
     if run_id is None:
         raise StoreError(f"The store has no VM {vm_id}.", fix="vnuma status lists runs and VMs.")
@@ -35,19 +37,19 @@ def add_vm_facts(conn: Connection, vm_id: int, scope: str, values: Mapping[str, 
 def add_attempt_facts(
     conn: Connection, attempt_id: int, token: int, scope: str, values: Mapping[str, object]
 ) -> None:
-    """Record facts of one attempt. LeaseLost when the token is not the VM's any more."""
+    """Store facts of one attempt. Raises LeaseLost when the token is no longer the VM's."""
     owner = check_attempt(conn, attempt_id, token)
     _add(conn, scope, values, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
 
 
 def add_late_facts(conn: Connection, attempt_id: int, scope: str, values: Mapping[str, object]) -> None:
-    """Record facts of an attempt that has ended: evidence that came late, and decides nothing."""
+    """Store late evidence about an ended attempt; it no longer affects the outcome."""
     owner = conn.execute(ownership(attempt_id)).one()
     _add(conn, scope, values, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
 
 
 def last_of_vm(conn: Connection, run_id: int, vm_key: str, scope: str) -> Fact | None:
-    """The fact of this scope that was recorded last for the run's VM; None if none was."""
+    """The latest fact of this scope for the run's VM, or None."""
     query = (
         select(tables.fact)
         .join(tables.vm, tables.vm.c.id == _fact.vm_id)
@@ -60,7 +62,7 @@ def last_of_vm(conn: Connection, run_id: int, vm_key: str, scope: str) -> Fact |
 
 
 def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tuple[Fact, ...]:
-    """The run's facts, those of its VMs and attempts included, in the order of recording."""
+    """The run's facts, including those of its VMs and attempts, in the order of storing."""
     query = select(tables.fact).where(_fact.run_id == run_id).order_by(_fact.id)
     if scope is not None:
         query = query.where(_fact.scope == scope)
@@ -68,13 +70,13 @@ def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tup
 
 
 def count_of_run(conn: Connection, run_id: int, scope: str) -> int:
-    """How many facts of a scope the run has."""
+    """The number of the run's facts in a scope."""
     query = select(func.count()).where(_fact.run_id == run_id, _fact.scope == scope)
     return conn.scalar(query) or 0
 
 
 def last_scope(conn: Connection, vm_id: int, scopes: Sequence[str]) -> str | None:
-    """Which of these scopes was recorded last for a VM of a run; None if none was. Reads no values."""
+    """Which of these scopes has the latest fact of a VM; None without any. Reads no values."""
     query = (
         select(_fact.scope)
         .where(_fact.vm_id == vm_id, _fact.scope.in_(scopes))
@@ -85,7 +87,7 @@ def last_scope(conn: Connection, vm_id: int, scopes: Sequence[str]) -> str | Non
 
 
 def last_value(conn: Connection, vm_id: int, scope: str, key: str, *, not_of: int) -> object:
-    """What was recorded last under a key by an attempt of a VM, but that one; None if nothing was."""
+    """The latest value of a key from a VM's attempts, except attempt `not_of`; None without one."""
     query = (
         select(_fact.value_json)
         .where(_fact.vm_id == vm_id, _fact.scope == scope, _fact.key == key, _fact.attempt_id != not_of)

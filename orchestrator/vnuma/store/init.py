@@ -1,4 +1,4 @@
-"""Make a store on PostgreSQL, or upgrade one, as its owner: tables, roles and grants in one transaction."""
+"""Create or upgrade a store on PostgreSQL as its owner: tables, roles and grants in one transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vnuma.store.translate import translated
 
 
 def init_store(url: str) -> tuple[Place, Roles]:
-    """Make what is missing; what is there stays, and gets the grants of this version.
+    """Create what is missing; existing objects stay and get this version's grants.
 
     Raises UsageError for SQLite, which has no roles, and StoreError.
     """

@@ -1,8 +1,8 @@
-"""Who may change a VM: one lease a VM, with a fencing token that only ever grows.
+"""Leases: who may change a VM, with a fencing token that only ever grows.
 
-A process that was given token 5 must stop at its next write once the token is 6, however late it
-wakes. The check locks the lease row in the writer's own transaction, so that a token cannot be
-raised between the check and the commit.
+A process with token 5 must stop at its next write once the token is 6, even if it was suspended meanwhile.
+The check locks the lease row in the writer's own transaction, so the token cannot change between check and
+commit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _run = tables.run.c
 
 @dataclass(frozen=True)
 class AttemptOwner:
-    """Which run, VM and cell an attempt belongs to, and how far it is: `timings` are seconds by stage."""
+    """The run, VM and cell of an attempt, and its progress: `timings` are seconds by stage."""
 
     run_id: int
     vm_id: int
@@ -42,8 +42,8 @@ class AttemptOwner:
 def take_lease(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
     """Lease the VM to the run and return the new token; the run's own lease is renewed.
 
-    Raises VmHeld while another run holds it that has not ended, or that has ended without putting
-    the VM back: what is there now would become the next run's baseline. InputError for an imported run.
+    Raises VmHeld while another run that has not ended holds it, or one that ended without restoring the VM,
+    whose present state would become the next baseline. Raises InputError for an imported run.
     """
     refuse_imported(conn, run_id)
     _ensure_row(conn, vm_key)
@@ -54,10 +54,10 @@ def take_lease(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
 
 
 def raise_token(conn: Connection, vm_key: str, run_id: int, holder: str | None = None) -> int:
-    """Fence off every other process of this run; `holder` names the new one, None keeps the name.
+    """Fence off all other processes of this run; `holder` names the new one, None keeps the name.
 
-    Raises VmHeld when another run holds the lease, LeaseLost when nobody does, InputError for an
-    imported run.
+    Raises VmHeld when another run holds the lease, LeaseLost when nobody does, InputError for an imported
+    run.
     """
     refuse_imported(conn, run_id)
     row = conn.execute(select(tables.lease).where(_lease.vm_key == vm_key).with_for_update()).one_or_none()
@@ -72,21 +72,21 @@ def raise_token(conn: Connection, vm_key: str, run_id: int, holder: str | None =
 
 
 def check_token(conn: Connection, vm_key: str, token: int) -> None:
-    """LeaseLost unless `token` is the VM's current one; it stays so until this transaction ends."""
+    """Raise LeaseLost unless `token` is the VM's current one, and keep it so during this transaction."""
     shared = select(_lease.token, _lease.run_id).where(_lease.vm_key == vm_key).with_for_update(read=True)
     _require(conn, conn.execute(shared).one_or_none(), vm_key, token)
 
 
 def require_current(conn: Connection, vm_key: str, token: int) -> None:
-    """LeaseLost unless `token` is the VM's current one, for a unit that only reads: nothing is locked."""
+    """Raise LeaseLost unless `token` is the VM's current one. For units that only read: locks nothing."""
     row = conn.execute(select(_lease.token, _lease.run_id).where(_lease.vm_key == vm_key)).one_or_none()
     _require(conn, row, vm_key, token)
 
 
 def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner:
-    """The attempt's owner, provided that it is still open and `token` is its own and the current one.
+    """The attempt's owner, if it is still open and `token` is both its own and the current one.
 
-    Raises LeaseLost for an outdated token, StoreError for an attempt that is unknown or has ended.
+    Raises LeaseLost for an outdated token, StoreError for an unknown or ended attempt.
     """
     row = conn.execute(ownership(attempt_id)).one_or_none()
     if row is None:
@@ -104,7 +104,7 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
 
 
 def ownership(attempt_id: int) -> Select[*tuple[Any, ...]]:
-    """The question whose an attempt is, and whether it is still open."""
+    """The query for an attempt's owner, and whether it is still open."""
     attempt = tables.attempt.c
     return (
         select(
@@ -120,7 +120,7 @@ def ownership(attempt_id: int) -> Select[*tuple[Any, ...]]:
 
 
 def release_lease(conn: Connection, vm_key: str, token: int) -> None:
-    """Give the VM free. The row and its token stay, so that no old token is ever valid again."""
+    """Release the VM. The row keeps its token, so that no old token becomes valid again."""
     alone = select(_lease.token, _lease.run_id).where(_lease.vm_key == vm_key).with_for_update()
     _require(conn, conn.execute(alone).one_or_none(), vm_key, token)
     conn.execute(
@@ -129,7 +129,7 @@ def release_lease(conn: Connection, vm_key: str, token: int) -> None:
 
 
 def get_lease(conn: Connection, vm_key: str) -> Lease | None:
-    """The VM's lease, or None when nobody holds it."""
+    """The VM's lease, or None."""
     query = select(tables.lease).where(_lease.vm_key == vm_key, _lease.run_id.is_not(None))
     row = conn.execute(query).one_or_none()
     return None if row is None else _lease_of(row)

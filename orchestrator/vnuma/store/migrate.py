@@ -1,7 +1,7 @@
-"""Bring a store to the newest revision. Imported only when that is needed: Alembic loads slowly.
+"""Migrate a store to the newest revision. Imported only when needed, since Alembic loads slowly.
 
-A new revision is a file in `migrations/versions`, the new number in `schema.HEAD`, the change in
-`tables`, and dumps of stores of the revision before in `tests/store/data`.
+A new revision needs a file in `migrations/versions`, its number in `schema.HEAD`, the change in `tables`, and
+dumps of stores of the previous revision in `tests/store/data`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from vnuma.store.types import utc_now
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _ADVISORY_LOCK = 0x766E756D61
-"""Any fixed number that all versions of the product share ("vnuma" in ASCII)."""
+"""A fixed number that all versions of the product share ("vnuma" in ASCII)."""
 
 
 def upgrade(engine: Engine, place: Place, *, revision: str = HEAD) -> None:
-    """Migrate in one transaction, once, however many processes try at the same time.
+    """Migrate in one transaction, once, even if several processes try at the same time.
 
-    SQLite's BEGIN IMMEDIATE admits one writer; PostgreSQL takes an advisory lock. Whoever comes
-    second finds the work done. A migration that fails leaves the store as it was.
+    SQLite's BEGIN IMMEDIATE admits one writer; PostgreSQL takes an advisory lock. A second process finds the
+    work done. A failed migration leaves the store unchanged.
     """
     with engine.connect().execution_options(vnuma_write=True) as conn, conn.begin():
         if not place.is_sqlite:
@@ -38,7 +38,9 @@ def upgrade(engine: Engine, place: Place, *, revision: str = HEAD) -> None:
 
 
 def upgrade_in(conn: Connection, place: Place, *, revision: str = HEAD) -> None:
-    """The same in the caller's transaction, which holds the lock. A store with roles gets their grants."""
+    """The same in the caller's transaction, which holds the lock. In a store with roles, they get their
+    grants.
+    """
     before = current_revision(conn)
     refuse_newer(conn, before, place)
     if before is None or before < revision:
@@ -52,7 +54,7 @@ def upgrade_in(conn: Connection, place: Place, *, revision: str = HEAD) -> None:
 
 
 def lock_schema(conn: Connection) -> None:
-    """Until this transaction ends nobody else migrates a store on this PostgreSQL database."""
+    """Prevent other migrations of a store on this PostgreSQL database until this transaction ends."""
     conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
 
 

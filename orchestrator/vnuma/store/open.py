@@ -1,4 +1,4 @@
-"""Open a store: check its place, bring its schema up to date, and hand out units of work."""
+"""Open a store: check its place, upgrade its schema, and provide units of work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Store", "default_url", "open_store"]
 
 @dataclass(frozen=True)
 class _Kept:
-    """A thread's connection, and the file that it was made to."""
+    """A thread's connection, and the file that it is open on."""
 
     connection: Connection
     file: tuple[int, int] | None
@@ -47,27 +47,27 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A consistent snapshot; a write inside it is refused. StoreError on database errors."""
+        """A consistent snapshot; writes are refused. Raises StoreError on database errors."""
         options = {} if self.place.is_sqlite else _SNAPSHOT
         with self._unit(vnuma_write=False, **options) as conn, conn.begin():
             yield conn
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """One transaction, committed at the end, undone if anything is raised inside.
+        """One transaction, committed at the end, rolled back if the body raises.
 
-        On SQLite it takes the write lock at once (BEGIN IMMEDIATE): a transaction that reads first
-        and then wants to write fails as soon as another wrote in between, whatever the timeout.
+        On SQLite it takes the write lock at once (BEGIN IMMEDIATE): a transaction that reads first and then
+        writes fails as soon as another one wrote in between, whatever the timeout.
         """
         with self._unit(vnuma_write=True) as conn, conn.begin():
             yield conn
 
     @contextmanager
     def one_connection(self) -> Iterator[None]:
-        """Units of work of this thread, one after the other, share a connection to a SQLite file.
+        """Share one connection to a SQLite file among this thread's consecutive units of work.
 
-        A new one reads the file's schema anew, ten times as much work as a small unit has itself. Nothing
-        may be forked inside that uses the store.
+        A new connection reads the file's schema again, ten times the work of a small unit. No process that
+        uses the store may be forked inside.
         """
         if not self.place.is_sqlite:
             yield
@@ -81,9 +81,10 @@ class Store:
 
     @contextmanager
     def _unit(self, **options: object) -> Iterator[Connection]:
-        """The connection for one unit of work: the thread's own one, unless that is in a unit already.
+        """The connection for one unit: the thread's own, unless it is in use.
 
-        Nor if the file is another one by now, or none: what is written must be found again by its name.
+        Also a new one if the path now names another file or none, since what is written must be found again
+        under it.
         """
         own: _Kept | None = getattr(self._own, "kept", None)
         with translated(self.place):
@@ -95,11 +96,11 @@ class Store:
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
-        """Hold SQLite's file open, without a transaction, for as long as many processes come and go.
+        """Keep SQLite's file open, without a transaction, while many processes come and go.
 
-        Whoever closes a SQLite file last empties and removes its write-ahead log, and the next one
-        makes it anew: four file operations for each unit of work. A forked child must not use the store; a
-        program that is executed does not inherit the file.
+        The process that closes a SQLite file last removes its write-ahead log, and the next one creates it
+        again: four file operations for each unit of work. A forked child must not use the store; an executed
+        program does not inherit the file.
         """
         if not self.place.is_sqlite:
             yield
@@ -126,10 +127,10 @@ _SNAPSHOT = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
-    """Open the store at `url`, migrated to this product's schema.
+    """Open the store at `url`, migrated to this version's schema.
 
-    With `create=False` a store must already be there. Raises StoreError: unusable URL or place,
-    a store of a newer product, or any database error.
+    With `create=False` the store must exist. Raises StoreError for an unusable URL or place, a store of a
+    newer version, or any database error.
     """
     place = parse_place(url)
     if place.is_sqlite:
@@ -147,10 +148,10 @@ def open_store(url: str, *, create: bool = True) -> Store:
 
 
 def open_for_reading(url: str) -> Store:
-    """Open a store that is there, for a process that never writes: the database itself refuses it.
+    """Open an existing store so that the database itself refuses writes.
 
-    Raises StoreError: as `open_store`, for a store that another command has to upgrade first, and for a
-    SQLite file in a folder that this user may not write (https://sqlite.org/wal.html, read-only databases).
+    Raises StoreError as `open_store` does, for a store that needs an upgrade first, and for a SQLite file in
+    a folder that this user cannot write (https://sqlite.org/wal.html, read-only databases).
     """
     place = parse_place(url)
     if place.is_sqlite:
@@ -168,7 +169,7 @@ def open_for_reading(url: str) -> Store:
 
 @contextmanager
 def _log_explained(place: Place) -> Iterator[None]:
-    """Who only reads is not told that the store cannot be written, but why that matters."""
+    """Explain to a reader why an unwritable store matters to it."""
     try:
         yield
     except OperationalError as error:
@@ -198,9 +199,9 @@ def _prepare_file(place: Place, *, create: bool) -> None:
 
 
 def sqlite_engine(place: Place, mode: Literal["rw", "ro"] = "rw") -> Engine:
-    """Autocommit in the driver, transactions by our own BEGIN: the driver's come too late.
+    """An engine with autocommit in the driver and our own BEGIN, since the driver's comes too late.
 
-    `mode=rw`: a store that disappears during a run is an error, not a new and empty store.
+    `mode=rw`: a store that disappears during a run is an error, not a new, empty store.
     """
     uri = f"{place.path.absolute().as_uri()}?mode={mode}"
 
@@ -228,9 +229,9 @@ def _begin(conn: Connection) -> None:
 
 
 def _ensure_wal(engine: Engine) -> None:
-    """Write-ahead log: readers never wait for a writer. The file remembers it.
+    """Write-ahead log: readers never wait for a writer. The setting is stored in the file.
 
-    SQLite does not wait for other processes at this switch as it does elsewhere, so we do.
+    SQLite's busy timeout does not cover this switch, so we wait here.
     """
     deadline = time.monotonic() + LOCK_WAIT_S
     while True:

@@ -1,4 +1,4 @@
-"""Where a store is: its URL checked, its secrets masked, and where SQLite may not be."""
+"""A store's place: check its URL, mask its secrets, and refuse unsafe places for SQLite."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _DRIVERS = {
 
 @dataclass(frozen=True)
 class Place:
-    """A checked store URL. `str()` and `repr()` are safe to print: no password is in them."""
+    """A checked store URL. `str()` and `repr()` never show the password."""
 
     url: URL
 
     @property
     def is_sqlite(self) -> bool:
-        """One file on this machine, as against a PostgreSQL server."""
+        """Whether it is a file on this machine rather than a PostgreSQL server."""
         return self.url.get_backend_name() == "sqlite"
 
     @property
@@ -62,7 +62,7 @@ def default_url(home: Path) -> str:
 
 
 def parse_place(text: str) -> Place:
-    """Check a store URL: SQLite in a file, or PostgreSQL. StoreError otherwise, secrets masked."""
+    """Parse a store URL: SQLite in a file, or PostgreSQL. Raises StoreError, with secrets masked."""
     try:
         url = make_url(text)
         driver = _DRIVERS.get(url.drivername)
@@ -83,7 +83,7 @@ def parse_place(text: str) -> Place:
 
 
 def mask_text(text: str) -> str:
-    """Whatever looks like a password in a URL that could not even be parsed is replaced by ***."""
+    """Replace whatever looks like a password by ***, in a URL that cannot be parsed."""
     text = re.sub(r"(?<=/)([^/@:]*):.*@", r"\1:***@", text)
     return re.sub(r"(?i)((?:password|passfile)=)[^&\s]*", r"\1***", text)
 
@@ -94,11 +94,11 @@ def _masked(url: URL) -> str:
 
 
 def refuse_unsafe_sqlite(path: Path, environment: Mapping[str, str] = os.environ) -> None:
-    """SQLite needs a local file that outlives this job. StoreError when it would not have one.
+    """Raise StoreError for a SQLite file that is not local or does not outlive this job.
 
-    SQLite's WAL needs shared memory between all processes that use the file, which network file
-    systems do not give (sqlite.org/wal.html). Under AWX the job's file system goes with its pod,
-    and with it every baseline.
+    SQLite's WAL needs shared memory between all processes that use the file, which network file systems lack
+    (sqlite.org/wal.html). Under AWX the job's file system is removed with its pod, and with it every
+    baseline.
     """
     if under_awx(environment):
         raise StoreError(
@@ -117,7 +117,7 @@ def refuse_unsafe_sqlite(path: Path, environment: Mapping[str, str] = os.environ
 def under_awx(environment: Mapping[str, str]) -> bool:
     """Whether AWX or Automation Controller started this process (variables of its `build_env`).
 
-    JOB_ID alone does not tell: batch schedulers set it too.
+    JOB_ID alone is not enough, since batch schedulers set it too.
     """
     if "AWX_PRIVATE_DATA_DIR" in environment:
         return True
@@ -125,7 +125,7 @@ def under_awx(environment: Mapping[str, str]) -> bool:
 
 
 def network_filesystem(path: Path) -> str | None:
-    """The type of the network file system that holds `path`, or None (also where it cannot be told)."""
+    """The type of the network file system with `path`; None for others and if unknown."""
     try:
         mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -136,10 +136,10 @@ def network_filesystem(path: Path) -> str | None:
 
 
 def filesystem_type(path: Path, mounts: str) -> str:
-    """The type of the file system that holds an absolute `path`, from /proc/mounts' text; "" if none does.
+    """The type of the file system with an absolute `path`, from /proc/mounts' text; "" if unknown.
 
-    The longest mount point that contains the path wins; of equal ones the later, which hides the
-    earlier. Blanks in a mount point are written as octal escapes (proc(5)).
+    The longest mount point that contains the path wins; of equal ones the later, which hides the earlier.
+    Blanks in a mount point are octal escapes (proc(5)).
     """
     found, depth = "", -1
     for line in mounts.splitlines():

@@ -1,4 +1,4 @@
-"""The engine of a store on PostgreSQL: its settings, and waiting for a server that restarts."""
+"""The engine of a store on PostgreSQL, with waiting for a server that restarts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vnuma.store.place import Place
 from vnuma.store.translate import is_away
 
 LOCK_WAIT_S = 30
-"""How long a unit of work waits for another's lock before it is an error."""
+"""How long a unit of work waits for another's lock before failing, in seconds."""
 
 READ_ONLY = "-c default_transaction_read_only=on"
 
@@ -26,7 +26,7 @@ _CONNECT_WAIT_S = 10
 
 
 def postgresql_engine(place: Place, options: str = "") -> Engine:
-    """An engine without a pool; `options` are the server's own. Raises StoreError: no driver, or no TLS."""
+    """An engine without a pool; `options` are server options. Raises StoreError without driver or TLS."""
     try:
         from psycopg import pq  # noqa: PLC0415 - an extra: SQLite's users need not have it
     except ImportError as error:
@@ -48,21 +48,21 @@ def postgresql_engine(place: Place, options: str = "") -> Engine:
 
 @dataclass
 class Patience:
-    """Waits for a server that was there and does not answer now: it restarts, or another takes its place.
+    """Waits for a server that answered before and restarts or fails over now.
 
-    Nothing was sent yet, so trying again can double nothing. The wait is counted from the first failure:
-    once it is used up, every further unit of work fails at once, until the server has answered again.
+    Nothing was sent yet, so trying again duplicates nothing. Time counts from the first failure; after the
+    limit every unit of work fails at once until the server answers again.
     """
 
     LIMIT_S: ClassVar[float] = 60.0
-    """Half of the silence after which a supervisor counts as dead."""
+    """Half of the silence after which a supervisor counts as dead, in seconds."""
 
     _EVERY_S: ClassVar[float] = 0.25
 
     _away_since: float | None = None
 
     def connect(self, engine: Engine) -> Connection:
-        """A connection. Raises SQLAlchemy's error of the last try."""
+        """Connect. Raises SQLAlchemy's error of the last attempt."""
         while True:
             try:
                 connection = engine.connect()

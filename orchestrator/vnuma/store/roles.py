@@ -1,7 +1,7 @@
-"""The roles of a store on PostgreSQL: an owner, a writer and a reader, in the database's own name.
+"""The PostgreSQL roles of a store: owner, writer and reader, named after the database.
 
-They cannot log in. A person's or controller's login is a member of one, so that granting and revoking is
-one statement of the database's administrator, and no password passes through vnuma
+They cannot log in. A person's or controller's login is a member of one, so the database's administrator
+grants and revokes access with one statement, and no password passes through vnuma
 (https://www.postgresql.org/docs/current/role-membership.html).
 """
 
@@ -20,18 +20,18 @@ CHANGED = (
     *(tables.run, tables.site, tables.vm, tables.lease, tables.cell, tables.attempt),
     tables.estate_finding,
 )
-"""Tables whose rows change. In all others, the audit log and the samples above all, a row is written once."""
+"""Tables with updates. In all others, including the audit log and the samples, rows are written once."""
 
 _OWN = (VERSION_TABLE, tables.schema_history.name)
-"""Written by whoever migrates, read by everybody."""
+"""Written by migrations, read by everybody."""
 
 _LONGEST_NAME = 63
-"""Bytes of an identifier; PostgreSQL cuts a longer one, and two roles would become one."""
+"""Longest identifier in bytes; PostgreSQL truncates longer ones, which could make two roles one."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """`owner` has the tables and migrates them, `writer` runs studies, `reader` reads."""
+    """`owner` owns and migrates the tables, `writer` runs studies, `reader` reads."""
 
     owner: str
     writer: str
@@ -39,7 +39,7 @@ class Roles:
 
     @classmethod
     def of_database(cls, database: str) -> Roles:
-        """The roles of the store in that database. Raises InputError where its name leaves no room."""
+        """The roles of the store in that database. Raises InputError if its name is too long."""
         roles = cls(*(f"{database}_{part}" for part in ("owner", "writer", "reader")))
         if len(roles.writer.encode()) > _LONGEST_NAME:
             raise InputError(
@@ -50,9 +50,10 @@ class Roles:
 
 
 def make_roles(conn: Connection, place: Place) -> Roles:
-    """Make what is missing of the roles, and give the owner what is there of the store.
+    """Create missing roles, and make the owner own existing tables.
 
-    The transaction goes on as the owner. Raises database errors; StoreError where this login may not.
+    The transaction continues as the owner. Raises database errors; StoreError where this login lacks the
+    right.
     """
     database = str(conn.scalar(text("SELECT current_database()")))
     roles = Roles.of_database(database)
@@ -81,7 +82,7 @@ def make_roles(conn: Connection, place: Place) -> Roles:
 
 
 def _become_member(conn: Connection, owner: str, place: Place) -> None:
-    """Grant the owner's role to this login, as who made the role or may grant it can."""
+    """Grant the owner's role to this login, which needs the right to grant it."""
     me = conn.execute(
         text(
             "SELECT rolname, rolcreaterole, pg_has_role(oid, :owner, 'MEMBER WITH ADMIN OPTION') AS is_admin "
@@ -99,7 +100,7 @@ def _become_member(conn: Connection, owner: str, place: Place) -> None:
 
 
 def _hand_over(conn: Connection, owner: str) -> None:
-    """Make the owner of what was made before there were roles."""
+    """Transfer tables from before the roles existed to the owner."""
     names = {*tables.metadata.tables, VERSION_TABLE}
     found = conn.execute(
         text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tableowner <> :owner"),
@@ -119,14 +120,14 @@ def _hand_over(conn: Connection, owner: str) -> None:
 
 
 def roles_of(conn: Connection) -> Roles | None:
-    """The roles of this store; None where it has none, or belongs to a login."""
+    """The roles of this store; None without roles, or if a login owns it."""
     owner = _owner(conn)
     database = str(conn.scalar(text("SELECT current_database()")))
     return Roles.of_database(database) if owner == f"{database}_owner" else None
 
 
 def grant(conn: Connection, roles: Roles) -> None:
-    """What each role may do with each table; for the transaction of whoever owns them."""
+    """Grant each role its rights on each table, as the tables' owner."""
     for name in (*tables.metadata.tables, VERSION_TABLE):
         _do(conn, "REVOKE ALL ON {} FROM {}, {}", name, roles.writer, roles.reader)
         _do(conn, "GRANT SELECT ON {} TO {}, {}", name, roles.writer, roles.reader)
@@ -143,7 +144,7 @@ def grant(conn: Connection, roles: Roles) -> None:
 
 
 def act_as_owner(conn: Connection, place: Place) -> None:
-    """Let a migration be the owner's, if this login may become it. Raises StoreError where it may not."""
+    """Run a migration as the owner. Raises StoreError if this login may not SET ROLE to it."""
     owner = _owner(conn)
     if owner is None:
         return
@@ -166,9 +167,9 @@ def _owner(conn: Connection) -> str | None:
 
 
 def _may_become(conn: Connection, role: str) -> bool:
-    """Whether SET ROLE is allowed. Since PostgreSQL 16 a member may be one without that right.
+    """Whether SET ROLE is allowed. Since PostgreSQL 16 a member may lack that right.
 
-    Such is a login with CREATEROLE of each role that it made: it may grant the role, also to itself
+    A login with CREATEROLE does for each role that it created, though it may grant the role, also to itself
     (https://www.postgresql.org/docs/16/runtime-config-client.html#GUC-CREATEROLE-SELF-GRANT).
     """
     right = "SET" if _asks_for_set(conn) else "MEMBER"
@@ -178,11 +179,11 @@ def _may_become(conn: Connection, role: str) -> bool:
 
 
 def _asks_for_set(conn: Connection) -> bool:
-    """Whether the server is PostgreSQL 16 or newer, where becoming a role is a right of its own."""
+    """Whether the server is PostgreSQL 16 or newer, where SET is a membership option of its own."""
     return int(conn.scalar(text("SHOW server_version_num")) or 0) >= 160000
 
 
 def _do(conn: Connection, statement: str, *names: str) -> None:
-    """A statement with identifiers, which no parameter can be."""
+    """Execute a statement with identifiers, which cannot be parameters."""
     quote = conn.dialect.identifier_preparer.quote_identifier
     conn.exec_driver_sql(statement.format(*map(quote, names)).replace("%", "%%"))

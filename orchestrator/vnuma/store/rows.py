@@ -1,4 +1,4 @@
-"""What the store holds, as frozen values. Times are aware and in UTC, durations in milliseconds."""
+"""What the store contains, as frozen values. Times are aware and in UTC, durations in milliseconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vnuma.store.states import CellState, Outcome, RestoreOutcome, RunState, Sto
 
 @dataclass(frozen=True)
 class Study:
-    """One version of a study file, as it was read."""
+    """One version of a study file."""
 
     id: int
     name: str
@@ -45,12 +45,12 @@ class Run:
     ticket: str | None = None
     """The change ticket under which its VMs may be changed."""
     site: str | None = None
-    """The node of a mesh whose part of the run this is: the supervisor is then that part's own."""
+    """The mesh node whose part of the run this is; `supervisor` is then that part's own."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """A node's part of a run. `unit` is Receptor's work unit that does it, submitted at `unit_at`.
+    """A node's part of a run. `unit` is its Receptor work unit, submitted at `unit_at`.
 
     `unseen_since`: since when the controller's mesh does not reach the node; None while it does. `end`: how
     the work ended; None before that.
@@ -69,7 +69,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Vm:
-    """A VM in a run. `baseline` is the configuration to be restored; None until it is committed."""
+    """A VM in a run. `baseline` is the configuration to restore; None until it is committed."""
 
     id: int
     run_id: int
@@ -83,17 +83,17 @@ class Vm:
     restore_outcome: RestoreOutcome | None
     restore_detail: object
     node: str | None = None
-    """The node of a mesh that works on it, where that is not the controller."""
+    """The mesh node that works on it; None for the controller."""
 
     @property
     def at_baseline(self) -> bool:
-        """False from the moment the baseline is saved, or the VM is claimed, until a restore is settled."""
+        """False from when the baseline is saved, or the VM claimed, until a restore is settled."""
         return self.baseline_at is None or self.restored_at is not None
 
 
 @dataclass(frozen=True)
 class UnrestoredVm:
-    """A VM that is not at its baseline, with the run, or the site's part of it, that must put it back."""
+    """A VM that is not at its baseline, with the run, or the site's part of it, that must restore it."""
 
     vm: Vm
     run: Run
@@ -112,7 +112,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class NewCell:
-    """A cell to be added. `label` is the column in reports: A/A gives the reference arm a second."""
+    """A cell to add. `label` is its column in reports; in an A/A study the reference arm has a second one."""
 
     arm: str
     label: str
@@ -122,7 +122,7 @@ class NewCell:
 
 @dataclass(frozen=True)
 class Cell:
-    """Arm x block x VM, at its place in the VM's random order. `reason` says why it was skipped."""
+    """Arm x block x VM, at its position in the VM's random order. `reason` says why it was skipped."""
 
     id: int
     run_id: int
@@ -137,7 +137,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellCounts:
-    """How many cells are in each state."""
+    """The number of cells in each state."""
 
     pending: int = 0
     claimed: int = 0
@@ -153,7 +153,7 @@ class CellCounts:
 
 @dataclass(frozen=True)
 class Claim:
-    """A cell that is now ours to measure, and the attempt that was opened for it."""
+    """A claimed cell and the attempt that was opened for it."""
 
     cell_id: int
     attempt_id: int
@@ -168,7 +168,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Busy:
-    """No cell may be claimed now: `vm_name` of `run_name` is being measured since `since`."""
+    """No cell can be claimed now: `vm_name` of `run_name` has been measured since `since`."""
 
     reason: str
     run_name: str
@@ -178,7 +178,7 @@ class Busy:
 
 @dataclass(frozen=True)
 class AttemptLine:
-    """An attempt without its documents: what order, limits and progress need of it."""
+    """An attempt without its documents, for order, limits and progress."""
 
     id: int
     cell_id: int
@@ -194,12 +194,12 @@ class AttemptLine:
     reason: str | None
     detail: str | None = None
     token: int | None = None
-    """The fencing token with which it was begun: an attempt of an earlier hold on the VM has another."""
+    """The fencing token with which it began; attempts under an earlier lease have another one."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at a cell, with the cell's own place in the study."""
+    """An attempt at a cell, with the cell's place in the study."""
 
     id: int
     cell_id: int
@@ -226,7 +226,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Sample(Figures):
-    """One iteration in its place: measured, with `elapsed_ms`, or failed, with a `reason`. Never both."""
+    """One iteration: measured, with `elapsed_ms`, or failed, with a `reason`; never both."""
 
     workload: str
     size: int
@@ -238,7 +238,7 @@ class Sample(Figures):
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be: no time without a reason, a time with one, NaN, less than zero."""
+        """Refuse invalid values: no time without a reason, a time with one, NaN, negative."""
         if (self.elapsed_ms is None) != (self.reason is not None):
             raise ValueError("a sample has either elapsed_ms or a reason")
         times = (self.cpu_ms, self.elapsed_ms, self.parse_cpu_ms, self.parse_elapsed_ms, self.client_ms)
@@ -259,7 +259,7 @@ class Sample(Figures):
 
 @dataclass(frozen=True)
 class Fact:
-    """Something recorded about a run, one of its VMs or one attempt; a value of None is "not known"."""
+    """A fact about a run, one of its VMs or one attempt; None means "not known"."""
 
     id: int
     run_id: int

@@ -17,10 +17,10 @@ from vnuma.store.states import RunState, StopRequest
 from vnuma.store.types import utc_now
 
 IMPORTED = "imported"
-"""Scope of the fact that a run came out of an archive: it was measured elsewhere and cannot go on here."""
+"""Scope of the fact that a run was imported: it was measured elsewhere and cannot continue here."""
 
 CONTRACT = "contract"
-"""Scope of the fact that a run is one of `vnuma contract`: it asks vSphere, and measures nothing."""
+"""Scope of the fact that a run belongs to `vnuma contract`, which measures nothing."""
 
 _ID_DIGITS = 10
 _run = tables.run.c
@@ -29,7 +29,7 @@ _study = tables.study.c
 
 
 def save_study(conn: Connection, name: str, yaml: str) -> Study:
-    """Keep a study's text; the same name and text give the same row."""
+    """Store a study's text; the same name and text give the same row."""
     sha256 = hashlib.sha256(yaml.encode()).hexdigest()
     wanted = select(tables.study).where(_study.name == name, _study.sha256 == sha256)
     found = conn.execute(wanted).one_or_none()
@@ -40,7 +40,7 @@ def save_study(conn: Connection, name: str, yaml: str) -> Study:
 
 
 def get_study(conn: Connection, study_id: int) -> Study:
-    """The study with that id. StoreError if there is none."""
+    """The study with that id. Raises StoreError if there is none."""
     found = conn.execute(select(tables.study).where(_study.id == study_id)).one_or_none()
     if found is None:
         raise StoreError(f"The store has no study {study_id}.", fix="vnuma status lists the runs.")
@@ -57,7 +57,7 @@ def create_run(
     inventory: str | None = None,
     ticket: str | None = None,
 ) -> Run:
-    """A new planned run, named with the study's next number; numbers are never given twice."""
+    """Create a planned run, named with the study's next number; numbers are never reused."""
     if conn.dialect.name == "postgresql":
         conn.execute(text("LOCK TABLE run IN SHARE ROW EXCLUSIVE MODE"))
     last = conn.scalar(select(func.max(_run.number)).where(_run.study_name == study.name))
@@ -84,7 +84,7 @@ def create_run(
 
 
 def get_run(conn: Connection, ref: str | int) -> Run:
-    """The run with that id or name, or for 'latest' the newest that measures. InputError if there is none."""
+    """The run with that id or name, or for 'latest' the newest that measures. Raises InputError."""
     query = select(tables.run)
     if ref == "latest":
         query = query.where(_run.id.not_in(_with_fact(CONTRACT))).order_by(_run.id.desc()).limit(1)
@@ -103,16 +103,15 @@ def get_run(conn: Connection, ref: str | int) -> Run:
 
 
 def lock_run(conn: Connection, run: Run) -> Run:
-    """The run, or the site's part of it, as it is now; nobody else changes it until this transaction ends."""
+    """The run, or the site's part of it, as it is now, locked until this transaction ends."""
     row = conn.execute(select(tables.run).where(_run.id == run.id).with_for_update()).one()
     return at_site(conn, run_of(row), run.site)
 
 
 def at_site(conn: Connection, run: Run, node: str | None) -> Run:
-    """A node's part of a run: the run with the supervisor that looks after it there.
+    """A node's part of a run: the run with that part's supervisor.
 
-    The run itself for no node, and for one that has no part of its own: whoever looks after the run looks
-    after its VMs too.
+    The run itself without a node, or for a node without a part of its own.
     """
     part = (_site.run_id == run.id) & (_site.node == node)
     wanted = select(_site.supervisor_pid, _site.supervisor_host, _site.heartbeat_at).where(part)
@@ -126,19 +125,19 @@ def list_runs(conn: Connection) -> tuple[Run, ...]:
 
 
 def measuring_runs(conn: Connection) -> tuple[Run, ...]:
-    """All runs of studies, oldest first: those of `vnuma contract` measure nothing."""
+    """All runs of studies, oldest first, without those of `vnuma contract`."""
     query = select(tables.run).where(_run.id.not_in(_with_fact(CONTRACT))).order_by(_run.id)
     return tuple(run_of(row) for row in conn.execute(query))
 
 
 def set_run_state(conn: Connection, run_id: int, state: RunState) -> None:
-    """Move a run on. An ended or conflicting run has a finish time; a resumed one loses it."""
+    """Set a run's state. Ended and conflicting runs get a finish time; a resumed one loses it."""
     working = state in (RunState.PLANNED, RunState.RUNNING, RunState.STOPPING)
     _update(conn, run_id, state=state, finished_at=None if working else utc_now())
 
 
 def set_inventory(conn: Connection, run_id: int, inventory: str) -> None:
-    """The run is reached by another inventory from now on, its restore too."""
+    """Set the run's inventory, also for its restore."""
     _update(conn, run_id, inventory=inventory)
 
 
@@ -148,31 +147,31 @@ def request_stop(conn: Connection, run_id: int, how: StopRequest | None) -> None
 
 
 def touch_supervisor(conn: Connection, run: Run, *, pid: int, host: str) -> None:
-    """Say that this process is alive and looks after the run, or the site's part of it."""
+    """Record this process's heartbeat as supervisor of the run, or of the site's part of it."""
     conn.execute(_supervised(run).values(supervisor_pid=pid, supervisor_host=host, heartbeat_at=utc_now()))
 
 
 def keep_supervisor(conn: Connection, run: Run, *, pid: int, host: str) -> bool:
-    """The same, provided that this process is still the one that does; whether it is."""
+    """The same if this process is still the supervisor; returns whether it is."""
     row = (tables.site if run.site else tables.run).c
     kept = _supervised(run).where(row.supervisor_pid == pid, row.supervisor_host == host)
     return conn.execute(kept.values(heartbeat_at=utc_now())).rowcount > 0
 
 
 def clear_supervisor(conn: Connection, run: Run) -> None:
-    """Say that nobody looks after the run, or the site's part of it, any more."""
+    """Remove the supervisor of the run, or of the site's part of it."""
     conn.execute(_supervised(run).values(supervisor_pid=None, supervisor_host=None, heartbeat_at=None))
 
 
 def _supervised(run: Run) -> Update:
-    """An update of the row that says who looks after the run, or the site's part of it."""
+    """An update of the row with the supervisor of the run, or of the site's part of it."""
     if run.site is None:
         return update(tables.run).where(_run.id == run.id)
     return update(tables.site).where(_site.run_id == run.id, _site.node == run.site)
 
 
 def imported_ids() -> Select[int]:
-    """The ids of runs that came out of archives: their VMs are no VMs of this site."""
+    """The ids of imported runs, whose VMs do not belong to this site."""
     return _with_fact(IMPORTED)
 
 
@@ -181,7 +180,7 @@ def _with_fact(scope: str) -> Select[int]:
 
 
 def refuse_imported(conn: Connection, run_id: int) -> None:
-    """InputError for a run that came out of an archive: nothing of it is leased, resumed or restored."""
+    """Raise InputError for an imported run, which cannot be leased, resumed or restored."""
     name = conn.scalar(select(_run.name).where(_run.id == run_id, _run.id.in_(imported_ids())))
     if name is not None:
         raise InputError(
@@ -192,7 +191,7 @@ def refuse_imported(conn: Connection, run_id: int) -> None:
 
 
 def refuse_contract(conn: Connection, run: Run) -> None:
-    """InputError for a run of `vnuma contract`: there is nothing to go on with."""
+    """Raise InputError for a run of `vnuma contract`, which cannot be resumed."""
     if conn.scalar(_with_fact(CONTRACT).where(tables.fact.c.run_id == run.id)) is not None:
         raise InputError(
             f"{run.name} is a run of vnuma contract: it measures nothing and cannot be resumed.",
@@ -203,7 +202,6 @@ def refuse_contract(conn: Connection, run: Run) -> None:
 
 
 def run_of(row: Row[*tuple[Any, ...]]) -> Run:
-    """A row of the run table as a value."""
     values = dict(row._mapping)
     stop = values["stop_requested"]
     values["driver"] = values.pop("driver_json")
@@ -218,7 +216,7 @@ def _update(conn: Connection, run_id: int, **values: object) -> None:
 
 
 def free_name(conn: Connection, run: Run) -> tuple[str, int]:
-    """The run's own name and number where they are free, else the study's next ones."""
+    """The run's own name and number if they are free, else the study's next ones."""
     taken = select(_run.id).where((_run.name == run.name) | _same_number(run))
     if conn.execute(taken).first() is None:
         return run.name, run.number
@@ -227,7 +225,7 @@ def free_name(conn: Connection, run: Run) -> tuple[str, int]:
 
 
 def same_run(conn: Connection, run: Run) -> Run | None:
-    """The run that is already here: made of the same study at the same moment with the same seed."""
+    """The run if it is already here: same study, time and seed."""
     query = select(tables.run).where(
         _run.study_name == run.study_name, _run.seed == run.seed, _run.created_at == run.created_at
     )

@@ -1,4 +1,4 @@
-"""Samples: written once, as they were measured; read back one by one (in bulk: `timed`)."""
+"""Samples: written once, as measured; read back one by one (in bulk: `timed`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BATCH = 10_000
 
 @dataclass(frozen=True)
 class StoredSample:
-    """A sample with its place in the study. `attempt_outcome` is None while the attempt goes on."""
+    """A sample with its place in the study. `attempt_outcome` is None while the attempt is open."""
 
     attempt_id: int
     cell_id: int
@@ -37,14 +37,14 @@ class StoredSample:
 
 
 def add_samples(conn: Connection, attempt_id: int, token: int, rows: Sequence[Sample]) -> None:
-    """Write samples of an open attempt, durable at the commit. LeaseLost when the token is outdated."""
+    """Write samples of an open attempt. Raises LeaseLost when the token is outdated."""
     check_attempt(conn, attempt_id, token)
     if rows:
         conn.execute(insert(tables.sample), [_values(attempt_id, row) for row in rows])
 
 
 def count(conn: Connection, run_id: int) -> int:
-    """How many samples the run has: warm-ups and failed iterations included."""
+    """The run's number of samples, including warm-ups and failed iterations."""
     query = (
         select(func.count())
         .select_from(tables.sample)
@@ -56,7 +56,7 @@ def count(conn: Connection, run_id: int) -> int:
 
 
 def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:
-    """The run's samples one by one, without holding them all in memory; use within the read unit."""
+    """The run's samples one by one, to limit memory; use within the read unit."""
     places: dict[int, tuple[Any, ...]] = {
         row.attempt_id: (*row[:-1], _outcome(row.attempt_outcome)) for row in conn.execute(_places(run_id))
     }
@@ -74,7 +74,7 @@ def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:
 
 
 def _places(run_id: int) -> Select[*tuple[Any, ...]]:
-    """One row per attempt of the run: where its samples belong."""
+    """One row per attempt of the run: its samples' place in the study."""
     return (
         select(
             _attempt.id.label("attempt_id"),
@@ -103,7 +103,7 @@ def _values(attempt_id: int, sample: Sample) -> dict[str, object]:
 
 
 def _column_of(field_name: str) -> str:
-    """Where a sample's field stands: documents are columns of JSON."""
+    """The column of a sample's field: documents are JSON columns."""
     return f"{field_name}_json" if f"{field_name}_json" in _sample else field_name
 
 

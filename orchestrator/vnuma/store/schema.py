@@ -1,4 +1,4 @@
-"""Which revision a store is at, told without importing Alembic."""
+"""A store's revision, read without importing Alembic."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ HEAD = "0008"
 """The newest revision in `migrations/versions`."""
 
 VERSION_TABLE = "vnuma_schema_version"
-"""Alembic's own table, under our name: a PostgreSQL database may hold other products' too."""
+"""Alembic's version table, with our name, since a PostgreSQL database may contain other products' too."""
 
 
 def current_revision(conn: Connection) -> str | None:
-    """The store's revision, or None where no store has been made yet."""
+    """The store's revision; None if there is no store yet."""
     if not inspect(conn).has_table(VERSION_TABLE):
         return None
     return conn.scalar(select(column("version_num")).select_from(table(VERSION_TABLE)))
 
 
 def refuse_newer(conn: Connection, revision: str | None, place: Place) -> None:
-    """StoreError for a store that a newer product wrote: it may hold what we cannot read."""
+    """Raise StoreError for a store of a newer version, which may contain what we cannot read."""
     if revision is None or revision <= HEAD:
         return
     writer = conn.scalar(
@@ -38,7 +38,7 @@ def refuse_newer(conn: Connection, revision: str | None, place: Place) -> None:
 
 
 def refuse_foreign(conn: Connection, place: Place) -> None:
-    """StoreError for a SQLite file that belongs to another program."""
+    """Raise StoreError for a SQLite file that belongs to another program."""
     tables = inspect(conn).get_table_names()
     if tables:
         raise StoreError(
@@ -48,7 +48,7 @@ def refuse_foreign(conn: Connection, place: Place) -> None:
 
 
 def needs_upgrade(engine: Engine, place: Place, *, create: bool) -> bool:
-    """The warm check: one or two small queries. StoreError when the store may not be used."""
+    """Whether to migrate, by one or two small queries. Raises StoreError when the store may not be used."""
     with engine.connect() as conn, conn.begin():
         revision = current_revision(conn)
         refuse_newer(conn, revision, place)

@@ -1,4 +1,4 @@
-"""The parts of a run that nodes of a mesh do: who does them, and whether the controller sees the node."""
+"""The parts of a run that mesh nodes do: who does them, and whether the controller sees the node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_sites(conn: Connection, run_id: int, nodes: Iterable[str]) -> None:
 
 
 def sites_of_run(conn: Connection, run_id: int) -> tuple[Site, ...]:
-    """The parts of a run that nodes do, by the nodes' names."""
+    """The parts of a run that nodes do, by node name."""
     query = select(tables.site).where(_site.run_id == run_id).order_by(_site.node)
     found = []
     for row in conn.execute(query):
@@ -33,22 +33,22 @@ def sites_of_run(conn: Connection, run_id: int) -> tuple[Site, ...]:
 
 
 def begin(conn: Connection, run_id: int, node: str) -> None:
-    """The node's part is done by a new work unit; how an earlier one ended counts no more."""
+    """Start the node's part with a new work unit, and clear an earlier outcome."""
     _set(conn, run_id, node, unit=None, unit_at=utc_now(), unseen_since=None, end_json=None)
 
 
 def set_unit(conn: Connection, run_id: int, node: str, unit: str) -> None:
-    """The work unit that does the node's part."""
+    """Set the work unit that does the node's part."""
     _set(conn, run_id, node, unit=unit)
 
 
 def set_unseen(conn: Connection, run_id: int, node: str, since: datetime | None) -> None:
-    """Since when the controller's mesh does not reach the node; None: it does."""
+    """Set since when the controller's mesh does not reach the node; None if it does."""
     _set(conn, run_id, node, unseen_since=since)
 
 
 def set_end(conn: Connection, run_id: int, node: str, end: object) -> None:
-    """How the node's part ended."""
+    """Set the outcome of the node's part."""
     _set(conn, run_id, node, end_json=end)
 
 

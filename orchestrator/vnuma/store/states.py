@@ -1,4 +1,4 @@
-"""Where runs and cells stand, and how attempts and restores ended: the words that the store holds."""
+"""States of runs and cells, and outcomes of attempts and restores, as stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RunState(StrEnum):
-    """Where a run is. `conflict`: somebody else changed a VM, which was therefore not restored."""
+    """The state of a run. `conflict`: somebody else changed a VM, which was therefore not restored."""
 
     PLANNED = "planned"
     RUNNING = "running"
@@ -18,7 +18,7 @@ class RunState(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Nothing is being done for this run any more (`conflict` waits for a person)."""
+        """Whether nothing is being done for this run any more (`conflict` waits for a person)."""
         return self in (RunState.STOPPED, RunState.FINISHED, RunState.FAILED)
 
 
@@ -30,7 +30,7 @@ class StopRequest(StrEnum):
 
 
 class CellState(StrEnum):
-    """`failed` is the state after an attempt that gave no result: it may be tried again."""
+    """`failed` follows an attempt without a result; the cell may be tried again."""
 
     PENDING = "pending"
     CLAIMED = "claimed"
@@ -40,7 +40,7 @@ class CellState(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How an attempt ended. Only a valid one is analysed."""
+    """How an attempt ended. Only valid ones are analysed."""
 
     VALID = "valid"
     INVALID = "invalid"
@@ -49,7 +49,7 @@ class Outcome(StrEnum):
 
 
 class RestoreOutcome(StrEnum):
-    """What putting a VM back came to. `unreachable`: vCenter did not answer, so the VM was not looked at."""
+    """The outcome of a restore. `unreachable`: vCenter did not answer, so the VM was not examined."""
 
     RESTORED = "restored"
     UNCHANGED = "unchanged"
@@ -60,5 +60,7 @@ class RestoreOutcome(StrEnum):
 
     @property
     def settled(self) -> bool:
-        """The VM needs no more restoring: at its baseline, or left by a person's decision."""
+        """Whether the VM needs no more restoring: at its baseline, or left as it is by a person's
+        decision.
+        """
         return self in (RestoreOutcome.RESTORED, RestoreOutcome.UNCHANGED, RestoreOutcome.THEIRS)

@@ -1,7 +1,7 @@
-"""The tables as they are at the newest revision. How a store gets there is in `migrations/`.
+"""The tables at the newest revision; `migrations/` has the steps.
 
-Times are UTC; every `*_ms` is milliseconds; every `*_json` is canonical JSON text. What a row means
-is said on the dataclasses in `rows`.
+Times are UTC; every `*_ms` is milliseconds; every `*_json` is canonical JSON text. The dataclasses in `rows`
+document the rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The timed samples of boots that count, read in bulk: a million of them in seconds.
+"""Read the timed samples of valid boots in bulk: a million in seconds.
 
-Warm-ups, failed iterations and attempts that do not count stay where they are: `samples` reads them all.
+Excludes warm-ups, failed iterations and other attempts, which `samples` reads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BATCH = 10_000
 
 @dataclass(frozen=True)
 class TimedBatch:
-    """Some samples in order of their attempts, and beside each the documents as stored: JSON or None."""
+    """Samples in order of their attempts, each with its documents as stored: JSON or None."""
 
     samples: list[Sample]
     waits: tuple[str | None, ...]
@@ -90,7 +90,7 @@ def _timed(run_id: int, vm_id: int | None) -> Select[Any]:
 
 
 def _places(run_id: int, vm_id: int | None) -> Select[Any]:
-    """One row per attempt that counts: where its samples belong."""
+    """One row per valid attempt: its samples' place in the study."""
     query = (
         select(_attempt.id, _cell.label, _cell.arm, _cell.block, _vm.name)
         .join(tables.cell, _cell.id == _attempt.cell_id)

@@ -1,4 +1,4 @@
-"""Database errors, once: what happened, where, and what to do next, as a StoreError."""
+"""Translate database errors into StoreError: what happened, where, and what to do next."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _POSTGRESQL: dict[str, tuple[str, str]] = {
 
 @contextmanager
 def translated(place: Place) -> Iterator[None]:
-    """Inside, every database error becomes a StoreError that names the place."""
+    """Turn every database error inside into a StoreError that names the place."""
     try:
         yield
     except DBAPIError as error:
@@ -110,7 +110,7 @@ def _postgresql(place: Place, cause: BaseException) -> tuple[str, str]:
 
 
 def is_away(cause: BaseException) -> bool:
-    """Whether the server could not be reached, is starting or stopping, or the connection was lost."""
+    """Whether the server is unreachable, starting or stopping, or the connection was lost."""
     message = str(cause)
     state = getattr(cause, "sqlstate", None) or _state_of_refusal(message)
     if state is None:
@@ -123,7 +123,7 @@ def _is_about_tls(message: str) -> bool:
 
 
 def _state_of_refusal(message: str) -> str | None:
-    """The driver gives no SQLSTATE for a connection that was refused or broken off, only its message."""
+    """For a refused or broken connection the driver gives no SQLSTATE, only a message."""
     if 'FATAL:  database "' in message:
         return "3D000"
     if "the database system is" in message:  # starting up, shutting down, in recovery mode

@@ -1,4 +1,4 @@
-"""Column types that mean the same on both databases: UTC times and canonical JSON."""
+"""Column types with the same meaning on both databases: UTC times and canonical JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 
 def utc_now() -> datetime:
-    """The controller's clock, in UTC: the time of every row."""
+    """The controller's time in UTC, used for every row."""
     return datetime.now(UTC)
 
 
@@ -24,7 +24,7 @@ def iso(moment: datetime) -> str:
 
 
 def canonical_json(value: object) -> str:
-    """One text for one value: sorted keys, no spaces, ASCII; NaN and infinity are refused."""
+    """One text per value: sorted keys, no spaces, ASCII. Raises for NaN and infinity."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -41,14 +41,14 @@ class UtcTime(TypeDecorator[datetime]):
         return dialect.type_descriptor(Text())
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> object:
-        """Refuse a naive time, write the rest as UTC."""
+        """Convert to UTC; raises for a naive time."""
         if value is None:
             return None
         text = iso(value)
         return value if dialect.name == "postgresql" else text
 
     def process_result_value(self, value: object, dialect: Dialect) -> datetime | None:
-        """Back to an aware time in UTC."""
+        """Convert to an aware time in UTC."""
         del dialect
         if value is None:
             return None
@@ -57,17 +57,17 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class CanonicalJson(TypeDecorator[object]):
-    """JSON kept as the canonical text itself, so that equal values are equal bytes."""
+    """JSON stored as canonical text, so that equal values are equal bytes."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: object, dialect: Dialect) -> str | None:
-        """Python's None is SQL NULL: "not recorded"."""
+        """None becomes SQL NULL: "not recorded"."""
         del dialect
         return None if value is None else canonical_json(value)
 
     def process_result_value(self, value: object, dialect: Dialect) -> object:
-        """Back to lists, mappings and scalars."""
+        """Convert to lists, mappings and scalars."""
         del dialect
         return None if value is None else json.loads(str(value))

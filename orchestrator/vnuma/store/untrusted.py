@@ -1,7 +1,7 @@
-"""A store that somebody else wrote: nothing in it may run, and every value must be one that vnuma writes.
+"""Check a store from elsewhere: nothing in it may execute, and every value must be one that vnuma writes.
 
-https://www.sqlite.org/security.html (untrusted database files): views, triggers, generated columns and
-expressions of indexes are programs, and any column may hold any type.
+https://www.sqlite.org/security.html (untrusted database files): views, triggers, generated columns and index
+expressions are programs, and any column may contain any type.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from vnuma.store.tables import metadata
 from vnuma.store.types import CanonicalJson, UtcTime
 
 MOST_ROWS = 500_000
-"""Of one table. A study of 100 arms, 20 blocks and 60 iterations a boot has 120,000 samples."""
+"""Most rows of a table. A study of 100 arms, 20 blocks and 60 iterations a boot has 120,000 samples."""
 
 MOST_LETTERS = 4_000_000
-"""Of one value, in bytes."""
+"""Most bytes of a value."""
 
 MOST_SECONDS = 30.0
-"""For looking through the whole file."""
+"""Time limit for checking the whole file, in seconds."""
 
 _LINES_OF_TEXT = frozenset({"yaml", "detail"})
-"""Columns whose text has line breaks; all other text is one line, without control characters."""
+"""Columns whose text may have line breaks; all other text is one line without control characters."""
 
 _YEARS = range(2000, 2200)
 _WRITTEN_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -48,9 +48,9 @@ _Shape = dict[tuple[str, str], object]
 
 
 def refuse_foreign_content(path: Path, name: str, revision: str) -> None:
-    """InputError unless the SQLite file is a store of that revision, and holds only what vnuma writes.
+    """Raise InputError unless the SQLite file is a store of that revision with only what vnuma writes.
 
-    `name` is what messages call the file that it came in.
+    `name` is the file's name in messages.
     """
     if not re.fullmatch(r"\d{4}", revision) or not "0001" <= revision <= HEAD:
         raise _refused(name, f"schema {revision[:20]!r} does not exist")
@@ -67,7 +67,7 @@ def refuse_foreign_content(path: Path, name: str, revision: str) -> None:
 
 @contextmanager
 def _untrusted(path: Path) -> Iterator[sqlite3.Connection]:
-    """Read-only, with no function of the schema trusted, every cell's size checked, and a deadline."""
+    """Open read-only, trusting no function of the schema, with a limit on value size and a deadline."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         until = time.monotonic() + MOST_SECONDS
         connection.set_progress_handler(lambda: time.monotonic() > until, 10_000)
@@ -92,7 +92,7 @@ def _refuse_other_schema(connection: sqlite3.Connection, name: str, revision: st
 
 
 def _schema_at(revision: str) -> _Shape:
-    """The schema of a new store of that revision, made once."""
+    """The schema of a new store of that revision; cached."""
     if revision not in _made:
         with tempfile.TemporaryDirectory() as folder:
             place = parse_place(default_url(Path(folder)))
@@ -113,7 +113,7 @@ def _objects(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
 
 
 def _shapes(connection: sqlite3.Connection) -> _Shape:
-    """What matters when rows are read: columns of tables and indexes, the text of the rest."""
+    """Columns of tables and indexes, and the text of everything else."""
     shapes: _Shape = {}
     for kind, called, sql in list(_objects(connection)):
         if kind in ("table", "index"):
@@ -142,14 +142,14 @@ def _refuse_odd_rows(connection: sqlite3.Connection, table: Table, name: str) ->
 
 
 def _refuse_dangling(connection: sqlite3.Connection, name: str) -> None:
-    """Every row that a row names is there: SQLite does not check it where foreign keys were off."""
+    """Refuse references to missing rows; SQLite does not check them if foreign keys were off."""
     dangling = connection.execute("PRAGMA foreign_key_check").fetchone()
     if dangling is not None:
         raise _refused(name, f"a row of {dangling[0]} names one of {dangling[2]} that is missing")
 
 
 def _refuse_odd(column: Column[Any], value: object) -> None:
-    """ValueError for what vnuma does not write into such a column."""
+    """Raise ValueError for a value that vnuma never writes to such a column."""
     if value is None:
         if not column.nullable:
             raise ValueError("the value is missing")
@@ -173,12 +173,12 @@ def _refuse_odd(column: Column[Any], value: object) -> None:
 
 
 def _is_short(kind: object) -> bool:
-    """Whether PostgreSQL keeps 32 bits of such a number; SQLite keeps 64 of any."""
+    """Whether PostgreSQL stores such a number in 32 bits; SQLite always has 64."""
     return isinstance(kind, Integer) and not isinstance(kind, BigInteger)
 
 
 def _python_type(column: Column[Any]) -> type | tuple[type, ...]:
-    """What SQLite gives for a value of the column as vnuma writes it."""
+    """The Python type that SQLite returns for a column's values as vnuma writes them."""
     if isinstance(column.type, Double):
         return (int, float)
     return int if isinstance(column.type, Integer | Boolean) else str

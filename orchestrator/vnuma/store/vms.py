@@ -18,7 +18,7 @@ _vm = tables.vm.c
 _fact = tables.fact.c
 
 _CORRECTED = "baseline_corrected"
-"""Scope of the fact that holds a baseline as it was read again: the vm table's own is written once."""
+"""Scope of the fact with a baseline that was read again; the vm table's own is written once."""
 
 _ROW = select(
     tables.vm,
@@ -41,9 +41,9 @@ def add_vm(
     esxi_host: str,
     node: str | None = None,
 ) -> Vm:
-    """Add a VM to a run. `vm_key` identifies it across runs, `esxi_host` the machine it loads.
+    """Add a VM to a run. `vm_key` identifies it across runs, `esxi_host` is the machine it loads.
 
-    `node` is the one of a mesh that works on it, where that is not the controller.
+    `node` is the mesh node that works on it; None for the controller.
     """
     row = conn.execute(
         insert(tables.vm)
@@ -54,7 +54,7 @@ def add_vm(
 
 
 def get_vm(conn: Connection, vm_id: int) -> Vm:
-    """The VM with that id. StoreError if there is none."""
+    """The VM with that id. Raises StoreError if there is none."""
     row = conn.execute(_ROW.where(_vm.id == vm_id)).one_or_none()
     if row is None:
         raise StoreError(f"The store has no VM {vm_id}.", fix="vnuma status lists runs and VMs.")
@@ -62,15 +62,15 @@ def get_vm(conn: Connection, vm_id: int) -> Vm:
 
 
 def vms_of_run(conn: Connection, run_id: int) -> tuple[Vm, ...]:
-    """The run's VMs, in the order in which they were added."""
+    """The run's VMs in the order of adding."""
     query = _ROW.where(_vm.run_id == run_id).order_by(_vm.id)
     return tuple(vm_of(row) for row in conn.execute(query))
 
 
 def save_baseline(conn: Connection, vm_id: int, token: int, baseline: object) -> None:
-    """Commit what must be restored. Once: a second call is a StoreError, whatever its value.
+    """Store the configuration to restore. Raises StoreError for a second call, whatever its value.
 
-    From here on a restore is owed: the VM counts as away from its baseline until one is settled.
+    From now on the VM counts as away from its baseline until a restore is settled.
     """
     vm = get_vm(conn, vm_id)
     check_token(conn, vm.vm_key, token)
@@ -90,7 +90,9 @@ def save_baseline(conn: Connection, vm_id: int, token: int, baseline: object) ->
 
 
 def correct_baseline(conn: Connection, vm_id: int, token: int, baseline: object) -> None:
-    """What was read again, before the run has written it. The first reading stays stored beside it."""
+    """Store a baseline that was read again before the run's first write inside the guest. The first one
+    stays.
+    """
     vm = get_vm(conn, vm_id)
     check_token(conn, vm.vm_key, token)
     values = {"run_id": vm.run_id, "vm_id": vm_id, "scope": _CORRECTED, "key": _CORRECTED, "at": utc_now()}
@@ -98,9 +100,9 @@ def correct_baseline(conn: Connection, vm_id: int, token: int, baseline: object)
 
 
 def mark_changing(conn: Connection, vm_id: int, token: int) -> None:
-    """Say, before it happens, that the VM leaves its baseline (again, after a stop and a resume).
+    """Record in advance that the VM leaves its baseline, also again after a stop and a resume.
 
-    StoreError if there is no baseline to restore.
+    Raises StoreError without a baseline to restore.
     """
     vm = get_vm(conn, vm_id)
     check_token(conn, vm.vm_key, token)
@@ -116,19 +118,19 @@ def mark_changing(conn: Connection, vm_id: int, token: int) -> None:
 def set_restored(
     conn: Connection, vm_id: int, token: int, outcome: RestoreOutcome, detail: object = None
 ) -> None:
-    """Record what a restore came to; only a settled outcome ends the VM's being away from baseline."""
+    """Store a restore's outcome; only a settled one marks the VM as at its baseline."""
     check_token(conn, get_vm(conn, vm_id).vm_key, token)
     restored_at = utc_now() if outcome.settled else None
     _set(conn, vm_id, restored_at=restored_at, restore_outcome=outcome, restore_detail_json=detail)
 
 
 def vms_not_at_baseline(conn: Connection) -> tuple[UnrestoredVm, ...]:
-    """Every VM of this site's runs that has a baseline and is not settled since: it may be changed."""
+    """Every VM of this site's runs with a baseline and no settled restore since: it may be changed."""
     return _with_runs(conn, _ROW.where(_vm.baseline_at.is_not(None), _vm.restored_at.is_(None)))
 
 
 def vms_leased(conn: Connection) -> tuple[UnrestoredVm, ...]:
-    """Every VM that one of this site's runs holds, at its baseline or not."""
+    """Every VM that one of this site's runs has leased, at its baseline or not."""
     lease = tables.lease.c
     held = (lease.vm_key == _vm.vm_key) & (lease.run_id == _vm.run_id)
     return _with_runs(conn, _ROW.where(select(lease.token).where(held).exists()))
@@ -143,7 +145,6 @@ def _with_runs(conn: Connection, query: Select[*tuple[Any, ...]]) -> tuple[Unres
 
 
 def vm_of(row: Row[*tuple[Any, ...]]) -> Vm:
-    """A row of the vm table as a value."""
     values = dict(row._mapping)
     outcome = values["restore_outcome"]
     first = values.pop("baseline_json")

@@ -1,4 +1,4 @@
 """vSphere through pyVmomi: connect, find, read, reconfigure, power, wait.
 
-Domain values go in and come out; pyVmomi's own objects appear only as references to a VM or host.
+Callers pass and get domain values; pyVmomi's objects appear only as references to a VM or host.
 """

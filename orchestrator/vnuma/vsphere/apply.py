@@ -1,4 +1,4 @@
-"""Making a change to a VM: ask, wait, read back."""
+"""Apply a change to a VM: send it, wait, read it back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECONFIGURE_TIMEOUT_S = 300.0
 
 
 class ChangedMeanwhile(ReconfigureRefused):
-    """Somebody else changed the VM since it was read: the change was not made."""
+    """Somebody else changed the VM since it was read, so the change was not made."""
 
     reason = "changed_meanwhile"
 
@@ -38,11 +38,11 @@ def reconfigure(
     fence: Callable[[], None] = no_fence,
     timeout_s: float = RECONFIGURE_TIMEOUT_S,
 ) -> VmFacts:
-    """Make a change and read the VM back.
+    """Apply a change and read the VM back.
 
-    `fence` runs just before every write and stops it by raising. With `seen`, the VM as it was just read,
-    vSphere makes the change only if the VM is still at that version. Raises ReconfigureRefused,
-    ChangedMeanwhile, ReadBackDiffers, WaitTimeout.
+    `fence` is called just before every write and may raise. With `seen`, the VM as it was just read, vSphere
+    makes the change only if the VM still has that version. Raises ReconfigureRefused, ChangedMeanwhile,
+    ReadBackDiffers, WaitTimeout.
     """
     _refuse_unknown(session, change)
     facts = seen or (read_vm(session, ref) if needs_shape(change) else None)
@@ -66,7 +66,7 @@ def submit(
     fence: Callable[[], None],
     timeout_s: float = RECONFIGURE_TIMEOUT_S,
 ) -> None:
-    """One ReconfigVM_Task, waited for. Raises ReconfigureRefused, ChangedMeanwhile, WaitTimeout."""
+    """Run one ReconfigVM_Task to its end. Raises ReconfigureRefused, ChangedMeanwhile, WaitTimeout."""
     fence()
     try:
         task = ref.ReconfigVM_Task(spec=spec)
@@ -92,7 +92,7 @@ def _refused(name: str, fault: vmodl.MethodFault) -> ReconfigureRefused:
 
 
 def _refuse_unknown(session: Session, change: Change) -> None:
-    """pyVmomi leaves out what an older API does not have, and the change would seem to be made."""
+    """Refuse fields unknown to an older API: pyVmomi would omit them and the change would seem to succeed."""
     unknown = [field for field in fields_of(change) if not session.knows(vim.vm.ConfigSpec, field)]
     if unknown:
         raise ReconfigureRefused(

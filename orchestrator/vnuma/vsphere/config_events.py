@@ -1,6 +1,6 @@
-"""vCenter's events of a VM's reconfigurations: who changed it, when and what. Only reads.
+"""vCenter's events of a VM's reconfigurations: who changed it, when and what. Read-only.
 
-A collector has the newest ones on its latest page, and reads on from there to older ones
+A collector's latest page has the newest events; it reads older ones from there
 (https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/sdk/vim25/release/EventHistoryCollector/moId/ReadPreviousEvents/post).
 """
 
@@ -19,7 +19,7 @@ from vnuma.vsphere.session import Session
 
 _PAGE = 100
 MOST_EVENTS = 10_000
-"""Reconfigurations of one VM: backups make several a day, and vCenter keeps 30 days by default."""
+"""Most reconfigurations read of one VM: backups make several a day, and vCenter keeps 30 days by default."""
 
 _KINDS = ("VmReconfiguredEvent", "VmUpgradeCompleteEvent")
 
@@ -27,10 +27,10 @@ _KINDS = ("VmReconfiguredEvent", "VmUpgradeCompleteEvent")
 def read_config_events(
     session: Session, moid: str, most: int = MOST_EVENTS
 ) -> tuple[list[ConfigEvent], bool]:
-    """A VM's newest events of this kind, newest first, and whether there are older ones than these `most`.
+    """A VM's latest `most` events of this kind, newest first, and whether there are older ones.
 
-    They are those that vCenter still has and shows to this account. Raises MethodFault where the account may
-    not ask, VCenterUnreachable for an answer that is not one.
+    Only events that vCenter still has and shows to this account. Raises MethodFault without the right to ask,
+    VCenterUnreachable for an invalid answer.
     """
     wanted = vim.event.EventFilterSpec(
         entity=vim.event.EventFilterSpec.ByEntity(entity=session.vm(moid), recursion="self"),
@@ -48,7 +48,7 @@ def read_config_events(
 
 
 def _newest(collector: Any, most: int) -> list[Any]:
-    """The newest events, newest first. By key: the view may begin within the latest page or before it."""
+    """The newest events, newest first, by key: the view may start within or before the latest page."""
     collector.ResetCollector()
     found = {event.key: event for event in collector.latestPage or ()}
     while len(found) < most:
@@ -60,7 +60,7 @@ def _newest(collector: Any, most: int) -> list[Any]:
 
 
 def days_kept(session: Session) -> int | None:
-    """For how many days vCenter keeps events; 0: for ever; None: it does not say.
+    """How many days vCenter keeps events; 0: forever; None: unknown.
 
     https://techdocs.broadcom.com/us/en/vmware-cis/vsphere/vsphere/8-0/vcenter-configuration-8-0.html
     """
@@ -88,7 +88,7 @@ def _event(event: Any) -> ConfigEvent:
 
 
 def _wrote(spec: vim.vm.ConfigSpec) -> Mapping[str, Value]:
-    """The settings that a request names."""
+    """The settings in a request."""
     wrote: dict[str, Value] = {name: value for name, value in _plain(spec) if value is not None}
     for option in spec.extraConfig or ():
         wrote[option.key] = str(option.value) or None

@@ -1,4 +1,4 @@
-"""Connecting to a vCenter or ESXi host: address, certificate, login; each failure with its own words."""
+"""Connect to a vCenter or ESXi host: address, certificate, login, with an error of its own for each."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["About", "Session", "SessionExpired", "VCenter", "agreed_version", "c
 
 _COOKIE = "vmware_soap_session"
 _LOGOUT_S = 10.0
-"""How long a vCenter that does not answer may delay the end of a command."""
+"""How long an unresponsive vCenter may delay the end of a command, in seconds."""
 
 
 def connect(vcenter: VCenter) -> Session:
     """Log in; the session is a context manager that logs out.
 
-    Where logins are shared, the run's session is used, and one that has ended is renewed by one process
-    for all; its owner logs out (`log_out`). A refused login is not tried again in that run. A session that
-    `vcenter` brings is used as it is.
+    With shared logins, the run's session is used; an expired one is renewed by one process for all, and its
+    owner logs out (`log_out`). A refused login is not tried again in that run. A session from `vcenter` is
+    used as it is.
 
-    Raises VCenterUnreachable, CertificateRejected (before anything is sent), AccountRefused,
-    PrivilegeMissing and EnvironmentProblem.
+    Raises VCenterUnreachable, CertificateRejected (before anything is sent), AccountRefused, PrivilegeMissing
+    and EnvironmentProblem.
     """
     context = context_for(vcenter)
     transport = Transport(vcenter, context, vcenter.api_version or api_version(vcenter, context))
@@ -57,7 +57,7 @@ def connect(vcenter: VCenter) -> Session:
 
 
 def _joined(vcenter: VCenter, transport: Transport) -> Session:
-    """The session that the inventory gives. Raises AccountRefused where it has ended."""
+    """The inventory's session. Raises AccountRefused if it has ended."""
     content, key = _adopted(transport, {"cookie": f"{_COOKIE}={vcenter.session}"})
     if not key:
         raise AccountRefused(
@@ -68,7 +68,7 @@ def _joined(vcenter: VCenter, transport: Transport) -> Session:
 
 
 def agreed_version(vcenter: VCenter) -> str:
-    """The newest API version that both sides know, to be given to later connections.
+    """The newest API version that both sides know, for later connections.
 
     Raises VCenterUnreachable, CertificateRejected and EnvironmentProblem. Sends no credential.
     """
@@ -76,7 +76,7 @@ def agreed_version(vcenter: VCenter) -> str:
 
 
 def log_out(logins: Logins) -> None:
-    """End the sessions that a run shared. One that cannot be ended now ends when it has been idle."""
+    """End the sessions that a run shared. One that cannot be ended now expires when idle."""
     for saved in logins.sessions():
         with suppress(VnumaError, vmodl.MethodFault):
             _end(saved)
@@ -98,7 +98,7 @@ def _content(transport: Transport) -> Any:
 
 
 def _shared_login(vcenter: VCenter, transport: Transport, logins: Logins) -> tuple[Any, str]:
-    """The service's content and the key of the run's session, which is opened or renewed if need be."""
+    """The service's content and the key of the run's session, opened or renewed if necessary."""
     logins.require_open(vcenter.account)
     known = logins.session(vcenter.account)
     content, key = _adopted(transport, known)
@@ -117,10 +117,10 @@ def _shared_login(vcenter: VCenter, transport: Transport, logins: Logins) -> tup
 
 
 def _adopted(transport: Transport, known: Mapping[str, Any]) -> tuple[Any, str]:
-    """The content as a session sees it, with its key; without one when that session has ended.
+    """The content as a session sees it, with its key; no key if that session has ended.
 
-    Requests with one cookie belong to one session, whichever process sends them. What is kept for a session
-    on the server, such as property collectors and views, each process makes and destroys for itself.
+    Requests with the same cookie belong to one session, whichever process sends them. Each process creates
+    and destroys its own session objects on the server, such as property collectors and views.
     https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.SessionManager.html
     """
     transport.cookie = known.get("cookie", "")
@@ -143,7 +143,7 @@ def _login_once(vcenter: VCenter, transport: Transport, content: Any, logins: Lo
 
 
 def _login(vcenter: VCenter, transport: Transport, content: Any) -> str:
-    """Log in and return the session's key. Fault messages are asked for in English."""
+    """Log in, requesting English fault messages; returns the session's key."""
     if vcenter.token:
         return _login_by_token(vcenter, transport, content)
     try:
@@ -185,6 +185,6 @@ def _about(content: Any, transport: Transport) -> About:
 
 
 def _esxi_uuid(transport: Transport) -> str:
-    """An ESXi host has no instance UUID; its hardware's serves. Its own host object is `ha-host`."""
+    """The hardware's UUID, since an ESXi host has no instance UUID. Its host object is `ha-host`."""
     hardware: Any = vim.HostSystem("ha-host", transport).summary.hardware
     return str(hardware.uuid)

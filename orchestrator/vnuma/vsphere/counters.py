@@ -1,6 +1,6 @@
-"""What vSphere counted while a boot was measured: real-time counters of the VM and of its host.
+"""vSphere's real-time counters of the VM and its host while a boot was measured.
 
-Real-time samples are 20 seconds each, and kept for about an hour. There is no public counter of a VM's
+Real-time samples cover 20 seconds each and are kept for about an hour. There is no public counter of a VM's
 NUMA home node or locality: esxtop and vmware.log have them.
 """
 
@@ -33,7 +33,7 @@ NO_NUMA = "vSphere's API has no counter for NUMA home node or locality; esxtop a
 
 @dataclass(frozen=True)
 class Series:
-    """One counter over a boot's measurement, in the counter's own `unit` per sample of `interval_s`."""
+    """One counter during a boot's measurement, in its own `unit` per sample of `interval_s`."""
 
     unit: str
     interval_s: int
@@ -43,7 +43,7 @@ class Series:
 
 
 def counter_ids(session: Session) -> dict[str, int]:
-    """The numbers of our counters on this vCenter, by name; those that it does not have are left out."""
+    """The ids of our counters on this vCenter, by name; missing ones are left out."""
     wanted = {*OF_VM, *OF_HOST}
     try:
         counters = session.content.perfManager.perfCounter
@@ -59,10 +59,10 @@ def counter_ids(session: Session) -> dict[str, int]:
 def read_counters(
     session: Session, ref: VmRef, ids: Mapping[str, int], seconds: float
 ) -> dict[str, dict[str, Series] | str]:
-    """The last `seconds` of VM and host, in one request: by name, or why there is nothing.
+    """The last `seconds` of VM and host in one request: series by name, or why there are none.
 
-    Whole samples are counted back from now, so that the first may have begun a little earlier. Nothing
-    here decides a measurement: a vCenter that will not tell is a reason, not an error.
+    Counts back whole samples from now, so the first may start a little earlier. Errors are returned as a
+    reason, since counters are not required for a measurement.
     """
     host = session.read(ref, ("runtime.host",)).values.get("runtime.host")
     asked: dict[str, tuple[Any, dict[str, int]]] = {
@@ -91,7 +91,7 @@ def read_counters(
 
 
 def read_waits(session: Session, ref: VmRef, vcpus: int) -> CpuWaits | str:
-    """How long the VM's vCPUs waited in the last hour, or why it is not known.
+    """How long the VM's vCPUs waited in the last hour, or why that is unknown.
 
     For single VMs only: a vCenter's list of counters alone is some hundred kilobytes.
     """

@@ -1,7 +1,7 @@
-"""What the vSphere API declares of a value: a server that answers with anything else is not understood.
+"""Check answers against the types that the vSphere API declares.
 
-pyVmomi checks the fields of an object as it reads them, but not the value of a property, whose type an answer
-names for itself, nor whether an answer has what it always has.
+pyVmomi checks an object's fields as it reads them, but not the type of a property's value, which the answer
+names itself, nor whether required fields are present.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def require_property(kind: type, path: str, value: Any) -> None:
 
 
 def require_result(result: Any, info: Any) -> Any:
-    """The result of a method, if it has the type that is declared, and what that type always has.
+    """A method's result, checked for its declared type and that type's required fields.
 
-    Only its own fields: vCenters before the newest leave out some of what lies deeper. Raises BadAnswer.
+    Checks only its own fields, since older vCenters omit some nested ones. Raises BadAnswer.
     """
     optional = getattr(info, "resultFlags", F_OPTIONAL) & F_OPTIONAL
     if not isinstance(result, info.result) and not (result is None and optional):
@@ -39,7 +39,7 @@ def require_result(result: Any, info: Any) -> Any:
 
 @cache
 def _declared(kind: type, path: str) -> type | None:
-    """The type of a property; None for one that is not known, and for one of any type."""
+    """The type of a property; None if unknown or unrestricted."""
     found: Any = kind
     for name in path.split("."):
         try:

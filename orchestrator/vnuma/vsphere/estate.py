@@ -1,4 +1,4 @@
-"""A whole vCenter read in bulk: few round trips, only the properties that rules need, nothing changed."""
+"""Read a whole vCenter in bulk: few round trips, only the properties that rules need. Read-only."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from vnuma.vsphere.read import cluster_properties
 from vnuma.vsphere.session import Found, Query, Session
 
 _AT_ONCE = 500
-"""Objects in one request: large enough to be quick, small enough to be answered in time."""
+"""Objects per request: enough to be fast, few enough to be answered in time."""
 
 _CONNECTED = "connected"
 _VM_NEEDED = ("name", "config.hardware.numCPU", "config.instanceUuid", "config.version", "runtime.powerState")
@@ -52,11 +52,10 @@ _HOST_NEEDED = (*_HOST_NEEDED_NOW, "hardware.cpuInfo", "hardware.systemInfo", "h
 def read_estate(
     session: Session, only: vim.VirtualMachine | None = None, earlier: Estate | None = None
 ) -> Estate:
-    """Every VM, host and cluster that the account sees; with `only`, that VM beside those of its host.
+    """Every VM, host and cluster that the account sees; with `only`, that VM and those on its host.
 
-    With `earlier`, a reading of the same vCenter, VMs whose configuration has not changed since are not read
-    in full again. What cannot be read is named in `unseen` and does not end the reading. Raises
-    VCenterUnreachable.
+    With `earlier`, a reading of the same vCenter, VMs with an unchanged configuration are not read in full
+    again. What cannot be read is listed in `unseen`. Raises VCenterUnreachable.
     """
     with gc_paused():
         return _estate(session, only, earlier)
@@ -88,7 +87,7 @@ def _estate(session: Session, only: vim.VirtualMachine | None, earlier: Estate |
 
 @dataclass(frozen=True)
 class _Miss:
-    """What could not be seen, and for a VM the host whose memory it may use."""
+    """What could not be read; for a VM also the host whose memory it may use."""
 
     unseen: Unseen
     host: str = ""
@@ -96,7 +95,7 @@ class _Miss:
 
 @contextmanager
 def _everything(session: Session) -> Iterator[vim.view.ContainerView]:
-    """A view of everything that matters."""
+    """A view of all VMs, hosts, clusters and folders."""
     kinds = [vim.VirtualMachine, vim.HostSystem, vim.ClusterComputeResource]
     kinds += [vim.Folder, vim.Datacenter, vim.VirtualApp]
     content = session.content
@@ -108,7 +107,7 @@ def _everything(session: Session) -> Iterator[vim.view.ContainerView]:
 
 
 def _around(session: Session, only: vim.VirtualMachine) -> list[vim.ManagedEntity]:
-    """The VM with its folders, its host, what else runs there, and the other hosts of its cluster."""
+    """The VM with its folders and its host, that host's VMs, and the other hosts of its cluster."""
     above = Query.FilterSpec(
         objectSet=[Query.ObjectSpec(obj=only, skip=False, selectSet=upwards())],
         propSet=[Query.PropertySpec(type=vim.ManagedEntity, pathSet=["name"])],
@@ -125,7 +124,7 @@ def _around(session: Session, only: vim.VirtualMachine) -> list[vim.ManagedEntit
 
 
 def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | None) -> Changes:
-    """The objects; with an earlier reading, unchanged VMs are found and not read in full."""
+    """The objects. With an earlier reading, unchanged VMs are listed but not read in full."""
     vm = _kind(session, vim.VirtualMachine, (*VM_PATHS, *settings.paths(settings.FOR_RULES)))
     if earlier is None:
         hosts = _kind(session, vim.HostSystem, (*HOST_PATHS, OPTIONS, "vm"))
@@ -166,7 +165,7 @@ def _kind(session: Session, kind: type, paths: Iterable[str]) -> Query.PropertyS
 
 
 def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
-    """The hosts that can be judged; a disconnected one shows what it was, not what it is."""
+    """The hosts that can be judged; a disconnected one shows outdated values."""
     hosts, unseen, objects = {}, [], changes.objects
     for ref, found in objects.items():
         if not isinstance(ref, vim.HostSystem):
@@ -186,7 +185,7 @@ def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
 
 
 def _connected_hosts(objects: Mapping[Any, Found]) -> dict[Any, str]:
-    """Hosts by reference with the reason that they cannot be judged; empty where they can."""
+    """Hosts by reference, with why they cannot be judged; empty if they can."""
     return {
         ref: ""
         if _state(found) == _CONNECTED
@@ -245,7 +244,7 @@ def _vms(
 
 
 def _windows(found: Found) -> WindowsFacts | None:
-    """Windows as Tools tell it."""
+    """Windows as reported by Tools."""
     one = found.values.get(TOOLS_PATH)
     options = found.values.get(settings.EXTRA_CONFIG) or ((one,) if one else ())
     written = next((str(option.value) for option in options if option.key == TOOLS_KEY), "")
@@ -262,7 +261,7 @@ def _absent(found: Found) -> dict[str, str]:
 
 
 def _why(found: Found, needed: Iterable[str]) -> str:
-    """Why needed properties are not there."""
+    """Why required properties are missing."""
     faults = [_in_words(found.missing[path]) for path in needed if path in found.missing]
     return faults[0] if faults else f"vCenter shows no configuration ({_state(found)})"
 
@@ -278,7 +277,7 @@ def _state(found: Found) -> str:
 
 
 def _with_others(objects: Mapping[Any, Found]) -> set[str]:
-    """Hosts that say they hold VMs which the account does not see: their memory cannot be added up."""
+    """Hosts that have VMs which the account does not see: their memory cannot be added up."""
     return {
         ref._GetMoId()
         for ref, found in objects.items()
@@ -289,7 +288,7 @@ def _with_others(objects: Mapping[Any, Found]) -> set[str]:
 def _with_memory(
     hosts: Mapping[str, HostFacts], vms: Iterable[EstateVm], uncounted: set[str]
 ) -> dict[str, HostFacts]:
-    """Hosts with the memory of their running VMs, except those where a VM could not be read."""
+    """Hosts with the memory of their running VMs, except where a VM could not be read."""
     running = running_memory(vms)
     return {
         moid: host if moid in uncounted else replace(host, powered_on_mb=running[moid])
@@ -298,7 +297,7 @@ def _with_memory(
 
 
 def _clusters(objects: Mapping[Any, Found], hosts: Mapping[str, HostFacts]) -> Iterator[ClusterFacts]:
-    """Clusters with their hosts; a host of its own is a cluster of one."""
+    """Clusters with their hosts; a standalone host is a cluster of one."""
     members: dict[Any, list[HostFacts]] = defaultdict(list)
     unread: dict[Any, list[str]] = defaultdict(list)
     for ref, found in objects.items():

@@ -1,9 +1,9 @@
-"""What changed in a vCenter since an earlier reading: only those VMs are read in full again.
+"""Find what changed in a vCenter since an earlier reading, to read only those VMs in full.
 
-`config.changeVersion` changes with every change to a VM's configuration, and only equality counts
+`config.changeVersion` changes with every change to a VM's configuration; compare only for equality
 (https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.vm.ConfigInfo.html). It covers
-what lies under `config`, the name with it. Whatever else rules ask for is read anew: power, host, folder,
-guest, DRS, clusters, hosts; but the hardware of a host only after a boot.
+everything under `config`, including the name. Everything else that rules need is read again: power, host,
+folder, guest, DRS, clusters, hosts; a host's hardware only after a boot.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from vnuma.vsphere.session import Found, Query, Session
 from vnuma.vsphere.settings import EXTRA_CONFIG
 
 TOOLS_PATH = f'{EXTRA_CONFIG}["{TOOLS_KEY}"]'
-"""One key of extraConfig, which the property collector gives without the others."""
+"""One key of extraConfig, which the property collector can return without the others."""
 
 _VERSION = "config.changeVersion"
 _VM_MARKS = (_VERSION, "runtime.powerState", GUEST_DETAIL)
-"""What is read of every VM: what tells a changed configuration, and what may change without."""
+"""Read of every VM: what detects a changed configuration, and what changes independently of it."""
 
 _BOOT = "runtime.bootTime"
 _HOST_MARKS = (_BOOT, "vm", OPTIONS, *HOST_STATE_PATHS)
 _CLOCKS_DIFFER = timedelta(days=1)
-"""A host that booted less than this before the earlier reading may have booted after it, by our clock."""
+"""A host that booted up to this long before the earlier reading may, by our clock, have booted after it."""
 
 GUEST_MARKS = (TOOLS_PATH, GUEST_NAME)
-"""What is read besides where the guest's details do not say that the same Windows runs as before."""
+"""Read in addition if the guest's details do not prove that the same Windows is running."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Hosts, clusters and folders as they are; VMs to be read in full; those that have not changed.
+    """Hosts, clusters and folders as they are; VMs to read in full; unchanged VMs.
 
-    `partly` are VMs whose guest (`GUEST_MARKS`) and hosts whose hardware is still to be read.
+    `partly` are VMs whose guest (`GUEST_MARKS`) and hosts whose hardware must still be read.
     """
 
     objects: dict[Any, Found] = field(default_factory=dict)
@@ -82,7 +82,7 @@ _HOST_AND_FOLDER = 2
 
 
 def _marks(session: Session, view: vim.view.ContainerView) -> Query.FilterSpec:
-    """Of each object in a view what tells whether more of it is to be read."""
+    """For each object in a view, the properties that decide whether to read more of it."""
     inside = Query.TraversalSpec(type=vim.view.ContainerView, path="view", skip=False)
     marks = {vim.VirtualMachine: _VM_MARKS, vim.HostSystem: _HOST_MARKS}
     return Query.FilterSpec(
@@ -98,7 +98,7 @@ def _marks(session: Session, view: vim.view.ContainerView) -> Query.FilterSpec:
 def _same_hardware(
     session: Session, objects: Iterable[Found], earlier: Estate
 ) -> Iterator[tuple[vim.HostSystem, HostFacts]]:
-    """Hosts that have run since before the earlier reading, with their facts of then."""
+    """Hosts that have run since before the earlier reading, with their facts from it."""
     if any(one.facts.vcenter_uuid != session.about.uuid for one in earlier.vms) or not earlier.vms:
         return  # another vCenter, where the same id names another host
     known = {host.moid: host for cluster in earlier.clusters for host in cluster.hosts}
@@ -111,12 +111,12 @@ def _same_hardware(
 
 
 def _is_whole(facts: HostFacts) -> bool:
-    """Whether the host showed all its hardware then; what the account could not read is asked for again."""
+    """Whether the host showed all its hardware; what the account could not read is requested again."""
     return bool(facts.numa_reported and facts.bios and facts.cpu_model)
 
 
 def _is_unchanged(session: Session, mark: Found, earlier: EstateVm) -> bool:
-    """Whether the earlier facts hold. What the account could not read then, or cannot now, is read again."""
+    """Whether the earlier facts still apply. False if the account could or can not read something."""
     facts, version = earlier.facts, mark.values.get(_VERSION)
     return (
         bool(version)
@@ -128,13 +128,13 @@ def _is_unchanged(session: Session, mark: Found, earlier: EstateVm) -> bool:
 
 
 def _has_same_windows(mark: Found, earlier: EstateVm) -> bool:
-    """Whether the guest's details name the Windows that ran before; an older vCenter has no details."""
+    """Whether the guest's details name the same Windows as before; an older vCenter has no details."""
     now = windows_of_tools(mark.values.get(GUEST_DETAIL, ""))
     return now is not None and now == earlier.guest
 
 
 def _places(objects: Iterable[Found]) -> dict[Any, dict[str, Any]]:
-    """Each VM's host and folder, by what these say they hold: a list each instead of two values a VM."""
+    """Each VM's host and folder, from the hosts' and folders' lists of VMs, which are smaller to read."""
     places: dict[Any, dict[str, Any]] = {}
     for one in objects:
         if isinstance(one.ref, vim.HostSystem):

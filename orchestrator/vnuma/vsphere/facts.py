@@ -1,4 +1,4 @@
-"""From what the property collector returns to facts of a VM and of a host: the one place for both."""
+"""Turn the property collector's values into facts of a VM and of a host."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _MIB = 1024 * 1024
 
 GUEST_NAME = "guest.guestFullName"
 GUEST_DETAIL = "guest.guestDetailedData"
-"""What VMware Tools tell of the guest: since vSphere 8.0 U2, before it in extraConfig."""
+"""VMware Tools' details about the guest: since vSphere 8.0 U2, before that in extraConfig."""
 
 VM_PATHS = (
     *("name", "parent", "parentVApp", "runtime.powerState", "runtime.host", "runtime.connectionState"),
     *("config.instanceUuid", "config.version", "config.guestId", "config.template", "config.changeVersion"),
     *(GUEST_NAME, GUEST_DETAIL),
 )
-"""What facts of a VM need, besides its settings (`settings.paths`)."""
+"""Properties for a VM's facts, besides its settings (`settings.paths`)."""
 
 VM_STATE_PATHS = (
     *("disabledMethod", "snapshot", "runtime.question", "config.files", "guest.toolsRunningStatus"),
 )
-"""What a study asks of its one VM besides."""
+"""Additional properties for the VM of a study."""
 
 _EVC_PATH = "summary.currentEVCModeKey"
 HARDWARE_PATHS = (
     *("hardware.systemInfo", "hardware.cpuInfo", "hardware.numaInfo", "hardware.biosInfo"),
     *("hardware.memorySize", "summary.hardware.cpuModel"),
 )
-"""What of a host stays as it is until its next boot, and is most of what there is to read."""
+"""Host properties that change only at a boot, and are most of the data."""
 
 HOST_STATE_PATHS = (
     *("name", "parent", "runtime.connectionState", "summary.config.product"),
@@ -48,7 +48,7 @@ HOST_PATHS = (*HOST_STATE_PATHS, *HARDWARE_PATHS)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a VM is: inventory path, its host's name and its own DRS setting."""
+    """A VM's inventory path, its host's name and its own DRS setting."""
 
     path: str
     host_name: str
@@ -56,7 +56,7 @@ class Place:
 
 
 def vm_facts(vcenter_uuid: str, vm: Found, place: Place, settings: Iterable[str] = TYPED) -> VmFacts:
-    """The facts of a VM, with these of its typed settings."""
+    """A VM's facts, with these of its typed settings."""
     values = vm.values
     host, question = values.get("runtime.host"), values.get("runtime.question")
     return VmFacts(
@@ -85,7 +85,7 @@ def vm_facts(vcenter_uuid: str, vm: Found, place: Place, settings: Iterable[str]
 
 
 def moved_facts(earlier: VmFacts, vm: Found, place: Place) -> VmFacts:
-    """Earlier facts of a VM whose configuration is the same; power, guest and place are as now."""
+    """Earlier facts of a VM with an unchanged configuration; power, guest and place are current."""
     host = vm.values.get("runtime.host")
     return replace(
         earlier,
@@ -99,7 +99,7 @@ def moved_facts(earlier: VmFacts, vm: Found, place: Place) -> VmFacts:
 
 
 def host_facts(host: Found, drs: Any) -> HostFacts:
-    """The facts of a host in a cluster with that configuration (None: in none, or out of sight)."""
+    """The facts of a host in a cluster with that configuration (None: in none, or not visible)."""
     values = host.values
     cpu, system = values["hardware.cpuInfo"], values["hardware.systemInfo"]
     nodes = _numa_nodes(values)
@@ -124,7 +124,7 @@ def host_facts(host: Found, drs: Any) -> HostFacts:
 
 
 def host_as_now(hardware: HostFacts, host: Found, drs: Any) -> HostFacts:
-    """The hardware of a host, as read since its boot, with what may change while it runs as it is now."""
+    """Earlier read hardware of a host, with what may change while it runs as it is now."""
     values = host.values
     enabled = drs is not None and bool(drs.drsConfig.enabled)
     return replace(
@@ -146,7 +146,7 @@ def _release(values: Mapping[str, Any]) -> Release:
 
 
 def drs_of(host: Found | None, objects: Mapping[Any, Found]) -> Any:
-    """The cluster's configuration, or None for a host outside a cluster or a cluster out of sight."""
+    """The cluster's configuration; None for a standalone host or an invisible cluster."""
     cluster = objects.get(host.values.get("parent")) if host else None
     return cluster.values.get("configurationEx") if cluster else None
 
@@ -170,12 +170,12 @@ def _numa_nodes(values: Mapping[str, Any]) -> tuple[NumaNode, ...]:
 
 
 def _threads_used(info: Any) -> bool | None:
-    """False where hyper-threading is on and ESXi leaves a thread of each core alone."""
+    """False where hyper-threading is on and ESXi uses only one thread per core."""
     return None if info is None else bool(info.active) or not (info.available and info.config)
 
 
 def _bios(info: Any) -> str:
-    """Version and date of the BIOS, as far as they are reported."""
+    """Version and date of the BIOS, as far as reported."""
     if info is None:
         return ""
     parts = [info.biosVersion or "", f"{info.releaseDate:%Y-%m-%d}" if info.releaseDate else ""]
@@ -183,5 +183,5 @@ def _bios(info: Any) -> str:
 
 
 def _word(value: Any) -> str | None:
-    """An enumeration's value as text; None where it is unset, which means the default."""
+    """An enumeration's value as text; None if unset, which means the default."""
     return None if value is None else str(value)

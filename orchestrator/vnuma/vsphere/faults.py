@@ -1,4 +1,4 @@
-"""vSphere's faults in words: what they are called, what they say, and which error they become."""
+"""vSphere's faults: their names, their texts, and the errors that they become."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vnuma.errors import EnvironmentProblem, PrivilegeMissing, VCenterUnreachabl
 
 
 class SessionExpired(VCenterUnreachable):
-    """vCenter no longer knows our session: it expired, was ended, or vCenter restarted."""
+    """The session expired, was ended, or vCenter restarted."""
 
 
 class UnexpectedFault(EnvironmentProblem):
@@ -19,7 +19,7 @@ class UnexpectedFault(EnvironmentProblem):
 
 
 def unexpected(fault: Exception, address: str) -> UnexpectedFault:
-    """The error for a fault that nobody has given a meaning: vSphere's own words, and where to look."""
+    """The error for a fault without a special meaning: vSphere's text, and where to look."""
     return UnexpectedFault(
         f"{address} answered {describe(fault)}.",
         fix="Look at the VM's recent tasks and events in vCenter, then try again.",
@@ -27,10 +27,10 @@ def unexpected(fault: Exception, address: str) -> UnexpectedFault:
 
 
 class NotNow(VCenterUnreachable):
-    """vSphere could not carry something out at the moment: another task, or a host out of reach."""
+    """A temporary failure: another task is running, or a host is out of reach."""
 
 
-# Faults that pass by themselves: another task or a backup works on the VM, or vCenter has lost its host.
+# Temporary faults: another task or a backup works on the VM, or vCenter has lost its host.
 _PASSING = (
     *(vim.fault.TaskInProgress, vim.fault.MethodDisabled),
     *(vmodl.fault.HostCommunication, vim.fault.Timedout),
@@ -38,21 +38,21 @@ _PASSING = (
 
 
 def passes(fault: Exception) -> bool:
-    """Whether a fault passes by itself.
+    """Whether a fault is temporary.
 
-    InvalidState does, but not what is derived from it (InvalidPowerState): ESXi still cleans up after a
-    shutdown when vCenter shows the VM as off already.
+    InvalidState is, but not its subtypes (InvalidPowerState): vCenter may show a VM as off while ESXi still
+    cleans up after a shutdown.
     """
     return isinstance(fault, _PASSING) or type(fault) is vim.fault.InvalidState
 
 
 def fault_name(fault: Exception) -> str:
-    """The fault's own name, such as InvalidPowerState."""
+    """The fault's type name, such as InvalidPowerState."""
     return type(fault).__name__.rpartition(".")[2]
 
 
 def describe(fault: Exception) -> str:
-    """Name, property and message of a fault, in vSphere's own words.
+    """Name, property and message of a fault, in vSphere's text.
 
     `InvalidArgument (spec.cpuAffinity): A specified parameter was not correct.`
     """
@@ -67,7 +67,7 @@ def describe(fault: Exception) -> str:
 
 _LOOK = "Look at the VM's recent tasks and events in vCenter."
 
-# What helps, the more particular fault first (vSphere Web Services API reference, fault types).
+# What helps, more specific faults first (vSphere Web Services API reference, fault types).
 _HELPS: tuple[tuple[type[Exception], str], ...] = (
     (vim.fault.NoDiskSpace, "Free space on that datastore for the VM's settings, log and swap file."),
     (vim.fault.InsufficientResourcesFault, "Free memory or CPU on the host, or reserve less in the arm."),
@@ -86,12 +86,12 @@ _HELPS: tuple[tuple[type[Exception], str], ...] = (
 
 
 def what_helps(fault: Exception) -> str:
-    """What to do about a fault with which vSphere refused to change a VM or its power."""
+    """What to do about a fault that refused to change a VM or its power."""
     return next((words for kind, words in _HELPS if isinstance(fault, kind)), _LOOK)
 
 
 def _message(fault: Exception) -> str:
-    """The localised message, if there is one that says more than the fault's name."""
+    """The localised message, if it says more than the fault's name."""
     localised = [entry.message for entry in getattr(fault, "faultMessage", None) or [] if entry.message]
     for words in (getattr(fault, "msg", None), *localised):
         if words and words.rstrip(".").rpartition(".")[2] != fault_name(fault):
@@ -102,9 +102,9 @@ def _message(fault: Exception) -> str:
 def expected(
     fault: Exception, address: str, user: str, name_of: Callable[[Any], str], on: object = None
 ) -> VnumaError | None:
-    """The error for a fault that means the same wherever it occurs; None for any other fault.
+    """The error for a fault with the same meaning everywhere; None for any other.
 
-    `on` is what was worked on, where that is known: a VM or a host is named.
+    `on` is the VM or host that was worked on, if known.
     """
     if isinstance(fault, vim.fault.NotAuthenticated):
         return SessionExpired(
@@ -138,7 +138,7 @@ def expected(
 
 
 def _privileges(fault: vim.fault.NoPermission) -> list[str]:
-    """What is missing: one name in older releases, a list by object since 7.0.3."""
+    """The missing privileges: one name in older releases, a list by object since 7.0.3."""
     names = [fault.privilegeId] if fault.privilegeId else []
     names += [
         name for entry in getattr(fault, "missingPrivileges", None) or [] for name in entry.privilegeIds

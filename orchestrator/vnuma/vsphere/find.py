@@ -1,4 +1,4 @@
-"""Finding a VM: by name, by inventory path, or by the UUID that survives renaming."""
+"""Find a VM by name, by inventory path, or by the UUID that survives renaming."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTED = 5
 def find_vm(session: Session, name_or_path: str) -> vim.VirtualMachine:
     """The VM with exactly that name, or at that inventory path (`/DC1/vm/Test/sql16`).
 
-    Raises VmNotFound when none is there, naming close matches, or several, naming their paths.
+    Raises VmNotFound for none, with similar names, or for several, with their paths.
     """
     if name_or_path.startswith("/"):
         return _at_path(session, name_or_path)
@@ -33,7 +33,7 @@ def find_vm(session: Session, name_or_path: str) -> vim.VirtualMachine:
 
 
 def find_vm_by_uuid(session: Session, instance_uuid: str) -> vim.VirtualMachine:
-    """The VM with that instance UUID, whatever it is called and wherever it lies now.
+    """The VM with that instance UUID, whatever its present name and location.
 
     Raises VmNotFound.
     """
@@ -61,7 +61,7 @@ def _at_path(session: Session, path: str) -> vim.VirtualMachine:
 
 
 def _names(session: Session) -> Mapping[vim.VirtualMachine, str]:
-    """Every VM that the account sees, by name, in one bulk read."""
+    """The names of all VMs that the account sees, in one bulk read."""
     content = session.content
     view = content.viewManager.CreateContainerView(content.rootFolder, [vim.VirtualMachine], True)
     try:

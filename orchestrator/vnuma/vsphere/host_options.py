@@ -1,4 +1,4 @@
-"""What a host allows and decides for its VMs: its NUMA options, the most cores per socket."""
+"""A host's settings that affect its VMs: NUMA options, and the most cores per socket."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ OPTIONS = "configManager.advancedOption"
 
 
 def numa_options(manager: Any) -> dict[str, str] | None:
-    """The host's advanced options Numa.*, None where the account may not read them.
+    """The host's advanced options Numa.*; None if the account may not read them.
 
-    One call for each host: as a property they come only together with a thousand others.
+    One call per host: as a property they come only with a thousand others.
     """
     try:
         options = manager.QueryOptions("Numa.") if manager else None
@@ -29,9 +29,9 @@ def numa_options(manager: Any) -> dict[str, str] | None:
 
 
 def most_cores_per_socket(session: Session, vm: VmFacts) -> int | None:
-    """The most cores per socket that the VM's host gives a VM of its hardware version; None: not shown.
+    """The most cores per socket on the VM's host for its hardware version; None if not shown.
 
-    It stands in the host's ConfigOption, a document of some hundred kilobytes: for single VMs only.
+    Part of the host's ConfigOption, a document of some hundred kilobytes, so only for single VMs.
     https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.vm.VirtualHardwareOption.html
     """
     try:

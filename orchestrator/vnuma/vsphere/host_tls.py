@@ -1,7 +1,7 @@
-"""A connection to the ESXi host that a service ticket is for, once the host has shown who it is.
+"""Connect to the ESXi host of a service ticket, after the host has proven its identity.
 
-By its certificate's chain, as vCenter; else by the thumbprint that vCenter, which is verified, has put into
-the ticket: hosts may have certificates that they signed themselves.
+The proof is the certificate's chain, as for vCenter, or else the thumbprint in the ticket of the verified
+vCenter, since hosts may have self-signed certificates.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from vnuma.vsphere.tls import channel, context_for, unchecked
 from vnuma.vsphere.vcenter import VCenter
 
-# Hexadecimal digits of a thumbprint and what it was made with. Before 7.0.3 vCenter names SHA-1 alone.
+# A thumbprint's hexadecimal length and hash. Before 7.0.3 vCenter gives only SHA-1.
 _ALGORITHMS = {40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
 
 
@@ -25,7 +25,7 @@ class NotThatHost(ssl.SSLError):
 
 
 def thumbprint_of(ticket: Any) -> str | None:
-    """The strongest thumbprint in a ticket, as hexadecimal digits; None where vCenter names none."""
+    """The strongest thumbprint in a ticket, in hexadecimal; None without any."""
     named = [entry.thumbprint for entry in ticket.certThumbprintList or ()]
     prints = [(text or "").replace(":", "").lower() for text in (*named, ticket.sslThumbprint)]
     return max((text for text in prints if len(text) in _ALGORITHMS), key=len, default=None)

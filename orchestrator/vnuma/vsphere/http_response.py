@@ -1,7 +1,7 @@
-"""One answer of a server over HTTP: within a time and a size, and for SOAP an XML document without a DTD.
+"""Read one HTTP answer within limits of time and size; for SOAP, an XML document without a DTD.
 
-A server that is hostile or broken may send a byte now and then, for ever, or gigabytes; some compressed bytes
-may stand for gigabytes too, and so may entities that a DTD declares.
+A hostile or broken server may send single bytes forever, or gigabytes; compressed data and entities declared
+in a DTD may expand to gigabytes too.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import zlib
 from typing import Any
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of one answer. vCenter gives a page of at most some hundred objects; one takes some 10 kB."""
+"""Limit of one answer. A page of vCenter has at most some hundred objects of some 10 kB."""
 
 PATIENCES = 4
-"""A whole answer may take this many times what its next bytes may take (`VCenter.timeout_s`)."""
+"""A whole answer may take this many times the limit for its next bytes (`VCenter.timeout_s`)."""
 
 _DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*\sencoding\s*=\s*["']([^"']*)""")
 
 
 class BadAnswer(http.client.HTTPException):
-    """Something that is not an answer of the vSphere API."""
+    """Not a valid answer of the vSphere API."""
 
 
 class BoundedResponse(http.client.HTTPResponse):
-    """A response whose bytes, from its status line on, come within a time and a size.
+    """A response that limits time and size from its status line on.
 
-    Raises TimeoutError and BadAnswer while it is read.
+    Reading raises TimeoutError and BadAnswer.
     """
 
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
@@ -40,7 +40,7 @@ class BoundedResponse(http.client.HTTPResponse):
         self.fp = io.BufferedReader(self._bounded)
 
     def document(self) -> SoapDocument:
-        """The answer as what a reader of SOAP may be given."""
+        """The answer for a SOAP parser."""
         body = _inflated(self.read(), self.headers.get("Content-Encoding", "identity").lower())
         if b"\0" in body[:4] or (_ENCODING.match(body) or [b"", b"utf-8"])[1].lower() != b"utf-8":
             raise BadAnswer("XML that is not in UTF-8")
@@ -50,7 +50,7 @@ class BoundedResponse(http.client.HTTPResponse):
 
 
 class SoapDocument(io.BytesIO):
-    """A body in memory, with what pyVmomi asks of a response. Reading it ends at its deadline too."""
+    """A body in memory, with the interface that pyVmomi needs. Reading it has a deadline too."""
 
     def __init__(self, body: bytes, response: http.client.HTTPResponse, deadline: float) -> None:
         super().__init__(body)
@@ -59,18 +59,18 @@ class SoapDocument(io.BytesIO):
         self._deadline = deadline
 
     def getheader(self, name: str, default: str | None = None) -> str | None:
-        """A header. The encoding of the content is undone already."""
+        """A header, without Content-Encoding, as the body is already decompressed."""
         return default if name.lower() == "content-encoding" else self._headers.get(name, default)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """The next bytes. Raises BadAnswer where what came before took too long to be understood."""
+        """The next bytes. Raises BadAnswer when parsing the earlier ones took too long."""
         if time.monotonic() > self._deadline:
             raise BadAnswer("an answer that takes too long to read")
         return super().read(size)
 
 
 class _Bounded(io.RawIOBase):
-    """The bytes of a socket, until a deadline and up to a size."""
+    """A socket's bytes, with a deadline and a maximum size."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
         self._raw, self._sock = raw, sock
@@ -102,7 +102,7 @@ class _Bounded(io.RawIOBase):
 
 
 def _inflated(body: bytes, encoding: str) -> bytes:
-    """The body without its compression: gzip's, or deflate with or without its header."""
+    """The body decompressed: gzip, or deflate with or without its header."""
     if encoding not in ("gzip", "deflate"):
         return body
     window = zlib.MAX_WBITS + 16 if encoding == "gzip" else zlib.MAX_WBITS

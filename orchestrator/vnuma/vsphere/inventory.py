@@ -1,4 +1,4 @@
-"""Inventory paths: which folders an object lies in, read together with the object."""
+"""Inventory paths: an object's folders, read together with the object."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pyVmomi import vim
 
 from vnuma.vsphere.session import Found, Query, Session
 
-# The traversals' names: they refer to themselves, which is how a property collector recurses.
+# Traversals refer to each other by name, which makes the property collector recurse.
 _UP, _OUT_OF_VAPP = "up", "out of a vApp"
-# A vApp is a resource pool with a place among VMs, `parentFolder`; one within another has but `parent`.
+# A vApp is a resource pool among VMs, with `parentFolder`; a nested one has only `parent`.
 # https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.VirtualApp.html
 _VAPP_PLACES = ("parentFolder", "parent")
 VAPP_VMS = "vm"
@@ -30,7 +30,7 @@ def upwards() -> list[Query.SelectionSpec]:
 
 
 def container_properties(*, contents: bool = False) -> list[Query.PropertySpec]:
-    """What must be read of the containers for `path_of`; with `contents`, also what lies in them."""
+    """The container properties that `path_of` needs; with `contents`, also what they contain."""
     children, vms = (["childEntity"], [VAPP_VMS]) if contents else ([], [])
     return [
         Query.PropertySpec(type=vim.Folder, pathSet=["name", "parent", *children]),
@@ -40,9 +40,9 @@ def container_properties(*, contents: bool = False) -> list[Query.PropertySpec]:
 
 
 def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
-    """The inventory path, such as `/DC1/vm/Test/sql16`. The root folder has no place in it.
+    """The inventory path, such as `/DC1/vm/Test/sql16`, without the root folder.
 
-    Raises ValueError for a folder that lies in itself.
+    Raises ValueError for a folder that contains itself.
     """
     names = [vm.values.get("name", "")]
     parent = vm.values.get("parent") or vm.values.get("parentVApp")
@@ -57,13 +57,13 @@ def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
 
 
 def _above(container: Found) -> vim.ManagedEntity | None:
-    """What a container lies in."""
+    """A container's parent."""
     places = _VAPP_PLACES if isinstance(container.ref, vim.VirtualApp) else ("parent",)
     return next((container.values[place] for place in places if container.values.get(place)), None)
 
 
 def paths(session: Session, refs: Iterable[vim.ManagedEntity]) -> dict[str, vim.ManagedEntity]:
-    """VMs (at least one) by their inventory paths, in path order, in one read."""
+    """One or more VMs by inventory path, in path order, in one read."""
     filters = [
         Query.FilterSpec(
             objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=upwards()) for ref in refs],

@@ -1,4 +1,4 @@
-"""The lease's mark on the VM itself: extraConfig `vnuma.run`, written by compare-and-set."""
+"""The lease's mark on the VM: extraConfig `vnuma.run`, written by compare-and-set."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["LEASE_KEY", "Mark", "read_mark", "write_mark"]
 
 @dataclass(frozen=True)
 class Mark:
-    """What is written on the VM, None for nothing, and the VM's version at that moment."""
+    """The VM's mark, None without one, and its version at that moment."""
 
     text: str | None
     change_version: str
 
 
 def read_mark(session: Session, ref: vim.VirtualMachine) -> Mark:
-    """The VM's mark and version, in one read. Raises PrivilegeMissing, VmNotFound."""
+    """Read the VM's mark and version at once. Raises PrivilegeMissing, VmNotFound."""
     values = session.read(ref, ("config.extraConfig", "config.changeVersion")).values
     with session.understanding():
         return Mark(
@@ -33,10 +33,10 @@ def read_mark(session: Session, ref: vim.VirtualMachine) -> Mark:
 
 
 def write_mark(session: Session, ref: vim.VirtualMachine, text: str | None, change_version: str) -> Mark:
-    """Set the mark, or remove it with None, if the VM is still at `change_version`.
+    """Set the mark, or remove it with None, if the VM still has `change_version`.
 
-    Of two writers that read the same version one gets ChangedMeanwhile. Raises ReconfigureRefused
-    and ReadBackDiffers too.
+    Of two writers with the same version, one gets ChangedMeanwhile. Raises ReconfigureRefused and
+    ReadBackDiffers too.
     """
     option = vim.option.OptionValue(key=LEASE_KEY, value=text or "")
     spec = vim.vm.ConfigSpec(changeVersion=change_version, extraConfig=[option])

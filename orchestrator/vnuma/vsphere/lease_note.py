@@ -1,8 +1,7 @@
-"""A readable copy of the lease for people in the vSphere Client: the custom attribute `vnuma`.
+"""A readable copy of the lease in the vSphere Client: the custom attribute `vnuma`.
 
-Where vCenter has custom attributes and the account may set them; a standalone ESXi host has none. The
-lease itself is the mark (`lease_mark`): nothing is decided by the note, and a note that cannot be
-written costs nothing.
+Only where vCenter has custom attributes and the account may set them; a standalone ESXi host has none. The
+mark (`lease_mark`) is the lease itself. The note decides nothing, and failing to write it has no consequence.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ ATTRIBUTE = "vnuma"
 
 
 def write_note(session: Session, ref: vim.VirtualMachine, text: str) -> bool:
-    """Set the note, defining the attribute if need be; whether it stands there now.
+    """Set the note, defining the attribute if necessary; returns whether it is set.
 
     Needs Global.SetCustomField, and once Global.ManageCustomFields.
     """
@@ -34,7 +33,7 @@ def write_note(session: Session, ref: vim.VirtualMachine, text: str) -> bool:
 
 
 def clear_note(session: Session, ref: vim.VirtualMachine) -> None:
-    """Empty the note, if there is one and the account may."""
+    """Empty the note, if it exists and the account may."""
     key = _key(session, ref)
     if key is None or not read_note(session, ref):
         return
@@ -45,13 +44,13 @@ def clear_note(session: Session, ref: vim.VirtualMachine) -> None:
 
 
 def read_note(session: Session, ref: vim.VirtualMachine) -> str:
-    """What the note says; empty where there is none."""
+    """The note's text; empty without one."""
     key = _key(session, ref)
     values = session.read(ref, ("customValue",)).values.get("customValue") or ()
     return next((str(item.value) for item in values if item.key == key), "")
 
 
 def _key(session: Session, ref: vim.VirtualMachine) -> int | None:
-    """The attribute's key on this kind of object."""
+    """The attribute's key for this kind of object."""
     fields = session.read(ref, ("availableField",)).values.get("availableField") or ()
     return next((int(field.key) for field in fields if field.name == ATTRIBUTE), None)

@@ -1,8 +1,8 @@
-"""Fetching a VM's vmware.log: from the host that runs it, or from vCenter once it is off.
+"""Fetch a VM's vmware.log: from its host while it runs, from vCenter when it is off.
 
-A running VM holds its log open, so on shared storage only its own host can read it. vCenter hands out a
-ticket for one request to that host (AcquireGenericServiceTicket; privilege Datastore.Browse), and says by
-which certificate the host is known (`host_tls`).
+A running VM keeps its log open, so on shared storage only its own host can read it. vCenter issues a ticket
+for one request to that host (AcquireGenericServiceTicket; privilege Datastore.Browse), with the host's
+certificate (`host_tls`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Source = Literal["host", "vcenter"]
 
 LOG_NAME = "vmware.log"
 
-# The lines on vNUMA stand among the first of a power-on, after some hundreds of lines of configuration.
+# The lines on vNUMA come early in a power-on, after some hundreds of lines of configuration.
 _MOST_BYTES = 1024 * 1024
 _CHUNK = 64 * 1024
 _TIMEOUT_S = 5.0
@@ -40,12 +40,12 @@ _HTTPS = 443
 
 
 class LogUnavailable(VnumaError):
-    """The log is not available: evidence is missing, nothing else is wrong."""
+    """The log is not available; nothing else is wrong."""
 
 
 @dataclass(frozen=True)
 class LogFile:
-    """The beginning of a vmware.log; `host_time` is the serving machine's clock at that moment."""
+    """The beginning of a vmware.log; `host_time` is the time on the machine that served it."""
 
     text: str
     source: Source
@@ -59,9 +59,9 @@ def fetch_log(
     timeout_s: float = _TIMEOUT_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> LogFile:
-    """The vmware.log of a VM, at most its first MiB, within `timeout_s` after the ticket: two round trips.
+    """A VM's vmware.log, at most its first MiB, within `timeout_s` after the ticket: two round trips.
 
-    Raises LogUnavailable, whatever went wrong.
+    Raises LogUnavailable for any failure.
     """
     found = _DIRECTORY.fullmatch(vm.log_directory or "")
     if found is None:
@@ -85,7 +85,7 @@ class _Request:
     clock: Callable[[], float]
 
     def with_ticket(self, host: str) -> LogFile:
-        """Through the host, with a ticket of vCenter's."""
+        """Fetch from the host, with vCenter's ticket."""
         target = self._target(_HOSTS_DATACENTER)
         spec = vim.SessionManager.HttpServiceRequestSpec(method="httpGet", url=f"https://{host}{target}")
         try:
@@ -99,7 +99,7 @@ class _Request:
         return self._get(name, port, target, cookie, "host", thumbprint_of(ticket))
 
     def with_session(self, datacenter: str, source: Source) -> LogFile:
-        """Through the server that we are logged in at."""
+        """Fetch from the server where we are logged in."""
         server = self.session.transport.vcenter
         cookie = str(self.session.transport.cookie or "").partition(";")[0]
         return self._get(server.host, server.port, self._target(datacenter), cookie, source)
@@ -142,7 +142,7 @@ class _Request:
 
 
 def _address(name: str) -> tuple[str, int]:
-    """A host's name, with a port where the ticket has one."""
+    """A host's name and port, 443 unless the ticket says otherwise."""
     parts = urlsplit(f"//{name}")
     return parts.hostname or name, parts.port or _HTTPS
 

@@ -1,4 +1,4 @@
-"""Power: shut down through the guest, power on at a given host, wait for the guest."""
+"""Shut down through the guest, power on at a given host, wait for the guest."""
 
 from __future__ import annotations
 
@@ -50,14 +50,12 @@ def shut_down(
     fence: Fence = no_fence,
     clock: Clock = time.monotonic,
 ) -> None:
-    """Have the guest shut itself down; nothing to do for a VM that is off.
+    """Shut the guest down; does nothing for a VM that is off.
 
-    With `ask` "reboot" (vSphere 8) the VM is told to turn its next reboot into a power-off, and the
-    guest is asked to reboot; the mark is taken off again if it does not.
-
-    A guest that is still booting is asked once its Tools run. Not off within `timeout_s`, or no
-    Tools to ask: ShutdownTimeout, and the VM runs on; with `on_timeout` "power_off" a hard
-    power-off instead. Raises PowerFailed and QuestionPending.
+    With `ask` "reboot" (vSphere 8) the VM is set to turn its next reboot into a power-off, and the guest is
+    asked to reboot; the setting is reset if the guest does not. A guest that is still booting is asked once
+    its Tools run. If the VM is not off within `timeout_s`, or has no Tools, raises ShutdownTimeout and leaves
+    it on, or with `on_timeout` "power_off" powers it off hard. Raises PowerFailed and QuestionPending.
     """
     start = session.read(ref, ("name", "config.guestId", _POWER, _TOOLS, _INSTALLED, QUESTION)).values
     with session.understanding():
@@ -86,7 +84,7 @@ def shut_down(
 
 
 def _end_at_reboot(session: Session, ref: vim.VirtualMachine, on: bool, fence: Fence) -> None:
-    """Have the VM's next reboot end powered off, or not. Raises ReconfigureRefused."""
+    """Set whether the VM's next reboot powers it off. Raises ReconfigureRefused."""
     if not session.knows(vim.vm.ConfigSpec, "rebootPowerOff"):
         raise ReconfigureRefused(
             f"{session.about.name} (API {session.about.api_version}) cannot end a reboot in power-off.",
@@ -104,7 +102,7 @@ def _shut_down_guest(
     fence: Fence,
     clock: Clock,
 ) -> str | None:
-    """None once the VM is off; else what stood in the way."""
+    """None once the VM is off; else what prevented it."""
     name = start["name"]
     guest = "Windows" if "win" in start.get("config.guestId", "").lower() else "The guest"
     if _is(start, _INSTALLED, "guestToolsNotInstalled"):
@@ -151,7 +149,7 @@ def _shut_down_guest(
 
 
 def _ask_guest(ref: vim.VirtualMachine, request: Callable[[vim.VirtualMachine], None]) -> str | None:
-    """Ask the guest; None if the request was taken or the VM went off by itself."""
+    """Ask the guest; returns None if it accepted or the VM is off by now, else why not."""
     try:
         request(ref)
     except vim.fault.InvalidPowerState as fault:
@@ -162,7 +160,7 @@ def _ask_guest(ref: vim.VirtualMachine, request: Callable[[vim.VirtualMachine], 
 
 
 def _power_off(session: Session, ref: vim.VirtualMachine, name: str, fence: Fence) -> None:
-    """The hard way. A VM that went off meanwhile is what was wanted."""
+    """Power off hard; a VM that went off meanwhile is fine."""
     fence()
     try:
         wait_for_task(
@@ -180,13 +178,13 @@ def _power_off(session: Session, ref: vim.VirtualMachine, name: str, fence: Fenc
 
 
 def is_shutting_down(session: Session, ref: vim.VirtualMachine) -> bool:
-    """Whether a VM is on and its guest no longer runs as usual; late in a shutdown its Tools are gone."""
+    """Whether a VM is on and its guest is no longer fully running; late in a shutdown it has no Tools."""
     values = session.read(ref, (_POWER, _GUEST)).values
     return not _off(values) and not _is(values, _GUEST, "running")
 
 
 def await_shutdown(session: Session, ref: vim.VirtualMachine, timeout_s: float) -> None:
-    """Wait for a shutdown that the guest was asked for before. Raises ShutdownTimeout, QuestionPending."""
+    """Wait for a shutdown that was requested before. Raises ShutdownTimeout, QuestionPending."""
     try:
         wait_for(session, ref, (_POWER, _TOOLS, _GUEST), _off, timeout_s, "still on", vm=ref)
     except WaitTimeout as error:
@@ -207,13 +205,13 @@ def power_on(
     timeout_s: float = 120.0,
     clock: Clock = time.monotonic,
 ) -> datetime:
-    """Power on at a given host, or (None) where vSphere puts it; when vCenter had done so, by its own clock.
+    """Power on at a host, or (None) where vSphere chooses; returns the time by vCenter's clock.
 
-    Raises PowerFailed (vSphere's words), QuestionPending, and HostChanged when DRS or HA
-    placed the VM elsewhere: an affinity list means one host only.
+    Raises PowerFailed (with vSphere's text), QuestionPending, and HostChanged when DRS or HA placed the VM
+    elsewhere: an affinity list is valid on one host only.
     """
     name = session.transport.name_of(ref)
-    # A host on its own is the only one there is, and ESXi takes no host argument.
+    # A standalone host is the only choice, and ESXi takes no host argument.
     host = session.host(host_moid) if host_moid and session.about.is_vcenter else None
     fence()
     try:
@@ -240,7 +238,7 @@ def power_on(
 
 
 def _completed(session: Session, task: vim.Task) -> datetime:
-    """A task's `completeTime`; vCenter's clock now where it has forgotten the task."""
+    """A task's `completeTime`; the present time if vCenter has forgotten the task."""
     try:
         at = session.read(task, ("info.completeTime",)).values.get("info.completeTime")
     except VmNotFound:
@@ -262,9 +260,9 @@ def _refuse_other_host(session: Session, ref: vim.VirtualMachine, name: str, hos
 def wait_for_guest(
     session: Session, ref: vim.VirtualMachine, *, timeout_s: float, clock: Clock = time.monotonic
 ) -> None:
-    """Return once the VM's Tools run and its guest reports itself running.
+    """Wait until the VM's Tools run and its guest reports itself running.
 
-    Raises ToolsTimeout, at once if the VM goes off meanwhile, and QuestionPending.
+    Raises QuestionPending and ToolsTimeout, at once if the VM goes off meanwhile.
     """
     paths = (_POWER, _TOOLS, _GUEST)
     try:
@@ -298,7 +296,7 @@ def _up_or_off(values: Values) -> bool:
 
 
 def _stage(values: Values) -> str:
-    """How far a VM has got, for a message: `Tools run, the guest is shuttingDown`."""
+    """A VM's boot progress, for messages: `Tools run, the guest is shuttingDown`."""
     if _off(values):
         return "it is off"
     tools = "Tools run" if _is(values, _TOOLS, "guestToolsRunning") else "Tools do not run"

@@ -1,4 +1,4 @@
-"""Building pyVmomi's types before they are needed."""
+"""Build pyVmomi's types in advance."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def _roots() -> tuple[type, ...]:
 
 
 def load_types() -> None:
-    """Build the types of what is read of a VM, its host, a task and the service: some 300, in 50 ms.
+    """Build the types of a VM, its host, a task and the service: some 300, in 50 ms.
 
-    pyVmomi builds each type when it first meets it. For processes that are forked and short-lived, that is
-    a good part of their work, and their parent can do it once.
+    pyVmomi builds each type at its first use. For short-lived forked processes that is much of their work,
+    which their parent can do once.
     """
     seen: set[type] = set()
     for root in _roots():
@@ -30,7 +30,7 @@ def load_types() -> None:
 
 
 def _load(kind: Any, depth: int, seen: set[type]) -> None:
-    """Reading the type of a property builds it."""
+    """Access a property's type, which builds it."""
     seen.add(kind)
     if depth == 0:
         return

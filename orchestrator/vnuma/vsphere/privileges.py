@@ -1,4 +1,4 @@
-"""What the account may do on a VM, asked before anything is touched."""
+"""What the account may do on a VM, checked before anything is touched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnuma.vsphere.session import Query, Session
 
 @dataclass(frozen=True)
 class Place:
-    """An object of the inventory on which privileges are asked for."""
+    """An inventory object on which privileges are checked."""
 
     ref: vim.ManagedEntity
     name: str
@@ -22,7 +22,7 @@ class Place:
 def missing_privileges(
     session: Session, ref: vim.ManagedEntity, privileges: Iterable[str]
 ) -> tuple[str, ...]:
-    """Those of the privileges that the logged-in account does not have on an object, sorted.
+    """The privileges that the account lacks on an object, sorted.
 
     Raises PrivilegeMissing when the account may not even ask.
     """
@@ -33,9 +33,9 @@ def missing_privileges(
 
 
 def places_of(session: Session, ref: vim.VirtualMachine) -> Mapping[Where, tuple[Place, ...]]:
-    """The objects on which a VM's study asks for privileges, those left out that this server does not have.
+    """The objects on which a VM's study needs privileges, without those that this server lacks.
 
-    A host outside a cluster has no cluster's, an ESXi host by itself no custom attributes'.
+    A standalone host has no cluster, an ESXi host by itself no custom attributes.
     """
     cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
     host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=True, selectSet=[cluster])

@@ -1,4 +1,4 @@
-"""Faults that a vCenter answers to harmless questions, as it words them: for recording only."""
+"""A vCenter's fault texts for harmless invalid requests, for recordings only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOBODY = "vm-0"
 
 
 def provoked_faults(session: Session) -> list[dict[str, Any]]:
-    """Ask for what is not there. Nothing is changed, and no login is tried."""
+    """Request missing objects. Nothing is changed, and no login is tried."""
     collector = session.content.propertyCollector
     absent = session.vm(_NOBODY)
     questions: dict[str, Callable[[], object]] = {

@@ -1,4 +1,4 @@
-"""What a VM waits for an answer to: vSphere stops it until somebody answers in vCenter."""
+"""A VM's pending question, which blocks it until somebody answers it in vCenter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST = 600
 
 
 def question_words(question: vim.vm.QuestionInfo) -> str:
-    """The question's text and the answers to choose from, on one line.
+    """The question's text and its choices, on one line.
 
     `"This virtual machine might have been moved or copied." (choices: Cancel, I Moved It, I Copied It)`
     """

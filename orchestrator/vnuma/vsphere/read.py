@@ -1,4 +1,4 @@
-"""Reading a VM and its host into facts, in as few round trips as it takes."""
+"""Read a VM and its host into facts, in few round trips."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ _VM_PATHS = (*VM_PATHS, *VM_STATE_PATHS, *paths())
 
 
 def read_vm(session: Session, ref: vim.VirtualMachine) -> VmFacts:
-    """The VM as vSphere shows it now, with its path, its host's name and its DRS override.
+    """The VM's present facts, with its path, its host's name and its DRS override.
 
-    Raises PrivilegeMissing, VmNotFound, and EnvironmentProblem while vCenter has no view of it.
+    Raises PrivilegeMissing, VmNotFound, and EnvironmentProblem while vCenter cannot see it.
     """
     objects = _objects(session, ref, _vm_filter(session, ref, ("name", "parent")))
     return _vm(session, ref, objects)
 
 
 def read_vm_on_host(session: Session, ref: vim.VirtualMachine) -> tuple[VmFacts, HostFacts]:
-    """A VM and the host that it is on, as `read_vm` and `read_host` give them, with one read less."""
+    """A VM and its host, as `read_vm` and `read_host` return them, with one request less."""
     objects = _objects(session, ref, _vm_filter(session, ref, (*HOST_PATHS, OPTIONS, "parent")))
     vm = _vm(session, ref, objects)
     return vm, _host(session, session.host(vm.host_moid), objects)
 
 
 def read_power(session: Session, ref: vim.VirtualMachine) -> tuple[Power, str]:
-    """A VM's power state and the host that it is on, by its managed object id.
+    """A VM's power state and its host's managed object id.
 
     Raises PrivilegeMissing and VmNotFound.
     """
@@ -73,16 +73,16 @@ def read_power(session: Session, ref: vim.VirtualMachine) -> tuple[Power, str]:
 
 
 def why_no_power_on(session: Session, ref: vim.VirtualMachine) -> str | None:
-    """Why the VM's host would not power it on again, as a sentence; None if nothing speaks against it.
+    """Why the VM's host would not power it on again, as a sentence; None if it would.
 
-    A host that vCenter has lost, one in maintenance mode, and one that enters it: its task waits until the
-    host's last VM goes off (vSphere Web Services API, HostSystem.EnterMaintenanceMode_Task).
+    Covers a host that is disconnected, in maintenance mode, or entering it: that task waits until the host's
+    last VM goes off (vSphere Web Services API, HostSystem.EnterMaintenanceMode_Task).
     """
     return host_trouble(session.retrieve([host_filter(ref)]))
 
 
 def host_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
-    """What `host_trouble` looks at: state and recent tasks of the VM's host."""
+    """The host properties that `host_trouble` needs: state and recent tasks."""
     tasks = Query.TraversalSpec(name="recent", type=vim.HostSystem, path="recentTask", skip=False)
     host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[tasks])
     return Query.FilterSpec(
@@ -96,7 +96,7 @@ def host_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
 
 
 def host_trouble(found: Iterable[Found]) -> str | None:
-    """What among these speaks against a power-on, as a sentence."""
+    """What prevents a power-on on this host, as a sentence."""
     found = list(found)
     for here in (one.values for one in found if isinstance(one.ref, vim.HostSystem)):
         name, connection = here.get("name", "Its host"), str(here.get(_CONNECTION, "connected"))
@@ -115,7 +115,7 @@ def _enters_maintenance(task: Mapping[str, Any]) -> bool:
 
 
 def _objects(session: Session, ref: vim.ManagedEntity, filters: Query.FilterSpec) -> dict[Any, Found]:
-    """What was found, by reference. vCenter names an object that is gone: an answer without `ref` passes."""
+    """The objects found, by reference. Raises unless `ref` is among them: vCenter names a missing object."""
     objects = {found.ref: found for found in session.retrieve([filters])}
     if ref not in objects:
         raise NotNow(
@@ -142,7 +142,7 @@ def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, Found])
 
 
 def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
-    """The host's hardware, release and NUMA nodes as ESXi reports them, its NUMA options, its cluster's DRS.
+    """The host's hardware, release and NUMA nodes, its NUMA options, and its cluster's DRS.
 
     Raises PrivilegeMissing.
     """
@@ -168,7 +168,7 @@ def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -
 
 
 def _vm_filter(session: Session, ref: vim.VirtualMachine, of_host: Sequence[str]) -> Query.FilterSpec:
-    """The VM, its folders, these properties of its host, and its host's cluster."""
+    """The VM, its folders, these properties of its host, and the host's cluster."""
     cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
     host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[cluster])
     return Query.FilterSpec(
@@ -185,5 +185,5 @@ def _vm_filter(session: Session, ref: vim.VirtualMachine, of_host: Sequence[str]
 
 
 def cluster_properties() -> Query.PropertySpec:
-    """What is read of a cluster: its DRS, with the VMs' own settings."""
+    """Properties of a cluster: its DRS settings, including those of single VMs."""
     return Query.PropertySpec(type=vim.ClusterComputeResource, pathSet=["name", "configurationEx"])

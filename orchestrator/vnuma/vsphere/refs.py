@@ -1,4 +1,4 @@
-"""References to vSphere objects, under a name that callers can use without pyVmomi."""
+"""References to vSphere objects, for callers without pyVmomi."""
 
 from __future__ import annotations
 

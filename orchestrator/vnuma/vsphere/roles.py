@@ -1,4 +1,4 @@
-"""Roles and permissions of vCenter: read, made, given, and asked for whether they hold."""
+"""Roles and permissions of vCenter: read, create, grant and check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READ_ONLY = "ReadOnly"
 
 @dataclass(frozen=True)
 class Role:
-    """A role as vCenter has it."""
+    """A role in vCenter."""
 
     id: int
     name: str
@@ -31,7 +31,7 @@ def find_role(session: Session, name: str) -> Role | None:
 
 
 def save_role(session: Session, name: str, privileges: Iterable[str]) -> Role:
-    """Make the role, or add what it lacks; what it has besides stays. Raises PrivilegeMissing."""
+    """Create the role, or add missing privileges; others stay. Raises PrivilegeMissing."""
     manager = session.content.authorizationManager
     role = find_role(session, name)
     if role is None:
@@ -50,7 +50,7 @@ def save_role(session: Session, name: str, privileges: Iterable[str]) -> Role:
 
 
 def role_on(session: Session, entity: vim.ManagedEntity, principal: str) -> int | None:
-    """The id of the role that a user has on this very object; None without a permission there."""
+    """The id of a user's role on exactly this object; None without a permission there."""
     found = session.content.authorizationManager.RetrieveEntityPermissions(entity=entity, inherited=False)
     for permission in found or ():
         if not permission.group and same_principal(permission.principal, principal):
@@ -59,7 +59,7 @@ def role_on(session: Session, entity: vim.ManagedEntity, principal: str) -> int 
 
 
 def give(session: Session, entity: vim.ManagedEntity, principal: str, role: Role, *, propagate: bool) -> None:
-    """Give a user a role on an object; other users' permissions there stay. Raises PrivilegeMissing."""
+    """Give a user a role on an object; other users' permissions stay. Raises PrivilegeMissing."""
     permission = vim.AuthorizationManager.Permission(
         entity=entity, principal=principal, group=False, roleId=role.id, propagate=propagate
     )
@@ -69,7 +69,7 @@ def give(session: Session, entity: vim.ManagedEntity, principal: str, role: Role
 def not_held(
     session: Session, entity: vim.ManagedEntity, principal: str, privileges: Iterable[str]
 ) -> tuple[str, ...]:
-    """Those of the privileges that a user, not necessarily the one logged in, does not have there."""
+    """The privileges that a user, not necessarily the one logged in, lacks there."""
     wanted = sorted(set(privileges))
     answers = session.content.authorizationManager.HasUserPrivilegeOnEntities([entity], principal, wanted)
     granted = {entry.privId for answer in answers for entry in answer.privAvailability if entry.isGranted}
@@ -77,7 +77,7 @@ def not_held(
 
 
 def same_principal(left: str, right: str) -> bool:
-    r"""Whether two spellings mean one user: `study@corp.local` and `CORP.LOCAL\study`."""
+    r"""Whether two spellings mean the same user: `study@corp.local` and `CORP.LOCAL\study`."""
     return _parts(left) == _parts(right)
 
 

@@ -1,4 +1,4 @@
-"""A SAML token as a site hands it over: checked for what it must be before it is sent."""
+"""Check a site's SAML token before it is sent."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _HOLDER_OF_KEY = "urn:oasis:names:tc:SAML:2.0:cm:holder-of-key"
 
 
 def bearer_token(given: str, address: str) -> str:
-    """The assertion as XML, byte for byte: it is signed. Given as it is, or as base64 of it on one line.
+    """The assertion as XML, byte for byte since it is signed, from XML or from base64 on one line.
 
-    Raises InputError for something else, and for a token that only the holder of a private key can use.
+    Raises InputError for anything else, and for a token that requires a private key.
     """
     text = given.strip()
     if not text.startswith("<"):

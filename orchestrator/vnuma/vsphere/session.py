@@ -22,14 +22,14 @@ from vnuma.vsphere.transport import Transport
 Query = vmodl.query.PropertyCollector
 
 _MOST_PAGES = 10_000
-"""Of one bulk read; vCenter puts a hundred objects on a page."""
+"""Most pages of one bulk read; vCenter puts a hundred objects on a page."""
 
 _NOT_UNDERSTOOD = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 
 
 @dataclass(frozen=True)
 class About:
-    """What the server says of itself. `uuid` identifies it; an ESXi host has its hardware's."""
+    """The server's description of itself. `uuid` identifies it; an ESXi host's is its hardware's."""
 
     name: str
     release: Release
@@ -53,8 +53,8 @@ class Found:
 class Session:
     """A login at a vCenter or ESXi host; a context manager that logs out.
 
-    `key` names the login to the authorization manager. `content` is the ServiceContent; pyVmomi types
-    its managers as optional, which none of those used here is.
+    `key` names the login to the authorization manager. `content` is the ServiceContent; pyVmomi types its
+    managers as optional, but those used here are always present.
     """
 
     def __init__(self, transport: Transport, content: Any, key: str, about: About) -> None:
@@ -65,7 +65,7 @@ class Session:
 
     @property
     def round_trips(self) -> int:
-        """Calls made so far."""
+        """Number of calls so far."""
         return self.transport.round_trips
 
     def __enter__(self) -> Self:
@@ -74,7 +74,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Log out. A fault that nobody expected leaves the session as an EnvironmentProblem."""
+        """Log out. An unexpected fault is raised as an EnvironmentProblem."""
         try:
             if isinstance(error, vmodl.MethodFault):
                 translated = self.translate(error) or unexpected(error, self.transport.vcenter.address)
@@ -83,27 +83,27 @@ class Session:
             self.close()
 
     def close(self) -> None:
-        """Log out and drop the connections. A session that is gone already needs no logout."""
+        """Log out and close the connections; an expired session needs no logout."""
         with suppress(VCenterUnreachable):
             self.content.sessionManager.Logout()
         self.transport.close()
 
     def vm(self, moid: str) -> vim.VirtualMachine:
-        """The reference of a VM by its managed object id; costs nothing and checks nothing."""
+        """The reference of a VM by its managed object id, without a request."""
         return vim.VirtualMachine(moid, self.transport)
 
     def host(self, moid: str) -> vim.HostSystem:
-        """The reference of an ESXi host by its managed object id; costs nothing and checks nothing."""
+        """The reference of an ESXi host by its managed object id, without a request."""
         return vim.HostSystem(moid, self.transport)
 
     def translate(self, fault: vmodl.MethodFault, on: vim.ManagedEntity | None = None) -> VnumaError | None:
-        """The error for a fault that a task (`on` a VM) ended with, where it means the same everywhere."""
+        """The error for a fault of a task (`on` a VM), if the fault means the same everywhere."""
         there = self.transport.vcenter
         return expected(fault, there.address, there.user, self.transport.name_of, on=on)
 
     def knows(self, kind: type, path: str) -> bool:
-        """Whether this API version has a property: asking an older server for it is a fault, and
-        pyVmomi leaves an unknown field of a request out without a word.
+        """Whether this API version has a property. An older server faults on it, and pyVmomi silently omits
+        unknown fields of a request.
         """
         for name in path.split("."):
             info = kind._GetPropertyInfo(name)  # type: ignore[attr-defined]
@@ -113,7 +113,7 @@ class Session:
         return True
 
     def known(self, kind: type, paths: Iterable[str]) -> list[str]:
-        """Those of the paths that this API version has."""
+        """The paths that this API version has."""
         return [path for path in paths if self.knows(kind, path)]
 
     def retrieve(self, filters: Sequence[Query.FilterSpec]) -> list[Found]:
@@ -131,7 +131,7 @@ class Session:
 
     @contextmanager
     def understanding(self) -> Iterator[None]:
-        """For code that only makes facts of an answer: what it cannot make facts of is no answer.
+        """Treat an answer from which the body cannot make facts as invalid.
 
         Raises VCenterUnreachable.
         """
@@ -167,10 +167,10 @@ class Session:
 
 
 class SharedSession(Session):
-    """A login that other processes use too: whoever owns it logs out when the run ends."""
+    """A login shared with other processes; its owner logs out when the run ends."""
 
     def close(self) -> None:
-        """Drop the connections."""
+        """Close the connections."""
         self.transport.close()
 
 

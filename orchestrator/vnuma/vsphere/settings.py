@@ -1,7 +1,7 @@
-"""A VM's configuration, as the property collector returns it, into settings. Pure.
+"""Turn a VM's configuration from the property collector into settings. Pure.
 
-Typed values are normalised so that equal settings compare equal: a CPU set ascending, no affinity
-as (), a switch that is not set as off, shares by level as a word and custom shares as a number.
+Typed values are normalised so that equal settings compare equal: CPU sets ascending, no affinity as (), an
+unset switch as off, shares by level as a word and custom shares as a number.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ EXTRA_CONFIG = "config.extraConfig"
 LEAVES: Mapping[str, str] = {name: f"config.{spec.path}" for name, spec in TYPED.items()}
 """Each typed setting's property path."""
 
-# What neither rules nor a comparison with a design ask for: an estate of thousands is read without it.
+# Settings that neither rules nor comparisons with a design use are left out for large estates.
 _NOT_READ = {"memoryShares", "cpuShares", "rebootPowerOff"}
 FOR_RULES = tuple(name for name in TYPED if name not in _NOT_READ)
 
 
 def paths(settings: Iterable[str] = TYPED) -> tuple[str, ...]:
-    """The property paths that `settings_of` needs for these typed settings, extraConfig included."""
+    """The property paths that `settings_of` needs for these typed settings, including extraConfig."""
     return (*(LEAVES[name] for name in settings), EXTRA_CONFIG)
 
 
 def settings_of(values: Mapping[str, Any], settings: Iterable[str] = TYPED) -> dict[str, Value]:
-    """These typed settings (None where this release has none), governed and evidence extraConfig keys."""
+    """These typed settings (None if the release lacks one), and governed and evidence extraConfig keys."""
     typed: dict[str, Value] = {name: _value(name, values.get(LEAVES[name])) for name in settings}
     extra = extra_config(values.get(EXTRA_CONFIG) or ())
     return typed | {key: text for key, text in sorted(extra.items()) if is_governed(key) or is_evidence(key)}

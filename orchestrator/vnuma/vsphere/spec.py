@@ -1,6 +1,6 @@
-"""From a change to vSphere's ConfigSpec. Pure.
+"""Turn a change into vSphere's ConfigSpec. Pure.
 
-Sources: the comments of VirtualMachineConfigSpec in VMware's API reference, unless said otherwise.
+Source, unless stated otherwise: VirtualMachineConfigSpec in VMware's API reference.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def needs_shape(change: Change) -> bool:
 
 
 def specs_for(change: Change, current: Settings) -> tuple[vim.vm.ConfigSpec, ...]:
-    """The requests that make a change, in order; none for no change, mostly one.
+    """The requests that make a change, in order; none for no change, usually one.
 
-    Two where a locked reservation is lowered: the lock holds the reservation at the memory size,
-    so it has to go first. `current` supplies the half of the CPU shape that is not edited: vCPUs
-    and cores per socket always travel together, since a server that gets one alone may ignore it.
+    Two if a locked reservation is lowered: the lock keeps it at the memory size, so it is removed first.
+    `current` supplies the unedited half of the CPU shape: vCPUs and cores per socket are always sent
+    together, since a server may ignore one alone.
     """
     wanted = {edit.setting: _explicit(edit) for edit in change if edit.setting not in DERIVED}
     if wanted.get("memoryReservationLockedToMax") is False and "memoryReservation" in wanted:
@@ -38,7 +38,7 @@ def specs_for(change: Change, current: Settings) -> tuple[vim.vm.ConfigSpec, ...
 
 
 def unmet(change: Change, observed: Settings) -> Change:
-    """Which edits do not read back as asked: `before` is what was read, `after` what was asked."""
+    """The edits that do not read back as requested: `before` is what was read, `after` what was requested."""
     expected = {edit.setting: _explicit(edit) for edit in change}
     for name, automatic in AUTOMATIC.items():
         if expected.get(name) == 0 and (observed.get(automatic) or not observed.get(name)):
@@ -49,13 +49,13 @@ def unmet(change: Change, observed: Settings) -> Change:
 
 
 def fields_of(change: Change) -> tuple[str, ...]:
-    """The ConfigSpec fields that a change needs: older APIs do not have all of them."""
+    """The ConfigSpec fields that a change needs; older APIs lack some."""
     names = {edit.setting for edit in change if not is_extra_config(edit.setting)} - DERIVED
     return tuple(sorted({_field(name) for name in names}))
 
 
 def _explicit(edit: Edit) -> Value:
-    """The value to ask for; "not set" by its own name. Raises ValueError where there is none."""
+    """The value to send, with "not set" as its explicit value. Raises ValueError if there is none."""
     if edit.after is not None or is_extra_config(edit.setting):
         return edit.after
     unset = TYPED[edit.setting].unset
@@ -80,8 +80,8 @@ def _spec(wanted: Mapping[str, Value], current: Settings) -> vim.vm.ConfigSpec:
 
 
 def _with_shape(wanted: Mapping[str, Value], current: Settings) -> dict[str, Value]:
-    """Add the other half of the CPU shape. Automatic cores per socket stay unsent: a number would
-    end the automatic, and 0 again forces a hardware reconfigure.
+    """Add the other half of the CPU shape. Automatic cores per socket are not sent: a number would end the
+    automatic mode, and 0 again forces a hardware reconfigure.
     """
     complete = dict(wanted)
     if any(name in wanted for name in _SHAPE):
@@ -92,7 +92,7 @@ def _with_shape(wanted: Mapping[str, Value], current: Settings) -> dict[str, Val
 
 
 def _field(name: str) -> str:
-    """The field of ConfigSpec that carries a typed setting."""
+    """The ConfigSpec field of a typed setting."""
     if name in _NUMA:
         return "virtualNuma"
     for resource in ("memory", "cpu"):
@@ -106,7 +106,7 @@ def _plain(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
 
 
 def _affinity(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
-    """An empty list clears an affinity; leaving the list out keeps it."""
+    """An empty list clears an affinity; an absent one keeps it."""
     numbers = list(value) if isinstance(value, tuple) else []
     setattr(spec, name, vim.vm.AffinityInfo(affinitySet=numbers))
 
@@ -121,7 +121,7 @@ def _latency(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
 
 
 def _allocation(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
-    """Only what is asked for: an unset part of an allocation means unchanged."""
+    """Send only what is requested: an unset part of an allocation stays unchanged."""
     field = _field(name)
     allocation = getattr(spec, field) or vim.ResourceAllocationInfo()
     setattr(spec, field, allocation)
@@ -130,14 +130,14 @@ def _allocation(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
 
 
 def _shares(value: Value) -> vim.SharesInfo:
-    """Shares by level, or a number of them; the number is ignored beside a level."""
+    """Shares by level, or as a number, which is ignored with any other level."""
     if isinstance(value, str):
         return vim.SharesInfo(level=value, shares=0)
     return vim.SharesInfo(level="custom", shares=value)
 
 
 def _text(value: Value) -> str:
-    """An extraConfig value: text; empty removes the key."""
+    """An extraConfig value as text; empty removes the key."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What around a VM may spoil a study, in one read: neighbours, tasks, devices, HA, licence."""
+"""Everything around a VM that may spoil a study: neighbours, tasks, devices, HA, licence."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _FREE_EDITION = "esxBasic"
 
 
 def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings:
-    """Read everything around a VM. What the account may not see is left out. Raises PrivilegeMissing
-    when it may not see the VM itself.
+    """Read everything around a VM, except what the account may not see. Raises PrivilegeMissing if it may not
+    see the VM itself.
     """
     found = session.retrieve(
         [host_filter(ref), _neighbours_filter(ref), _licence_filter(session), _vm_filter(session, ref)]
@@ -49,7 +49,7 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
 
 
 def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Found]) -> Surroundings:
-    objects = {item.ref: item for item in found}  # the VM itself comes twice; its own filter's is the last
+    objects = {item.ref: item for item in found}  # the VM itself comes twice; keep its own filter's, the last
     running = {item.ref: item.values for item in found if _runs(item)}
     vm = objects[ref]
     session.require(vm)
@@ -98,9 +98,9 @@ def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Fou
 
 
 def _limits(vm: Found, objects: Mapping[Any, Found]) -> Iterator[Limit]:
-    """The lowest limit of each resource, of the VM or of a pool above it, where it is below what the VM has.
+    """The lowest limit of each resource, from the VM or a pool above it, if below what the VM has.
 
-    A pool's limit is shared by all that is in it: the VM has this much at most.
+    All members share a pool's limit, so it is the most that the VM can get.
     """
     host = objects.get(vm.values.get("runtime.host"))
     mhz = int(host.values.get(_MHZ) or 0) if host else 0
@@ -120,14 +120,14 @@ def _limits(vm: Found, objects: Mapping[Any, Found]) -> Iterator[Limit]:
 
 
 def _is_in_a_pool(found: Found) -> bool:
-    """Whether this is a resource pool, but not the root: the root's limits are what host or cluster has."""
+    """Whether this is a resource pool other than the root, whose limits are those of host or cluster."""
     return isinstance(found.ref, vim.ResourcePool) and isinstance(
         found.values.get("parent"), vim.ResourcePool
     )
 
 
 def _running(session: Session, values: Mapping[str, Any], objects: Mapping[Any, Found]) -> VmSide | None:
-    """What proves who the VM is, from outside; None for one that is off."""
+    """Facts that identify a running VM from outside; None if it is off."""
     booted, host = values.get("runtime.bootTime"), objects.get(values.get("runtime.host"))
     if not isinstance(booted, datetime):
         return None
@@ -157,7 +157,7 @@ def _vm_filter(session: Session, ref: vim.VirtualMachine) -> Query.FilterSpec:
 
 
 def _neighbours_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
-    """Name and power of every VM at the same host: of a busy host's VMs nothing more is read."""
+    """Name and power of every VM on the same host; a busy host has too many to read more."""
     others = Query.TraversalSpec(type=vim.HostSystem, path="vm", skip=False)
     host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=True, selectSet=[others])
     return Query.FilterSpec(
@@ -178,7 +178,7 @@ def _has_info(objects: Mapping[Any, Found], task: Any) -> bool:
 
 
 def _runs(found: Found) -> bool:
-    """Whether this is a VM, of those at the host, that is powered on."""
+    """Whether this is a powered-on VM of the host."""
     return (
         isinstance(found.ref, vim.VirtualMachine)
         and str(found.values.get("runtime.powerState")) == "poweredOn"
@@ -223,7 +223,7 @@ def _ha_clusters(objects: Mapping[Any, Found]) -> list[Any]:
 
 
 def _watches(cluster: Any, ref: vim.VirtualMachine) -> bool:
-    """Whether VM monitoring is on for the VM: its own setting, unless it follows the cluster's.
+    """Whether VM monitoring is on for the VM, by its own setting or its cluster's.
 
     https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/ClusterDasConfigInfoVmMonitoringState_enum
     """
@@ -236,7 +236,7 @@ def _watches(cluster: Any, ref: vim.VirtualMachine) -> bool:
 
 
 def _is_free(manager: Found | None) -> bool | None:
-    """Whether every licence is the free hypervisor's; None where licences are out of sight."""
+    """Whether every licence is the free hypervisor's; None where licences are not visible."""
     licences = manager.values.get("licenses") if manager else None
     if not licences:
         return None

@@ -1,7 +1,7 @@
-"""The VMs' tags, read over vCenter's REST API: the API that pyVmomi speaks has none.
+"""VM tags from vCenter's REST API, since the SOAP API has none.
 
 Sources: https://developer.broadcom.com/xapis/vsphere-automation-api/latest/cis-tagging for the operations,
-govmomi's `vapi/rest` for the session's header. REST has tags since vCenter 6.5.
+govmomi's `vapi/rest` for the session header. REST has tags since vCenter 6.5.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _VM = "VirtualMachine"
 
 
 def read_tags(vcenter: VCenter) -> dict[str, tuple[str, ...]]:
-    """Tags as `category:name`, in order, by the VM's managed object id; VMs without any are left out.
+    """Sorted tags as `category:name` by the VM's managed object id; untagged VMs are left out.
 
-    One call tells what every tag is attached to; names are asked only of tags that a VM has. vCenter
-    leaves out without a word what the account may not read. Raises LoginRefused, PrivilegeMissing,
-    VCenterUnreachable, CertificateRejected, and EnvironmentProblem where there is no such API.
+    One call returns all attachments; names are requested only for tags on VMs. vCenter silently omits what
+    the account may not read. Raises LoginRefused, PrivilegeMissing, VCenterUnreachable, CertificateRejected,
+    and EnvironmentProblem if there is no such API.
     """
     with _Rest(vcenter) as rest:
         ids = rest.get(f"{_TAGGING}/tag")
@@ -70,7 +70,7 @@ def _vms(entry: dict[str, Any]) -> list[str]:
 
 
 class _Rest:
-    """A session at vCenter's REST API over one connection, with the certificate checked as ever."""
+    """A session of vCenter's REST API over one connection, with the certificate checked as usual."""
 
     def __init__(self, vcenter: VCenter) -> None:
         self._vcenter = vcenter
@@ -104,11 +104,11 @@ class _Rest:
             self._connection.close()
 
     def get(self, path: str) -> Any:
-        """What stands there."""
+        """GET that path."""
         return self._call("GET", path, None)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        """The answer to a question that needs a body."""
+        """POST that path, for a request with a body."""
         return self._call("POST", path, body)
 
     def _call(self, method: str, path: str, body: Any, extra: dict[str, str] | None = None) -> Any:
@@ -127,7 +127,7 @@ class _Rest:
         return self._value(answer)
 
     def _value(self, answer: bytes) -> Any:
-        """The `value` that every answer of /rest is wrapped in; an empty one may lack it."""
+        """The `value` that wraps every answer of /rest; an empty answer may lack it."""
         try:
             return json.loads(answer).get("value") or [] if answer else []
         except (ValueError, AttributeError) as error:

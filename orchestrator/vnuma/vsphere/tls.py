@@ -1,4 +1,4 @@
-"""The TLS side of a connection: whom we trust, and what a rejected certificate says of itself."""
+"""The TLS side of a connection: trusted CAs, and the details of a rejected certificate."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from vnuma.vsphere.http_response import BoundedResponse
 from vnuma.vsphere.vcenter import VCenter
 
 _SYSTEM = ssl.get_default_verify_paths()
-"""What this system trusts, as the process began: the files of SQL Server's driver must not add to it."""
+"""This system's CAs at process start, unaffected by the files of SQL Server's driver."""
 
 
 def context_for(vcenter: VCenter) -> ssl.SSLContext:
-    """The explicit context for every connection: pyVmomi's own choice skips checks for localhost.
+    """An explicit context for every connection, since pyVmomi skips checks for localhost.
 
     Raises EnvironmentProblem when the CA file cannot be used.
     """
@@ -34,8 +34,8 @@ def context_for(vcenter: VCenter) -> ssl.SSLContext:
             f"vcenter.ca_file {vcenter.ca_file} cannot be used: {error.strerror or error}.",
             fix="Name a PEM file with the CA's certificate.",
         ) from error
-    # Python 3.13 adds checks of optional extensions, which the certificates of a vCenter's own CA
-    # may lack. Signature, dates and name are checked as ever.
+    # Python 3.13 also checks optional extensions, which certificates of vCenter's own CA may lack. Signature,
+    # dates and name are still checked.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not vcenter.verify_tls:
         context.check_hostname = False
@@ -46,7 +46,7 @@ def context_for(vcenter: VCenter) -> ssl.SSLContext:
 def channel(
     vcenter: VCenter, context: ssl.SSLContext, to: tuple[str, int] | None = None
 ) -> http.client.HTTPSConnection:
-    """A connection to vCenter, or to an ESXi host of its, through the proxy if there is one. Not open yet."""
+    """An unopened connection to vCenter, or to one of its ESXi hosts, through the proxy if there is one."""
     host, port = to or (vcenter.host, vcenter.port)
     first, first_port = vcenter.proxy or (host, port)
     connection = http.client.HTTPSConnection(first, first_port, timeout=vcenter.timeout_s, context=context)
@@ -57,7 +57,7 @@ def channel(
 
 
 def unchecked() -> ssl.SSLContext:
-    """For a look at a certificate: whether it is the right one is decided before anything is sent."""
+    """For reading a certificate, which is judged before anything is sent."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -66,7 +66,7 @@ def unchecked() -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class Shown:
-    """The certificate that a server shows: whose it is, who signed it, and when it ends (UTC)."""
+    """A server's certificate: subject, issuer, and expiry (UTC)."""
 
     name: str
     issuer: str
@@ -74,7 +74,7 @@ class Shown:
 
 
 def shown(vcenter: VCenter) -> Shown | None:
-    """The server's certificate as it is, trusted or not; None when it does not show one. Sends nothing."""
+    """The server's certificate, trusted or not; None if it shows none. Sends nothing."""
     certificate = _shown_certificate(vcenter)
     if certificate is None:
         return None
@@ -84,8 +84,8 @@ def shown(vcenter: VCenter) -> Shown | None:
 
 
 def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> CertificateRejected:
-    """The sentence for a certificate that failed its check. Asks the server once more for the
-    certificate; sends nothing else.
+    """The error for a certificate that failed its check. Fetches the certificate once more; sends nothing
+    else.
     """
     certificate = _shown_certificate(vcenter)
     if certificate is None:
@@ -98,7 +98,7 @@ def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> Certifica
 
 
 def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:
-    """The server's certificate, unchecked, or None when the server does not show it again."""
+    """The server's certificate, unchecked; None if the server does not show it again."""
     connection = channel(vcenter, unchecked())
     try:
         connection.connect()
@@ -111,7 +111,7 @@ def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:
 
 
 def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
-    """The sentence for a connection that could not be made or broke."""
+    """The error for a connection that failed or broke."""
     if vcenter.proxy:
         return _proxy_failed(vcenter, vcenter.proxy, error)
     fix = "Check vnuma_vcenter.host and its port, and that no firewall blocks it."
@@ -135,7 +135,7 @@ def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
 
 
 def _proxy_failed(vcenter: VCenter, proxy: tuple[str, int], error: Exception) -> VCenterUnreachable:
-    """The sentence where a proxy stands between: what it says of a refused tunnel is in the error's words."""
+    """The error for a connection through a proxy; it includes the proxy's reason for refusing a tunnel."""
     words = str(getattr(error, "strerror", None) or error or type(error).__name__)
     return VCenterUnreachable(
         f"{vcenter.address} cannot be reached through the proxy {proxy[0]}:{proxy[1]} ({words}).",

@@ -1,4 +1,4 @@
-"""The SOAP channel: one class that counts round trips and translates failures in one place."""
+"""The SOAP channel, which counts round trips and translates failures."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from vnuma.vsphere.faults import expected
 from vnuma.vsphere.http_response import BadAnswer, BoundedResponse
 from vnuma.vsphere.vcenter import VCenter
 
-# Firewalls and vCenter's proxy drop quiet connections; a request must not be the one to find out.
+# Firewalls and vCenter's proxy drop idle connections; reconnect before a request would fail.
 _KEEP_IDLE_S = 30
 
 _SOAP_TYPES = ("text/xml", "application/soap+xml")
 
 
 class _Channel(http.client.HTTPSConnection):
-    """Gives pyVmomi whole documents, and refuses a page that a proxy answers with.
+    """Gives pyVmomi whole documents, and refuses a proxy's error page.
 
-    pyVmomi takes such a page without an error for an empty answer.
+    pyVmomi would take such a page for an empty answer.
     """
 
     response_class = BoundedResponse
@@ -45,11 +45,11 @@ class _Channel(http.client.HTTPSConnection):
 
 
 class Transport(SoapStubAdapter):
-    """pyVmomi's stub, with round trips counted and the faults that mean one thing translated.
+    """pyVmomi's stub, with round trips counted and unambiguous faults translated.
 
-    Raises VCenterUnreachable, SessionExpired, PrivilegeMissing, VmNotFound and EnvironmentProblem;
-    other faults pass through as pyVmomi raises them. Whatever else goes wrong once a request was begun
-    is VCenterUnreachable: an answer that pyVmomi cannot read is not vCenter's.
+    Raises VCenterUnreachable, SessionExpired, PrivilegeMissing, VmNotFound and EnvironmentProblem; other
+    faults pass through as pyVmomi raises them. Any other failure after a request was started is
+    VCenterUnreachable: an answer that pyVmomi cannot read is not vCenter's.
     """
 
     def __init__(self, vcenter: VCenter, context: ssl.SSLContext, version: str) -> None:
@@ -83,7 +83,7 @@ class Transport(SoapStubAdapter):
             raise tls.unreachable(self.vcenter, error) from error
         except vmodl.MethodFault as fault:
             if type(fault) is vmodl.RuntimeFault and not getattr(fault, "msg", None):
-                # What pyVmomi makes of a fault that names none: vSphere's always do.
+                # pyVmomi's result for a fault without a name; vSphere's always have one.
                 raise tls.unreachable(self.vcenter, BadAnswer("a fault without a name")) from fault
             if self._naming:
                 raise
@@ -97,28 +97,28 @@ class Transport(SoapStubAdapter):
             self._connection.close()
             raise tls.unreachable(self.vcenter, BadAnswer(_unreadable(error))) from error
         except BaseException:
-            # Ctrl-C in the middle of an answer: pyVmomi would leave the connection open.
+            # Ctrl-C during an answer: pyVmomi would leave the connection open.
             if self._connection is not None:
                 self._connection.close()
             raise
 
     def GetConnection(self) -> Any:
-        """The connection for one call, remembered so that an interrupted call can close it."""
+        """The connection for one call, stored so that an interrupted call can close it."""
         stub: Any = super()
         self._connection = stub.GetConnection()
         return self._connection
 
     def close(self) -> None:
-        """Drop the connections."""
+        """Close the connections."""
         stub: Any = super()
         stub.DropConnections()
 
     def name_of(self, entity: Any) -> str:
-        """An object's name for a message; its identifier where it has none, or it may not be read either."""
+        """An object's name for messages; its identifier if it has none or it is not readable."""
         self._naming = True
         try:
             return str(entity.name)
-        except (vmodl.MethodFault, AttributeError):  # a manager has no name
+        except (vmodl.MethodFault, AttributeError):  # managers have no name
             return f"{type(entity).__name__.rpartition('.')[2]} {entity._GetMoId()}"
         finally:
             self._naming = False
@@ -129,10 +129,10 @@ def _unreadable(error: Exception) -> str:
 
 
 def api_version(vcenter: VCenter, context: ssl.SSLContext) -> str:
-    """The newest API version that both sides know, as pyVmomi names it.
+    """The newest API version that both sides know, under pyVmomi's name.
 
     The first contact with a server, before any credential is sent. Raises VCenterUnreachable,
-    CertificateRejected, and EnvironmentProblem when there is no common version.
+    CertificateRejected, and EnvironmentProblem without a common version.
     """
     served = _served_versions(vcenter, context)
     for version in GetServiceVersions("vim25"):

@@ -1,7 +1,7 @@
-"""When a VM was powered on, and how long ago that is: never the difference of two clocks.
+"""When a VM was powered on, and how long ago, without comparing two clocks.
 
-`runtime.bootTime` is on the host's clock; `CurrentTime` and the times of tasks are on vCenter's. They differ
-by minutes where nobody keeps them.
+`runtime.bootTime` uses the host's clock; `CurrentTime` and task times use vCenter's. They may differ by
+minutes.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from vnuma.vsphere.session import Session
 
 RUNNING_PATHS = ("runtime.bootTime", "runtime.host", "guest.net", "guest.ipAddress")
 CLOCK_PATH = "configManager.dateTimeSystem"
-"""What of a host tells its clock."""
+"""The host property that reads its clock."""
 
 
 def boot_time(session: Session, ref: VmRef) -> datetime:
-    """`runtime.bootTime`, by the host's clock: the same as long as the VM stays on. Raises PowerFailed."""
+    """`runtime.bootTime`, by the host's clock: constant while the VM stays on. Raises PowerFailed."""
     return _booted(session, ref, session.read(ref, RUNNING_PATHS[:1]).values)
 
 
 def powered_on_at(session: Session, ref: VmRef) -> datetime:
-    """When the VM was powered on, as vCenter's clock showed it. Raises PowerFailed for one that is off."""
+    """When the VM was powered on, by vCenter's clock. Raises PowerFailed for one that is off."""
     values = session.read(ref, RUNNING_PATHS[:2]).values
     ahead = timedelta(seconds=host_ahead_s(session, values.get("runtime.host")) or 0.0)
     return _booted(session, ref, values) - ahead
@@ -44,7 +44,7 @@ def read_vm_side(session: Session, ref: VmRef) -> VmSide:
 def vm_side_of(
     session: Session, values: Mapping[str, Any], booted: datetime, system: vim.host.DateTimeSystem | None
 ) -> VmSide:
-    """The same of values that were read with RUNNING_PATHS, and what tells the host's clock."""
+    """The same from values read with RUNNING_PATHS, and from what reads the host's clock."""
     clock = _told(system)
     age_s = seconds_since(session, booted) if clock is None else (clock - booted).total_seconds()
     addresses = guest_addresses(values.get("guest.net"), values.get("guest.ipAddress"))
@@ -52,7 +52,7 @@ def vm_side_of(
 
 
 def guest_addresses(cards: Sequence[vim.vm.GuestInfo.NicInfo] | None, first: str | None) -> frozenset[str]:
-    """Every address that Tools report of a guest: `guest.net` and `guest.ipAddress`."""
+    """All guest addresses that Tools report: `guest.net` and `guest.ipAddress`."""
     found = [first] if first else []
     for card in cards or ():
         found += [entry.ipAddress for entry in (card.ipConfig.ipAddress if card.ipConfig else ())]
@@ -61,18 +61,18 @@ def guest_addresses(cards: Sequence[vim.vm.GuestInfo.NicInfo] | None, first: str
 
 
 def host_ahead_s(session: Session, host: vim.HostSystem | None) -> float | None:
-    """How many seconds a host's clock is ahead of vCenter's; None where it is not told."""
+    """Seconds by which a host's clock is ahead of vCenter's; None if it is not readable."""
     clock = _told(_clock_system(session, {"runtime.host": host}))
     return None if clock is None else -seconds_since(session, clock)
 
 
 def seconds_since(session: Session, moment: datetime) -> float:
-    """Seconds between a moment of vCenter's clock and now, as vCenter reads it."""
+    """Seconds from a time of vCenter's clock to now, by the same clock."""
     return float((vcenter_clock(session) - moment).total_seconds())
 
 
 def vcenter_clock(session: Session) -> datetime:
-    """What vCenter's clock shows; of an ESXi host by itself its own."""
+    """vCenter's present time; for a standalone ESXi host its own."""
     now: datetime = vim.ServiceInstance("ServiceInstance", session.transport).CurrentTime()
     return now
 
@@ -90,7 +90,7 @@ def _booted(session: Session, ref: VmRef, values: Mapping[str, Any]) -> datetime
 
 
 def _clock_system(session: Session, values: Mapping[str, Any]) -> vim.host.DateTimeSystem | None:
-    """What tells the clock of the host that a VM is on; None where the account may not see it."""
+    """What reads the clock of a VM's host; None where the account may not see it."""
     host = values.get("runtime.host")
     if host is None:
         return None
@@ -101,7 +101,7 @@ def _clock_system(session: Session, values: Mapping[str, Any]) -> vim.host.DateT
 
 
 def _told(system: vim.host.DateTimeSystem | None) -> datetime | None:
-    """A host's own clock (QueryDateTime, privilege System.Read); None where it is not told."""
+    """A host's own time (QueryDateTime, privilege System.Read); None if it is not readable."""
     if system is None:
         return None
     try:

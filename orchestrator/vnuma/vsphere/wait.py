@@ -1,7 +1,7 @@
-"""Waiting for vSphere: pushed, not polled.
+"""Wait for vSphere by push updates instead of polling.
 
-Each wait has a property collector of its own (updates queued for an earlier wait must not answer a
-later one) and asks in slices, so that deadlines and Ctrl-C work within seconds.
+Each wait has its own property collector, since updates queued for an earlier wait must not answer a later
+one. It asks in slices, so that deadlines and Ctrl-C work within seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TASK_ENDED = ("success", "error")
 
 
 class WaitTimeout(AttemptFailed):
-    """vSphere did not reach the state waited for in time; `seen` holds what it showed last."""
+    """vSphere did not reach the expected state in time; `seen` is the last state."""
 
     reason = "vsphere_timeout"
 
@@ -48,11 +48,11 @@ def wait_for(
     vm: vim.VirtualMachine | None = None,
     clock: Clock = time.monotonic,
 ) -> Values:
-    """The properties `paths` of an object, as soon as `predicate` holds for them.
+    """Wait until `predicate` is true for an object's properties `paths`; returns them.
 
-    Unset properties are absent from the values. `what` completes "... in 5 min": "sql16 did not
-    power off". A question of `vm` ends the wait at once: nothing will go on before it is answered.
-    Raises QuestionPending, WaitTimeout, SessionExpired, VmNotFound when the object goes away.
+    Unset properties are absent. `what` completes "... in 5 min": "sql16 did not power off". A question of
+    `vm` ends the wait at once, since it blocks the VM. Raises QuestionPending, WaitTimeout, SessionExpired,
+    VmNotFound when the object goes away.
     """
     deadline = clock() + timeout_s
     seen: dict[str, Any] = {}
@@ -86,9 +86,9 @@ def wait_for_task(
 ) -> Any:
     """The result of a task once it has ended.
 
-    Raises the task's fault as a direct call would: the errors of `Session.translate`, else the
-    fault itself (vmodl.MethodFault). Raises WaitTimeout when it runs on, and QuestionPending when `vm`,
-    whose task it is, asks something meanwhile.
+    Raises the task's fault as a direct call would: the errors of `Session.translate`, else the fault itself
+    (vmodl.MethodFault). Raises WaitTimeout when it takes too long, and QuestionPending when `vm`, whose task
+    it is, has a question.
     """
     values = wait_for(
         session,
@@ -112,7 +112,7 @@ def wait_for_task(
 def settle(
     session: Session, ref: vim.VirtualMachine, timeout_s: float, *, clock: Clock = time.monotonic
 ) -> None:
-    """Wait until no task is queued or running on a VM, whoever started it and however it ends.
+    """Wait until a VM has no queued or running task, whoever started it and however it ends.
 
     Raises WaitTimeout and QuestionPending.
     """
@@ -124,7 +124,7 @@ def settle(
                 fix="Check the VM's recent tasks in vCenter; vnuma does not cancel them.",
             )
         for task in running:
-            # vCenter forgets ended tasks after a while; one that is gone is not running.
+            # vCenter forgets ended tasks after a while, so a missing task is not running.
             with suppress(VmNotFound):
                 wait_for(
                     session,
@@ -165,7 +165,7 @@ def _refuse_question(session: Session, vm: vim.VirtualMachine | None, seen: Valu
 def _watched(
     ref: vim.ManagedEntity | vim.Task, paths: Sequence[str], vm: vim.VirtualMachine | None
 ) -> list[tuple[vim.ManagedEntity | vim.Task, Sequence[str]]]:
-    """The object with its properties, and the VM's question: with them, or beside another object's."""
+    """The object with its properties, and the VM's question, on the same or another object."""
     if vm is None:
         return [(ref, paths)]
     return [(ref, [*paths, QUESTION])] if vm is ref else [(ref, paths), (vm, [QUESTION])]
@@ -190,19 +190,19 @@ def _collector(
         )
         yield collector
     finally:
-        # A lost session took its collectors along; the error that says so is on its way already.
+        # A lost session took its collectors along; its error is already being raised.
         with suppress(VCenterUnreachable, VmNotFound):
             collector.DestroyPropertyCollector()
 
 
 def _options(session: Session, remaining_s: float) -> Query.WaitOptions:
-    """The next slice, in whole seconds: within the deadline, and below the time-out of one answer."""
+    """The next slice in whole seconds, within the deadline and below the limit of one answer."""
     slice_s = min(_SLICE_S, session.transport.vcenter.timeout_s / 2, max(remaining_s, 0.0))
     return Query.WaitOptions(maxWaitSeconds=math.ceil(slice_s))
 
 
 def _apply(session: Session, updates: Any, seen: dict[str, Any], what: str) -> None:
-    """Take the changes of an update set into `seen`. Raises what hides a property from the account."""
+    """Merge an update set into `seen`. Raises what hides a property from the account."""
     for object_update in (item for entry in updates.filterSet for item in entry.objectSet):
         if str(object_update.kind) == "leave":
             raise VmNotFound(f"{what}: it was deleted meanwhile.", fix="Check vCenter.")
@@ -217,7 +217,7 @@ def _apply(session: Session, updates: Any, seen: dict[str, Any], what: str) -> N
 
 
 def spell(seconds: float) -> str:
-    """A duration for a sentence: 0.3 s, 45 s, 10 min."""
+    """A duration as text: 0.3 s, 45 s, 10 min."""
     if seconds >= 120 and seconds % 60 == 0:
         return f"{seconds / 60:g} min"
     return f"{seconds:g} s"

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the migrations on the connection and in the transaction that it is given."""
+"""Alembic's entry point: runs the migrations on the given connection and transaction."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What vnuma believes of vSphere, each belief a question that any vCenter or ESXi host can be asked."""
+"""vnuma's assumptions about vSphere, each checked on a vCenter or ESXi host."""

@@ -1,4 +1,4 @@
-"""How a vCenter is asked whether a belief is so, through one VM, and the lists of beliefs."""
+"""How an assumption is checked on a vCenter through one VM, and the lists of assumptions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from vnuma.vsphere.spec import specs_for, unmet
 API = "https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/"
 
 ACCEPTED = "accepted"
-"""What is seen of a change that was refused nowhere."""
+"""The observation for a change that was not refused."""
 
 TOPOLOGY_HARDWARE = 20
 """The virtual hardware version from which a VM has automatic cores per socket and virtualNuma (ESXi 8.0)."""
 
 
 def number(settings: Settings, name: str) -> int:
-    """A setting that is a number. Raises NotEvaluableError where it is not shown."""
+    """A numeric setting. Raises NotEvaluableError where it is not shown."""
     found = settings.get(name)
     if not isinstance(found, int):
         raise NotEvaluableError(f"{name} is not shown")
@@ -39,7 +39,7 @@ def number(settings: Settings, name: str) -> int:
 
 
 def settings_now(session: Session, ref: VmRef) -> Settings:
-    """A VM's settings, without what `read_vm` reads of its place."""
+    """A VM's settings, without the location that `read_vm` reads."""
     return settings_of(session.read(ref, paths()).values)
 
 
@@ -49,53 +49,51 @@ def cpus_for(settings: Settings) -> tuple[int, ...]:
 
 
 class KeyStays(ReconfigureRefused):
-    """An extraConfig key that was written could not be taken back at once: the restore does it."""
+    """An extraConfig key could not be removed at once; the restore does it."""
 
 
 class Writer(Protocol):
-    """What changes the VM, under a lease and written down, so that whatever came of it is restored."""
+    """Changes the VM under a lease, recorded in advance so that it is always restored."""
 
     def submit(self, edits: Iterable[Edit], spec: vim.vm.ConfigSpec) -> None:
-        """One reconfigure that may make these edits. Raises ReconfigureRefused."""
+        """Send one reconfigure that may make these edits. Raises ReconfigureRefused."""
 
     def fence(self) -> None:
-        """Raise LeaseLost or Interrupted where nothing more may be asked of the VM."""
+        """Raise LeaseLost or Interrupted where no further request is allowed."""
 
     def reconfigure(self, change: Change) -> VmFacts:
         """Make a change and read the VM back. Raises ReconfigureRefused, ReadBackDiffers."""
 
     def take_back(self, key: str, before: Value) -> None:
-        """Make an extraConfig key what it was, where the baseline does not: a typed field owns it.
+        """Reset an extraConfig key that a typed field owns, so that no baseline has it.
 
-        Also where nothing more may be asked of the VM. Raises KeyStays, LeaseLost.
+        Also allowed where `fence` raises. Raises KeyStays, LeaseLost.
         """
 
 
 @dataclass(frozen=True)
 class AskedVm:
-    """One VM at a vCenter or ESXi host, which is only read."""
+    """One VM at a vCenter or ESXi host, for reading only."""
 
     session: Session
     ref: VmRef
 
     def values(self, *paths: str) -> dict[str, Any]:
-        """Properties of the VM that are set."""
+        """The VM's properties that are set."""
         return dict(self.session.read(self.ref, paths).values)
 
     def value(self, path: str) -> Any:
-        """One property; None where it is not set."""
+        """One property; None if unset."""
         return self.values(path).get(path)
 
     def vm(self) -> VmFacts:
-        """The VM as it is now."""
         return read_vm(self.session, self.ref)
 
     def settings(self) -> Settings:
-        """Its settings as they are now."""
         return settings_now(self.session, self.ref)
 
     def host(self) -> vim.HostSystem:
-        """The host that the VM is on. Raises NotEvaluableError."""
+        """The VM's host. Raises NotEvaluableError."""
         found: vim.HostSystem | None = self.value("runtime.host")
         if found is None:
             raise NotEvaluableError("the VM's host is not shown")
@@ -117,15 +115,14 @@ class AskedVm:
 
 @dataclass(frozen=True)
 class ChangedVm(AskedVm):
-    """The same VM, which may be changed: a test clone that is restored afterwards."""
+    """The same VM with permission to change it: a test clone that is restored afterwards."""
 
     writer: Writer
 
     def asked_for(self, **desired: Value) -> Settings:
         """The VM's settings after a change to these.
 
-        Raises DiffersError where it is refused or reads back otherwise, NotEvaluableError where the API does
-        not have it.
+        Raises DiffersError if it is refused or reads back differently, NotEvaluableError if the API lacks it.
         """
         change = change_to(self.settings(), desired)
         try:
@@ -140,18 +137,18 @@ class ChangedVm(AskedVm):
             raise DiffersError(f"{self._name(error)} instead of {ACCEPTED}") from error
 
     def refusal(self, **desired: Value) -> str:
-        """The fault with which a change to these is refused, by name, or `accepted`."""
+        """The name of the fault that refuses a change to these, or `accepted`."""
         now = self.settings()
         edits = tuple(Edit(name, now.get(name), value) for name, value in desired.items())
         (spec,) = specs_for(Change(edits), now)
         seen = self.refusal_of(edits, spec)
-        if seen == ACCEPTED:  # later beliefs are asked of the VM as it was
+        if seen == ACCEPTED:  # later assumptions need the original VM
             with suppress(DiffersError, NotEvaluableError):
                 self.asked_for(**{name: now.get(name) for name in desired})
         return seen
 
     def refusal_of(self, edits: Iterable[Edit], spec: vim.vm.ConfigSpec) -> str:
-        """The same of a request of one's own, which may make these edits."""
+        """The same for the caller's own request, which may make these edits."""
         try:
             self.writer.submit(edits, spec)
         except ReconfigureRefused as error:
@@ -164,10 +161,10 @@ class ChangedVm(AskedVm):
 
 
 READING: Beliefs[AskedVm] = Beliefs()
-"""Asked of any VM: nothing is changed."""
+"""Checked on any VM: nothing is changed."""
 
 WHILE_OFF: Beliefs[ChangedVm] = Beliefs()
-"""Asked of a test clone that has been shut down."""
+"""Checked on a test clone that has been shut down."""
 
 WHILE_ON: Beliefs[ChangedVm] = Beliefs()
-"""Asked of it after it was powered on, with what was changed while it was off."""
+"""Checked on it after power-on, with the changes made while it was off."""

@@ -23,7 +23,7 @@ _CONCURRENT = f"{API}vim.fault.ConcurrentAccess.html"
 
 
 def other_cores(settings: Settings) -> int:
-    """Cores per socket that the VM may have and does not have. Raises NotEvaluableError."""
+    """A possible number of cores per socket other than the VM's own. Raises NotEvaluableError."""
     vcpus, now = number(settings, "numCPUs"), settings["numCoresPerSocket"]
     if vcpus < 2:
         raise NotEvaluableError("a VM with one vCPU")
@@ -205,9 +205,9 @@ def _removed(asked: ChangedVm) -> str:
 
 @contextmanager
 def _written(asked: ChangedVm, key: str, text: str, typed: Edit) -> Iterator[str]:
-    """What comes of writing a key that a typed field owns; afterwards the key is as before, if it was stored.
+    """The outcome of writing a key that a typed field owns; the key is then reset, if it was stored.
 
-    `typed` is the edit that the request comes to where the key decides after all.
+    `typed` is the edit that the request makes if the key does take effect.
     """
     before = asked.settings().get(key)
     try:
@@ -241,7 +241,7 @@ def _owned_affinity(asked: ChangedVm) -> str:
 def refused(
     id_: str, says: str, fault: str, asking: Callable[[Settings], Mapping[str, Value]]
 ) -> Belief[ChangedVm]:
-    """The belief that a change to what `asking` names is refused by that fault."""
+    """The assumption that changes to what `asking` names are refused with that fault."""
 
     def look(asked: ChangedVm) -> str:
         return expect(asked.refusal(**asking(asked.settings())), fault)

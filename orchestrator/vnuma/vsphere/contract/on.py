@@ -19,7 +19,7 @@ from vnuma.vsphere.wait import wait_for_task
 
 _TASK = f"{API}vim.TaskInfo.html"
 _TASK_S = 60.0
-"""How long a task that is refused may take to end."""
+"""How long a task that fails may take to end, in seconds."""
 
 
 @WHILE_ON.declare("on.key_is_kept", CONFIG_SPEC)
@@ -96,7 +96,7 @@ def _task_error(asked: ChangedVm) -> str:
 
 
 def _ended_task(asked: ChangedVm) -> vim.TaskInfo:
-    """What is known of a task that failed: a power-on of a VM that is on."""
+    """The task of a failed power-on of a VM that is on."""
     asked.writer.fence()
     task = asked.ref.PowerOnVM_Task()
     with suppress(vmodl.MethodFault):

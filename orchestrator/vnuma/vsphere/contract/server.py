@@ -119,7 +119,7 @@ def _boot_time(asked: AskedVm) -> str:
 
 
 def _fault(question: Callable[[], object]) -> str:
-    """The name of the fault that a question is answered with; `none` without one."""
+    """The name of the fault that `question` is answered with; `none` without one."""
     try:
         question()
     except VnumaError as error:
@@ -184,7 +184,7 @@ def _by_uuid(asked: AskedVm) -> str:
 
 
 def _updates(asked: AskedVm) -> tuple[list[str], bool]:
-    """What a new filter on the VM's name brings first, and whether anything follows at once."""
+    """What a new filter on the VM's name reports first, and whether anything follows at once."""
     collector = asked.session.content.propertyCollector.CreatePropertyCollector()
     try:
         spec = Query.FilterSpec(

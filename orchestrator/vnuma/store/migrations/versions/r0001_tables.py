@@ -14,7 +14,7 @@ JSON = sa.Text()
 
 
 def upgrade() -> None:
-    """Make every table. A later revision changes them; this one is never edited."""
+    """Create every table. Later revisions change them; this one is never edited."""
     _studies_and_runs()
     _vms()
     _cells()

@@ -1,4 +1,4 @@
-"""The database itself refuses to change a baseline or a sample once it is written."""
+"""The database itself refuses changes to a stored baseline or sample."""
 
 from __future__ import annotations
 

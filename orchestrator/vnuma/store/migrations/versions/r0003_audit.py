@@ -13,7 +13,7 @@ TIME = sa.Text().with_variant(TIMESTAMP(timezone=True), "postgresql")
 
 
 def upgrade() -> None:
-    """A column and a table; what is stored stays as it is."""
+    """Add a column and a table; existing rows stay as they are."""
     op.add_column("run", sa.Column("ticket", sa.Text))
     op.create_table(
         "audit",

@@ -1,4 +1,4 @@
-"""How each execution ran: scheduler, node, DOP, plan, grant, and by which clock it was timed."""
+"""How each execution ran: scheduler, node, DOP, plan, grant, and the clock that timed it."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """A column; older samples have none, which is "not known"."""
+    """Add a column; it is null, "not known", in older samples."""
     op.add_column("sample", sa.Column("execution_json", sa.Text))

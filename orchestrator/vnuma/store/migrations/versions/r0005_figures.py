@@ -1,4 +1,4 @@
-"""What a workload measures besides time: its metric's value, and its other figures."""
+"""A workload's results besides time: its metric's value, and its other figures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Two columns; older samples have neither: their metric is the elapsed time."""
+    """Add two columns; older samples have neither, since their metric is the elapsed time."""
     op.add_column("sample", sa.Column("value", sa.Double))
     op.add_column("sample", sa.Column("figures_json", sa.Text))

@@ -1,4 +1,4 @@
-"""Checks of an estate over time: each finding with the check that found it first, last, and no more."""
+"""Checks of an estate over time: each finding with its first and last check, and the first without it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STANDS = sa.text("gone_check_id IS NULL")
 
 
 def upgrade() -> None:
-    """Two tables; what is stored stays as it is."""
+    """Add two tables; existing rows stay as they are."""
     op.create_table(
         "estate_check",
         sa.Column("id", sa.Integer, nullable=False),

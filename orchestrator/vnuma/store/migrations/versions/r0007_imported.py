@@ -1,7 +1,7 @@
-"""Runs out of archives own nothing here: no inventory, no lease, no claimed cell, no supervisor.
+"""Imported runs own nothing here: no inventory, lease, claimed cell or supervisor.
 
-Earlier products took an archive's inventory and unfinished VMs as they were, and `vnuma restore` loaded
-that inventory through Ansible. Every import has left a fact of scope `imported`: they can be told.
+Earlier products took over an archive's inventory and unfinished VMs, and `vnuma restore` loaded that
+inventory with Ansible. Every import left a fact of scope `imported`, which identifies these runs.
 """
 
 from __future__ import annotations
@@ -28,6 +28,6 @@ STATEMENTS = (
 
 
 def upgrade() -> None:
-    """Rows of imported runs alone; no table changes."""
+    """Update only rows of imported runs; no table changes."""
     for statement in STATEMENTS:
         op.execute(text(statement))

@@ -1,4 +1,4 @@
-"""Sites: who looks after the VMs that a node of a mesh reaches, in a run over several sites.
+"""Sites: who supervises the VMs of a mesh node in a run over several sites.
 
 Documented in `vnuma.store.rows.Site`.
 """
@@ -16,7 +16,7 @@ TIME = sa.Text().with_variant(TIMESTAMP(timezone=True), "postgresql")
 
 
 def upgrade() -> None:
-    """A table, and a column; the VMs of earlier runs were reached from where the run was started."""
+    """Add a table and a column; the VMs of earlier runs were reached from where the run was started."""
     op.add_column("vm", sa.Column("node", sa.Text))
     op.create_table(
         "site",
