@@ -10,7 +10,7 @@ from vnuma.domain.vm.plain_text import counted
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
     from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.plan import TargetPlan
+    from vnuma.engine.preflight.target_plan import TargetPlan
 
 
 def design_lines(study: Study) -> list[str]:

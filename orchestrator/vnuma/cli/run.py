@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vnuma.engine.access.target import AnyTarget
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.preflight.plan import TargetPlan
+    from vnuma.engine.preflight.target_plan import TargetPlan
     from vnuma.engine.run.run_outcome import RunOutcome
     from vnuma.store.open import Store
     from vnuma.store.rows import Run

@@ -239,25 +239,20 @@ class Target(AnyTarget):
 
     @property
     def vcenters(self) -> tuple[VCenterTarget, ...]:
-        """See `AnyTarget`."""
         return (self.vcenter,)
 
     @property
     def sql_servers(self) -> tuple[SqlTarget, ...]:
-        """See `AnyTarget`."""
         return (self.sql,)
 
     def variables(self) -> dict[str, Any]:
-        """See `AnyTarget`."""
         document = self.model_dump(mode="json", exclude_none=True)
         return {f"vnuma_{name}": value for name, value in document.items() if name != "name"}
 
     def in_vcenter(self) -> Target:
-        """See `AnyTarget`."""
         return self
 
     def as_it_is(self, workload: str) -> Machine:
-        """See `AnyTarget`."""
         raise InputError(
             f"{self.name} is a VM in a vCenter. {workload} measures a Linux machine as it is; vnuma "
             "does not shape VMs with a Linux guest.",
@@ -281,7 +276,6 @@ class Machine(AnyTarget):
         """See `AnyTarget`."""
 
     def in_vcenter(self) -> Target:
-        """See `AnyTarget`."""
         raise InputError(
             f"{self.name} is a machine without a vCenter: it cannot be shaped, and has no SQL Server "
             "to measure.",
@@ -289,7 +283,6 @@ class Machine(AnyTarget):
         )
 
     def as_it_is(self, workload: str) -> Machine:
-        """See `AnyTarget`."""
         del workload
         return self
 

@@ -100,7 +100,6 @@ class LeasedWriter:
             raise differs
 
     def take_back(self, key: str, before: Value) -> None:
-        """See `vsphere.contract.asked.Writer`."""
         try:
             now = settings_now(self.session, self.ref).get(key)
             if now == before:

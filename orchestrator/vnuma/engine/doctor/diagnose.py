@@ -57,7 +57,7 @@ def _guarded(subject: str, check: Callable[[], Diagnosis]) -> Diagnosis:
     try:
         return check()
     except VnumaError as error:
-        return Diagnosis("FAIL", subject, error.what, (f"fix: {error.fix}",) if error.fix else ())
+        return Diagnosis.failed(subject, error)
 
 
 def _driver(preferred: str) -> Diagnosis:
@@ -88,7 +88,7 @@ def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
         if facts.power is Power.ON:
             yield from diagnose_endpoint.identity(findings)
     except VnumaError as error:
-        yield Diagnosis("FAIL", "vCenter", error.what, (f"fix: {error.fix}",) if error.fix else ())
+        yield Diagnosis.failed("vCenter", error)
 
 
 def _vm(target: Target, facts: VmFacts) -> Diagnosis:

@@ -27,7 +27,7 @@ def diagnose_machines(targets: Iterable[AnyTarget], inventory: Path) -> Iterator
         try:
             yield from _machine(name, facts_of(name, answers[name]))
         except VnumaError as error:
-            yield Diagnosis("FAIL", "machine", error.what, (f"fix: {error.fix}",) if error.fix else ())
+            yield Diagnosis.failed("machine", error)
 
 
 def _machine(name: str, machine: MachineFacts) -> Iterator[Diagnosis]:

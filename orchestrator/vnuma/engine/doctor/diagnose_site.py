@@ -34,14 +34,14 @@ def diagnose_site(
     control: Path, node: str, targets: Mapping[str, AnyTarget], inventory: Path
 ) -> list[Diagnosis]:
     """Have a node look at itself, its store, and these VMs from there. Passwords travel as references."""
-    lacking = [_failed(subject, error) for subject, error in not_to_send(node, targets)]
+    lacking = [Diagnosis.failed(subject, error) for subject, error in not_to_send(node, targets)]
     asked_at = datetime.now(UTC).isoformat()
     bare = {"version": __version__, "asked_at": asked_at}
     try:
         answer = ask_node(control, node, bare if lacking else question_about(targets, inventory))
         found = [Diagnosis(**(item | {"more": tuple(item["more"])})) for item in answer["checks"]]
     except VnumaError as error:
-        return [_failed("mesh", error), *lacking]
+        return [Diagnosis.failed("mesh", error), *lacking]
     except (KeyError, TypeError):
         return [Diagnosis("FAIL", "mesh", f"{node} answers in words of another version of vnuma", _EQUAL)]
     return [Diagnosis("ok", "mesh", f"{node} carried out signed work over TLS"), *found, *lacking]
@@ -56,17 +56,17 @@ def _looked_at(question: Mapping[str, Any]) -> Iterator[Diagnosis]:
     try:
         refuse_other_version(question)
     except EnvironmentProblem as error:
-        yield _failed("version", error)
+        yield Diagnosis.failed("version", error)
         return
     yield Diagnosis("ok", "version", f"vnuma {__version__}, as on the controller")
     yield _clock(seconds_ahead(question))
     yield _store()
     try:
         with asked_about(question) as (hosts, targets):
-            refused = [_failed(subject, error) for subject, error in not_to_take(targets)]
+            refused = [Diagnosis.failed(subject, error) for subject, error in not_to_take(targets)]
             yield from refused or diagnose(targets, hosts)
     except InputError as error:
-        yield _failed("question", error)
+        yield Diagnosis.failed("question", error)
 
 
 _EQUAL = (f"fix: {EQUAL_VERSIONS}",)
@@ -94,9 +94,5 @@ def _store() -> Diagnosis:
             )
         open_for_reading(store_url())
     except StoreError as error:
-        return _failed("store", error)
+        return Diagnosis.failed("store", error)
     return Diagnosis("ok", "store", f"{place} answers")
-
-
-def _failed(subject: str, error: VnumaError) -> Diagnosis:
-    return Diagnosis("FAIL", subject, error.what, (f"fix: {error.fix}",) if error.fix else ())

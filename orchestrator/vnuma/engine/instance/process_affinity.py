@@ -23,22 +23,18 @@ class ProcessAffinitySetting(InstanceSetting[str]):
         return study.control_arm is not None or "process_affinity" in study.workload.changes
 
     def read_baseline(self, connection: pyodbc.Connection, vm: str) -> str:
-        """See `InstanceSetting`."""
         del vm
         return read_affinity(connection)
 
     def read(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
-        """See `InstanceSetting`."""
         del wanted
         return State(read_affinity(connection), needs_restart=False)
 
     def write(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
-        """See `InstanceSetting`."""
         set_affinity(connection, wanted)
         return State(wanted, needs_restart=False)
 
     def by_hand(self, wanted: str) -> str:
-        """See `InstanceSetting`."""
         return f"ALTER SERVER CONFIGURATION SET PROCESS AFFINITY CPU = {wanted}"
 
     def put_right(self, vm: Vm, server: SqlServer, journal: Journal) -> None:

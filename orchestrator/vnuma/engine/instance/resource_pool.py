@@ -36,7 +36,6 @@ class ResourcePoolSetting(InstanceSetting[str]):
         return GOVERNOR_ON if resource_pool.read_governor(connection).enabled else GOVERNOR_OFF
 
     def read(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
-        """See `InstanceSetting`."""
         del wanted
         return State(_shown(resource_pool.read_governor(connection)), needs_restart=False)
 
@@ -46,7 +45,6 @@ class ResourcePoolSetting(InstanceSetting[str]):
         return State(wanted, needs_restart=False)
 
     def by_hand(self, wanted: str) -> str:
-        """See `InstanceSetting`."""
         last = "RECONFIGURE" if wanted == GOVERNOR_ON else "DISABLE"
         return f"DROP RESOURCE POOL {resource_pool.POOL}; ALTER RESOURCE GOVERNOR {last}"
 

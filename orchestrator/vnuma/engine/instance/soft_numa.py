@@ -37,17 +37,14 @@ class SoftNumaSetting(InstanceSetting[bool]):
         return now.configured
 
     def read(self, connection: pyodbc.Connection, wanted: bool) -> State[bool]:
-        """See `InstanceSetting`."""
         now = read_soft_numa(connection)
         return State(now.configured, now.in_use is not wanted) if now else State(None, needs_restart=True)
 
     def write(self, connection: pyodbc.Connection, wanted: bool) -> State[bool]:
-        """See `InstanceSetting`."""
         now = configure_soft_numa(connection, wanted)
         return State(now.configured, now.in_use is not wanted)
 
     def by_hand(self, wanted: bool) -> str:
-        """See `InstanceSetting`."""
         return f"ALTER SERVER CONFIGURATION SET SOFTNUMA {self.shown(wanted).upper()}; then restart it."
 
     def shown(self, value: bool | None) -> str:
@@ -62,16 +59,13 @@ class SoftNumaSetting(InstanceSetting[bool]):
         return {"keep": vm_baseline, "on": True, "off": False}[arm.soft_numa]
 
     def wanted_by(self, boot: Boot, server: SqlServer, connection: pyodbc.Connection) -> bool | None:
-        """See `InstanceSetting`."""
         del server, connection
         return self.for_arm(boot.arm, self.baseline_of(boot.vm))
 
     def wanted_unasked(self, boot: Boot) -> bool:
-        """See `InstanceSetting`."""
         return bool(self.for_arm(boot.arm, self.baseline_of(boot.vm)))
 
     def mismatch(self, boot: Boot, server: SqlServer, journal: Journal) -> str | None:
-        """See `InstanceSetting`."""
         want = self.for_arm(boot.arm, self.baseline_of(boot.vm))
         if want is None or not self.switch(server, want, journal).needs_restart:
             return None

@@ -93,7 +93,6 @@ class TcpPortsSetting(InstanceSetting[str]):
         return "tcp_ports" in study.workload.changes
 
     def read_baseline(self, connection: pyodbc.Connection, vm: str) -> str:
-        """See `InstanceSetting`."""
         setting = tcp_ports.read_settings(connection).ports
         if not setting:
             raise PreflightBlocked(
@@ -113,7 +112,6 @@ class TcpPortsSetting(InstanceSetting[str]):
         return State(wanted, needs_restart=True)
 
     def by_hand(self, wanted: str) -> str:
-        """See `InstanceSetting`."""
         return f"Set TCP Port to {wanted} ({tcp_ports.BY_HAND}), then restart SQL Server."
 
     def wanted_by(self, boot: Boot, server: SqlServer, connection: pyodbc.Connection) -> str | None:
@@ -122,12 +120,10 @@ class TcpPortsSetting(InstanceSetting[str]):
         return self._mapped(boot, server, nodes) if len(nodes) > 1 else None
 
     def wanted_unasked(self, boot: Boot) -> str:
-        """See `InstanceSetting`."""
         del boot
         return "mapped to this boot's nodes"
 
     def mismatch(self, boot: Boot, server: SqlServer, journal: Journal) -> str | None:
-        """See `InstanceSetting`."""
         if not self.is_set_for(boot):
             return None
         with connect(server) as connection:

@@ -39,4 +39,4 @@ def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -
 
 
 def _block(what: str, fix: str) -> Finding:
-    return Finding(WORKLOAD, "block", what, fix)
+    return Finding.block(WORKLOAD, what, fix)

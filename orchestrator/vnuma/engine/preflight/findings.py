@@ -20,6 +20,16 @@ class Finding:
     what: str
     fix: str = ""
 
+    @classmethod
+    def block(cls, id_: str, what: str, fix: str = "") -> Finding:
+        """One that keeps the study from starting."""
+        return cls(id_, "block", what, fix)
+
+    @classmethod
+    def warn(cls, id_: str, what: str, fix: str = "") -> Finding:
+        """One that may spoil what is measured."""
+        return cls(id_, "warn", what, fix)
+
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """The distinct findings: blocking before warning, then by id."""

@@ -32,9 +32,8 @@ def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Fi
 
 def _one_host_node(who: str, host: HostFacts) -> Finding:
     """A host with one node has no remote memory, whatever the arms are."""
-    return Finding(
+    return Finding.block(
         "C03",
-        "block",
         f"{who} needs vNUMA nodes on two physical nodes, but {host.name} has one NUMA node.",
         "Use a host with two NUMA nodes and no node interleaving in its BIOS; or disable it.",
     )
@@ -49,27 +48,24 @@ def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts)
         return  # reported for the arm itself
     fewest = min((prediction.vnuma_nodes, *prediction.alternatives))
     if prediction.vnuma_nodes < 2:
-        yield Finding(
+        yield Finding.block(
             "C01",
-            "block",
             f"{who} needs two vNUMA nodes, but arm {arm.label} gives the guest "
             f"{prediction.vnuma_nodes}: {prediction.because}.",
             _INSTEAD,
         )
         return
     if fewest < 2:
-        yield Finding(
+        yield Finding.warn(
             "C02",
-            "warn",
             f"Arm {arm.label} may give the guest {fewest} vNUMA node; {who} then fails.",
             "Run one block first.",
         )
     vcpus = vcpus_of(arm, vm)
     nodes = physical_nodes(vcpus, settings, host)
     if nodes < 2:
-        yield Finding(
+        yield Finding.block(
             "C03",
-            "block",
             f"{who} needs vNUMA nodes on two physical nodes, but the {vcpus} vCPUs of arm {arm.label} "
             f"fit on one node of {host.name}: all memory would be local.",
             _INSTEAD,

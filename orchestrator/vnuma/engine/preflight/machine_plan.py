@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.order import columns
@@ -15,63 +14,32 @@ from vnuma.engine.access import machine_shell
 from vnuma.engine.access.target import MACHINE_KEY
 from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.engine.preflight.preflight import measurement_findings
+from vnuma.engine.preflight.target_plan import T, TargetPlan
 from vnuma.errors import MachineUnreachable, PreflightBlocked
 from vnuma.workloads.find import machine_workload_named
 from vnuma.workloads.machine_question import machine_question
 from vnuma.workloads.shell import Output
 
-T = TypeVar("T")
-
 NODES = "M01"
 """Finding: the machine has only one NUMA node, so an arm is left out."""
 
 
-@dataclass(frozen=True)
-class MachinePlan:
+@dataclass(frozen=True, kw_only=True)
+class MachinePlan(TargetPlan):
     """A study on one machine."""
 
-    name: str
     machine: MachineFacts
     measured: tuple[str, ...]
-    """The arms that this machine can run."""
-    left_out: Mapping[str, str]
-    """The other arms, each with the reason."""
-    findings: tuple[Finding, ...]
-    boots: int
-    seconds: float
-
-    @property
-    def key(self) -> str:
-        """Identifies the machine across runs, whatever its inventory name."""
-        return f"{MACHINE_KEY}{self.machine.identity}"
-
-    @property
-    def path(self) -> str:
-        """Its location, for reports."""
-        return self.machine.hostname
-
-    @property
-    def host_name(self) -> str:
-        """The host it loads: itself."""
-        return self.machine.hostname
-
-    @property
-    def simulated(self) -> str | None:
-        """The name of the emulator or lab that it runs on; None for hardware."""
-        return self.machine.provenance
+    """The arms that this machine can have."""
 
     def documents(self) -> dict[str, dict[str, object]]:
-        """Facts about it, by scope, for the store."""
-        return {
-            "machine": asdict(self.machine) | {"left_out": dict(self.left_out)},
-            "preflight": {f"{n} {one.id}": asdict(one) for n, one in enumerate(self.findings, start=1)},
-        }
+        """With facts about the machine."""
+        return {"machine": asdict(self.machine) | {"left_out": dict(self.left_out)}, **super().documents()}
 
     def refuse_if_held(self) -> None:
         """Does nothing: a machine carries no mark, and its lease exists only in the store."""
 
     def by_kind(self, vm: Callable[..., T], machine: Callable[[MachinePlan], T]) -> T:
-        """See `TargetPlan`."""
         del vm
         return machine(self)
 
@@ -122,26 +90,27 @@ def _plan(study: Study, name: str, machine: MachineFacts) -> MachinePlan:
     measured = tuple(label for label in study.labels if label not in left_out)
     passes = study.design.most_blocks * sum(arm in measured for arm, _ in columns(study))
     return MachinePlan(
-        name,
-        machine,
-        measured,
-        left_out,
-        tuple(worst_first(findings)),
-        passes,
-        passes * assumed_cell_seconds(study),
+        name=name,
+        key=f"{MACHINE_KEY}{machine.identity}",
+        path=machine.hostname,
+        host_name=machine.hostname,
+        findings=tuple(worst_first(findings)),
+        boots=passes,
+        seconds=passes * assumed_cell_seconds(study),
+        simulated=machine.provenance,
+        left_out=left_out,
+        machine=machine,
+        measured=measured,
     )
 
 
 def _obstacles(study: Study, label: str, machine: MachineFacts) -> Iterator[Finding]:
     workload = machine_workload_named(study.workload.name)
     for found in workload.machine_obstacles(study.workload_of(label), machine):
-        yield Finding("P29", "block", found.what, found.fix)
+        yield Finding.block("P29", found.what, found.fix)
 
 
 def _left_out(label: str, reason: str) -> Finding:
-    return Finding(
-        NODES,
-        "warn",
-        f"Arm {label} is left out: {reason}",
-        "The matrix is 1 x 1: no memory in it is remote.",
+    return Finding.warn(
+        NODES, f"Arm {label} is left out: {reason}", "The matrix is 1 x 1: no memory in it is remote."
     )

@@ -89,25 +89,22 @@ class Permit:
     def findings(self, name: str, tagged: Tagged, *, test_clone: bool) -> Iterator[Finding]:
         """A VM that may not be studied blocks the study; one that may under a ticket is listed."""
         if tagged.refusal:
-            yield Finding(
+            yield Finding.block(
                 TAG_RULE,
-                "block",
                 f"{name} {tagged.refusal}.",
                 "Its owner sets the tag in vSphere, if the VM may be power-cycled repeatedly.",
             )
         if test_clone or tagged.permits:
             return
         if self.production:
-            yield Finding(
+            yield Finding.warn(
                 "P07",
-                "warn",
                 f"{name} is not a test clone: it is power-cycled under change ticket {self.ticket}.",
                 "Quote the ticket with the result.",
             )
             return
-        yield Finding(
+        yield Finding.block(
             "P07",
-            "block",
             f"{name} is not marked as a test clone; a study power-cycles it many times.",
             "Study a clone. Mark it with vnuma_test_clone: true in the inventory, or let its owner tag "
             "it: --require-tag CATEGORY:NAME. A production VM needs --production --ticket CHG...",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.order import columns
@@ -25,12 +25,11 @@ from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import check, touched_settings, under_study
 from vnuma.engine.preflight.surroundings import accepted, server_findings, unencrypted_connection, vm_findings
+from vnuma.engine.preflight.target_plan import T, TargetPlan
 from vnuma.engine.preflight.workload_check import workload_findings
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket
-
-T = TypeVar("T")
 
 
 class Planner(Protocol):
@@ -42,107 +41,24 @@ class Planner(Protocol):
         """Their plans, by name. Changes nothing."""
 
 
-class TargetPlan(Protocol):
-    """A study on one VM or machine: the interface that all kinds of plan share."""
-
-    @property
-    def name(self) -> str:
-        """Its inventory name."""
-
-    @property
-    def key(self) -> str:
-        """Identifies it across runs, whatever its inventory name."""
-
-    @property
-    def path(self) -> str:
-        """Its location, for reports."""
-
-    @property
-    def host_name(self) -> str:
-        """The host it loads."""
-
-    @property
-    def left_out(self) -> Mapping[str, str]:
-        """Arms that are not measured, each with the reason."""
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What would spoil the study there, worst first."""
-
-    @property
-    def boots(self) -> int:
-        """How many boots it takes; for a machine, passes."""
-
-    @property
-    def seconds(self) -> float:
-        """How long it takes, as assumed."""
-
-    @property
-    def simulated(self) -> str | None:
-        """The name of the lab or emulator; None for real hardware."""
-
-    def documents(self) -> dict[str, dict[str, object]]:
-        """Facts about it, by scope, for the store."""
-
-    def refuse_if_held(self) -> None:
-        """Raise VmHeld when another controller has it."""
-
-    def by_kind(self, vm: Callable[[VmPlan], T], machine: Callable[[MachinePlan], T]) -> T:
-        """Apply `vm` to the plan of a VM, or `machine` to that of a machine."""
-
-
-@dataclass(frozen=True)
-class VmPlan:
+@dataclass(frozen=True, kw_only=True)
+class VmPlan(TargetPlan):
     """A study on one VM."""
 
     vm: VmFacts
     host: HostFacts
     arms: tuple[ArmPlan, ...]
-    findings: tuple[Finding, ...]
-    boots: int
-    seconds: float
     test_clone: bool
-    simulated: str | None
-    """The lab's scenario; None for a real vCenter."""
-
-    @property
-    def name(self) -> str:
-        return self.vm.name
-
-    @property
-    def key(self) -> str:
-        """Identifies the VM across runs."""
-        return self.vm.key
-
-    @property
-    def path(self) -> str:
-        """Its inventory path."""
-        return self.vm.path
-
-    @property
-    def host_name(self) -> str:
-        """The ESXi host it loads."""
-        return self.host.name
-
-    @property
-    def left_out(self) -> Mapping[str, str]:
-        """Empty: an arm that the VM cannot have blocks the study."""
-        return {}
 
     def documents(self) -> dict[str, dict[str, object]]:
-        """Facts about it, by scope, for the store."""
-        return {
-            "host": host_document(self.host),
-            "vm": _vm_document(self.vm),
-            "preflight": {f"{n} {one.id}": asdict(one) for n, one in enumerate(self.findings, start=1)},
-        }
+        """With facts about the host and the VM."""
+        return {"host": host_document(self.host), "vm": _vm_document(self.vm), **super().documents()}
 
     def refuse_if_held(self) -> None:
         """Raise VmHeld when the VM carries another run's mark."""
         refuse_if_marked(self.vm)
 
     def by_kind(self, vm: Callable[[VmPlan], T], machine: Callable[[MachinePlan], T]) -> T:
-        """See `TargetPlan`."""
         del machine
         return vm(self)
 
@@ -232,21 +148,24 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
     arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)
     boots = study.design.most_blocks * len(columns(study))
     return VmPlan(
-        vm,
-        host,
-        arms,
-        tuple(worst_first(accepted(study, finding) for finding in findings)),
-        boots,
-        boots * assumed_cell_seconds(study),
-        target.test_clone,
-        simulated,
+        name=vm.name,
+        key=vm.key,
+        path=vm.path,
+        host_name=host.name,
+        findings=tuple(worst_first(accepted(study, finding) for finding in findings)),
+        boots=boots,
+        seconds=boots * assumed_cell_seconds(study),
+        simulated=simulated,
+        vm=vm,
+        host=host,
+        arms=arms,
+        test_clone=target.test_clone,
     )
 
 
 def _missing(privilege: str, vm: str) -> Finding:
-    return Finding(
+    return Finding.block(
         "P00",
-        "block",
         f"privilege {privilege} is missing on {vm}.",
         (
             f"It is needed for {purpose_of(privilege)}. docs/reference/vcenter-role.md lists the role, and "

@@ -34,9 +34,8 @@ def under_study(name: str, lease: str | None) -> Iterator[Finding]:
     """The finding that another study has the VM."""
     mark = parse_mark(lease)
     if mark:
-        yield Finding(
+        yield Finding.block(
             LOCK,
-            "block",
             f"{name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
             f"Wait, or ask them to: vnuma stop {mark['run']}",
         )
@@ -59,12 +58,11 @@ def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
         try:
             desired = desired_settings(arm, vm, host)
         except ArmImpossible as error:
-            yield Finding(error.rule, "block", error.what, error.fix or "")
+            yield Finding.block(error.rule, error.what, error.fix or "")
             continue
         if desired.get("memoryAffinity"):
-            yield Finding(
+            yield Finding.warn(
                 "A03",
-                "warn",
                 (
                     "Memory affinity is deprecated since vSphere 6.0; vnuma cannot tell whether ESXi "
                     "honours it."
@@ -75,43 +73,36 @@ def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
 
 def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:
     if vm.is_template:
-        yield Finding("P01", "block", f"{vm.name} is a template; it cannot be powered on.", "Use a clone.")
+        yield Finding.block("P01", f"{vm.name} is a template; it cannot be powered on.", "Use a clone.")
     if vm.question:
-        yield Finding(
+        yield Finding.block(
             "P02",
-            "block",
             f"{vm.name} waits for an answer to a question: {vm.question}",
             "Answer it in the vSphere Client.",
         )
     if "ReconfigVM_Task" in vm.disabled_methods:
-        yield Finding(
+        yield Finding.block(
             "P03",
-            "block",
             f"{vm.name} cannot be reconfigured now: a backup or replication holds it.",
             "Wait until it has ended.",
         )
     if vm.power is Power.SUSPENDED:
-        yield Finding(
-            "P04", "block", f"{vm.name} is suspended.", "Resume it, shut it down, then start again."
-        )
+        yield Finding.block("P04", f"{vm.name} is suspended.", "Resume it, shut it down, then start again.")
     if study.sets_soft_numa and vm.power is not Power.ON:
-        yield Finding(
+        yield Finding.block(
             "S05",
-            "block",
             f"an arm sets soft_numa, but {vm.name} is not on: SQL Server's own setting cannot be read.",
             "Start the VM, or remove soft_numa.",
         )
     if vm.power is Power.ON and not vm.tools_running:
-        yield Finding(
+        yield Finding.warn(
             "P05",
-            "warn",
             f"VMware Tools do not run in {vm.name}; its first shutdown waits for them.",
             "Check whether the guest is still booting, or start Tools in it.",
         )
     if vm.has_snapshot:
-        yield Finding(
+        yield Finding.warn(
             "P06",
-            "warn",
             f"{vm.name} has a snapshot; its disks are slower than usual.",
             "Delete it before measuring.",
         )
@@ -119,9 +110,8 @@ def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:
 
 def _power(study: Study, host: HostFacts) -> Iterator[Finding]:
     if study.power.guest_is_asked_to == "reboot" and host.release.key < VIRTUAL_NUMA_SINCE:
-        yield Finding(
+        yield Finding.block(
             "T18",
-            "block",
             f"A reboot that ends in power-off needs ESXi 8.0; {host.name} is {host.release.version}.",
             "Remove guest_is_asked_to from the study's power section.",
         )
@@ -130,22 +120,18 @@ def _power(study: Study, host: HostFacts) -> Iterator[Finding]:
 def measurement_findings(study: Study) -> Iterator[Finding]:
     """Problems of the design: no verdict possible, or a cell that can never start."""
     if study.design.order == "fixed":
-        yield Finding(
+        yield Finding.warn(
             "D01",
-            "warn",
             "Fixed order: drift looks like an effect, so there will be no verdict.",
             "Set order: randomised.",
         )
     if study.design.most_blocks < 6:
-        yield Finding(
-            "D02",
-            "warn",
-            f"{study.design.most_blocks} blocks: verdicts need at least 6.",
-            "Set blocks: 6 or more.",
+        yield Finding.warn(
+            "D02", f"{study.design.most_blocks} blocks: verdicts need at least 6.", "Set blocks: 6 or more."
         )
     never = why_never(study, assumed_cell_seconds(study))
     if never:
-        yield Finding("D04", "block", never, LONGER)
+        yield Finding.block("D04", never, LONGER)
     caution = study.workload.caution()
     if caution is not None:
-        yield Finding("D03", "warn", *caution)
+        yield Finding.warn("D03", *caution)

@@ -37,9 +37,8 @@ def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
     yield from _manager_findings(name, seen)
     yield from _device_findings(name, seen)
     if seen.host_trouble:
-        yield Finding(
+        yield Finding.block(
             "P36",
-            "block",
             f"{name} could not be powered on again: {seen.host_trouble}",
             "End the host's maintenance or reconnect it, or move the VM, then start again.",
         )
@@ -54,23 +53,20 @@ def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
             _UNLIMITED[limit.resource],
         )
     if seen.neighbours:
-        yield Finding(
+        yield Finding.warn(
             "P10",
-            "warn",
             f"{len(seen.neighbours)} other VMs run on {host}: {_some(seen.neighbours)}.",
             "Move them away during the study, or expect noise from them.",
         )
     if seen.moved_minutes_ago is not None and seen.moved_minutes_ago < _RECENT_MINUTES:
-        yield Finding(
+        yield Finding.warn(
             "P19",
-            "warn",
             f"{name} was moved to {host} {seen.moved_minutes_ago:.0f} minutes ago.",
             "Find out who moves it, and keep it there during the study.",
         )
     if seen.free_licence:
-        yield Finding(
+        yield Finding.block(
             "P18",
-            "block",
             f"{host} has the free hypervisor's licence, whose API only reads (RestrictedVersion).",
             "Use a licensed or evaluation host.",
         )
@@ -79,45 +75,39 @@ def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
 def _manager_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
     """Other software that manages the VM or works on it."""
     if seen.fault_tolerance:
-        yield Finding(
+        yield Finding.block(
             "P08",
-            "block",
             f"{name} is protected by Fault Tolerance; it can be neither reconfigured nor measured alone.",
             "Study a clone, or turn Fault Tolerance off.",
         )
     if seen.running_tasks:
-        yield Finding(
+        yield Finding.block(
             "P09",
-            "block",
             f"vSphere is running tasks on {name}: {_some(seen.running_tasks)}.",
             "Wait until these tasks have ended.",
         )
     if seen.high_availability:
-        yield Finding(
+        yield Finding.warn(
             "P11",
-            "warn",
             f"vSphere HA protects {name}: if its host fails, it starts on another host.",
             "Set its HA restart priority to Disabled during the study.",
         )
     if seen.heartbeat_watched:
-        yield Finding(
+        yield Finding.warn(
             "P38",
-            "warn",
             f"vSphere HA's VM monitoring watches {name}: it resets the VM when VMware Tools send no "
             "heartbeat, which a slow boot or a busy guest can cause.",
             "Set its VM monitoring to Disabled (VM overrides of the cluster) during the study.",
         )
     if seen.change_tracking:
-        yield Finding(
+        yield Finding.warn(
             "P12",
-            "warn",
             f"Changed block tracking is on: a backup of {name} may start during the study.",
             "Suspend its backup job, or run the study outside the backup hours: allowed_hours.",
         )
     if seen.managed_by:
-        yield Finding(
+        yield Finding.warn(
             "P17",
-            "warn",
             f"{name} is managed by {seen.managed_by}, which may undo or forbid changes.",
             "Ask its administrator first.",
         )
@@ -125,16 +115,14 @@ def _manager_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
 
 def _device_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
     if seen.shared_disks:
-        yield Finding(
+        yield Finding.block(
             "P13",
-            "block",
             f"{name} shares disks with other VMs: {_some(seen.shared_disks)}.",
             "Study a clone with its own disks.",
         )
     if seen.raw_disks:
-        yield Finding(
+        yield Finding.block(
             "P14",
-            "block",
             (
                 f"{name} has raw disks (RDM): {_some(seen.raw_disks)}. A clone may still use production's "
                 "disks."
@@ -142,16 +130,14 @@ def _device_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
             "Study a clone on virtual disks.",
         )
     if seen.passthrough:
-        yield Finding(
+        yield Finding.warn(
             "P15",
-            "warn",
             f"{name} has passthrough devices, which need all memory reserved: {_some(seen.passthrough)}.",
             "Keep memory_reservation: locked in every arm.",
         )
     if seen.virtual_tpm or seen.encrypted:
-        yield Finding(
+        yield Finding.warn(
             "P16",
-            "warn",
             f"{name} has {'a virtual TPM' if seen.virtual_tpm else 'encrypted disks'}: "
             "each power-on needs vCenter's key provider.",
             "Make sure that the key provider is available during the whole study.",
@@ -177,16 +163,12 @@ def server_use_findings(
     if found.replica_databases:
         yield _depended_on("P21", name, "an availability group", found.replica_databases)
     elif found.availability_groups:
-        yield Finding(
-            "P21",
-            "warn",
-            f"Availability groups are enabled on {name}; no database is in one.",
-            "None needed.",
+        yield Finding.warn(
+            "P21", f"Availability groups are enabled on {name}; no database is in one.", "None needed."
         )
     if found.clustered:
-        yield Finding(
+        yield Finding.block(
             "P22",
-            "block",
             f"SQL Server on {name} is a failover cluster instance: shutting it down causes a failover.",
             "Study a stand-alone instance.",
         )
@@ -195,11 +177,8 @@ def server_use_findings(
     if found.log_shipped:
         yield _depended_on("P24", name, "log shipping", found.log_shipped)
     if found.backups:
-        yield Finding(
-            "P25",
-            "block",
-            f"Backups run on {name}: {_some(found.backups)}.",
-            "Wait until they have ended.",
+        yield Finding.block(
+            "P25", f"Backups run on {name}: {_some(found.backups)}.", "Wait until they have ended."
         )
     if found.sessions:
         yield Finding(
@@ -210,9 +189,8 @@ def server_use_findings(
             "Close them: each power-cycle ends them, and their work adds noise.",
         )
     if found.not_seen:
-        yield Finding(
+        yield Finding.warn(
             "P20",
-            "warn",
             f"This login cannot read {', '.join(found.not_seen)} on {name}: not evaluated.",
             "Grant it VIEW SERVER STATE, and for log shipping SELECT on msdb.dbo.log_shipping_%.",
         )
@@ -221,16 +199,14 @@ def server_use_findings(
 def identity_findings(name: str, where: str, found: Likeness) -> Iterator[Finding]:
     """Whether SQL Server at `where` runs in this VM, as far as the facts show."""
     if found.address == "contradicts":
-        yield Finding(
+        yield Finding.block(
             "P31",
-            "block",
             f"{where} is not the SQL Server of {name}: {found.contradictions[0]}.",
             f"Correct vnuma_sql.host. {STATED}",
         )
     if found.uptime == "contradicts":
-        yield Finding(
+        yield Finding.block(
             "P32",
-            "block",
             f"{where} is not the SQL Server of {name}: {found.contradictions[-1]}.",
             (
                 "Correct vnuma_sql.host: this server started before the VM was powered on, so it does not "
@@ -238,9 +214,8 @@ def identity_findings(name: str, where: str, found: Likeness) -> Iterator[Findin
             ),
         )
     if found.missing and not found.contradictions:
-        yield Finding(
+        yield Finding.warn(
             "P33",
-            "warn",
             f"Not proven yet that {where} is the SQL Server of {name}: {found.missing}.",
             "A run needs no fix: its first power-cycle proves it, and nothing is written before that.",
         )
@@ -255,9 +230,8 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
     if vm.power is not Power.ON:
         answer = answers(server) if vm.power is Power.OFF else None
         return [
-            Finding(
+            Finding.block(
                 "P32",
-                "block",
                 f"{server.where} is not the SQL Server of {vm.name}: the VM is off, and {answer.what}.",
                 "Correct vnuma_sql.host.",
             )
@@ -271,7 +245,7 @@ def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Fin
         raise
     except LoginRefused as error:  # no cell could log in either, and each attempt counts towards a lock-out
         refused = f"The study could not log in to SQL Server on {vm.name}: {error.what}"
-        return [Finding("P20", "block", refused, error.fix or "Correct vnuma_sql.user and its password.")]
+        return [Finding.block("P20", refused, error.fix or "Correct vnuma_sql.user and its password.")]
     except EnvironmentProblem as error:
         return [_use_not_evaluated(vm.name, error.what, error.fix)]
     known_by = target.sql.known_by
@@ -288,17 +262,15 @@ def unencrypted_connection(target: Target) -> Iterator[Finding]:
     """Protection of the connection to SQL Server that the inventory turns off."""
     sql = target.sql
     if sql.encrypt == "no":
-        yield Finding(
+        yield Finding.warn(
             "P35",
-            "warn",
             f"The session with SQL Server on {target.name} is not encrypted (encrypt: no): anyone on "
             "the network path can read and change it, and can get the password by refusing encryption.",
             "Write encrypt: mandatory, and name the CA of its certificate in vnuma_sql.ca_file.",
         )
     elif sql.trust_server_certificate:
-        yield Finding(
+        yield Finding.warn(
             "P35",
-            "warn",
             f"The certificate of SQL Server on {target.name} is not verified "
             "(trust_server_certificate: true): anyone on the network path can impersonate the server "
             "and get the password.",
@@ -309,9 +281,8 @@ def unencrypted_connection(target: Target) -> Iterator[Finding]:
 def _use_not_evaluated(name: str, why: str, fix: str | None) -> Finding:
     """Who else uses SQL Server was not evaluated; `fix` makes it possible."""
     remedy = (fix or "Fix this").rstrip(".")
-    return Finding(
+    return Finding.warn(
         "P20",
-        "warn",
         f"Other users of SQL Server on {name} were not evaluated: {why}",
         f"{remedy}, then run the command again, unless you know that nobody depends on it.",
     )
@@ -325,9 +296,8 @@ def accepted(study: Study, finding: Finding) -> Finding:
 
 
 def _depended_on(id_: str, name: str, what: str, databases: tuple[str, ...]) -> Finding:
-    return Finding(
+    return Finding.block(
         id_,
-        "block",
         f"Databases on {name} are part of {what}: {_some(databases)}.",
         "Study a clone on an isolated network, removed from it.",
     )

@@ -37,14 +37,13 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
         raise
     except EnvironmentProblem as error:
         return [_not_asked(study, error.what, error.fix)]
-    return [Finding(WORKLOAD, "block", one.what, one.fix) for one in found]
+    return [Finding.block(WORKLOAD, one.what, one.fix) for one in found]
 
 
 def _not_asked(study: Study, why: str, fix: str | None) -> Finding:
     remedy = (fix or "Fix this").rstrip(".")
-    return Finding(
+    return Finding.warn(
         WORKLOAD,
-        "warn",
         f"Whether the workload {study.workload.name} can run was not evaluated: {why}",
         f"{remedy}, then start again; otherwise the first cell will show it.",
     )

@@ -26,7 +26,7 @@ from vnuma.engine.restore.restore_from_audit import (
     unanswered,
     undone_by_hand,
 )
-from vnuma.engine.restore.restore_target import restoration_by_audit, restoration_of
+from vnuma.engine.restore.restore_target import BY_AUDIT, restoration_of
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
@@ -181,10 +181,10 @@ def _by_audit(
     choice: Choice,
     say: Callable[[str], None],
 ) -> list[AuditRestoration | MachineByHand]:
-    return [
-        restoration_by_audit(store, one, stored_target(inventory, one.vm_key, one.vm), choice, say)
-        for one in chosen(unanswered(store, file), names)
+    found = [
+        (one, stored_target(inventory, one.vm_key, one.vm)) for one in chosen(unanswered(store, file), names)
     ]
+    return [BY_AUDIT[target.kind](store, one, target, choice, say) for one, target in found]
 
 
 def _settle(store: Store, owner: Run) -> None:

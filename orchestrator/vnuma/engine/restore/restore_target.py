@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.machine_shell import PlayedShell
@@ -23,41 +22,18 @@ Common = tuple[Store, Run, Study, Vm, Path, Choice, Callable[[str], None]]
 """The fields of every restoration, in the order of `Restoration`."""
 
 
-class Maker(Protocol):
-    """Makes the restorations of one kind of target."""
-
-    def of_run(self, common: Common, target: AnyTarget, shell: Shell | None, /) -> Restoration:
-        """The restore of a run's target."""
-
-    def by_audit(
-        self, store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None], /
-    ) -> AuditRestoration | MachineByHand:
-        """The restore of a target that only the audit log knows."""
+def _vm(common: Common, target: AnyTarget, _shell: Shell | None) -> Restoration:
+    return VmRestoration(*common, target=target.in_vcenter())
 
 
-class _Vms:
-    def of_run(self, common: Common, target: AnyTarget, _shell: Shell | None) -> Restoration:
-        return VmRestoration(*common, target=target.in_vcenter())
-
-    def by_audit(
-        self, store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
-    ) -> AuditRestoration:
-        return AuditRestoration(store, one, target.in_vcenter(), choice, say)
+def _machine(common: Common, _target: AnyTarget, shell: Shell | None) -> Restoration:
+    _, run, _, vm, *_ = common
+    return MachineRestoration(
+        *common, shell=shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
+    )
 
 
-class _Machines:
-    def of_run(self, common: Common, _target: AnyTarget, shell: Shell | None) -> Restoration:
-        _, run, _, vm, *_ = common
-        reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
-        return MachineRestoration(*common, shell=reached)
-
-    def by_audit(
-        self, _store: Store, one: Unanswered, _target: AnyTarget, _choice: Choice, _say: Callable[[str], None]
-    ) -> MachineByHand:
-        return MachineByHand(one)
-
-
-_BY_KIND: Mapping[Kind, Maker] = {Kind.VM: _Vms(), Kind.MACHINE: _Machines()}
+_BY_KIND = {Kind.VM: _vm, Kind.MACHINE: _machine}
 
 
 def restoration_of(
@@ -76,11 +52,18 @@ def restoration_of(
     Raises InputError for a VM that the inventory has as a machine, or the reverse.
     """
     refuse_other_kind(run, vm, target)
-    return _BY_KIND[target.kind].of_run((store, run, study, vm, home_folder(), choice, say), target, shell)
+    return _BY_KIND[target.kind]((store, run, study, vm, home_folder(), choice, say), target, shell)
 
 
-def restoration_by_audit(
+def _vm_by_audit(
     store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
-) -> AuditRestoration | MachineByHand:
-    """The restore of a `target` that only the audit log knows."""
-    return _BY_KIND[target.kind].by_audit(store, one, target, choice, say)
+) -> AuditRestoration:
+    return AuditRestoration(store, one, target.in_vcenter(), choice, say)
+
+
+def _machine_by_audit(_store: Store, one: Unanswered, *_: object) -> MachineByHand:
+    return MachineByHand(one)
+
+
+BY_AUDIT: Mapping[Kind, Callable[..., AuditRestoration | MachineByHand]] = {Kind.VM: _vm_by_audit, Kind.MACHINE: _machine_by_audit}
+"""The restore of a target that only the audit log knows, by its kind."""

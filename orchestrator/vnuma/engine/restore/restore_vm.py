@@ -94,7 +94,6 @@ class VmRestoration(Restoration):
         return RestorePlan(tuple(edits), cycle and facts.power is not Power.OFF)
 
     def differences(self) -> list[Difference]:
-        """See `Restoration`."""
         with connect(vcenter(self.target)) as session:
             facts = read.read_vm(session, find_own(session, self.vm))
         with self.store.read() as connection:
@@ -111,7 +110,6 @@ class VmRestoration(Restoration):
         return found
 
     def keeps_database(self) -> bool:
-        """See `Restoration`."""
         return stands(self.store, self.vm)
 
     def _restore(self, held: Held) -> Restored:

@@ -60,11 +60,9 @@ class Nowhere:
         """See `Elsewhere`."""
 
     def is_at_work(self) -> bool:
-        """See `Elsewhere`."""
         return False
 
     def problems(self) -> list[Exception]:
-        """See `Elsewhere`."""
         return []
 
 

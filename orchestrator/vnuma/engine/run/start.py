@@ -22,8 +22,9 @@ from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.plan import TargetPlan, plan_all
+from vnuma.engine.preflight.plan import plan_all
 from vnuma.engine.preflight.preflight import LOCK
+from vnuma.engine.preflight.target_plan import TargetPlan
 from vnuma.engine.run.approval import ask_for_approval, refuse_unapproved
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, sites, vms
