@@ -1,7 +1,7 @@
-"""Ansible as a design: playbooks, task files, variables and host_vars that say what VMs are to be.
+"""Ansible as a design: playbooks, task files, variables and host_vars that describe VMs.
 
-It reads tasks of community.vmware.vmware_guest, vmware.vmware.vm and vmware.vmware.vm_advanced_settings, and
-the variables of this collection's role vm_topology. Nothing is executed: what only a run knows is not
+Reads tasks of community.vmware.vmware_guest, vmware.vmware.vm and vmware.vmware.vm_advanced_settings, and the
+variables of this collection's role vm_topology. Nothing is executed, so values known only at run time are not
 evaluated.
 """
 
@@ -72,7 +72,7 @@ class _Found:
 
     @property
     def folder(self) -> Path:
-        """Where the design lies: nothing outside is read."""
+        """The design's folder: nothing outside is read."""
         return self.path if self.path.is_dir() else self.path.parent
 
     def add_document(self, document: object, file: Path) -> None:
@@ -91,19 +91,19 @@ class _Found:
         self._tasks(tasks, _Place(file, {}))
 
     def add_host(self, one: HostVars) -> None:
-        """What two files of a host's variables say differently."""
+        """Record where two files of a host's variables differ."""
         if one.contradiction and (told := Unseen("vm", one.host, one.contradiction)) not in self.unseen:
             self.unseen.append(told)
 
     def add_variables(self, host: str, variables: Variables, at: tuple[Path, int]) -> None:
-        """A VM by the variables of its host."""
+        """Add a VM from its host's variables."""
         if ARM in variables:
             file, line = at
             vm = self._vm(_name(variables, host), _Place(file, {}), line, 0)
             self._arm(variables[ARM], {**variables, "inventory_hostname": host}, vm)
 
     def _of_play(self, play: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The variables of each host that host_vars beside the playbook has; once without, else."""
+        """The variables of each host in host_vars next to the playbook; once without them, otherwise."""
         common = self._group_vars() | dict(_mapping(play.get("vars"))) | self._vars_files(play)
         pattern, beside = str(play["hosts"]), self.folder / "host_vars"
         hosts = (
@@ -134,7 +134,7 @@ class _Found:
         return found
 
     def _below(self, name: object) -> Path | None:
-        """A file that lies below the design; None for any other."""
+        """A file below the design's folder; None for any other."""
         file = self.folder / str(name)
         inside = file.resolve().is_relative_to(self.folder.resolve())
         return file if inside and file.is_file() else None
@@ -165,7 +165,7 @@ class _Found:
                 self._task(task, replace(here, variables=variables))
 
     def _turns(self, task: Mapping[str, Any], place: _Place) -> Iterator[dict[str, Any]]:
-        """The variables of each turn of a task's loop."""
+        """The variables of each iteration of a task's loop."""
         loop = next((task[key] for key in _LOOPS if key in task), None)
         if loop is None or not {*_MODULES, *_INCLUDES} & task.keys():
             yield dict(place.variables)
@@ -236,7 +236,7 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a task stands: its file, the variables there, and the next task's line (0: none)."""
+    """A task's place: its file, the variables there, and the next task's line (0: none)."""
 
     file: Path
     variables: Variables
@@ -249,7 +249,7 @@ def _name(variables: Variables, host: str) -> str:
 
 
 def _name_of(options: Mapping[str, Any], variables: Variables) -> str:
-    """The VM's name; where only a run knows it, the template itself."""
+    """The VM's name, or its template if only a run can resolve it."""
     given = next(
         (options[key] for key in ("name", "uuid", "moid") if options.get(key)), "a VM without a name"
     )

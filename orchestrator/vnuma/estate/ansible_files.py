@@ -1,4 +1,4 @@
-"""Files of Ansible's: their YAML, where things stand in it, and the variables of hosts."""
+"""Ansible's files: their YAML with line numbers, and the variables of hosts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_FILES = 2_000
 
 @dataclass(frozen=True)
 class HostVars:
-    """A host's variables, and file and line where they describe its VM.
+    """A host's variables, and the file and line where they describe its VM.
 
-    `contradiction` says that two of its files describe the VM differently; empty: they do not.
+    `contradiction` says how two of its files differ about the VM; empty if they do not.
     """
 
     host: str
@@ -43,7 +43,7 @@ def yaml_of(path: Path) -> Any:
 
 
 def host_vars(folder: Path) -> Iterator[HostVars]:
-    """Each host's variables: of HOST.yml, or of the files in HOST, whose last in alphabetical order counts.
+    """Each host's variables, from HOST.yml or from HOST's files, the last by name winning.
 
     https://docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html#organizing-host-and-group-variables
     """

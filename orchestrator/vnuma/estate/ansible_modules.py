@@ -1,6 +1,6 @@
-"""What tasks of Ansible set on a VM: the options of the modules that make VMs, as settings.
+"""The settings that Ansible tasks give a VM, from the options of the modules that create VMs.
 
-Options, their units and what a new VM gets without them: community.vmware.vmware_guest,
+Options, units and defaults of new VMs: community.vmware.vmware_guest,
 https://docs.ansible.com/ansible/latest/collections/community/vmware/vmware_guest_module.html, and
 vmware.vmware.vm, https://docs.ansible.com/ansible/latest/collections/vmware/vmware/vm_module.html.
 """
@@ -28,7 +28,7 @@ Variables = Mapping[str, Any]
 
 @dataclass
 class TaskVm:
-    """A VM as tasks make it, one after another."""
+    """A VM as a sequence of tasks shapes it."""
 
     name: str
     declared: Declared
@@ -38,14 +38,14 @@ class TaskVm:
     guest_id: str = ""
     accepted: tuple[str, ...] = ()
     at: str = ""
-    """File and line of the task that shapes it now."""
+    """File and line of the present task."""
     stated: dict[str, tuple[Value, str]] = field(default_factory=dict)
     """What tasks set, each with the place of the last that did."""
     contradictions: list[str] = field(default_factory=list)
-    """What two tasks set differently, in words."""
+    """What two tasks set differently, as text."""
 
     def state(self, setting: str, value: Value) -> None:
-        """Set what a task states; the last one counts, and a different earlier value is noted."""
+        """Set a value from a task; the last one wins, and a different earlier value is noted."""
         earlier = self.stated.get(setting)
         if earlier and earlier[0] != value:
             self.contradictions.append(
@@ -57,12 +57,12 @@ class TaskVm:
         self.absent.pop(setting, None)
 
     def leave(self, settings: Mapping[str, Value], absent: Mapping[str, str]) -> None:
-        """What a task leaves open: defaults, and reasons, of all that no earlier task has stated."""
+        """Set defaults and reasons for whatever no earlier task has set."""
         self.settings |= {name: value for name, value in settings.items() if name not in self.stated}
         self.absent |= {name: why for name, why in absent.items() if name not in self.stated}
 
     def designed(self) -> DesignedVm:
-        """As every design gives it."""
+        """The VM in the form of every design."""
         return DesignedVm(
             address=self.name,
             name=self.name,
@@ -75,14 +75,14 @@ class TaskVm:
         )
 
     def set_keys(self, keys: Mapping[str, Any]) -> None:
-        """Keys of extraConfig; those that no rule reads are left out."""
+        """Set keys of extraConfig, without those that no rule reads."""
         for name, value in keys.items():
             if is_governed(str(name)) or is_evidence(str(name)):
                 self.state(str(name), str(value).upper() if isinstance(value, bool) else str(value))
 
 
 def _count(value: object) -> Value:
-    """A whole number, also where a template made text of it."""
+    """An integer, also as the text that a template returns."""
     if isinstance(value, float) and value == int(value):
         return int(value)
     text = str(value).strip()
@@ -100,7 +100,7 @@ def _switch(value: object) -> Value:
 
 @dataclass(frozen=True)
 class _Option:
-    """Where an option stands, the setting that it is, and what a new VM has without it (None: not known)."""
+    """An option's place, its setting, and a new VM's value without it (None: unknown)."""
 
     path: tuple[str, ...]
     setting: str
@@ -139,7 +139,7 @@ _VM = _options(
 
 
 def vm_of_module(module: str, options: Variables, variables: Variables, vm: TaskVm) -> None:
-    """Put what a task of a module says into the VM."""
+    """Apply a module's task to the VM."""
     hardware = options.get("hardware") or {}
     if module == "guest" and isinstance(hardware, Mapping) and "memory_reservation" in hardware:
         options = {**options, "hardware": {"mem_reservation": hardware["memory_reservation"], **hardware}}
@@ -181,7 +181,7 @@ def _read(option: _Option, options: Variables, variables: Variables, vm: TaskVm,
 
 
 def _read_hardware(options: Variables, variables: Variables, vm: TaskVm, *, copied: bool) -> None:
-    """`latest`, or none at all, is what the host has."""
+    """`latest`, or no version, means the host's."""
     hardware = options.get("hardware")
     given = options.get("hardware_version") or (
         hardware.get("version") if isinstance(hardware, Mapping) else None
@@ -199,7 +199,7 @@ def _read_hardware(options: Variables, variables: Variables, vm: TaskVm, *, copi
 
 
 def vm_of_arm(arm: object, variables: Variables, vm: TaskVm) -> None:
-    """The variables of the role vm_topology. Raises Unresolved for a topology that is none."""
+    """Apply the variables of the role vm_topology. Raises Unresolved for an invalid topology."""
     given = resolved(arm, variables)
     if not isinstance(given, Mapping):
         raise Unresolved("vm_topology_arm is not a mapping")

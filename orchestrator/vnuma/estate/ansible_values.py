@@ -1,7 +1,7 @@
-"""Values of Ansible's YAML as far as they can be told without running Ansible: nothing in them is executed.
+"""Resolve Ansible's YAML values as far as possible without running Ansible; nothing is executed.
 
 A template may name variables, take their parts, calculate with numbers and use a few filters. Lookups, tests
-and statements are left unresolved, with the reason.
+and statements stay unresolved, with the reason.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from jinja2 import Environment, TemplateSyntaxError, nodes
 
 _DEEPEST = 20
 _LONGEST = 2_000
-_ENVIRONMENT = Environment(autoescape=False)  # it only parses here
+_ENVIRONMENT = Environment(autoescape=False)  # only parses here
 
 
 class Unresolved(ValueError):
-    """A value that is known only when Ansible runs; the message says what is missing."""
+    """A value known only when Ansible runs; the message says what is missing."""
 
 
 def resolved(value: object, variables: Mapping[str, Any], depth: int = 0) -> Any:
-    """The value with its templates filled in. Raises Unresolved."""
+    """The value with its templates resolved. Raises Unresolved."""
     if depth > _DEEPEST:
         raise Unresolved("its variables refer to each other")
     if isinstance(value, Mapping):
@@ -48,7 +48,7 @@ def _parts(output: nodes.Node) -> list[nodes.Expr]:
 
 
 def _value(node: nodes.Node, variables: Mapping[str, Any], depth: int) -> Any:
-    """One expression; what is not known here raises Unresolved."""
+    """One expression. Raises Unresolved for anything unknown."""
 
     def of(inner: nodes.Node) -> Any:
         return _value(inner, variables, depth)

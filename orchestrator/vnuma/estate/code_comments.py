@@ -1,4 +1,4 @@
-"""What the code beside a VM says of accepted findings: `# vnuma:ignore=T05 until 2027-01-31: reason`."""
+"""Accepted findings in code comments next to a VM: `# vnuma:ignore=T05 until 2027-01-31: reason`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ def accepted_in(lines: Sequence[str], first: int, last: int) -> tuple[str, ...]:
 
 
 def block_end(lines: Sequence[str], following: int) -> int:
-    """The last line of what ends where the line `following` begins (0: the file's end). Comments just above
-    that line belong to it."""
+    """The last line of a block before the line `following` (0: the file's end). Comments just above that line
+    belong to it.
+    """
     last = following - 1 if following else len(lines)
     while last > 0 and following and _is_comment(lines[last - 1]):
         last -= 1

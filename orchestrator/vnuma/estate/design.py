@@ -1,4 +1,4 @@
-"""A design file, by its name: what `vnuma check --design` reads."""
+"""Read a design file of any format: `vnuma check --design`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _READERS = {
 
 
 _MOST_SHOWN = 4
-"""Settings that a sentence names."""
+"""Most settings named in a sentence."""
 
 
 def read_design(path: Path) -> Estate:
@@ -41,7 +41,7 @@ def read_design(path: Path) -> Estate:
 
 
 def with_contradictions(estates: Sequence[Estate]) -> list[Estate]:
-    """The same designs; where two describe a VM of one name differently, the later one says so (unseen)."""
+    """The same designs; where two describe a VM differently, the later one says so (unseen)."""
     first: dict[str, tuple[Estate, EstateVm]] = {}
     found = []
     for estate in estates:
@@ -56,7 +56,7 @@ def with_contradictions(estates: Sequence[Estate]) -> list[Estate]:
 
 
 def _unlike(one: EstateVm, other: EstateVm) -> list[str]:
-    """The settings that both designs state, with other values."""
+    """The settings that both designs give with different values."""
     stated = [name for name in one.facts.settings if name in other.facts.settings]
     return [
         name

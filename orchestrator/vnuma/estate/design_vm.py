@@ -1,4 +1,4 @@
-"""A designed VM as facts: what every source of designs has alike, and what none of them can say."""
+"""A designed VM as facts: what all sources of designs share, and what none of them knows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ NEW_VM: Settings = {
     **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),
     **{"coresPerNumaNode": 0, "autoCoresPerNumaNode": True, "exposeVnumaOnCpuHotadd": False},
 }
-"""vSphere's defaults of what a source of new VMs has no field for, or does not set. Only a new VM without a
-template is sure to have them."""
+"""vSphere's defaults for what a source cannot set, or does not. Certain only for a new VM without
+a template.
+"""
 
 _HEAD = 512
-"""Bytes at a file's beginning that tell its character set."""
+"""Bytes at a file's start that show its character set."""
 
 ACCEPTED_KEY = "vnuma.ignore"
-"""The key of extraConfig that says which findings are accepted, where a source has no comments."""
+"""The extraConfig key with accepted findings, for sources without comments."""
 
 NO_HOST = "the design names no host (--host-nodes, --cluster)"
 
@@ -45,18 +46,18 @@ class DesignedVm:
     guest_id: str = ""
     declared: Declared | None = None
     host: HostFacts | None = None
-    """The host that the design describes; None: it describes none."""
+    """The host that the design describes; None without one."""
     runs_on: str = ""
-    """What else the design says of its host: a name, model or cluster."""
+    """The name, model or cluster of its host in the design."""
     windows: WindowsFacts | None = None
     sql: SqlEdition | None = None
     accepted: tuple[str, ...] = ()
     hardware_of_host: bool = False
-    """Whether `hardware` is that of `host`, since the design names no version itself."""
+    """Whether `hardware` comes from `host`, since the design gives no version itself."""
     before: Before | None = None
 
     def facts(self, source: str) -> EstateVm:
-        """As the rules read it: off, and on no host."""
+        """Facts for the rules: powered off, and on no host."""
         facts = VmFacts(
             moid=self.address,
             name=self.name,
@@ -116,12 +117,12 @@ def estate_of_designs(
 
 
 def open_hardware(hardware: int | None, why: str) -> dict[str, str]:
-    """The reason for a hardware version that a design leaves open; nothing where it names one."""
+    """The reason for a hardware version that a design leaves open; empty where it has one."""
     return {} if hardware is not None else {HARDWARE: why}
 
 
 def bounded_bytes(path: Path, most: int, what: str) -> bytes:
-    """A file's content. Raises InputError for one that cannot be read, or is larger than its kind ever is."""
+    """A file's content. Raises InputError for an unreadable or too large one."""
     try:
         with path.open("rb") as file:
             data = file.read(most + 1)
@@ -135,7 +136,7 @@ def bounded_bytes(path: Path, most: int, what: str) -> bytes:
 
 
 def decoded(data: bytes) -> str:
-    """Text that some editor or spreadsheet saved: Unicode, else Windows' Latin letters."""
+    """Text from any editor or spreadsheet: Unicode, else Windows' Latin letters."""
     if (text := utf16_text(data)) is not None:
         return text
     try:
@@ -145,9 +146,10 @@ def decoded(data: bytes) -> str:
 
 
 def utf16_text(data: bytes) -> str | None:
-    """The text of a file in UTF-16; None: another character set.
+    """The text of a file in UTF-16; None for another character set.
 
-    Without a byte order mark, NULs tell: most characters of these files are ASCII, whose other byte is NUL.
+    Without a byte order mark, NULs show it: most characters of these files are ASCII, whose other byte is
+    NUL.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace")
@@ -159,7 +161,9 @@ def utf16_text(data: bytes) -> str | None:
 
 
 def relative_to_here(file: Path, folder: Path) -> str:
-    """A file's name from the working directory, as a repository's annotations want it; else from `folder`."""
+    """A file's path from the working directory, as annotations of a repository need it; else from
+    `folder`.
+    """
     here = Path.cwd()
     base = here if file.resolve().is_relative_to(here) else folder.resolve()
     return file.resolve().relative_to(base).as_posix()

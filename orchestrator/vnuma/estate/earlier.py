@@ -1,4 +1,4 @@
-"""An earlier check, as its JSON document tells it: what was found, on what, and when."""
+"""An earlier check from its JSON document: findings, objects and time."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from vnuma.errors import InputError
 
 @dataclass(frozen=True)
 class Earlier:
-    """Findings by what makes them the same, each with its object's name."""
+    """Findings by their identity, each with its object's name."""
 
     checked_at: str
     found: Mapping[Key, str]
     sources: frozenset[str] = frozenset()
-    """What was checked, by name: a vCenter, or a file."""
+    """The names of what was checked: vCenters or files."""
 
 
 def from_document(document: Any, path: Path) -> Earlier:
-    """The findings of a check's JSON document. Raises InputError for any other file."""
+    """The findings in a check's JSON document. Raises InputError for any other file."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InputError(
             f"{path} is neither a check nor a snapshot of an inventory.",

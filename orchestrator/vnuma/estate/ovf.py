@@ -1,7 +1,7 @@
-"""OVF and OVA templates: the virtual hardware that a deployment gets, by the descriptor alone.
+"""OVF and OVA templates: the virtual hardware of a deployment, from the descriptor alone.
 
-DMTF DSP0243 (OVF 1.1) and DSP8023 have sections and items; CIM's ResourceType 3 is processors, 4 memory.
-An item's Reservation and Limit (CIM_ResourceAllocationSettingData) are in its AllocationUnits, those of
+DMTF DSP0243 (OVF 1.1) and DSP8023 define sections and items; CIM's ResourceType 3 is processors, 4 memory. An
+item's Reservation and Limit (CIM_ResourceAllocationSettingData) are in its AllocationUnits, those of
 processors in hertz. VMware's namespace http://www.vmware.com/schema/ovf adds CoresPerSocket, Config and
 ExtraConfig.
 """
@@ -33,7 +33,7 @@ _MOST_MEMBERS = 50
 _DEEPEST = 64
 _CPU, _MEMORY = "3", "4"
 _MEGA: Mapping[str, int] = {_CPU: 10**6, _MEMORY: 2**20}
-"""What one unit of a setting is: a megahertz, a megabyte."""
+"""The unit of a setting: a megahertz, a megabyte."""
 _UNITS = {
     **dict.fromkeys(("byte", "bytes"), 1),
     **dict.fromkeys(("kb", "kilobytes"), 2**10),
@@ -44,7 +44,7 @@ _UNITS = {
 }
 _POWER = re.compile(r"(?:byte|hertz)\s*\*\s*(2|10)\s*\^\s*([0-9]{1,2})", re.ASCII)
 _RANGE = frozenset({"min", "max"})
-"""Values of `bound` that make an item the end of a range of what is allowed, not what is deployed."""
+"""Values of `bound` for an item that limits the allowed range instead of being deployed."""
 _ALLOCATION = {
     _CPU: {"Reservation": ("cpuReservation", 0), "Limit": ("cpuLimit", -1)},
     _MEMORY: {"Reservation": ("memoryReservation", 0), "Limit": ("memoryLimit", -1)},
@@ -137,7 +137,7 @@ def _number_of(settings: Mapping[str, Value], name: str) -> int:
 
 
 def _items(system: ET.Element, configuration: str | None) -> Iterator[ET.Element]:
-    """Items of the hardware sections that the default configuration deploys; its own stand last."""
+    """Items that the default configuration deploys; its own come last."""
     found = [one for one in system.iter() if _name(one) == "Item"]
     yield from (one for one in found if not _attribute(one, "configuration"))
     yield from (
@@ -146,7 +146,7 @@ def _items(system: ET.Element, configuration: str | None) -> Iterator[ET.Element
 
 
 def _default_configuration(root: ET.Element) -> str | None:
-    """The configuration that a deployment takes unless told otherwise: the one marked so, else the first."""
+    """The default configuration: the one marked so, else the first."""
     every = [one for one in root.iter() if _name(one) == "Configuration"]
     marked = [one for one in every if _attribute(one, "default").lower() in {"true", "1"}]
     return next((_attribute(one, "id") for one in marked or every), None)
@@ -159,14 +159,14 @@ def _pairs(system: ET.Element, tag: str) -> Iterator[tuple[str, str]]:
 
 
 def _hardware(system: ET.Element) -> int | None:
-    """The lowest of the versions that the descriptor allows: a deployment may get that."""
+    """The lowest version that the descriptor allows, which a deployment may get."""
     texts = [one.text or "" for one in system.iter() if _name(one) == "VirtualSystemType"]
     found = [int(number) for text in texts for number in re.findall(r"vmx-([0-9]{1,2})\b", text)]
     return min(found, default=None)
 
 
 def _factor(units: str, mega: int) -> float:
-    """How many megahertz or megabytes one of these units is; 1 where none is given, or another."""
+    """How many megahertz or megabytes one of these units is; 1 for none or an unknown one."""
     words = units.strip().lower()
     match = _POWER.fullmatch(words)
     size = int(match[1]) ** min(int(match[2]), 60) if match else _UNITS.get(words, mega)
@@ -190,7 +190,7 @@ def _name(item: ET.Element) -> str:
 
 
 def _descriptor_of_ova(path: Path) -> bytes:
-    """The .ovf in a .ova, which stands first there (DSP0243, 5.3): the disks behind it are not read."""
+    """The .ovf in a .ova, which is its first file (DSP0243, 5.3); the disks after it are not read."""
     try:
         with tarfile.open(path, "r:") as archive:
             for number, member in enumerate(archive):
@@ -206,7 +206,7 @@ def _descriptor_of_ova(path: Path) -> bytes:
 
 
 def _parsed(path: Path, data: bytes) -> ET.Element:
-    """The XML. Documents with entities of their own, or deeper than any descriptor, are refused unread."""
+    """The XML. Documents with their own entities, or too deep, are refused unread."""
     depth = 0
 
     def opened(*_: object) -> None:

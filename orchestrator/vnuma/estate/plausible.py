@@ -1,4 +1,4 @@
-"""Counts and releases of a snapshot that design rules calculate with: none of them is beyond any machine."""
+"""Bounds for a snapshot's counts and releases, with which design rules calculate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RELEASE = re.compile(r"[0-9]{1,3}(\.[0-9]{1,9})*", re.ASCII)
 
 
 def implausible(estate: Estate) -> Iterator[str]:
-    """What no machine has, each in a few words."""
+    """Impossible values, each in a few words."""
     for vm in estate.vms:
         yield from implausible_vm(vm.facts)
     for host in estate.hosts.values():
@@ -31,7 +31,7 @@ def implausible(estate: Estate) -> Iterator[str]:
 
 
 def implausible_vm(vm: VmFacts) -> Iterator[str]:
-    """What no VM has, each in a few words."""
+    """A VM's impossible values, each in a few words."""
     for name, most in _MOST.items():
         value = vm.settings.get(name)
         least = _LEAST.get(name, 0)

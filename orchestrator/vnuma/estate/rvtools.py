@@ -1,4 +1,4 @@
-"""An RVTools export as an estate: as far as it goes, and with the names of what it lacks."""
+"""Read an RVTools export as an estate, listing what it lacks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _VM_KEYS = {
     "server": ("VI SDK Server", "VISDKServer"),
 }
 
-# The columns that are used, with the headers that versions of RVTools gave each (3.x and 4.x), and the
-# internal names that its command line writes (vInfoVMName). tools/rvtools_doc.py lists them all.
+# The columns used, with their headers in RVTools 3.x and 4.x, and the internal names that its command line
+# writes (vInfoVMName). tools/rvtools_doc.py lists them all.
 COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "vInfo": {
         **_VM_KEYS,
@@ -70,7 +70,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "cores": ("# Cores", "#Cores", "NumCpuCores"),
         "ht": ("HT Active",),
         "memory": ("# Memory", "#Memory", "Memory", "MemorySize"),
-        # Not "Current CPU power man. policy": that is the hardware's technology, such as ACPI P-states.
+        # Not "Current CPU power man. policy", which is the hardware's technology, such as ACPI P-states.
         "policy": ("Host Power Policy",),
         "version": ("ESX Version", "ESXVersion", "FullName"),
         "vendor": ("Vendor",),
@@ -103,14 +103,14 @@ WORTH_NAMING: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Export:
-    """The sheets that are there; those that are missing are empty and told in `unseen`."""
+    """The sheets; missing ones are empty and listed in `unseen`."""
 
     sheets: Mapping[str, Sheet]
     unseen: tuple[Unseen, ...]
 
 
 def read_rvtools(path: Path) -> Estate:
-    """Read an .xlsx that RVTools exported. Raises InputError when it is none, or has no VMs to read."""
+    """Read an .xlsx exported by RVTools. Raises InputError for another file, or one without readable VMs."""
     export = _open(path)
     hosts: Hosts = read_hosts(export.sheets)
     vms, lost = read_vms(export.sheets, hosts)

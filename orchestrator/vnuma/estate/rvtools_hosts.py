@@ -19,9 +19,9 @@ ASSUMED = (
 _VERSION = re.compile(r"([0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)(?:[^0-9]+([0-9]{5,12}))?")
 
 MOST_CPUS = 4096
-"""Four times what the largest host or VM has."""
+"""Four times the CPUs of the largest host or VM."""
 
-# RVTools shows the policy by its name; rules know its short one.
+# RVTools shows the policy's display name; rules use the short one.
 _POLICIES = {
     "static": ("static", "high performance", "highperformance", "powerpolicy.static.name"),
     "dynamic": ("dynamic", "balanced", "powerpolicy.dynamic.name"),
@@ -42,17 +42,17 @@ class Hosts:
     unseen: tuple[Unseen, ...]
 
     def find(self, server: str, name: str) -> HostFacts | None:
-        """The host of that name on that vCenter."""
+        """The host of that name at that vCenter."""
         return self.by_name.get((server.lower(), name.lower()))
 
     def with_memory(self, vms: Iterable[EstateVm]) -> Hosts:
-        """Hosts with the memory of the VMs that run on them."""
+        """The hosts, with the memory of the VMs that run on them."""
         running = running_memory(vms)
         named = {name: replace(host, powered_on_mb=running[host.moid]) for name, host in self.by_name.items()}
         return replace(self, by_name=named)
 
     def clusters(self) -> Iterator[ClusterFacts]:
-        """Clusters with their hosts; a host outside any is a cluster of one."""
+        """Clusters with their hosts; a standalone host is a cluster of one."""
         members: dict[tuple[str, str], list[HostFacts]] = defaultdict(list)
         for host in self.by_name.values():
             cluster = self.cluster_names.get(host.moid)
@@ -67,7 +67,7 @@ class Hosts:
 
 
 def read_hosts(sheets: Mapping[str, Sheet]) -> Hosts:
-    """Every host whose processors, memory and release are there."""
+    """Every host with processors, memory and release."""
     drs = {
         (row.text("server").lower(), row.text("name")): (row.truth("drs"), row.text("behavior") or None)
         for row in sheets["vCluster"]
@@ -95,7 +95,7 @@ def read_hosts(sheets: Mapping[str, Sheet]) -> Hosts:
 
 
 def _host(row: Row, moid: str, drs: bool, behavior: str | None) -> HostFacts | str:
-    """The host, or why there is none."""
+    """The host, or why it cannot be read."""
     packages, memory = row.number("packages"), row.number("memory")
     cores = row.number("cores") or (packages or 0) * (row.number("per_package") or 0)
     version = _VERSION.search(row.text("version"))
@@ -125,7 +125,7 @@ def _host(row: Row, moid: str, drs: bool, behavior: str | None) -> HostFacts | s
         packages=packages,
         cores=cores,
         threads=threads,
-        threads_used=row.truth("ht") or None,  # not active: it is off, or SCAv1
+        threads_used=row.truth("ht") or None,  # not active: off, or SCAv1
         memory_mb=memory,
         numa_nodes=nodes,
         mhz=row.number("speed") or 0,

@@ -1,4 +1,4 @@
-"""VMs of an RVTools export, put together from its sheets vInfo, vCPU and vMemory."""
+"""VMs of an RVTools export, from its sheets vInfo, vCPU and vMemory."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _NEVER = dict.fromkeys(
 
 _POWER = {"poweredon": Power.ON, "poweredoff": Power.OFF, "suspended": Power.SUSPENDED}
 
-# The newest hardware version of a release's first edition, for exports without a column for it.
+# The newest hardware version of a release's first edition, for exports without that column.
 _NEWEST = {(8, 0): 20, (7, 0): 17, (6, 7): 14, (6, 5): 13, (6, 0): 11}
 _OLDEST_KNOWN = 11
 
 _SHOWN = 40
-"""Characters of a cell in a message."""
+"""Most characters of a cell in a message."""
 
 _Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class _Source:
-    """Where a setting comes from: sheet, column, and how the cell is read."""
+    """A setting's sheet and column, and how the cell is read."""
 
     setting: str
     sheet: str
@@ -45,7 +45,7 @@ class _Source:
 
 
 def _limit(row: Row, column: str) -> Value:
-    """A limit in MHz or MB; vSphere and its exports write -1 for none."""
+    """A limit in MHz or MB; -1 means none in vSphere and its exports."""
     return -1 if row.text(column) in {"-1", "-1.0"} else row.number(column)
 
 
@@ -65,7 +65,7 @@ _SOURCES = (
 
 
 def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm], list[Unseen]]:
-    """Every VM that is not a template; those that cannot be read, with the reason."""
+    """Every VM that is not a template; unreadable ones with the reason."""
     others = {name: _indexed(sheets[name]) for name in ("vCPU", "vMemory")}
     absent = _absent(sheets)
     vms: list[EstateVm] = []
@@ -82,7 +82,7 @@ def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm],
         settings, missing = _settings(row, others)
         reasons = {**absent, **missing} | ({} if host else {"host": _why_no_host(row, hosts)})
         reasons = {name: why for name, why in reasons.items() if name not in settings}
-        kept = shared.setdefault(tuple(sorted(reasons.items())), reasons)  # thousands of VMs, few reasons
+        kept = shared.setdefault(tuple(sorted(reasons.items())), reasons)  # VMs share few reasons
         vms.append(EstateVm(_facts(row, host, settings), kept))
     return vms, unseen
 
@@ -102,7 +102,7 @@ def _unreadable(row: Row) -> str:
 
 
 def _absent(sheets: Mapping[str, Sheet]) -> dict[str, str]:
-    """Settings that no VM of this export has, with the reason."""
+    """Settings that this export has for no VM, with the reason."""
     reasons = dict(_NEVER)
     for source in _SOURCES:
         sheet = sheets[source.sheet]
@@ -114,7 +114,7 @@ def _absent(sheets: Mapping[str, Sheet]) -> dict[str, str]:
 
 
 def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[str, Value], dict[str, str]]:
-    """What is known of the VM's settings, and why the rest of them is not."""
+    """The VM's known settings, and why the others are unknown."""
     rows: dict[str, Row | None] = {name: _partner(row, index) for name, index in others.items()}
     rows["vInfo"] = row
     settings: dict[str, Value] = {}
@@ -138,7 +138,7 @@ def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[
 
 
 def _indexed(sheet: Sheet) -> dict[_Key, Row]:
-    """Rows by each name that a VM's row in another sheet may know it by."""
+    """Rows by each name that a VM's row in another sheet may use."""
     return {key: row for row in sheet for key in _keys(row)}
 
 
@@ -183,7 +183,7 @@ def _facts(row: Row, host: HostFacts | None, settings: Mapping[str, Value]) -> V
 
 
 def _hardware(row: Row, host: HostFacts | None) -> int:
-    """The hardware version; without a column for it, the newest that its host's release brought."""
+    """The hardware version; without that column, the newest of its host's release."""
     digits = re.search(r"[0-9]{1,4}", row.text("hardware"))
     if digits:
         return int(digits[0])

@@ -1,4 +1,4 @@
-"""One sheet of an export as rows by column, whatever its version calls them; what is missing is named."""
+"""One sheet of an export as rows by column, whatever the headers in its version."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' \u00a0\u202f\u2019]\d{3})+")
 _QUANTITY = re.compile(r"([-+]?\d[\d.,' \u00a0\u202f\u2019]*)\s*([a-zA-Z%]{0,6})")
 
 _LONGEST_NUMBER = 18
-"""In characters: nothing that an export counts has more."""
+"""More characters than any number in an export has."""
 _LARGEST = 10**12
-"""More than any export counts, memory in MB included."""
+"""More than any count in an export, including memory in MB."""
 
 YES = {
     "true",
@@ -33,7 +33,7 @@ YES = {
     "prawda",
 }
 NO = {"false", "0", "no", "falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "falskt", "fałsz"}
-"""Excel's words for truth, in the language of whoever saved the file last."""
+"""Excel's words for yes and no, in the language of whoever saved the file last."""
 
 
 def plain(header: object) -> str:
@@ -42,7 +42,7 @@ def plain(header: object) -> str:
 
 
 def number(value: object) -> int | None:
-    """A count, also from text with thousands separators of any language; None where it is none."""
+    """A count, also from text with thousands separators of any language; None if it is not one."""
     if isinstance(value, bool) or value is None:
         return None
     found = value if isinstance(value, int | float) else _from_text(str(value).strip())
@@ -61,14 +61,14 @@ def _from_text(text: str) -> float | None:
 
 
 def quantity(text: str) -> tuple[float, str] | None:
-    """A number with its unit in small letters: `1,5 TB` is (1.5, "tb"). None where it is something else."""
+    """A number with its unit in lower case: `1,5 TB` is (1.5, "tb"). None for anything else."""
     match = _QUANTITY.fullmatch(text.strip())
     found = _from_text(match[1].strip()) if match else None
     return (found, match[2].lower()) if match and found is not None and 0 <= found <= _LARGEST else None
 
 
 def truth(value: object) -> bool | None:
-    """A yes or no in any of the languages known; None for anything else."""
+    """Yes or no in any known language; None for anything else."""
     if isinstance(value, bool):
         return value
     text = str(value).strip().lower().removesuffix(".0")
@@ -77,7 +77,7 @@ def truth(value: object) -> bool | None:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A sheet's name and rows. `columns` maps the names we use to their position in this file."""
+    """A sheet's name and rows. `columns` maps our names to positions in this file."""
 
     name: str
     columns: Mapping[str, int]
@@ -85,7 +85,7 @@ class Sheet:
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Sequence[object]], aliases: Mapping[str, Sequence[str]]) -> Sheet:
-        """Find each column by any of its headers; the first row holds them."""
+        """Find each column by any of its headers in the first row."""
         header = [_header(name, cell) for cell in rows[0]] if rows else []
         at = {
             column: header.index(known)
@@ -102,7 +102,7 @@ class Sheet:
 
 
 class Row:
-    """One row: its cells by the names that we use."""
+    """One row: its cells by our names."""
 
     __slots__ = ("_cells", "_columns")
 
@@ -110,17 +110,17 @@ class Row:
         self._columns, self._cells = columns, cells
 
     def cell(self, column: str) -> object:
-        """The cell, None where the sheet has no such column or the row ends before it."""
+        """The cell; None if the sheet lacks the column or the row ends before it."""
         at = self._columns.get(column)
         return self._cells[at] if at is not None and at < len(self._cells) else None
 
     def text(self, column: str) -> str:
-        """The cell as text; empty where there is none."""
+        """The cell as text; empty without one."""
         value = self.cell(column)
         return "" if value is None else str(value).strip()
 
     def number(self, column: str) -> int | None:
-        """The cell as a whole number."""
+        """The cell as an integer."""
         return number(self.cell(column))
 
     def truth(self, column: str) -> bool | None:
@@ -129,5 +129,5 @@ class Row:
 
 
 def _header(sheet: str, cell: object) -> str:
-    """A header without the sheet's name, which some versions put before it: vInfoVMName is vmname."""
+    """A header without the sheet's name, which some versions prefix: vInfoVMName is vmname."""
     return plain(cell).removeprefix(plain(sheet).removeprefix("tab"))

@@ -17,7 +17,9 @@ from vnuma.errors import InputError
 from vnuma.estate.plausible import implausible
 
 FORMAT = 1
-"""Raised when a reader of the format before would misunderstand the file; new optional fields do not."""
+"""Raised when a reader of the previous format would misunderstand the file; optional fields do not
+need that.
+"""
 
 READABLE_SINCE = "0.1.0"
 """The first version of vnuma that reads this format."""
@@ -25,7 +27,7 @@ READABLE_SINCE = "0.1.0"
 KIND = "vnuma/inventory"
 
 MOST_BYTES = 64_000_000
-"""A VM takes 4 to 8 kB: this is more VMs than a vCenter holds."""
+"""A VM takes 4 to 8 kB: more VMs than a vCenter supports."""
 
 _ESTATES = TypeAdapter(tuple[Estate, ...])
 
@@ -49,7 +51,7 @@ def save(estates: Sequence[Estate], path: Path) -> None:
 def load(path: Path) -> tuple[Estate, ...]:
     """Read a snapshot of this format or an older one.
 
-    Raises InputError for a file that is not a snapshot, is newer than this program, or is damaged.
+    Raises InputError for a file that is not a snapshot, is damaged, or comes from a newer version.
     """
     return from_document(read_json(path), path)
 
@@ -69,12 +71,12 @@ def read_json(path: Path) -> Any:
 
 
 def is_snapshot(document: Any) -> bool:
-    """Whether a JSON document says that it is a snapshot."""
+    """Whether a JSON document declares itself a snapshot."""
     return isinstance(document, dict) and str(document.get("schema", "")).startswith(f"{KIND}/")
 
 
 def from_document(document: Any, path: Path) -> tuple[Estate, ...]:
-    """The estates of a snapshot that was read already. Raises InputError."""
+    """The estates of a snapshot document. Raises InputError."""
     number = str(document["schema"]).rpartition("/")[2] if is_snapshot(document) else ""
     if not re.fullmatch("[0-9]{1,9}", number):
         raise InputError(

@@ -1,6 +1,6 @@
-"""A design table, as people keep them: one planned VM a row, in CSV, a workbook or YAML.
+"""A design table: one planned VM per row, in CSV, a workbook or YAML.
 
-Columns are found by their headers, in English or German, and read with their units; docs/check.md lists them.
+Columns are found by their English or German headers and read with their units; docs/check.md lists them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vnuma.estate.workbook import read_first_sheet
 _MOST_BYTES = 20_000_000
 _MOST_VMS = 20_000
 _TITLE_ROWS = 10
-"""How many rows may stand above the headers."""
+"""Most rows above the headers."""
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "name": (
@@ -85,7 +85,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "accepted": ("vnuma:ignore", "Accepted", "Waiver", "Akzeptiert", "Ausnahme"),
     **{key: (key,) for key in KEYS},
 }
-"""What is read, with the headers that each may have. Case, spaces and signs do not count."""
+"""The columns, with their possible headers. Case, spaces and punctuation are ignored."""
 
 _NEEDED = (("name",), ("cpus", "topology", "sockets"))
 _EXAMPLE = (
@@ -94,7 +94,7 @@ _EXAMPLE = (
 
 
 def read_table(path: Path) -> Estate:
-    """The VMs of a CSV file or a workbook. Raises InputError where it has no columns of VMs."""
+    """The VMs of a CSV file or a workbook. Raises InputError without VM columns."""
     lines: tuple[int, ...]
     if path.suffix.lower() in {".csv", ".tsv"}:
         sheet, lines = _csv(decoded(bounded_bytes(path, _MOST_BYTES, "a design table")))
@@ -115,14 +115,14 @@ def _is_header(columns: Mapping[str, int]) -> bool:
 
 
 def sheet_of_mappings(rows: Sequence[Mapping[str, Any]]) -> Sheet:
-    """The same of YAML: each key of a mapping is a header."""
+    """A sheet from YAML: each key of a mapping is a header."""
     headers = list(dict.fromkeys(str(key) for row in rows for key in row))
     cells = [[row.get(header) for header in headers] for row in rows]
     return Sheet.of("", [headers, *cells], COLUMNS)
 
 
 def estate_of_table(path: Path, sheet: Sheet, lines: Sequence[int] = ()) -> Estate:
-    """The VMs of the rows; `lines` of the file, one for each row, where it has lines."""
+    """The VMs of the rows; `lines` has each row's line if the file has lines."""
     designs: list[DesignedVm] = []
     unseen: list[Unseen] = []
     seen: dict[str, int] = {}
@@ -134,7 +134,7 @@ def estate_of_table(path: Path, sheet: Sheet, lines: Sequence[int] = ()) -> Esta
         where = f"row {place.line if place else number + 1}"
         name = row.text("name")
         if not name:
-            if row.text("cpus") or row.text("topology"):  # anything else is a remark, or a heading between
+            if row.text("cpus") or row.text("topology"):  # anything else is a remark or a heading
                 unseen.append(Unseen("vm", where, "it has no name: a total, or a VM that was not checked"))
             continue
         first = seen.setdefault(name, number)
@@ -166,7 +166,7 @@ def _csv(text: str) -> tuple[Sheet, tuple[int, ...]]:
 
 
 def _rows(text: str, separator: str) -> Iterator[tuple[int, list[object]]]:
-    """Rows that are not empty, with the line that each begins at."""
+    """Non-empty rows, each with its first line."""
     reader, line = csv.reader(io.StringIO(text), delimiter=separator), 1
     for cells in reader:
         if any(cell.strip() for cell in cells):

@@ -29,7 +29,7 @@ KEYS = (
 
 _UNITS = {"mb": 1, "mib": 1, "m": 1, "gb": 1024, "gib": 1024, "g": 1024, "tb": 1 << 20, "tib": 1 << 20}
 _MOST_PLAIN_GB = 2048
-"""A number without a unit counts as GB up to here; above it somebody may have meant MB."""
+"""A number without a unit is GB up to here; above it, MB may be meant."""
 _SHAPE = re.compile(r"(?<!\d)(\d{1,3}) ?[x*\u00d7] ?(\d{1,3})(?!\d)")
 _YEAR = re.compile(r"\b20[0-9]{2}\b")
 _EDITIONS = {
@@ -45,11 +45,11 @@ _NONE = {*NO, "none", "-", "keine", "ohne"}
 
 
 class ContradictoryRow(ValueError):
-    """A row that describes no VM; the message says in a few words what is wrong."""
+    """A row that does not describe a VM; the message says why in a few words."""
 
 
 def vm_of_row(row: Row, address: str, declared: Declared | None) -> DesignedVm:
-    """The VM of a row with a name. Raises ContradictoryRow."""
+    """The VM of a named row. Raises ContradictoryRow."""
     settings: dict[str, Value] = {**NEW_VM, **{key: row.text(key) for key in KEYS if row.text(key)}}
     absent: dict[str, str] = {}
     _read_shape(row, settings, absent)
@@ -93,7 +93,7 @@ def _read(
     settings: dict[str, Value],
     absent: dict[str, str],
 ) -> None:
-    """One cell as a setting, or the reason why it is none."""
+    """Read one cell as a setting, or store why it is not one."""
     if not row.text(column):
         absent[name] = "the table does not say it"
         return
@@ -105,7 +105,7 @@ def _read(
 
 
 def _read_shape(row: Row, settings: dict[str, Value], absent: dict[str, str]) -> None:
-    """vCPUs, sockets, cores per socket: two of them give the third, and what contradicts is said."""
+    """vCPUs, sockets, cores per socket: two of them give the third; contradictions are reported."""
     shape = _SHAPE.search(row.text("topology")) or _SHAPE.search(row.text("cpus"))
     sockets, per_socket = _count(row, "sockets"), _count(row, "per_socket")
     cpus = None if _SHAPE.search(row.text("cpus")) else _count(row, "cpus")
@@ -129,11 +129,11 @@ def _read_shape(row: Row, settings: dict[str, Value], absent: dict[str, str]) ->
 
 
 _COUNTS = {"per_socket": "cores per socket", "cpus": "vCPU"}
-"""A column's name for people, where its own is another."""
+"""A column's name in messages, where it differs."""
 
 
 def _count(row: Row, column: str) -> int | None:
-    """A count with or without a word behind it: `16 vCPU`. Raises ContradictoryRow for anything else."""
+    """A count, optionally followed by a word: `16 vCPU`. Raises ContradictoryRow for anything else."""
     text = row.text(column)
     if not text:
         return None
@@ -157,7 +157,7 @@ def _read_memory(row: Row, settings: dict[str, Value], absent: dict[str, str]) -
 
 
 def _read_reservation(row: Row, settings: dict[str, Value], absent: dict[str, str]) -> None:
-    """All memory, none of it, a share of it, or a size."""
+    """All memory, none, a share, or a size."""
     names, memory = ("memoryReservation", "memoryReservationLockedToMax"), settings.get("memoryMB")
     text = row.text("reservation").lower()
     found = quantity(text)
@@ -178,7 +178,7 @@ def _read_reservation(row: Row, settings: dict[str, Value], absent: dict[str, st
 
 
 def _megabytes(text: str, plain: int) -> int | None:
-    """A size with its unit; without one by its column's, GB only as far as nobody could mean MB."""
+    """A size with its unit, or the column's; without either, GB as far as MB cannot be meant."""
     found = quantity(text)
     if found is None or (found[1] and found[1] not in _UNITS):
         return None
@@ -201,7 +201,7 @@ def _level(cell: object) -> Value:
 
 
 def _hardware(row: Row, absent: dict[str, str]) -> int | None:
-    """`19`, `vmx-19`; a VM without one gets its host's."""
+    """`19` or `vmx-19`; without one, the host's."""
     found = re.fullmatch(r"(?:vmx-?)?([0-9]{1,2})(?:\.0)?", row.text("hardware").lower(), re.ASCII)
     if found:
         return int(found[1])
@@ -211,7 +211,7 @@ def _hardware(row: Row, absent: dict[str, str]) -> int | None:
 
 
 def _host(row: Row, absent: dict[str, str]) -> HostFacts | None:
-    """A host that is described by its nodes. Of one with a name alone the check must be told more."""
+    """A host described by its nodes. For a mere name, the check needs more."""
     text = row.text("host")
     found = re.search(r"[1-9]\d{0,2}x\S+", text)
     if found:

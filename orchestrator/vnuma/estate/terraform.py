@@ -1,7 +1,7 @@
-"""A Terraform or OpenTofu plan or state, as `terraform show -json FILE` writes it: VMs before they exist.
+"""A Terraform or OpenTofu plan or state as `terraform show -json FILE` writes it.
 
-The format: https://developer.hashicorp.com/terraform/internals/json-format. The attributes, their defaults
-and units: resource vsphere_virtual_machine of the provider vmware/vsphere.
+Format: https://developer.hashicorp.com/terraform/internals/json-format. The attributes, their defaults and
+units: resource vsphere_virtual_machine of the provider vmware/vsphere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vnuma.estate.terraform_code import Code
 RESOURCE = "vsphere_virtual_machine"
 
 _MOST_BYTES = 128_000_000
-"""A planned VM takes about 12 kB: more than any one plan holds."""
+"""A planned VM takes about 12 kB; no plan is larger than this."""
 
 _UNKNOWN = "Terraform knows it only after apply"
 _SENSITIVE = "Terraform marks it as sensitive, so vnuma does not read it"
@@ -36,7 +36,7 @@ _SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
 
 @dataclass(frozen=True)
 class _Attribute:
-    """The attribute of a setting, and what the provider sets where the code says nothing."""
+    """A setting's attribute, and the provider's value if the code sets none."""
 
     setting: str
     default: Value
@@ -44,7 +44,7 @@ class _Attribute:
 
     @property
     def name(self) -> str:
-        """As the provider calls it."""
+        """The provider's name for it."""
         return ATTRIBUTES[self.setting]
 
 
@@ -65,7 +65,7 @@ _ATTRIBUTES = (
 
 @dataclass(frozen=True)
 class _Instance:
-    """One instance of the resource: its values, and what of them is sensitive or not known yet."""
+    """One instance of the resource: its values, and which are sensitive or unknown."""
 
     address: str
     values: Mapping[str, Any]
@@ -73,27 +73,27 @@ class _Instance:
     unknown: Mapping[str, Any]
     created: bool
     before: Mapping[str, Any] = field(default_factory=dict)
-    """The values that the plan changes; empty for a new VM, and where it changes none."""
+    """The values before the plan; empty for a new VM, and without changes."""
 
     @property
     def copied(self) -> bool:
-        """Whether it is made of a template or an OVF, with what that has."""
+        """Whether it is cloned from a template or an OVF, whose settings it inherits."""
         return bool(self.values.get("clone") or self.values.get("ovf_deploy"))
 
     @property
     def from_scratch(self) -> bool:
-        """Whether it is a new VM with nothing but what the code says."""
+        """Whether it is a new VM with only the code's settings."""
         return self.created and not self.copied
 
     def why_not(self, name: str) -> str:
-        """Why an attribute's value is not there to be read; empty where it is."""
+        """Why an attribute's value cannot be read; empty if it can."""
         if _marked(self.unknown.get(name)):
             return _UNKNOWN
         return _SENSITIVE if _marked(self.sensitive.get(name)) else ""
 
 
 def read_terraform(path: Path) -> Estate:
-    """The VMs of a plan or state. Raises InputError for another file, another format, or none of vSphere."""
+    """The VMs of a plan or state. Raises InputError for another file or format, or without vSphere VMs."""
     document = _document(path)
     planned = "planned_values" in document
     values = _mapping(document.get("planned_values" if planned else "values"))
@@ -123,7 +123,7 @@ def read_terraform(path: Path) -> Estate:
 
 
 def _cause(error: ValueError) -> str:
-    """Why JSON could not be read, in words; a plan as Terraform stores it is a ZIP archive."""
+    """Why JSON could not be read; a plan as Terraform stores it is a ZIP archive."""
     if isinstance(error, json.JSONDecodeError) and error.pos:
         return f" (broken at line {error.lineno}, column {error.colno})"
     return (
@@ -169,7 +169,7 @@ def _nothing(path: Path, resources: list[Mapping[str, Any]]) -> InputError:
 
 
 def _resources(module: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Resources of a module and of those below it."""
+    """Resources of a module and its child modules."""
     yield from _mappings(module.get("resources"))
     for child in _mappings(module.get("child_modules")):
         yield from _resources(child)
@@ -228,7 +228,7 @@ def _designed(instance: _Instance, code: Code) -> DesignedVm:
 
 
 def _accepted(instance: _Instance) -> tuple[str, ...]:
-    """The same as a key of extra_config, which a plan shows where its code is elsewhere."""
+    """Accepted findings from a key of extra_config, for plans without their code."""
     value = _mapping(instance.values.get("extra_config")).get(ACCEPTED_KEY)
     return (value,) if isinstance(value, str) and value else ()
 
@@ -240,7 +240,7 @@ def _read_lock(settings: dict[str, Value]) -> None:
 
 
 def _read_topology(instance: _Instance, settings: dict[str, Value], absent: dict[str, str]) -> None:
-    """What 0 means: vSphere chooses at power-on. The provider has cores per NUMA node from 2.16 on."""
+    """0 means that vSphere chooses at power-on. The provider has cores per NUMA node since 2.16."""
     if "numCoresPerSocket" in settings:
         settings["autoCoresPerSocket"] = settings["numCoresPerSocket"] == 0
     else:
@@ -259,7 +259,7 @@ def _read_topology(instance: _Instance, settings: dict[str, Value], absent: dict
 
 
 def _read_keys(instance: _Instance, settings: dict[str, Value], absent: dict[str, str]) -> None:
-    """extraConfig: the keys that the code sets; of a new VM without a template there are no others."""
+    """extraConfig keys from the code; a new VM without a template has no others."""
     sensitive = instance.sensitive.get("extra_config")
     why = instance.why_not("extra_config") if not isinstance(sensitive, dict) else ""
     if why or not instance.from_scratch:
@@ -276,7 +276,7 @@ def _read_keys(instance: _Instance, settings: dict[str, Value], absent: dict[str
 
 
 def _marked(mark: object) -> bool:
-    """Whether Terraform marks an attribute or anything in it."""
+    """Whether Terraform marks an attribute or a part of it."""
     if isinstance(mark, dict):
         return any(map(_marked, mark.values()))
     return any(map(_marked, mark)) if isinstance(mark, list) else mark is True

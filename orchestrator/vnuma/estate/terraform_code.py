@@ -1,4 +1,4 @@
-"""Where in the .tf files a resource stands: the plan's JSON names none, so they are looked for beside it."""
+"""Find a resource in the .tf files next to a plan, whose JSON does not name them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _INDEX = re.compile(r'\[(?:\d+|"(?:[^"\\]|\\.)*")\]')
 
 
 class Code:
-    """The configuration beside a plan: its own folder, and modules in folders below it."""
+    """The configuration next to a plan: its folder, and modules in folders below."""
 
     def __init__(self, folder: Path, root: Mapping[str, Any]) -> None:
         self._folder, self._root = folder, root
         self._lines = cache(_resources_in)
 
     def declared(self, address: str) -> Declared | None:
-        """File and line of the resource at this address; None where no .tf file here has it."""
+        """File and line of the resource at this address; None if no .tf file here has it."""
         parts = _INDEX.sub("", address).split(".")
         try:
             folder = self._module(parts[1:-2:2])
@@ -37,7 +37,7 @@ class Code:
             return None
 
     def accepted(self, declared: Declared | None, address: str) -> tuple[str, ...]:
-        """The marks of accepted findings in the resource's block, and in the comments just above it."""
+        """The accepted findings in the resource's block, and in the comments just above it."""
         if declared is None:
             return ()
         parts = _INDEX.sub("", address).split(".")
@@ -51,7 +51,7 @@ class Code:
         return accepted_in(lines, found[1], block_end(lines, following))
 
     def _module(self, calls: list[str]) -> Path | None:
-        """The folder of a module; None for one that does not lie below the plan."""
+        """The folder of a module; None unless it is below the plan."""
         folder, module = self._folder, self._root
         for call in calls:
             found = _mapping(_mapping(module.get("module_calls")).get(call))
@@ -73,7 +73,7 @@ def _text(file: Path) -> str:
 
 
 def _resources_in(folder: Path) -> dict[tuple[str, str], tuple[Path, int]]:
-    """Each resource of a folder's .tf files, with file and line. A file that cannot be read has none."""
+    """Each resource of a folder's .tf files, with file and line. An unreadable file has none."""
     found: dict[tuple[str, str], tuple[Path, int]] = {}
     for file in sorted(folder.glob("*.tf"))[:_MOST_FILES]:
         try:
@@ -81,7 +81,7 @@ def _resources_in(folder: Path) -> dict[tuple[str, str], tuple[Path, int]]:
                 continue
             text = _text(file)
         except OSError:
-            continue  # the findings stand without a line, as those of a module elsewhere do
+            continue  # the findings have no line then, as for modules elsewhere
         for match in _RESOURCE.finditer(text):
             found.setdefault((match[1], match[2]), (file, text.count("\n", 0, match.start(1)) + 1))
     return found

@@ -1,9 +1,9 @@
-"""A VM's .vmx file: the settings as ESXi stores them, whole, before or without any vCenter.
+"""A VM's .vmx file: the settings as ESXi stores them, without a vCenter.
 
-The form is that of VMware's configuration dictionaries: a line `key = "value"` for each key, keys in any
-case, `|22` for a quote; `.encoding` names the character set. Which setting each key is follows from the
-DICT lines of published vmware.log files, and from the names of VirtualMachineConfigSpec's fields. A file with
-a key twice, in whatever case, is not opened: https://github.com/hashicorp/vagrant/issues/2597.
+Format: VMware's configuration dictionary, with a line `key = "value"` for each key, case-insensitive keys,
+`|22` for a quote; `.encoding` names the character set. The setting of each key follows from the DICT lines of
+published vmware.log files, and from the field names of VirtualMachineConfigSpec. A file with a duplicate key,
+in whatever case, is not opened: https://github.com/hashicorp/vagrant/issues/2597.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
     "sched.mem.pin": ("memoryReservationLockedToMax", _truth, False),
     "sched.cpu.latencysensitivity": ("latencySensitivity", _word, "normal"),
 }
-"""By the key in small letters: the setting, how its text is read, and what stands where the key does not."""
+"""By lower-case key: the setting, how its text is read, and its value without the key."""
 
 
 def read_vmx(path: Path) -> Estate:
@@ -114,7 +114,7 @@ def read_vmx(path: Path) -> Estate:
 
 
 def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
-    """A VM by its keys, in small letters; `name` where it has no displayName."""
+    """A VM from its lower-case keys; `name` if it has no displayName."""
     settings: dict[str, Value] = {setting: default for setting, _, default in _KEYS.values()}
     absent = dict.fromkeys(VIRTUAL_NUMA_SETTINGS, _NOT_SHOWN)
     for key, (setting, read, _) in _KEYS.items():
@@ -151,12 +151,12 @@ def _text(data: bytes) -> str:
         codec = "utf-8" if encoding.startswith("utf-16") else codecs.lookup(encoding).name
         return data.decode(codec, errors="strict").lstrip("\ufeff")
     except (LookupError, UnicodeDecodeError):
-        return data.decode("latin-1")  # every byte is a character there: the keys that matter are ASCII
+        return data.decode("latin-1")  # every byte is a character there, and the keys that matter are ASCII
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """A line of the dictionary; `key` in small letters."""
+    """A line of the dictionary, with `key` in lower case."""
 
     line: int
     key: str
@@ -176,7 +176,7 @@ def _entries(text: str) -> list[_Entry]:
 
 
 def _twice(entries: Iterable[_Entry]) -> str:
-    """The first key that stands in two lines, with both values; empty: none does."""
+    """The first duplicate key, with both values; empty without one."""
     first: dict[str, _Entry] = {}
     for one in entries:
         known = first.setdefault(one.key, one)

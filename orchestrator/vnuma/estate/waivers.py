@@ -1,4 +1,4 @@
-"""Findings that somebody has accepted: by rule and object, with a reason and an end."""
+"""Accepted findings: by rule and object, with a reason and an end date."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Waiver(Strict):
     object: str = Field(min_length=1)
     reason: str = Field(min_length=1)
     until: date
-    """The last day on which it holds."""
+    """The last day on which it is valid."""
 
     def covers(self, finding: Finding, path: str) -> bool:
-        """Whether it is this finding's rule, and its object or the VM that it was seen from."""
+        """Whether it covers this finding's rule, and its object or the VM that it was seen from."""
         names = (finding.name, finding.vm, path)
         return finding.rule == self.rule and any(fnmatchcase(name, self.object) for name in names)
 
 
 def in_design(text: str, vm: str) -> tuple[Waiver, ...]:
-    """The waivers of a mark beside a VM, one for each rule: `vnuma:ignore=T05,T11 until 2027-01-31: reason`.
+    """The waivers of a mark next to a VM, one per rule: `vnuma:ignore=T05,T11 until 2027-01-31: reason`.
 
-    Raises InputError for anything else: a finding that somebody believes to be waived is not waived.
+    Raises InputError for anything else, since a mistyped waiver would have no effect.
     """
     found = _IN_DESIGN.search(text)
     if not found:
@@ -61,14 +61,14 @@ class _File(Strict):
 
 
 def load(path: Path) -> tuple[Waiver, ...]:
-    """Read a waivers file (YAML). Raises InputError that names the entry and what is wrong with it."""
+    """Read a waivers file (YAML). Raises InputError with the entry and the problem."""
     try:
         document = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
-    except NotYaml as error:  # 2027-13-01 is a date that YAML itself refuses
+    except NotYaml as error:  # YAML itself refuses the date 2027-13-01
         raise InputError(f"{path} is not YAML: {error} (line {error.line}).", fix=_EXAMPLE) from error
     if not isinstance(document, dict):
         raise InputError(f"{path} has no list `waivers:`.", fix=_EXAMPLE)

@@ -1,6 +1,7 @@
-"""Excel workbooks that somebody else wrote: read in a process of its own, within bounds of memory and time.
+"""Read Excel workbooks in a process of its own, with limits on memory and time.
 
-A workbook of 1 MB can describe billions of cells, which its reader makes room for before it returns one.
+A workbook of 1 MB can describe billions of cells, for which its reader allocates memory before it returns
+one.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from vnuma.estate.sheet import Sheet, plain
 from vnuma.isolation import IsolatedModule, IsolationError, bound
 
 _MOST_CELLS = 2_000_000
-"""In the columns that are used: more than 50,000 VMs have."""
+"""Limit of cells in the used columns: more than 50,000 VMs have."""
 _LONGEST_TEXT = 32_767
-"""In characters: Excel's own limit of a cell."""
+"""Excel's own limit for a cell, in characters."""
 
 _READER = IsolatedModule(__name__, seconds=120)
 _MEMORY_MB, _CPU_SECONDS = (300, 75), (8, 2)
-"""What reading may take: in any case, and for each MB of the file. RVTools' own need a third of it."""
+"""Limits for reading: fixed, and per MB of the file. RVTools' own files need a third of it."""
 
 Aliases = Mapping[str, Mapping[str, Sequence[str]]]
-"""The columns that are read of each sheet, with the headers that each may have."""
+"""The columns to read of each sheet, with their possible headers."""
 
 
 @dataclass(frozen=True)
 class Workbook:
-    """What the file's sheets are called, and those that were asked for and are there."""
+    """The names of the file's sheets, and those requested sheets that exist."""
 
     names: tuple[str, ...]
     sheets: Mapping[str, Sheet]
@@ -50,9 +51,9 @@ def read_workbook(path: Path, aliases: Aliases) -> Workbook:
 def read_first_sheet(
     path: Path, aliases: Mapping[str, Sequence[str]], needs: Sequence[Sequence[str]], title_rows: int
 ) -> Sheet | None:
-    """The first sheet whose headers have one column of each group in `needs`; None: no sheet has.
+    """The first sheet whose headers have a column of each group in `needs`; None without one.
 
-    The headers stand in one of the first `title_rows`. Raises InputError.
+    The headers are in one of the first `title_rows`. Raises InputError.
     """
     found = _called(path, "_read_first", aliases, needs, title_rows, fix="Save it as .xlsx or .csv.")
     return Sheet(path.name, *found) if found else None
@@ -109,7 +110,7 @@ def _read_first(
 def _kept(
     rows: Iterator[Sequence[object]], columns: Mapping[str, int], most: int
 ) -> tuple[dict[str, int], list[list[object]]]:
-    """The columns that are used, by their new positions, and the rows with these alone."""
+    """The used columns, by their new positions, and the rows with only these."""
     used = sorted(set(columns.values()))
     kept: list[list[object]] = []
     for cells in _cells(rows, used):
@@ -127,7 +128,7 @@ def _cells(rows: Iterator[Sequence[object]], used: Sequence[int]) -> Iterator[li
 
 
 def _plain_cell(cell: object) -> object:
-    """As JSON has it: dates and times become text."""
+    """A JSON value: dates and times become text."""
     if cell is None or isinstance(cell, bool | int | float):
         return cell
     text = str(cell)

@@ -1,1 +1,1 @@
-"""The adapter for SQL Server: drivers, connections, timing, the dataset and what the guest shows."""
+"""The adapter for SQL Server: drivers, connections, timing, the dataset and the guest's topology."""

@@ -1,6 +1,6 @@
-"""Rows of a known shape. A row or value that is missing is an error with a sentence, never a crash.
+"""Rows with expected columns. A missing row or value is an error with a message, never a crash.
 
-What a system view shows depends on version, edition, rights and platform: none of its columns is certain.
+What a system view shows depends on version, edition, rights and platform, so none of its columns is certain.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from vnuma.sqlserver.client.query import Row, fetch, where
 
 
 class UnexpectedAnswer(SqlFailed):
-    """SQL Server answered without a row or a value that is needed."""
+    """SQL Server's answer lacks a required row or value."""
 
 
 @dataclass(frozen=True)
 class Maybe:
-    """A kind whose value may be missing: NULL stays None."""
+    """A converter whose value may be missing: NULL stays None."""
 
     kind: Callable[[Any], Any]
 
 
 Kind = Callable[[Any], Any] | Maybe
-"""Makes a value what it has to be; raises TypeError or ValueError for one that it cannot be."""
+"""Converts a value; raises TypeError or ValueError for an invalid one."""
 
 
 def rows(
     connection: pyodbc.Connection, statement: str, *kinds: Kind, parameters: tuple[str | int, ...] = ()
 ) -> list[Row]:
-    """Every row, each value made its column's kind. Raises UnexpectedAnswer, and what `fetch` raises."""
+    """Every row, with each value converted. Raises UnexpectedAnswer, and what `fetch` raises."""
     found = fetch(connection, statement, *parameters)
     for one in found:
         if len(one) != len(kinds):
@@ -50,7 +50,7 @@ def rows(
 def row(
     connection: pyodbc.Connection, statement: str, *kinds: Kind, parameters: tuple[str | int, ...] = ()
 ) -> Row:
-    """The first row. Raises UnexpectedAnswer when there is none, too."""
+    """The first row. Raises UnexpectedAnswer, also when there is none."""
     found = rows(connection, statement, *kinds, parameters=parameters)
     if not found:
         raise unexpected(connection, "no row", statement)
@@ -58,17 +58,17 @@ def row(
 
 
 def whole(connection: pyodbc.Connection, statement: str, *parameters: str | int) -> int:
-    """The whole number that is the first row's only value."""
+    """The integer that is the first row's only value."""
     return int(row(connection, statement, int, parameters=parameters)[0])
 
 
 def as_sent(item: object) -> object:
-    """The kind of a value that is only kept."""
+    """The converter for a value that is only stored."""
     return item
 
 
 def moment(item: object) -> datetime:
-    """The kind of a datetime."""
+    """The converter for a datetime."""
     if isinstance(item, datetime):
         return item
     raise ValueError(f"{item!r} is not a datetime")

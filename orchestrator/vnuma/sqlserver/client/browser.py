@@ -1,7 +1,7 @@
-"""SQL Server Browser: the TCP port of a named instance, which may be another after each start.
+"""Ask SQL Server Browser for a named instance's TCP port, which may change at each start.
 
-The protocol is that of https://learn.microsoft.com/openspecs/windows_protocols/mc-sqlr. Whoever answers is
-believed: who answers at that port then has to prove who it is.
+Protocol: https://learn.microsoft.com/openspecs/windows_protocols/mc-sqlr. The answer is not authenticated;
+the server at that port must then prove its identity.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ PORT = 1434
 _ASK_INSTANCE, _ANSWER = 0x04, 0x05
 _LARGEST = 4096
 _AGAIN_S = 0.5
-"""A datagram may be lost: the question is asked again."""
+"""Interval for asking again, since a datagram may be lost."""
 
 
 def port_of(host: str, instance: str, timeout_s: float) -> int:
-    """The port of an instance now. Raises SqlUnreachable where it cannot be told."""
+    """The present port of an instance. Raises SqlUnreachable if it is unknown."""
     where = f"{host}\\{instance}"
     question = bytes([_ASK_INSTANCE]) + instance.encode("ascii") + b"\0"
     until = time.monotonic() + timeout_s
@@ -46,7 +46,7 @@ def port_of(host: str, instance: str, timeout_s: float) -> int:
 
 
 def _port(answer: bytes, where: str) -> int:
-    """The port of an answer. Raises SqlUnreachable for one without."""
+    """The port in an answer. Raises SqlUnreachable without one."""
     text = answer[3:].decode("latin-1") if answer[:1] == bytes([_ANSWER]) else ""
     words = text.split(";")
     facts = dict(zip(words[::2], words[1::2], strict=False))

@@ -1,6 +1,6 @@
-"""A look of our own at a SQL Server's encryption: what FreeTDS does not tell, and when a certificate ends.
+"""Check a SQL Server's encryption ourselves: what FreeTDS does not report, and a certificate's expiry.
 
-Only PRELOGIN and the TLS handshake are spoken, so nothing secret is sent. The messages are those of
+Uses only PRELOGIN and the TLS handshake, so nothing secret is sent. Messages:
 https://learn.microsoft.com/openspecs/windows_protocols/ms-tds
 """
 
@@ -28,14 +28,14 @@ _LARGEST = 65536
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a SQL Server answers, and whose signature is trusted: a file's CAs, else the system's."""
+    """A SQL Server's address, and its trusted CAs: a file's, else the system's."""
 
     host: str
     port: int
     ca_file: str | None = None
     strict: bool = False
     verified: bool = True
-    """Whether the certificate has to be trusted; it is encrypted to in any case."""
+    """Whether the certificate must be trusted; the connection is encrypted in any case."""
 
     @property
     def where(self) -> str:
@@ -44,7 +44,7 @@ class Endpoint:
 
 
 def why_refused(end: Endpoint, timeout_s: float) -> CertificateRejected | None:
-    """Why nobody may log in there; None where encryption and certificate are as they should be, or unseen."""
+    """Why a login there is refused; None if encryption and certificate are fine, or could not be checked."""
     try:
         _shake_hands(end, _context(end), timeout_s)
     except ssl.SSLCertVerificationError as error:
@@ -64,7 +64,7 @@ def why_refused(end: Endpoint, timeout_s: float) -> CertificateRejected | None:
 
 
 def shown(end: Endpoint, timeout_s: float) -> x509.Certificate | None:
-    """The certificate that the server shows, trusted or not; None when it does not show one."""
+    """The server's certificate, trusted or not; None if it shows none."""
     try:
         der = _shake_hands(end, _trusting(), timeout_s)
         return x509.load_der_x509_certificate(der) if der else None
@@ -73,7 +73,7 @@ def shown(end: Endpoint, timeout_s: float) -> x509.Certificate | None:
 
 
 class _NotEncrypted(Exception):
-    """The server answers PRELOGIN without the encryption that was asked for."""
+    """The server answers PRELOGIN without the requested encryption."""
 
 
 def _context(end: Endpoint) -> ssl.SSLContext:
@@ -85,7 +85,7 @@ def _context(end: Endpoint) -> ssl.SSLContext:
 
 
 def _trusting() -> ssl.SSLContext:
-    """For a look at a certificate, or at a server whose certificate the user trusts by name."""
+    """For reading a certificate, or for a server whose certificate the user trusts explicitly."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -93,7 +93,7 @@ def _trusting() -> ssl.SSLContext:
 
 
 def _shake_hands(end: Endpoint, context: ssl.SSLContext, timeout_s: float) -> bytes | None:
-    """Encrypt a connection, and leave; the server's certificate.
+    """Encrypt a connection and close it; returns the server's certificate.
 
     Raises OSError, ValueError, SqlUnreachable, LoginTimeoutError and _NotEncrypted.
     """
@@ -119,7 +119,7 @@ def _shake_hands(end: Endpoint, context: ssl.SSLContext, timeout_s: float) -> by
 
 @dataclass
 class _Wire:
-    """A socket on which TLS travels inside packets of type PRELOGIN, as it does below TDS 8."""
+    """A socket that carries TLS inside PRELOGIN packets, as TDS before version 8 does."""
 
     link: socket.socket
     until: float
@@ -127,7 +127,7 @@ class _Wire:
     waiting: bytes = field(default=b"")
 
     def ask_for_encryption(self) -> None:
-        """Raises _NotEncrypted when the answer is another than that the session is encrypted."""
+        """Raises _NotEncrypted unless the server agrees to encrypt the session."""
         version, wish = bytes(6), bytes([_ON])
         options = struct.pack(">BHHBHHB", 0, 11, len(version), _ENCRYPTION, 11 + len(version), 1, 0xFF)
         self.send(options + version + wish)
@@ -140,7 +140,7 @@ class _Wire:
         self.link.sendall(head + data if self.wrapped else data)
 
     def receive(self) -> bytes:
-        """The body of the next packet. Raises OSError when there is none in time."""
+        """The body of the next packet. Raises OSError at the time limit."""
         if not self.wrapped:
             return self._some(_LARGEST)
         head = self._exactly(8)
@@ -167,7 +167,7 @@ class _Wire:
 
 
 def _encryption(options: bytes) -> int:
-    """What a PRELOGIN says of encryption. Raises ValueError for one that cannot be read."""
+    """The encryption option of a PRELOGIN. Raises ValueError for an invalid one."""
     for at in range(0, len(options), 5):
         if options[at] == 0xFF:
             break

@@ -1,4 +1,4 @@
-"""Which columns a system view has on this version: asking for one that it lacks is message 207."""
+"""A system view's columns in this version; selecting a missing one is message 207."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vnuma.sqlserver.client.query import fetch
 
 
 def present(connection: pyodbc.Connection, view: str, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Those of the wanted columns that the view has, in the order wanted."""
+    """The wanted columns that the view has, in that order."""
     rows = fetch(connection, f"SELECT name FROM sys.all_columns WHERE object_id = OBJECT_ID(N'{view}')")
     names = {str(name) for (name,) in rows}
     return tuple(column for column in wanted if column in names)
@@ -20,9 +20,9 @@ def present(connection: pyodbc.Connection, view: str, wanted: Sequence[str]) -> 
 def read_one(
     connection: pyodbc.Connection, view: str, wanted: Sequence[str], *, needed: Mapping[str, Kind]
 ) -> dict[str, Any]:
-    """The view's only row; wanted columns that this version lacks are absent.
+    """The view's only row, without columns that this version lacks.
 
-    Raises UnexpectedAnswer when the view lacks one of those `needed`, or its row, or a value of its kind.
+    Raises UnexpectedAnswer when the view lacks a `needed` column, or its row, or a value of the right type.
     """
     columns = present(connection, view, (*needed, *wanted))
     lacking = [name for name in needed if name not in columns]

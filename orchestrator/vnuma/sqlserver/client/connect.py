@@ -1,4 +1,4 @@
-"""Connecting to SQL Server: the connection string, written once, and errors translated once."""
+"""Connect to SQL Server: build the connection string, translate errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NOT_TRUSTED = 18452
 https://learn.microsoft.com/sql/relational-databases/errors-events/mssqlserver-18452-database-engine-error"""
 
 _VERIFIES_SINCE = (1, 0)
-"""FreeTDS since when a CA and the name are checked, and a server without encryption is refused.
+"""Since this version FreeTDS verifies a CA and the name, and refuses a server without encryption.
 https://www.freetds.org/userguide/freetdsconf.html
 """
 
@@ -63,11 +63,10 @@ https://www.freetds.org/userguide/freetdsconf.html
 class SqlServer:
     """How to reach one SQL Server.
 
-    `encrypt` has the names of Microsoft's driver: `mandatory` encrypts the session or does not log in,
-    `strict` is TDS 8 (SQL Server 2022 and later, msodbcsql18), `no` encrypts the login alone, and that
-    only where the server does. The certificate is verified by `ca_file`, else by the system's CAs,
-    unless `trust_server_certificate` says not to. With `kerberos` the caller's ticket logs in, and user
-    and password are not used.
+    `encrypt` uses the values of Microsoft's driver: `mandatory` requires an encrypted session, `strict` is
+    TDS 8 (SQL Server 2022 and later, msodbcsql18), `no` encrypts only the login, if the server does. The
+    certificate is verified with `ca_file`, else the system's CAs, unless `trust_server_certificate` is set.
+    With `kerberos` the caller's ticket logs in, without user and password.
     """
 
     host: str
@@ -80,9 +79,9 @@ class SqlServer:
     ca_file: str | None = None
     kerberos: bool = False
     instance: str = ""
-    """A named instance, whose port SQL Server Browser tells at each login; `port` is not used then."""
+    """A named instance, whose port SQL Server Browser gives at each login; `port` is then ignored."""
     node_ports: tuple[int, ...] = ()
-    """Further ports of this server that may be mapped to NUMA nodes; empty: a study names them."""
+    """Further ports of this server for mapping to NUMA nodes; if empty, a study names them."""
     logins: Logins | None = field(default=None, repr=False, compare=False)
     """Where the run's processes count refused logins; None: they are not counted."""
 
@@ -101,19 +100,21 @@ class SqlServer:
 
     @property
     def account(self) -> str:
-        """Server and login, as refusals are counted."""
+        """Server and login, as the key for counting refusals."""
         return f"SQL Server {self.where} {self.user}"
 
     @property
     def encryption(self) -> str:
-        """What is encrypted, in words: it costs time, so times taken with another one are not compared."""
+        """What is encrypted, as text. Encryption costs time, so times with different encryption are not
+        compared.
+        """
         if self.encrypt == "no":
             return "the login at most"
         return f"{self.encrypt}, certificate {'verified' if self.verified else 'NOT verified'}"
 
     @property
     def verified(self) -> bool:
-        """Whether nobody but the server that the certificate names can read what is sent, or answer."""
+        """Whether only the server named by the certificate can read and answer what is sent."""
         return self.encrypt != "no" and not self.trust_server_certificate
 
 
@@ -124,13 +125,13 @@ def connect(
     login_timeout_s: float = 5,
     statement_timeout_s: float = STATEMENT_TIMEOUT_S,
 ) -> Iterator[pyodbc.Connection]:
-    """A connection for the duration of a `with`, closed at its end.
+    """A connection that is closed at the end of the `with`.
 
-    Autocommit is on, as timing needs it: a transaction would add requests of its own. An account that was
-    refused MOST_REFUSALS times in a row is not tried again in this run.
+    Autocommit is on, since a transaction would add requests to a timing. An account that was refused
+    MOST_REFUSALS times in a row is not tried again in this run.
 
-    Raises SqlUnreachable, LoginRefused, CertificateRejected, DriverMissing or ServerError, also for what the
-    driver raises inside the `with`; EnvironmentProblem for a CA file that cannot be used.
+    Raises SqlUnreachable, LoginRefused, CertificateRejected, DriverMissing or ServerError, also for the
+    driver's errors inside the `with`; EnvironmentProblem for an unusable CA file.
     """
     if server.logins:
         server.logins.require_open(server.account)
@@ -160,19 +161,21 @@ def connect(
     except pyodbc.Error as error:
         raise translate(error, asked.where) from error
     finally:
-        with suppress(pyodbc.Error):  # the server may be gone already; then there is nothing to close
+        with suppress(pyodbc.Error):  # the server may be gone already, and nothing is left to close
             connection.close()
 
 
 def located(server: SqlServer, timeout_s: float) -> SqlServer:
-    """The server with its port of now. Raises SqlUnreachable."""
+    """The server with its present port. Raises SqlUnreachable."""
     if not server.instance:
         return server
     return replace(server, port=port_of(server.host, server.instance, timeout_s), instance="")
 
 
 def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, left_s: float) -> VnumaError:
-    """FreeTDS gives no reason when it is not content with a server's encryption; we look for ourselves."""
+    """The error for a failed login. FreeTDS gives no reason for refusing a server's encryption, so we check
+    it.
+    """
     ours = translate(error, asked.where)
     if server.kerberos and _NOT_TRUSTED in natives(error):
         return ticket_refused(asked.where, server.spn, sentence(error))
@@ -188,7 +191,7 @@ def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, lef
 
 
 def _counted(server: SqlServer, error: VnumaError) -> VnumaError:
-    """A refused login, or AccountRefused when it was the last that this run tries."""
+    """The error for a refused login; AccountRefused at the last one that this run tries."""
     if server.logins is None or not isinstance(error, LoginRefused):
         return error
     with server.logins.alone(server.account):
@@ -196,23 +199,23 @@ def _counted(server: SqlServer, error: VnumaError) -> VnumaError:
 
 
 def connection_string(server: SqlServer, database: str) -> str:
-    """The ODBC connection string. It holds the password: never log it."""
+    """The ODBC connection string. It contains the password: never log it."""
     options = _freetds(server) if server.driver.kind == "freetds" else _microsoft(server)
     options |= {"DATABASE": database, "APP": APPLICATION}
     options |= _by_ticket(server) if server.kerberos else {"UID": server.user, "PWD": server.password}
     braced = _braced_freetds if server.driver.kind == "freetds" else _braced
     pairs = {"DRIVER": server.driver.name, **options}.items()
-    # FreeTDS takes the last value's closing brace for part of it, unless a semicolon follows.
+    # FreeTDS reads the last value's closing brace as part of it unless a semicolon follows.
     return "".join(f"{name}={braced(value)};" for name, value in pairs)
 
 
 def _by_ticket(server: SqlServer) -> dict[str, str]:
-    """The SPN is said: left alone, drivers ask DNS for another name of the host, each in its own way."""
+    """States the SPN, since drivers otherwise derive it from different DNS names of the host."""
     return {"Trusted_Connection": "yes", "ServerSPN": server.spn}
 
 
 def driver_files(server: SqlServer) -> DriverFiles:
-    """What the driver reads beside the connection string.
+    """What the driver reads from files.
 
     Raises DriverMissing for one that cannot verify, InputError and EnvironmentProblem.
     """
@@ -234,7 +237,7 @@ def driver_files(server: SqlServer) -> DriverFiles:
 
 
 def _section_name(server: SqlServer) -> str:
-    """The server's section in freetds.conf. Raises InputError for a host that would end its line there."""
+    """The server's section in freetds.conf. Raises InputError for a host with invalid characters."""
     if not re.fullmatch(r"[\w.:%\-]{1,200}", server.host):
         raise InputError(f"{server.host!r} is not a valid host name.", fix="Correct vnuma_sql.host.")
     facts = (server.host, server.port, server.encrypt, server.verified, server.ca_file)
@@ -266,13 +269,15 @@ def _microsoft(server: SqlServer) -> dict[str, str]:
         "SERVER": f"tcp:{server.host},{server.port}",
         "Encrypt": {"mandatory": "yes", "strict": "strict", "no": "no"}[server.encrypt],
         "TrustServerCertificate": "yes" if server.trust_server_certificate else "no",
-        # A silent reconnection would lose SET STATISTICS TIME and with it the measurement.
+        # A silent reconnection would lose SET STATISTICS TIME and so the measurement.
         "ConnectRetryCount": "0",
     }
 
 
 def _freetds(server: SqlServer) -> dict[str, str]:
-    """Only a section of freetds.conf can say whom to trust; without the section FreeTDS finds no server."""
+    """FreeTDS takes the trusted CAs only from a section of freetds.conf, and then also the
+    server's address.
+    """
     if server.encrypt == "strict":
         raise _no_strict(server.driver)
     return {"Servername": _section_name(server), "ClientCharset": "UTF-8"}
@@ -286,12 +291,12 @@ def _no_strict(driver: Driver) -> DriverMissing:
 
 
 def _braced(value: str) -> str:
-    """A value in braces, as ODBC defines it: only a closing brace means anything, and it is doubled."""
+    """A value in braces as ODBC defines it: only a closing brace is special, and it is doubled."""
     return "{" + value.replace("}", "}}") + "}"
 
 
 def _braced_freetds(value: str) -> str:
-    """A value in braces, as FreeTDS reads it: up to the first `};`, and nothing can be doubled."""
+    """A value in braces as FreeTDS reads it: it ends at the first `};`, without any escaping."""
     if "};" in value:
         raise InputError(
             "FreeTDS cannot pass on a name or password that contains the characters };",

@@ -1,4 +1,4 @@
-"""Was it the statement that failed, or the connection? FreeTDS alone does not say."""
+"""Tell a failed statement from a lost connection, which FreeTDS does not distinguish."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from vnuma.sqlserver.client.odbc import pyodbc
 
 
 def failure(error: pyodbc.Error, connection: pyodbc.Connection) -> VnumaError:
-    """What a driver's error at a statement means. SqlUnreachable says that the connection is gone.
+    """What a driver's error during a statement means. SqlUnreachable: the connection is gone.
 
-    The driver's code decides, and the state of the connection's socket. The server is not asked: while
-    results are pending a connection takes no other statement, and a frozen guest would not answer.
+    Decided by the driver's code and the connection's socket. The server cannot be asked: while results are
+    pending a connection takes no other statement, and a frozen guest would not answer.
     """
     means = translate(error, where(connection))
     if isinstance(means, SqlUnreachable) or is_cut(connection):
@@ -29,7 +29,7 @@ def broken(connection: pyodbc.Connection, how: str) -> SqlUnreachable:
 
 
 def while_measuring(error: SqlUnreachable) -> ConnectionDropped:
-    """The same during a measurement, where SQL Server had answered a moment ago."""
+    """The same during a measurement, where SQL Server had just answered."""
     return ConnectionDropped(error.what, fix=error.fix)
 
 

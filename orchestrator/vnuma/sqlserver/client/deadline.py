@@ -1,9 +1,9 @@
 """A deadline for every statement, kept even when the server has stopped answering.
 
-The drivers' own timeouts do not fire while rows are discarded. Cancelling from another thread is no
-way out either: a frozen guest never confirms it, and FreeTDS 1.3 can lose the wake-up and wait for
-ever. So the socket is shut down under the driver. That ends every call that waits on it, SQL Server
-rolls the statement back when it sees its client gone, and the connection is not used again anyway.
+The drivers' own timeouts do not apply while rows are discarded. Cancelling from another thread does not work
+either: a frozen guest never confirms it, and FreeTDS 1.3 can lose the wake-up and wait forever. So the socket
+is shut down under the driver. That ends every call that waits on it, SQL Server rolls the statement back, and
+the connection is not used again.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sockets import Sockets, has_ended, shut_down
 
 STATEMENT_TIMEOUT_S = 600.0
-"""For a statement that is not timed: enough to make or copy a large dataset's table."""
+"""Default for untimed statements, in seconds: enough to create or copy a large dataset's table."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """What is known of an open connection beside the driver."""
+    """What is known about an open connection besides its driver."""
 
     where: str
-    """Its server as messages name it; a driver's own name for it may be anything."""
+    """Its server for messages; the driver's own name for it may be anything."""
     sockets: Sockets
     timeout_s: float
 
 
 _links: dict[int, Link] = {}
-"""Connections that are open now, by identity: a pyodbc connection takes no attributes."""
+"""Open connections by identity, since a pyodbc connection takes no attributes."""
 
 
 @contextmanager
 def known(connection: pyodbc.Connection, link: Link) -> Iterator[None]:
-    """Remember what a connection's driver does not tell while the block runs."""
+    """Remember a connection's link during the block."""
     _links[id(connection)] = link
     try:
         yield
@@ -45,7 +45,7 @@ def known(connection: pyodbc.Connection, link: Link) -> Iterator[None]:
 
 
 def server_of(connection: pyodbc.Connection) -> str:
-    """The server at the other end, for messages."""
+    """The server's name, for messages."""
     link = _links.get(id(connection))
     return link.where if link else "SQL Server"
 
@@ -54,10 +54,10 @@ def server_of(connection: pyodbc.Connection) -> str:
 def deadline(
     connection: pyodbc.Connection, cursor: pyodbc.Cursor, timeout_s: float | None = None
 ) -> Iterator[threading.Event]:
-    """End the cursor's work after a time, and the connection with it; the event says whether that happened.
+    """End the cursor's work and its connection after a time; the event says whether that happened.
 
-    An interrupted call may return without an exception: the event decides, not the driver. Without
-    `timeout_s` the connection's own statement timeout counts.
+    An interrupted call may return without an exception, so the event decides. Without `timeout_s` the
+    connection's own statement timeout applies.
     """
     link = _links.get(id(connection), Link("", frozenset(), STATEMENT_TIMEOUT_S))
     ended, passed = threading.Event(), threading.Event()
@@ -69,7 +69,7 @@ def deadline(
         if link.sockets:
             shut_down(link.sockets)
         else:  # a system that does not list its sockets
-            with suppress(pyodbc.Error):  # the statement may just have ended by itself
+            with suppress(pyodbc.Error):  # the statement may have just ended by itself
                 cursor.cancel()
 
     watcher = threading.Thread(target=watch, name="deadline", daemon=True)
@@ -78,12 +78,12 @@ def deadline(
         yield passed
     finally:
         ended.set()
-        # The cursor must outlive a cancel, and the sockets' numbers must not be given away before.
+        # The cursor must exist until a cancel ends, and the sockets' numbers must not be reused before.
         watcher.join()
 
 
 def is_cut(connection: pyodbc.Connection) -> bool:
-    """Whether the other side has ended the connection, or the driver has closed its socket.
+    """Whether the other side has closed the connection, or the driver its socket.
 
     False where the sockets are not known.
     """

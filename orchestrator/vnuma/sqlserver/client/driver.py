@@ -1,7 +1,7 @@
-"""Which ODBC driver is used: looked for in a stated order, and recorded with every run.
+"""Choose the ODBC driver, in a documented order; every run records it.
 
-Times taken with different drivers are never compared: how fast a driver discards rows is part of
-what the client form measures.
+Times from different drivers are never compared: the client form measures how fast a driver discards rows,
+too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FREETDS_PLACES = (
     "opt/homebrew/lib/libtdsodbc.so",
 )
 LIBRARIES = tuple(f"/{place}" for place in _FREETDS_PLACES)
-"""Where distributions put FreeTDS."""
+"""FreeTDS's locations in distributions."""
 
 _INI_PLACES = ("etc/odbcinst.ini", "usr/local/etc/odbcinst.ini", "opt/homebrew/etc/odbcinst.ini")
 _MISSING = "No ODBC driver for SQL Server found (looked for msodbcsql18, 17, FreeTDS)."
@@ -49,10 +49,10 @@ _INSTALL = "Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel.
 
 @dataclass(frozen=True)
 class Driver:
-    """An ODBC driver. `name` is what the driver manager is given: a registered name or a library's path.
+    """An ODBC driver. `name` is what the driver manager gets: a registered name or a library's path.
 
-    `version` is empty where it can only be asked after connecting; `path` is None for a registered
-    driver whose library is not named by an absolute path.
+    `version` is empty if only a connection shows it; `path` is None for a registered driver whose library is
+    not an absolute path.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where drivers are looked for. Tests give folders of their own as `root` and `unpacked`."""
+    """Where to look for drivers. Tests pass their own folders as `root` and `unpacked`."""
 
     registered: tuple[str, ...] = field(default_factory=lambda: tuple(pyodbc.drivers()))
     root: Path = Path("/")
@@ -75,12 +75,11 @@ class Machine:
 
 
 def discover(preferred: str = "auto", *, machine: Machine | None = None) -> Driver:
-    """The driver to use: the first of msodbcsql18 and msodbcsql17 as registered, the FreeTDS that set-up
-    unpacked into this Python environment, FreeTDS as registered, FreeTDS at a distribution's known path,
-    and the library inside the wheel mssql-python-odbc.
+    """The first of: registered msodbcsql18 and msodbcsql17, the FreeTDS unpacked by set-up into this Python
+    environment, registered FreeTDS, FreeTDS at a distribution's path, and the wheel mssql-python-odbc.
 
-    `preferred` (else the environment variable VNUMA_ODBC_DRIVER) may name one instead: a kind, a
-    registered name, or the path of a library. Raises DriverMissing.
+    `preferred` (else the environment variable VNUMA_ODBC_DRIVER) overrides it: a kind, a registered name, or
+    a library's path. Raises DriverMissing.
     """
     machine = machine or Machine()
     wanted = preferred if preferred != "auto" else os.environ.get(ENVIRONMENT_VARIABLE, "auto")
@@ -101,9 +100,9 @@ def discover(preferred: str = "auto", *, machine: Machine | None = None) -> Driv
 
 
 def elsewhere(own: Driver, registered: Sequence[str], libraries: Sequence[str]) -> Driver | None:
-    """The driver to use on another machine, of those registered there and of `LIBRARIES` that are there.
+    """The driver for another machine, from those registered there and its existing `LIBRARIES`.
 
-    Our own where that machine has it too, else its first in the stated order; None where it has none.
+    Our own driver if that machine has it, else its first in the usual order; None without any.
     """
     there = [Driver(name, kind) for name, kind in _REGISTERED if name in registered]
     there += [Driver(path, "freetds", path=path) for path in libraries]
@@ -112,10 +111,10 @@ def elsewhere(own: Driver, registered: Sequence[str], libraries: Sequence[str]) 
 
 
 def _candidates(machine: Machine) -> Iterator[Driver]:
-    """Every usable driver, in the stated order."""
+    """Every usable driver, in order of preference."""
     registered = [driver for name, kind in _REGISTERED for driver in _registered(machine, name, kind)]
     yield from (driver for driver in registered if driver.kind != "freetds")
-    # Set-up unpacks FreeTDS only where the machine has none that loads, whatever is registered.
+    # Set-up unpacks FreeTDS only if the machine has none that loads, whatever is registered.
     yield from _freetds_in(machine.unpacked)
     yield from (driver for driver in registered if driver.kind == "freetds")
     yield from _freetds_in(machine.root)
@@ -125,7 +124,7 @@ def _candidates(machine: Machine) -> Iterator[Driver]:
 
 
 def _registered(machine: Machine, name: str, kind: Kind) -> Iterator[Driver]:
-    """The driver registered by that name, unless its library is gone."""
+    """The driver registered by that name, unless its library is missing."""
     if name in machine.registered:
         path = _library_path(_registered_libraries(machine).get(name, ""), machine.root)
         if path is None or path.exists():
@@ -133,7 +132,7 @@ def _registered(machine: Machine, name: str, kind: Kind) -> Iterator[Driver]:
 
 
 def _freetds_in(root: Path) -> Iterator[Driver]:
-    """FreeTDS where distributions put it."""
+    """FreeTDS at the distributions' locations."""
     for place in _FREETDS_PLACES:
         path = root / place
         if path.exists():
@@ -141,7 +140,7 @@ def _freetds_in(root: Path) -> Iterator[Driver]:
 
 
 def _library_path(library: str, root: Path) -> Path | None:
-    """Where a registered library is; a bare file name is looked for where distributions put it."""
+    """A registered library's path; a bare file name is searched in the distributions' locations."""
     if library.startswith("/"):
         return Path(library)
     places = (root / place for place in _FREETDS_PLACES)
@@ -165,7 +164,7 @@ def _from_path(path: Path) -> Driver:
 
 
 def _registered_libraries(machine: Machine) -> dict[str, str]:
-    """Name to library as odbcinst.ini says; a file that cannot be read registers nothing."""
+    """Library by driver name, from odbcinst.ini; an unreadable file registers nothing."""
     places = [machine.root / place for place in _INI_PLACES]
     if folder := os.environ.get("ODBCSYSINI"):
         places.insert(0, Path(folder) / "odbcinst.ini")
@@ -181,7 +180,7 @@ def _registered_libraries(machine: Machine) -> dict[str, str]:
 
 
 def _version(path: Path | None) -> str:
-    """The version that the library carries: in its file name (Microsoft) or inside it (FreeTDS)."""
+    """The library's version, from its file name (Microsoft) or its content (FreeTDS)."""
     if path is None:
         return ""
     name = path.resolve().name
@@ -194,13 +193,13 @@ def _version(path: Path | None) -> str:
 
 
 def _wheel_folder() -> Path | None:
-    """The folder of the wheel mssql-python-odbc, if it is installed beside us."""
+    """The folder of the wheel mssql-python-odbc, if installed."""
     spec = importlib.util.find_spec("mssql_python_odbc")
     return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def _wheel_libraries(folder: Path) -> list[Path]:
-    """The wheel's libraries for this system and processor, the distribution's own family first."""
+    """The wheel's libraries for this system and processor, those of the distribution's family first."""
     machine = platform.machine().lower()
     machine = {"amd64": "x86_64", "aarch64": "arm64"}.get(machine, machine)
     system = "macos" if platform.system() == "Darwin" else "linux"
@@ -211,7 +210,7 @@ def _wheel_libraries(folder: Path) -> list[Path]:
 
 
 def _family() -> str:
-    """The wheel's word for this Linux distribution."""
+    """The wheel's name for this Linux distribution."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:

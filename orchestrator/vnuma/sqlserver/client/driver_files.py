@@ -1,6 +1,6 @@
-"""What a driver reads from files beside its connection string: whom to trust, and FreeTDS a section.
+"""Files that a driver reads besides its connection string: trusted CAs, and a FreeTDS section.
 
-Nothing touches a disk where the system has files in memory: a full one keeps nobody from logging in.
+They are in memory where the system allows it, so that a full disk prevents no login.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cryptography import x509
 from vnuma.errors import EnvironmentProblem
 
 CA_PLACE = "{ca}"
-"""Stands in a section of freetds.conf for the path of the file with the CAs."""
+"""Placeholder in a section of freetds.conf for the path of the CA file."""
 
 _FREETDS = "FREETDSCONF"
 _OPENSSL = "SSL_CERT_FILE"
@@ -28,9 +28,8 @@ _OPENSSL = "SSL_CERT_FILE"
 class DriverFiles:
     """CAs in PEM, and a section of freetds.conf, empty for Microsoft's driver; both may be empty.
 
-    Microsoft's driver asks OpenSSL, whose variable SSL_CERT_FILE holds for the process: what one
-    server's CA signed is then trusted of every server that Microsoft's driver logs in to.
-    https://docs.openssl.org/3.0/man7/openssl-env/
+    Microsoft's driver uses OpenSSL, whose variable SSL_CERT_FILE applies to the process: CAs of one server
+    are then trusted for all servers of that driver. https://docs.openssl.org/3.0/man7/openssl-env/
     """
 
     ca: str = ""
@@ -38,7 +37,7 @@ class DriverFiles:
 
 
 def read_ca(path: str) -> str:
-    """The certificates of a PEM file. Raises EnvironmentProblem when it has none."""
+    """The certificates of a PEM file. Raises EnvironmentProblem without any."""
     try:
         text = Path(path).expanduser().read_text(encoding="ascii")
         x509.load_pem_x509_certificates(text.encode())
@@ -52,9 +51,9 @@ def read_ca(path: str) -> str:
 
 
 def install(files: DriverFiles) -> None:
-    """Let this process' drivers find them, from now on."""
+    """Make them available to this process's drivers."""
     with _lock:
-        if _kept.process != os.getpid():  # a fork: its parent's files may go before it does
+        if _kept.process != os.getpid():  # a fork: its parent's files may be removed first
             _kept.begin()
         if files.section:
             ca = _kept.path(files.ca) if files.ca else "system"
@@ -64,14 +63,14 @@ def install(files: DriverFiles) -> None:
 
 
 class _Kept:
-    """The files of this process. Where a text grows the old file stays for those who are reading it."""
+    """The files of this process. A changed text gets a new file, since others may read the old one."""
 
     def __init__(self) -> None:
         self.process = 0
         self._open: list[object] = []
 
     def begin(self) -> None:
-        """Forget what a parent had, but for the texts."""
+        """Forget a parent's files, but keep their texts."""
         self._paths: dict[str, str] = {}
         self._parts: dict[str, list[str]] = {_FREETDS: [], _OPENSSL: [self._trusted_so_far()]}
         self.process = os.getpid()
@@ -83,7 +82,7 @@ class _Kept:
         return self._paths[text]
 
     def add(self, variable: str, part: str) -> None:
-        """Let a variable name a file that has this part too."""
+        """Set a variable to a file that includes this part."""
         parts = self._parts[variable]
         if part not in parts:
             parts.append(part)
@@ -103,7 +102,7 @@ class _Kept:
 
     @staticmethod
     def _trusted_so_far() -> str:
-        """What OpenSSL trusts by a file: naming another one must not take it away."""
+        """The CAs in OpenSSL's present file, which another file must not lose."""
         file = ssl.get_default_verify_paths().cafile
         with suppress(OSError):
             return Path(file).read_text(encoding="utf-8", errors="replace") if file else ""

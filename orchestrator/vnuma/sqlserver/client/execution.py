@@ -1,7 +1,7 @@
-"""Where and how the statement just timed was run: one small statement after it, never inside its batch.
+"""How the statement just timed was run, read by a small statement after its batch.
 
-The scheduler is that of the batch which asks: SQL Server prefers a session's last one, and the node is
-the connection's. Everything else is the statement's own, from sys.dm_exec_query_stats.
+The scheduler is the reading batch's: SQL Server prefers a session's last one, and the node belongs to the
+connection. Everything else comes from the statement's row in sys.dm_exec_query_stats.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import Row
 
 _VIEW = "sys.dm_exec_query_stats"
-# last_rows since 2012; DOP and grant since 2016 (and late service packs of 2012 and 2014).
+# last_rows exists since 2012; DOP and grant since 2016 (and late service packs of 2012 and 2014).
 _STATISTICS = ("last_elapsed_time", "last_worker_time", "query_plan_hash", "last_dop", "last_grant_kb")
 _HASH = re.compile(r"0x[0-9A-Fa-f]{16}")
 _WHERE = (
@@ -26,7 +26,7 @@ _WHERE = (
     "ORDER BY q.last_execution_time DESC"
 )
 _LATEST = 3
-"""Rows looked at: sizes share a hash, and two executions may share a moment (datetime: 3.3 ms)."""
+"""Most rows compared: sizes share a hash, and two executions may share a time (datetime: 3.3 ms)."""
 
 NO_STATISTICS = (
     "not in sys.dm_exec_query_stats: its plan was not kept, or its time does not match the message's"
@@ -37,9 +37,9 @@ NOT_SHOWN = "sys.dm_exec_requests does not show this session: the login may not 
 
 @dataclass(frozen=True)
 class Execution:
-    """One execution. Times in microseconds, `grant_kb` in kilobytes; None with `reason` says why not known.
+    """One execution. Times in microseconds, `grant_kb` in kilobytes; None with `reason` if unknown.
 
-    `node_id` is SQL Server's own node (soft-NUMA included), `cpu_id` the guest's CPU.
+    `node_id` is SQL Server's own node (including soft-NUMA), `cpu_id` the guest's CPU.
     """
 
     scheduler_id: int | None
@@ -55,14 +55,14 @@ class Execution:
 
 @dataclass(frozen=True)
 class Probe:
-    """What is asked on this server for one query; made once a boot."""
+    """The statement to read one query's executions on this server; prepared once per boot."""
 
     statement: str
     statistics: tuple[str, ...]
 
 
 def known_statistics(connection: pyodbc.Connection) -> tuple[str, ...]:
-    """The columns of interest that this version has: asked once a boot."""
+    """The columns of interest in this version, read once per boot."""
     return columns.present(connection, _VIEW, _STATISTICS)
 
 
@@ -74,7 +74,7 @@ def prepare(query_hash: str, known: tuple[str, ...]) -> Probe:
 
 
 def read(connection: pyodbc.Connection, probe: Probe, elapsed_ms: int) -> Execution:
-    """How the statement ran that took `elapsed_ms` by its message. Raises what a lost connection raises."""
+    """How the statement ran whose message says `elapsed_ms`. Raises as a lost connection does."""
     kinds = (Maybe(int),) * 3 + (Maybe(answers.as_sent),) * len(probe.statistics)
     return _execution(answers.rows(connection, probe.statement, *kinds), probe.statistics, elapsed_ms)
 
@@ -101,7 +101,7 @@ def _execution(rows: Iterable[Row], names: tuple[str, ...], elapsed_ms: int) -> 
 
 
 def _agrees(elapsed_us: object, elapsed_ms: int) -> bool:
-    """The same execution as the message's: within its rounding and 1% (results sent after the plan ended)."""
+    """Whether it is the message's execution: equal within rounding and 1% (results sent after the plan)."""
     return isinstance(elapsed_us, int) and abs(elapsed_us / 1000 - elapsed_ms) <= 2 + elapsed_ms / 100
 
 

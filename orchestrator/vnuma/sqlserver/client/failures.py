@@ -1,4 +1,4 @@
-"""What an ODBC error means: translated once, here, into one sentence and the next step."""
+"""Translate ODBC errors into one sentence and the next step."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from vnuma.sqlserver.client.odbc import pyodbc
 
 _STATE = re.compile(r"[0-9A-Z]{5}")
 _NATIVE = re.compile(r"\((-?\d{1,10})\)(?=\s*(?:\(SQL\w+\)|;\s*\[|$))")
-"""Where a message ends: one of its own words may stand in parentheses too, as the value of a key."""
+"""The end of a message, since its text may contain a number in parentheses too."""
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _SUFFIX = re.compile(r"\s*\(-?\d+\)\s*(?:\(SQL\w+\))?\s*$")
 
 _LOGIN = {18452, 18456, 18470, 18486, 18487, 18488}
-"""Refused logins, whose state is always 1 to the client: the reason stands in the server's error log alone.
-https://learn.microsoft.com/sql/relational-databases/errors-events/mssqlserver-18456-database-engine-error"""
+"""Refused logins, whose state is always 1 to the client: only the server's error log has the reason.
+https://learn.microsoft.com/sql/relational-databases/errors-events/mssqlserver-18456-database-engine-error
+"""
 _SETTLED = {18470, 18486, 18487, 18488}
 """The login is disabled or locked, or its password has expired or must be changed: a person has to act."""
 _STARTING = {18401, 18451, 18461, 17142, 17187, 6005}
-"""The server is upgrading itself, in single-user mode, paused, recovering or shutting down: it may answer
-later. It has not looked at the password."""
+"""The server is upgrading, in single-user mode, paused, recovering or shutting down, and did not check the
+password; it may answer later.
+"""
 _DATABASE = {922, 4060, 4064}
-"""The database is not there or not yet recovered, of which 18456 is a consequence: the password was right."""
+"""The database is missing or not yet recovered, and 18456 is a consequence: the password was right."""
 _PRIVILEGE = {229, 230, 262, 297, 300, 371, 916, 2571, 3906, 15247}
 _FREETDS_CUT = {20003, 20004, 20006, 20017}
-"""FreeTDS's own numbers for a connection that is gone: TDSETIME, TDSEREAD, TDSEWRIT, TDSESEOF.
+"""FreeTDS's own numbers for a lost connection: TDSETIME, TDSEREAD, TDSEWRIT, TDSESEOF.
 
-SQL Server may use the same numbers for its messages; FreeTDS raises its own with SQLSTATE 01000.
-Source: TDSERRNO in https://github.com/FreeTDS/freetds/blob/Branch-1_3/include/freetds/tds.h
+SQL Server may use the same numbers for its messages; FreeTDS's have SQLSTATE 01000. Source: TDSERRNO in
+https://github.com/FreeTDS/freetds/blob/Branch-1_3/include/freetds/tds.h
 """
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
 _TICKET = re.compile(r"expired|no (?:kerberos )?credentials|credentials? cache|cache is empty", re.IGNORECASE)
@@ -55,14 +57,14 @@ _LIBRARY = re.compile(r"can't open lib|specified driver could not be loaded|data
 
 
 class ServerError(SqlFailed):
-    """SQL Server answered with an error; `native` is its message number, None if it gave none."""
+    """SQL Server returned an error; `native` is its message number, None without one."""
 
     def __init__(self, what: str, *, native: int | None, fix: str | None = None) -> None:
         super().__init__(what, fix=fix)
         self.native = native
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Keep `native` across processes."""
+        """Keep `native` when pickled."""
         return (_rebuild, (self.what, self.native, self.fix))
 
 
@@ -71,29 +73,29 @@ def _rebuild(what: str, native: int | None, fix: str | None) -> ServerError:
 
 
 def sqlstate(error: pyodbc.Error) -> str:
-    """The five characters of SQLSTATE, empty if there are none.
+    """The SQLSTATE, empty without one.
 
-    A driver's error has them before its text; one that pyodbc itself raises, behind.
+    A driver's error has it before its text; pyodbc's own, after.
     """
     return next((part for part in _parts(error) if _STATE.fullmatch(part)), "")
 
 
 def natives(error: pyodbc.Error) -> tuple[int, ...]:
-    """The message numbers that SQL Server or the driver gave, in order."""
+    """The message numbers from SQL Server or the driver, in order."""
     return tuple(int(number) for number in _NATIVE.findall(_text(error)))
 
 
 def sentence(error: pyodbc.Error) -> str:
-    """The first message without the brackets that drivers put around it."""
+    """The first message, without the drivers' bracketed prefixes."""
     first = re.split(r";\s*\[(?=[0-9A-Z]{5}\])", _text(error), maxsplit=1)[0]
     return " ".join(_SUFFIX.sub("", _PREFIX.sub("", first.strip())).split()).rstrip(".")
 
 
 def translate(error: pyodbc.Error, where: str) -> VnumaError:
-    """The error of ours that this one means. `where` names the server: `sql16:1433`.
+    """Our error for this one. `where` is the server: `sql16:1433`.
 
-    SQLSTATE 08*, HYT*, a connection that was cut and a server that is still starting are SqlUnreachable:
-    after a boot they are waited for. A driver that cannot be loaded (01000, IM00*) never is.
+    SQLSTATE 08*, HYT*, a cut connection and a starting server become SqlUnreachable, which is waited for
+    after a boot. A driver that does not load (01000, IM00*) never does.
     """
     state, numbers, text = sqlstate(error), natives(error), sentence(error)
     if state.startswith("IM") or (state == "01000" and _LIBRARY.search(text)):
@@ -128,7 +130,7 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
 
 
 def _by_number(where: str, numbers: set[int], text: str) -> VnumaError | None:
-    """What SQL Server's own numbers mean: judged before words, which may be names of logins."""
+    """The meaning of SQL Server's numbers, checked before texts, which may contain names of logins."""
     if numbers & _STARTING:
         return SqlUnreachable(f"{where}: SQL Server does not accept logins yet: {text}.")
     if 4060 in numbers:
@@ -155,7 +157,7 @@ def _refused(kind: type[LoginRefused], where: str, text: str) -> LoginRefused:
 def counts_against_account(error: pyodbc.Error) -> bool:
     """Whether SQL Server refused a password or an account, as lock-out policies count it.
 
-    A missing Kerberos ticket, or a guest's clock that is too far off, does not count.
+    A missing Kerberos ticket, or too large a clock difference, does not count.
     """
     numbers = set(natives(error))
     other = _STARTING | _DATABASE
@@ -163,7 +165,7 @@ def counts_against_account(error: pyodbc.Error) -> bool:
 
 
 def not_loaded(why: object) -> DriverMissing:
-    """The library of the ODBC driver is there and cannot be used."""
+    """The ODBC driver's library exists and cannot be loaded."""
     return DriverMissing(
         f"The ODBC driver could not be loaded: {why}.",
         fix="Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel.",
@@ -171,7 +173,7 @@ def not_loaded(why: object) -> DriverMissing:
 
 
 def _no_kerberos(where: str, text: str) -> LoginRefused:
-    """Without a ticket, with one that has expired, or with one that this server cannot use."""
+    """The error for a missing, expired or unusable ticket."""
     if _TICKET.search(text):
         return no_ticket(where, text)
     return LoginRefused(
@@ -182,7 +184,7 @@ def _no_kerberos(where: str, text: str) -> LoginRefused:
 
 
 def no_ticket(where: str, why: str) -> LoginRefused:
-    """The ticket is missing or has expired; one for a night has to be renewed."""
+    """The error for a missing or expired ticket; a long study needs renewal."""
     return LoginRefused(
         f"{where}: no Kerberos login: {why}.",
         fix="kinit USER@REALM, then klist. For a run overnight, renew it from a keytab before it expires: "

@@ -1,6 +1,6 @@
-"""What the Kerberos library says of a login: drivers hide it, or word it each in its own way.
+"""The Kerberos library's reason for a failed login, which drivers hide or word differently.
 
-The library is the drivers' own, so ticket cache, configuration and KDC are theirs. RFC 2744 has the calls.
+Uses the drivers' own library, so ticket cache, configuration and KDC are the same. RFC 2744 has the calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ERROR_CLASSES = 0xFFFF0000
 _NO_CREDENTIALS = 7 << 16
 _EXPIRED = 11 << 16
 _TABLE_START = -1765328384
-"""Kerberos' errors begin here: https://web.mit.edu/kerberos/krb5-latest/doc/appdev/refs/macros/index.html"""
+"""Kerberos' errors start here: https://web.mit.edu/kerberos/krb5-latest/doc/appdev/refs/macros/index.html"""
 
 
 class _Oid(ctypes.Structure):
@@ -35,7 +35,7 @@ _PRINCIPAL_NAME = _Oid(10, b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02\x01")
 
 @dataclass(frozen=True)
 class Said:
-    """The library's answer: its status, the error's place in Kerberos' table, and words."""
+    """The library's answer: its status, the error's number in Kerberos' table, and a text."""
 
     status: int
     code: int
@@ -48,7 +48,7 @@ class Said:
 
     @property
     def expired(self) -> bool:
-        """Whether the ticket was valid once."""
+        """Whether there was a valid ticket before."""
         return self.status == _EXPIRED or self.code == 32
 
 
@@ -62,7 +62,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 def ask_for_ticket(spn: str) -> Said | None:
-    """Ask the KDC for a ticket to a service, as a driver does. None where it gives one, or nobody can ask."""
+    """Ask the KDC for a service ticket, as a driver does. None on success, or without a library."""
     library = _library()
     if library is None:
         return None

@@ -1,4 +1,4 @@
-"""Why a Kerberos login failed, in one sentence with the next command, the same for every driver."""
+"""Why a Kerberos login failed, in one sentence with the next command, alike for all drivers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _BY_CODE = {
         "Check kdc in /etc/krb5.conf, DNS, and port 88; then kinit USER@REALM.",
     ),
 }
-"""By the error's place in Kerberos' table: RFC 4120 7.5.9 below 128, MIT's own above.
-https://web.mit.edu/kerberos/krb5-latest/doc/appdev/refs/macros/index.html"""
+"""By the error's number in Kerberos' table: RFC 4120 7.5.9 below 128, MIT's own above.
+https://web.mit.edu/kerberos/krb5-latest/doc/appdev/refs/macros/index.html
+"""
 _NO_CLIENT = 6
 _WRONG_KEY = {24, 31}
 _NO_TICKET = {141, 195}
@@ -41,11 +42,11 @@ _NO_REALM = {68, 154, 220}
 """KDC_ERR_WRONG_REALM, KRB5_REALM_UNKNOWN, KRB5_REALM_CANT_RESOLVE."""
 _LOGIN_FAILED, _DISABLED = 18456, 18470
 _WINDOWS_ACCOUNT = re.compile(r"['\"]([^'\"\\]+\\[^'\"]+)['\"]")
-"""As these messages name it, in languages that quote with either sign."""
+"""The account's name in these messages, in either style of quotes."""
 
 
 def why_no_ticket(where: str, spn: str) -> LoginRefused | None:
-    """Ask the KDC as the driver did, and say what it refuses. None where it refuses nothing."""
+    """Ask the KDC as the driver did; returns its refusal, or None."""
     said = ask_for_ticket(spn)
     if said is None:
         return None
@@ -55,7 +56,7 @@ def why_no_ticket(where: str, spn: str) -> LoginRefused | None:
 
 
 def ticket_refused(where: str, spn: str, why: str) -> LoginRefused:
-    """The KDC gives a ticket, and the server does not take it: it has another key, say."""
+    """The KDC issues a ticket but the server refuses it, for example because its key differs."""
     return LoginRefused(
         f"{where}: SQL Server refuses the Kerberos ticket for {spn}: {why}.",
         fix=f"setspn -Q {spn} names the account whose key the ticket has: SQL Server must run as that one, "
@@ -64,10 +65,9 @@ def ticket_refused(where: str, spn: str, why: str) -> LoginRefused:
 
 
 def windows_account_refused(where: str, error: pyodbc.Error, *, tickets: bool) -> LoginRefused | None:
-    """Message 18456 or 18470 for a Windows account; None for any other account, and other messages.
+    """The error of message 18456 or 18470 for a Windows account; None for other accounts and messages.
 
-    With `tickets` the account came without a password. An anonymous login is no account: it is what arrives
-    where no ticket was passed on.
+    With `tickets` the account used no password. An anonymous login means that no ticket was forwarded.
     """
     why, numbers = sentence(error), natives(error)
     found = _WINDOWS_ACCOUNT.search(why)
@@ -93,7 +93,7 @@ def windows_account_refused(where: str, error: pyodbc.Error, *, tickets: bool) -
 
 
 def _of_the_keytab(keytab: str, said: Said) -> tuple[str, str] | None:
-    """What is wrong with the keytab that tickets come from; None where something else is."""
+    """What is wrong with the keytab that tickets come from; None if it is something else."""
     listed = f"klist -k {shlex.quote(keytab)} lists the keytab's accounts and key versions"
     if said.expired:
         return (
@@ -115,7 +115,7 @@ def _of_the_keytab(keytab: str, said: Said) -> tuple[str, str] | None:
 def _in_words(spn: str, said: Said) -> tuple[str, str]:
     if said.expired:
         return "the ticket has expired", _KINIT
-    if said.code in _NO_REALM or "krbtgt/" in said.words:  # the KDC knows no way to another realm
+    if said.code in _NO_REALM or "krbtgt/" in said.words:  # the KDC knows no path to another realm
         return f"the realm is wrong ({said.words})", "Check default_realm and realms in /etc/krb5.conf."
     if said.code in _BY_CODE:
         what, fix = _BY_CODE[said.code]

@@ -1,10 +1,10 @@
-"""A deadline for every login, whatever state it is in, and the knowledge which socket is whose.
+"""A deadline for every login, and which socket belongs to which connection.
 
-Drivers do not end a login in time by themselves: Microsoft's waits for ever inside a TLS handshake. So
-the driver works in a thread of its own, and at the deadline its socket is shut down under it. Which socket
-that is follows from taking turns: a login to an address begins when every other one to it has its socket, so
-the one that then appears is its own. A driver opens one socket at a time to an address; with several
-addresses it may open several, so a login to those has its turn until it has ended.
+Drivers do not limit a login's time reliably: Microsoft's waits forever inside a TLS handshake. So the driver
+runs in a thread, and at the deadline its socket is shut down. To identify that socket, logins to the same
+address take turns: each starts after all others have their socket, so a new socket is its own. A driver opens
+one socket at a time to an address; with several addresses it may open several, so such a login keeps its turn
+until it ends.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sockets import Address, Sockets, all_sockets, connected_to, shut_down, still_open
 
 _LOOK_S = (0.002, 0.05)
-"""Between two looks for a socket: first, and at most."""
+"""Pauses between two looks for a socket: first and longest."""
 _SLACK_S = 0.5
-"""Beyond the driver's own timeout, which tells more; and for a driver to return whose socket has gone."""
+"""Time beyond the driver's own timeout, whose error says more, and for a driver to return after the cut."""
 
 
 class LoginTimeoutError(Exception):
@@ -32,7 +32,7 @@ class LoginTimeoutError(Exception):
 
 @dataclass
 class _Turn:
-    """A login under way to some addresses; `mine` is its socket as soon as it is seen."""
+    """A login in progress to some addresses; `mine` is its socket once found."""
 
     addresses: frozenset[Address]
     before: Sockets
@@ -40,16 +40,16 @@ class _Turn:
 
     @property
     def settled(self) -> bool:
-        """Whether what appears next is somebody else's socket."""
+        """Whether the next new socket belongs to another login."""
         return len(self.addresses) == 1 and bool(self.mine) and still_open(self.mine)
 
     def look(self) -> None:
-        """Take the socket that has appeared, where it can only be this login's."""
+        """Take the new socket if it can only be this login's."""
         with _changed:
             others = [one for one in _turns if one is not self and one.addresses & self.addresses]
             found = connected_to(self.addresses, since=self.before)
             found -= frozenset[tuple[int, int]]().union(*(one.mine for one in others))
-            # A neighbour that has lost its socket may be opening another.
+            # A neighbour that lost its socket may be opening another.
             if all(one.settled for one in others) and (
                 len(found) == 1 or (found and len(self.addresses) > 1)
             ):
@@ -63,33 +63,33 @@ _changed = threading.Condition()
 
 @contextmanager
 def turn(addresses: frozenset[Address], until: float) -> Iterator[_Turn]:
-    """Be the only one that opens a socket to these addresses, until it is known. Raises LoginTimeoutError."""
+    """Be the only login to these addresses until its socket is known. Raises LoginTimeoutError."""
     with _changed:
         while any(one.addresses & addresses and not one.settled for one in _turns):
             left = until - time.monotonic()
             if left <= 0:
                 raise LoginTimeoutError("another login to it had not ended by then")
             _changed.wait(min(left, _SLACK_S))
-        if time.monotonic() >= until:  # a name that took its time: nobody would watch this login
+        if time.monotonic() >= until:  # a slow name lookup: nobody would watch this login
             raise LoginTimeoutError("its name was not resolved by then")
         own = _Turn(addresses, all_sockets())
         _turns.append(own)
-    opened: Sockets = frozenset()  # a login that fails leaves none
+    opened: Sockets = frozenset()  # a failed login leaves none
     try:
         yield own
-        # One that lost its socket may have another: then no socket of now is a neighbour's beyond doubt.
+        # After losing a socket it may have another, so no present socket is certainly a neighbour's.
         opened = own.mine if own.settled else all_sockets()
     finally:
         with _changed:
             _turns.remove(own)
-            for other in _turns:  # one that loses its socket must not take that of this connection
+            for other in _turns:  # a login that loses its socket must not take this connection's
                 other.before |= opened
             _changed.notify_all()
 
 
 @dataclass
 class _Attempt:
-    """What the driver's thread and the one that waits for it have in common."""
+    """Shared state of the driver's thread and the waiting one."""
 
     ended: threading.Event = field(default_factory=threading.Event)
     own: _Turn | None = None
@@ -102,10 +102,10 @@ class _Attempt:
 def log_in(
     prepare: Callable[[], tuple[frozenset[Address], str]], timeout_s: float
 ) -> tuple[pyodbc.Connection, Sockets]:
-    """Connect, and tell the connection's sockets. `prepare` gives the addresses and the connection string.
+    """Connect, and return the connection's sockets. `prepare` gives addresses and connection string.
 
-    Raises LoginTimeoutError at the deadline, what `prepare` raises, and pyodbc.Error. A driver that does not
-    come back even then is left behind in its thread; should it log in after all, it is logged out.
+    Raises LoginTimeoutError at the deadline, what `prepare` raises, and pyodbc.Error. A driver that still
+    does not return is left in its thread; if it logs in later, it is logged out.
     """
     seconds = max(1, round(timeout_s))
     until = time.monotonic() + seconds + _SLACK_S
@@ -142,7 +142,7 @@ def log_in(
 
 
 def _watched(attempt: _Attempt, until: float) -> bool:
-    """Whether the driver has ended by itself; else its socket is shut down."""
+    """Whether the driver ended by itself; otherwise its socket is shut down."""
     pause, longest = _LOOK_S
     while (left := until - time.monotonic()) > 0:
         if attempt.own is None or not attempt.own.mine:
@@ -158,7 +158,7 @@ def _watched(attempt: _Attempt, until: float) -> bool:
 
 
 def addresses_of(host: str, port: int) -> frozenset[Address]:
-    """Where a name leads. Raises SqlUnreachable."""
+    """The addresses of a name. Raises SqlUnreachable."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

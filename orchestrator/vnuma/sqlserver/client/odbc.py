@@ -1,7 +1,7 @@
-"""The one place that imports pyodbc: unixODBC from the virtual environment is loaded before it.
+"""The only importer of pyodbc, which first loads unixODBC from the virtual environment.
 
-No wheel of pyodbc for Linux holds `libodbc.so.2`. Where the machine has none either, set-up unpacks the
-distribution's packages, without root, into `FOLDER`.
+pyodbc's Linux wheels lack `libodbc.so.2`. If the machine lacks it too, set-up unpacks the distribution's
+packages, without root, into `FOLDER`.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from pathlib import Path
 from vnuma.errors import DriverMissing
 
 FOLDER = Path(sys.prefix) / "odbc"
-"""unixODBC and FreeTDS for this Python environment alone, as their packages lay them out."""
+"""unixODBC and FreeTDS for this Python environment only, laid out as in their packages."""
 
 UNIXODBC = (
     "Debian and Ubuntu: apt install unixodbc tdsodbc. Fedora: dnf install unixODBC. "
     "macOS: brew install unixodbc."
 )
-"""How it comes onto a machine."""
+"""How to install it."""
 
 
 def libraries(folder: Path = FOLDER) -> list[Path]:
-    """The shared libraries unpacked there, each once; drivers are not among them."""
+    """The distinct shared libraries unpacked there, without drivers."""
     found = {path.resolve() for place in ("lib", "usr/lib") for path in folder.glob(f"{place}/*/*.so.*")}
     return sorted(path for path in found if path.is_file())
 
 
 def environment(folder: Path = FOLDER) -> dict[str, str]:
-    """What a program of this machine needs that imports pyodbc without this module."""
+    """The environment for a local program that imports pyodbc without this module."""
     folders = dict.fromkeys(str(path.parent) for path in libraries(folder))
     inherited = os.environ.get("LD_LIBRARY_PATH")
     paths = [*folders, *([inherited] if inherited else [])]
@@ -38,10 +38,10 @@ def environment(folder: Path = FOLDER) -> dict[str, str]:
 
 
 def load(folder: Path = FOLDER) -> None:
-    """Load the libraries unpacked there, those first that others need.
+    """Load the libraries unpacked there, dependencies first.
 
-    The dynamic linker takes a library that is already loaded for any that asks for its soname. One that
-    does not load is left out: whatever needs it says so in words of its own.
+    The dynamic linker uses an already loaded library for its soname. One that does not load is skipped:
+    whatever needs it reports that.
     """
     waiting = libraries(folder)
     while waiting:
@@ -71,8 +71,8 @@ except ImportError as error:
         ),
     ) from error
 
-# A pooled handle outlives the restart of the guest that it was connected to. The driver manager
-# reads this once, before the first connection of the process.
+# A pooled handle would survive the restart of its guest. The driver manager reads this once, before the
+# process's first connection.
 pyodbc.pooling = False
 
 __all__ = ["pyodbc"]

@@ -1,4 +1,4 @@
-"""Small statements: run, fetch, errors translated."""
+"""Small statements: run, fetch, translate errors."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _EVERY_ROW = 2**31 - 1
 
 
 class DeadlinePassed(Exception):
-    """The cursor's time was over; its connection was cut."""
+    """The cursor's time is over and its connection was cut."""
 
 
 def fetch(connection: pyodbc.Connection, statement: str, *parameters: str | int) -> list[Row]:
-    """Every row of the first result set that has columns; an empty list if there is none."""
+    """Every row of the first result set with columns; empty if there is none."""
     found: list[Row] | None = None
     with _executing(connection, statement, parameters) as cursor:
         for result in each_result(cursor):
@@ -44,26 +44,26 @@ def fetch(connection: pyodbc.Connection, statement: str, *parameters: str | int)
 
 
 def value(connection: pyodbc.Connection, statement: str, *parameters: str | int) -> Any:
-    """The first column of the first row; None if there is no row."""
+    """The first column of the first row; None without a row."""
     rows = fetch(connection, statement, *parameters)
     return rows[0][0] if rows else None
 
 
 def run(connection: pyodbc.Connection, statement: str, *parameters: str | int) -> None:
-    """A statement whose rows nobody wants: they are read to the end, so that a late error is raised."""
+    """Run a statement and read its rows to the end, so that a late error is raised."""
     with _executing(connection, statement, parameters) as cursor:
         for _ in each_result(cursor):
             pass
 
 
 def run_all(connection: pyodbc.Connection, statements: Iterable[str]) -> None:
-    """Statements one after the other, each a batch of its own."""
+    """Run statements one after the other, each as its own batch."""
     for statement in statements:
         run(connection, statement)
 
 
 class Result:
-    """One result of what a cursor executed; `columns` are its columns' names, none for a mere count."""
+    """One result of an execution; `columns` are its column names, empty for a row count."""
 
     def __init__(self, cursor: pyodbc.Cursor) -> None:
         self._cursor = cursor
@@ -71,7 +71,7 @@ class Result:
         self.columns = tuple(str(column[0]) for column in cursor.description or ())
 
     def rows(self, most: int = _EVERY_ROW) -> list[Row]:
-        """The next rows, at most so many."""
+        """The next rows, at most that many."""
         found = [tuple(row) for row in self._cursor.fetchmany(most)]
         self._ended = len(found) < most
         return found
@@ -87,7 +87,7 @@ class Result:
 
 
 def each_result(cursor: pyodbc.Cursor) -> Iterator[Result]:
-    """Each result of what was executed. Rows left unread are passed, and errors among them raised."""
+    """Each result of an execution. Unread rows are skipped, and errors among them raised."""
     more = True
     while more:
         result = Result(cursor)
@@ -98,12 +98,12 @@ def each_result(cursor: pyodbc.Cursor) -> Iterator[Result]:
 
 @contextmanager
 def open_cursor(connection: pyodbc.Connection, timeout_s: float | None = None) -> Iterator[pyodbc.Cursor]:
-    """A cursor for a while, closed before its deadline ends: closing waits for the server too.
+    """A cursor, closed before its deadline ends, since closing waits for the server too.
 
-    A cursor left open with results pending would keep the connection busy. Raises DeadlinePassed instead
-    of whatever came of the cut, and SqlUnreachable when the connection broke: msodbcsql takes the end of a
-    statement in a procedure for the end of the answer when nothing follows. Without `timeout_s` the
-    connection's own statement timeout counts.
+    A cursor left open with results pending would keep the connection busy. Raises DeadlinePassed instead of
+    the cut's error, and SqlUnreachable for a broken connection: msodbcsql takes the end of a statement in a
+    procedure for the end of the answer when nothing follows. Without `timeout_s` the connection's own
+    statement timeout applies.
     """
     cursor = connection.cursor()
     try:
@@ -113,7 +113,7 @@ def open_cursor(connection: pyodbc.Connection, timeout_s: float | None = None) -
             finally:
                 with suppress(pyodbc.Error):  # nothing is left to close on a broken connection
                     cursor.close()
-    except (pyodbc.Error, VnumaError) as error:  # ours, of what a driver made of the cut
+    except (pyodbc.Error, VnumaError) as error:  # replaces the driver's error for the cut
         if passed.is_set():
             raise DeadlinePassed from error
         if isinstance(error, VnumaError) and is_cut(connection):

@@ -1,4 +1,4 @@
-"""This process' sockets: found by their other end, and shut down under a driver."""
+"""This process's sockets: found by their peer, and shut down under a driver."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 Sockets = frozenset[tuple[int, int]]
-"""Number and inode of each: a number alone may be given to something else."""
+"""Number and inode of each, since a number alone may be reused."""
 
 Address = tuple[str, int]
 """An IP address and a port."""
 
 
 _ENDED = getattr(select, "POLLRDHUP", 0)
-"""What Linux reports of a socket whose other side has ended it, even while bytes are left to read."""
+"""Linux's poll flags for a socket whose peer has closed it, even while bytes are left to read."""
 
 
 def all_sockets() -> Sockets:
-    """Those that are open now. Empty where the system does not list them."""
+    """The open sockets; empty where the system does not list them."""
     found = set()
     with suppress(OSError):
         for name in os.listdir("/dev/fd"):
@@ -33,28 +33,28 @@ def all_sockets() -> Sockets:
 
 
 def connected_to(addresses: Iterable[Address], *, since: Sockets) -> Sockets:
-    """Those that were opened after `since` was listed, and whose other end is one of the addresses."""
+    """Sockets to one of the addresses that were opened after `since` was listed."""
     wanted = frozenset(addresses)
     return frozenset(one for one in all_sockets() - since if _peer(one) in wanted)
 
 
 def still_open(sockets: Sockets) -> bool:
-    """Whether all of them are what they were."""
+    """Whether all of them are unchanged."""
     return all(_inode(number) == inode for number, inode in sockets)
 
 
 def has_ended(one: tuple[int, int]) -> bool:
-    """Whether its other side has ended it, or it is closed here."""
+    """Whether its peer has closed it, or it is closed here."""
     number, inode = one
     if _inode(number) != inode:
         return True
     poll = select.poll()
-    poll.register(number, _ENDED)  # a reset and a hang-up are reported in any case
+    poll.register(number, _ENDED)  # a reset and a hang-up are always reported
     return bool(poll.poll(0))
 
 
 def shut_down(sockets: Sockets) -> None:
-    """End every call that waits on one of them. One that is closed, or another by now, is left alone."""
+    """End every call that waits on one of them. Closed or reused ones are skipped."""
     for number, inode in sockets:
         with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:
             if os.fstat(copy.fileno()).st_ino == inode:
@@ -62,7 +62,7 @@ def shut_down(sockets: Sockets) -> None:
 
 
 def _peer(one: tuple[int, int]) -> Address | None:
-    """The other end; None before there is a connection, and of anything but TCP."""
+    """The peer; None before there is a connection, and for anything but TCP."""
     number, inode = one
     with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:
         if copy.family in (socket.AF_INET, socket.AF_INET6) and os.fstat(copy.fileno()).st_ino == inode:

@@ -1,8 +1,7 @@
-"""Reading SET STATISTICS TIME messages, in whatever language the server speaks.
+"""Parse SET STATISTICS TIME messages in any language of the server.
 
-SQL Server sends two messages: 3613 for parse and compile time, 3612 for execution times. The
-number says which it is. The words and the spacing depend on language and version, so only the
-figures are read, and only where there is no doubt about them.
+SQL Server sends two messages, told apart by number: 3613 for parse and compile time, 3612 for execution
+times. Wording and spacing depend on language and version, so only unambiguous figures are read.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _SHOWN = 200
 
 @dataclass(frozen=True)
 class Times:
-    """CPU and elapsed time in milliseconds, as SQL Server gave them."""
+    """CPU and elapsed time in milliseconds, as SQL Server reported them."""
 
     cpu_ms: int
     elapsed_ms: int
@@ -42,7 +41,7 @@ class StatisticsTime:
 def parse_messages(messages: Iterable[tuple[str, str]]) -> StatisticsTime:
     """The timings among a cursor's messages, which are pairs such as `("[01000] (3612)", text)`.
 
-    Raises MeasurementFailed for a timing message whose figures are not beyond doubt.
+    Raises MeasurementFailed for a timing message with ambiguous figures.
     """
     found: dict[int, list[Times]] = {EXECUTION: [], PARSE_AND_COMPILE: []}
     for state, text in messages:
@@ -53,10 +52,10 @@ def parse_messages(messages: Iterable[tuple[str, str]]) -> StatisticsTime:
 
 
 def read_times(text: str) -> Times:
-    """The two figures of one message: each follows an equals sign, and nothing numeric comes after.
+    """The two figures of a message: each follows an equals sign, without any number after it.
 
-    A thousands separator, a decimal point or a third figure breaks that rule, and the message is
-    refused with MeasurementFailed: a wrong number is worse than none.
+    A thousands separator, a decimal point or a third figure raises MeasurementFailed, since a wrong number is
+    worse than none.
     """
     figures = [match.span(1) for match in _FIGURE.finditer(text)]
     last_two = [match.span() for match in _DIGITS.finditer(text)][-2:]

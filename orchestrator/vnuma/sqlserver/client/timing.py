@@ -1,7 +1,7 @@
-"""Time one statement on SQL Server's own clock, with its rows discarded inside the driver.
+"""Time one statement on SQL Server's own clock, discarding its rows inside the driver.
 
-Rows are discarded in the driver, because building Python objects would be some thirty times slower
-than the join, and its time would be part of the statement's.
+Building Python objects would be some thirty times slower than the join, and would count as the statement's
+time.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ Statements = Literal["one", "any"]
 
 CHECK = "SELECT @@ERROR AS error_number, ROWCOUNT_BIG() AS row_count"
 ANSWER_S = 30.0
-"""For the check after a statement: a server that has just finished one answers at once."""
+"""Time limit for the check after a statement, in seconds: a server that has just finished answers at once."""
 
 ROUNDING_MS = 2
-"""By how much the times of a call and of a statement in it can contradict each other."""
+"""How far the times of a call and of a statement in it may contradict each other, in milliseconds."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement to time, and how to tell that it did all of its work.
+    """One statement to time, and how to prove that it did all of its work.
 
-    `rows_from` says where the number of rows is proven: by ROWCOUNT_BIG() for rows that were streamed or
-    stored (`rowcount`), by the first column of the only row for an aggregate (`result`), or nowhere (`none`);
-    without `expected_rows` any number is right. `setup` and `cleanup` run untimed before and after. `times`
-    says which execution time is the statement's: the only one, or the last, which is a procedure call's whole
-    time (each statement in it sends one as well). `statements`: `one` only where vnuma itself wrote a single
-    statement with a single result, which the driver then discards whole, 13% (msodbcsql) to 21% (FreeTDS)
-    faster than row by row: see `_discard`.
+    `rows_from` says how the number of rows is proven: by ROWCOUNT_BIG() for rows that were streamed or stored
+    (`rowcount`), by the first column of the only row for an aggregate (`result`), or not at all (`none`);
+    without `expected_rows` any number is accepted. `setup` and `cleanup` run untimed before and after.
+    `times` selects the execution time: the only one, or the last, which is a procedure call's total (each
+    statement in it sends one as well). `statements`: `one` only where vnuma itself wrote a single statement
+    with a single result, which the driver then discards as a whole, 13% (msodbcsql) to 21% (FreeTDS) faster
+    than row by row: see `_discard`.
     """
 
     sql: str
@@ -55,7 +55,7 @@ class Statement:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing(Reading):
-    """One execution of a statement: its execution times and this machine's are always known."""
+    """One execution of a statement: SQL Server's execution times and this machine's own."""
 
     cpu_ms: int
     elapsed_ms: int
@@ -64,7 +64,7 @@ class Timing(Reading):
 
 @dataclass
 class _Outcome:
-    """What one pass over a statement's results gave."""
+    """The outcome of reading a statement's results."""
 
     messages: list[tuple[str, str]]
     rows: list[tuple[Any, ...]] = field(default_factory=list)
@@ -78,10 +78,10 @@ def timed(
     *,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timing:
-    """Run one statement under SET STATISTICS TIME and return what it took.
+    """Run one statement under SET STATISTICS TIME and return its times.
 
-    Raises MeasurementFailed (timing absent or doubtful, wrong number of rows, an error, the deadline) or
-    ConnectionDropped; a connection that failed is not to be used again.
+    Raises MeasurementFailed (timing missing or ambiguous, wrong number of rows, an error, the deadline) or
+    ConnectionDropped; do not use the connection after an error.
     """
     try:
         run_all(connection, statement.setup)
@@ -138,27 +138,27 @@ def _execute(
 
 
 def _keep_first(cursor: pyodbc.Cursor, outcome: _Outcome) -> None:
-    """Keep the first rows of the first result, pass the rest. Messages come with each result."""
+    """Keep the first rows of the first result and skip the rest. Messages come with each result."""
     first = True
     for result in each_result(cursor):
         outcome.messages += cursor.messages or []
         if first and result.columns:
-            outcome.rows = result.rows(2)  # the second shows that the first is not alone
+            outcome.rows = result.rows(2)  # two rows show that there is more than one
         first = False
     outcome.messages += cursor.messages or []
 
 
 def _pass_rows(cursor: pyodbc.Cursor, outcome: _Outcome) -> None:
-    """Pass every row of every result, so that no error among them is lost."""
+    """Read every row of every result, so that no error among them is lost."""
     for _ in each_result(cursor):
         outcome.messages += cursor.messages or []
     outcome.messages += cursor.messages or []
 
 
 def _discard(cursor: pyodbc.Cursor, outcome: _Outcome) -> None:
-    """Discard the only result whole. An error after its rows is then found in @@ERROR (`_check`).
+    """Discard the only result at once. An error after its rows is then in @@ERROR (`_check`).
 
-    That holds for one statement alone: a second one would set @@ERROR anew, so a second result is refused.
+    A second statement would reset @@ERROR, so a second result is refused.
     """
     rows = bool(cursor.description)
     outcome.messages += cursor.messages or []
@@ -174,9 +174,9 @@ def _discard(cursor: pyodbc.Cursor, outcome: _Outcome) -> None:
 
 
 def _check(connection: pyodbc.Connection) -> tuple[int, int]:
-    """@@ERROR and ROWCOUNT_BIG() of the statement before, with nothing sent in between.
+    """@@ERROR and ROWCOUNT_BIG() of the previous statement, with nothing sent in between.
 
-    This batch has timing messages of its own, which are read away with its results.
+    This batch's own timing messages are discarded with its results.
     """
     rows: list[tuple[Any, ...]] = []
     try:
@@ -197,7 +197,7 @@ def _check(connection: pyodbc.Connection) -> tuple[int, int]:
 
 
 def _failed(error: pyodbc.Error, connection: pyodbc.Connection) -> MeasurementFailed | SqlUnreachable:
-    """An error of the driver during a measurement: was the statement at fault, or the connection?"""
+    """The error for a driver's error during a measurement: failed statement or lost connection."""
     means = failure(error, connection)
     if isinstance(means, SqlUnreachable):
         return means
@@ -219,7 +219,7 @@ def _rows(outcome: _Outcome, row_count: int, rows_from: RowsFrom, expected: int 
 
 
 def _counted(rows: list[tuple[Any, ...]]) -> int:
-    """The whole number that the only row of the first result begins with."""
+    """The integer that starts the only row of the first result."""
     if len(rows) == 1 and type(rows[0][0]) is int:
         return rows[0][0]
     found = (
@@ -232,9 +232,9 @@ def _counted(rows: list[tuple[Any, ...]]) -> int:
 
 
 def _last(times: StatisticsTime) -> Times:
-    """The last execution time: EXEC's own, after those of the statements in the procedure.
+    """The last execution time: EXEC's own, after those of the procedure's statements.
 
-    A whole call takes as long as any statement in it, but for the rounding of either.
+    A call takes at least as long as any statement in it, apart from rounding.
     """
     if not times.execution:
         return _only(times)
@@ -250,7 +250,7 @@ def _last(times: StatisticsTime) -> Times:
 
 
 def _only(times: StatisticsTime) -> Times:
-    """The one execution time. None at all is a failed sample: no other clock takes its place."""
+    """The only execution time. Without one the sample fails: no other clock replaces it."""
     if len(times.execution) == 1:
         return times.execution[0]
     if not times.execution:

@@ -1,4 +1,4 @@
-"""What a session waited for: read before and after, subtracted, never cleared."""
+"""A session's waits: read before and after and subtracted, never cleared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INVALID_OBJECT = 208
 
 @dataclass(frozen=True)
 class Wait:
-    """One wait type of a session: how often, and milliseconds in all and of these for a scheduler."""
+    """One wait type of a session: count, total milliseconds, and milliseconds of these for a scheduler."""
 
     tasks: int
     wait_ms: int
@@ -27,7 +27,7 @@ SessionWaits = Mapping[str, Wait]
 def session_waits(connection: pyodbc.Connection) -> SessionWaits | None:
     """This session's waits since it began (sys.dm_exec_session_wait_stats, SQL Server 2016 and later).
 
-    None where the view does not exist: the waits are then not known, which is not "none".
+    None where the view does not exist: unknown, which is not "none".
     """
     try:
         rows = answers.rows(
@@ -44,9 +44,9 @@ def session_waits(connection: pyodbc.Connection) -> SessionWaits | None:
 
 
 def difference(before: SessionWaits | None, after: SessionWaits | None) -> dict[str, dict[str, int]] | None:
-    """What was waited for between two readings, by wait type; types without a change are left out.
+    """The waits between two readings by type, without unchanged types.
 
-    None if one of the readings is not known.
+    None if one of the readings is unknown.
     """
     if before is None or after is None:
         return None

@@ -1,1 +1,1 @@
-"""What vnuma believes of SQL Server, each belief a question that any server can be asked."""
+"""vnuma's assumptions about SQL Server, each checked on a server."""

@@ -1,4 +1,4 @@
-"""How a SQL Server is asked whether a belief is so, and the list of them."""
+"""How an assumption is checked on a SQL Server, and the list of assumptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DATABASE = "vnuma_contract"
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that a batch's answer brought, in order: `rows`, `message` or `error`, and its number."""
+    """One part of a batch's answer, in order: `rows`, `message` or `error`, and its number."""
 
     kind: str
     number: int
@@ -30,7 +30,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Asked:
-    """One connection to the server that is asked, in a database of our own where there is one."""
+    """A connection to the server to check, in a database of our own where possible."""
 
     connection: pyodbc.Connection
     major: int
@@ -41,7 +41,7 @@ class Asked:
         return fetch(self.connection, statement)
 
     def value(self, statement: str) -> Any:
-        """The first value; raises DiffersError where there is no row."""
+        """The first value. Raises DiffersError without a row."""
         found = self.rows(statement)
         if not found:
             raise DiffersError("no row")
@@ -52,7 +52,7 @@ class Asked:
         return next((event.number for event in self.events(batch) if event.kind == "error"), None)
 
     def events(self, batch: str) -> list[Event]:
-        """What the batch's answer brought, up to its first error: pyodbc reads nothing behind one."""
+        """The parts of the batch's answer up to its first error: pyodbc reads nothing after one."""
         found: list[Event] = []
         with open_cursor(self.connection) as cursor:
             try:

@@ -1,4 +1,4 @@
-"""Asking a server whether each belief holds there, in a database of our own that is dropped afterwards."""
+"""Check each assumption on a server, in a database of our own that is dropped afterwards."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from vnuma.sqlserver.database import dataset_sql, ownership
 
 
 def judge(server: SqlServer) -> Answers:
-    """Ask a server about every belief.
+    """Check every assumption on a server.
 
-    A belief that cannot be asked is not evaluable, with the reason. Raises what `connect` raises when the
-    server cannot be reached at all, ForeignDatabase when the database's name is somebody else's, and
-    whatever keeps our own from being dropped.
+    One that cannot be checked is not evaluable, with the reason. Raises what `connect` raises when the server
+    is unreachable, ForeignDatabase when the database's name is in use, and what prevents dropping our own.
     """
     with connect(server) as connection:
         try:
@@ -50,10 +49,10 @@ def judge(server: SqlServer) -> Answers:
 
 @contextmanager
 def _own_database(connection: pyodbc.Connection) -> Iterator[str]:
-    """The database to ask in: our own, or master on a server that does not let us make one."""
+    """The database to use: our own, or master on a server where we cannot create one."""
     made = False
     try:
-        _drop(connection)  # what an earlier run that was killed has left
+        _drop(connection)  # left by an earlier run that was killed
         ownership.create(connection, DATABASE)
         made = True
     except ownership.ForeignDatabase as error:
@@ -61,7 +60,7 @@ def _own_database(connection: pyodbc.Connection) -> Iterator[str]:
             error.what,
             fix=f"Rename or drop it yourself, then run the command again: only {DATABASE} is used.",
         ) from error
-    except VnumaError:  # the right is missing, or the server is of another make: master has to do
+    except VnumaError:  # no permission, or another product: use master
         pass
     try:
         yield DATABASE if made else "master"
@@ -77,7 +76,7 @@ def _drop(connection: pyodbc.Connection) -> None:
 
 
 def _judged(server: SqlServer, one: Belief[Asked], major: int, database: str) -> Judged:
-    """Each belief has a connection of its own: what one leaves behind means nothing to the next."""
+    """Each assumption has its own connection, so that none affects the next."""
 
     def look() -> str:
         if major < one.since:
@@ -92,7 +91,7 @@ def _judged(server: SqlServer, one: Belief[Asked], major: int, database: str) ->
 
 
 def _nameless(error: VnumaError) -> str:
-    """What kind of error it was, by message number where there is one: its text names the server."""
+    """The error's type or message number, without its text, which names the server."""
     cause = error.__cause__
     numbers = natives(cause) if isinstance(cause, pyodbc.Error) else ()
     return f"message {numbers[0]}" if numbers else type(error).__name__

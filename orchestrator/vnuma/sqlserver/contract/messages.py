@@ -1,4 +1,4 @@
-"""Beliefs about what comes back from a batch, and in which order."""
+"""Assumptions about the parts of a batch's answer, and their order."""
 
 from __future__ import annotations
 

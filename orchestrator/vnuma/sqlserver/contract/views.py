@@ -1,4 +1,4 @@
-"""Beliefs about system views: which columns they have since which version, and what stands in them."""
+"""Assumptions about system views: their columns by version, and their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study's dataset: memory-optimised tables in a database of our own, made once and verified always."""
+"""A study's dataset: memory-optimised tables in our own database, created once and always verified."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Durability = Literal["SCHEMA_AND_DATA", "SCHEMA_ONLY"]
 
 GENERATED = "generated"
 _LAYOUT = "1"
-"""Version of the tables and of the generated values: another number makes the dataset anew."""
+"""Version of tables and generated values: changing it recreates the dataset."""
 
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """What is wanted. `source` is `generated` or the name of an AdventureWorks database.
+    """The requested dataset. `source` is `generated` or the name of an AdventureWorks database.
 
-    The numbers of rows are AdventureWorks' own, and count for generated rows only: a copy has as many
-    as its source. SCHEMA_ONLY rows are gone after every start of the server, and made again.
+    The default row counts are AdventureWorks' own and apply only to generated rows: a copy has as many as its
+    source. SCHEMA_ONLY rows are lost at every start of the server, and created again.
     """
 
     database: str = "vnuma_study"
@@ -40,25 +40,25 @@ class DatasetSpec:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables that it consists of."""
+        """Its tables."""
         return TABLES
 
     def rows_of(self, table: Table) -> int | None:
-        """How many rows to generate; None for a copy, which brings its own number."""
+        """How many rows to generate; None for a copy, whose source decides."""
         if self.source != GENERATED:
             return None
         return self.transaction_history_rows if table is TRANSACTION_HISTORY else self.sales_order_detail_rows
 
     @property
     def items(self) -> dict[str, str]:
-        """What of it the marker records: a dataset made for other items is made anew."""
+        """The properties in the marker: a dataset with other properties is created again."""
         rows = {f"{table.name}.asked": str(self.rows_of(table)) for table in self.tables}
         return {"layout": _LAYOUT, "source": self.source, "durability": self.durability, **rows}
 
 
 @dataclass(frozen=True)
 class TableFacts:
-    """Number of rows and a checksum over all of them, as SQL Server computes it."""
+    """Row count and a checksum over all rows, computed by SQL Server."""
 
     rows: int
     checksum: int
@@ -66,7 +66,7 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """What is there. `changed`: this call made it; `generated`: its rows are synthetic."""
+    """The existing dataset. `changed`: this call created it; `generated`: its rows are synthetic."""
 
     database: str
     source: str
@@ -77,15 +77,15 @@ class DatasetFacts:
 
     @property
     def max_size(self) -> int:
-        """Rows of the smaller table: TOP (n) cannot give more."""
+        """Rows of the smaller table, which limit TOP (n)."""
         return min(table.rows for table in self.tables.values())
 
 
 def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
-    """Make the dataset unless it is there as recorded, and verify it by count and checksum.
+    """Create the dataset unless it exists as recorded, and verify it by count and checksum.
 
-    Idempotent: a second call changes nothing. Raises ForeignDatabase for a database that vnuma did
-    not create, InputError for an invalid source, ServerError, PrivilegeMissing.
+    Idempotent. Raises ForeignDatabase for a database that vnuma did not create, InputError for an invalid
+    source, ServerError, PrivilegeMissing.
     """
     _refuse_same_database(spec)
     if not ownership.require_ours(connection, spec.database):
@@ -106,7 +106,7 @@ def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
 
 
 def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
-    """Count and checksum the dataset, changing nothing. Raises ServerError if it is not as recorded."""
+    """Count and checksum the dataset, changing nothing. Raises ServerError if it differs from the record."""
     if not ownership.require_ours(connection, spec.database):
         raise ServerError(
             f"{where(connection)}: the database {spec.database} does not exist.",
@@ -132,7 +132,7 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
 
 
 def drop(connection: pyodbc.Connection, database: str) -> bool:
-    """Drop our database, ending other connections to it. False if there is none. Raises ForeignDatabase."""
+    """Drop our database, closing other connections to it. False if there is none. Raises ForeignDatabase."""
     if not ownership.require_ours(connection, database):
         return False
     name = sql.identifier(database)
@@ -143,7 +143,7 @@ def drop(connection: pyodbc.Connection, database: str) -> bool:
 
 
 def _remake(connection: pyodbc.Connection, table: Table, spec: DatasetSpec) -> TableFacts:
-    """Drop, create and fill one table, and prove what it holds."""
+    """Drop, create and fill one table, and verify its content."""
     if value(connection, sql.schema_id(table.schema)) is None:
         run(connection, f"CREATE SCHEMA {table.schema}")
     if _exists(connection, table):
@@ -165,7 +165,7 @@ def _remake(connection: pyodbc.Connection, table: Table, spec: DatasetSpec) -> T
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a table must hold once filled; the checksum is known only for a copy."""
+    """A table's expected content; the checksum is known only for a copy."""
 
     rows: int
     checksum: int | None
@@ -178,7 +178,7 @@ def _generate(connection: pyodbc.Connection, table: Table, rows: int) -> _Wanted
 
 
 def _copy(connection: pyodbc.Connection, table: Table, source: str) -> _Wanted:
-    """Copy in two steps: no statement touches the source and the memory-optimised table."""
+    """Copy in two steps: no statement may use the source and a memory-optimised table."""
     full_name = f"{sql.identifier(source)}.{table.full_name}"
     if value(connection, sql.object_id(full_name)) is None:
         raise InputError(
@@ -217,7 +217,6 @@ def _require_storage(connection: pyodbc.Connection, table: Table, durability: st
 
 
 def has_memory_optimised(connection: pyodbc.Connection) -> bool:
-    """Whether this SQL Server has memory-optimised tables."""
     return bool(value(connection, sql.XTP_SUPPORTED) == 1)
 
 
@@ -231,7 +230,7 @@ def _require_memory_optimised(connection: pyodbc.Connection) -> None:
 
 
 def ensure_filegroup(connection: pyodbc.Connection, database: str) -> None:
-    """The current database, ours, can hold memory-optimised tables from now on."""
+    """Make the current database, ours, able to hold memory-optimised tables."""
     if not value(connection, sql.COUNT_FILEGROUPS):
         run(connection, sql.add_filegroup(database))
     if not value(connection, sql.COUNT_FILES):
@@ -240,7 +239,7 @@ def ensure_filegroup(connection: pyodbc.Connection, database: str) -> None:
 
 @contextmanager
 def inside(connection: pyodbc.Connection, database: str) -> Iterator[None]:
-    """Make the database current, and master again afterwards, so that the connection does not hold it."""
+    """Use the database inside the `with`, and master afterwards, so that the connection does not block it."""
     run(connection, f"USE {sql.identifier(database)}")
     yield
     run(connection, "USE [master]")

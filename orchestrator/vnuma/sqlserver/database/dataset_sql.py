@@ -1,4 +1,4 @@
-"""The statements that make, fill, check and drop the dataset. Pure: text in, text out."""
+"""The statements that create, fill, check and drop the dataset. Pure: text in, text out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def numbers(offset: int) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name in brackets, a closing bracket doubled."""
+    """A name in brackets, with closing brackets doubled."""
     return "[" + name.replace("]", "]]") + "]"
 
 
@@ -48,22 +48,24 @@ def literal(text: str) -> str:
 
 
 def object_id(full_name: str) -> str:
-    """The statement that tells whether a table exists: NULL if not."""
+    """The query for a table's object id, NULL if it does not exist."""
     return f"SELECT OBJECT_ID({literal(full_name)}, N'U') AS object_id"
 
 
 def marker_id(database: str) -> str:
-    """Whether a database carries our marker table."""
+    """The query for the id of a database's marker table."""
     return f"SELECT OBJECT_ID({literal(f'{identifier(database)}.{MARKER}')}, N'U') AS marker"
 
 
 def schema_id(schema: str) -> str:
-    """Whether a schema exists."""
+    """The query for a schema's id."""
     return f"SELECT SCHEMA_ID({literal(schema)}) AS schema_id"
 
 
 def create_database(database: str, major_version: int) -> Iterator[str]:
-    """Create the database. Query Store, on by default since 2022, would let plans change between runs."""
+    """Create the database. Query Store, on by default since 2022, is off, as it could change plans between
+    runs.
+    """
     name = identifier(database)
     yield f"CREATE DATABASE {name}"
     yield f"ALTER DATABASE {name} SET RECOVERY SIMPLE"
@@ -72,12 +74,12 @@ def create_database(database: str, major_version: int) -> Iterator[str]:
 
 
 def add_filegroup(database: str) -> str:
-    """The filegroup that memory-optimised tables need; it can never be removed again."""
+    """Add the filegroup that memory-optimised tables need; it can never be removed again."""
     return f"ALTER DATABASE {identifier(database)} ADD FILEGROUP {FILEGROUP} CONTAINS MEMORY_OPTIMIZED_DATA"
 
 
 def add_file(database: str, data_path: str) -> str:
-    """Its container: a folder beside the database's data file."""
+    """Add its container: a folder next to the database's data file."""
     folder = literal(f"{data_path}{database}_xtp")
     return (
         f"ALTER DATABASE {identifier(database)} "
@@ -86,7 +88,7 @@ def add_file(database: str, data_path: str) -> str:
 
 
 def create_table(table: Table, durability: str) -> str:
-    """A memory-optimised table whose key is an ordered index: TOP (n) ... ORDER BY key needs no sort."""
+    """A memory-optimised table whose key is an ordered index, so TOP (n) ... ORDER BY key needs no sort."""
     columns = [_definition(column, table) for column in table.columns]
     if len(table.key) > 1:
         columns.append(f"PRIMARY KEY NONCLUSTERED ({', '.join(table.key)})")
@@ -100,7 +102,7 @@ def _definition(column: Column, table: Table) -> str:
 
 
 def generate(table: Table, rows: int) -> Iterator[str]:
-    """INSERT statements that make up `rows` rows, the same on every server."""
+    """INSERT statements that generate `rows` rows, the same on every server."""
     values = ", ".join(column.generated for column in table.columns)
     for offset in range(0, rows, CHUNK_ROWS):
         yield (
@@ -110,17 +112,17 @@ def generate(table: Table, rows: int) -> Iterator[str]:
 
 
 def stage(table: Table, source: str) -> str:
-    """First step of a copy: into an ordinary table of ours. Reads the source, writes nothing there."""
+    """First step of a copy: into an ordinary table of ours. Only reads the source."""
     return f"SELECT {table.column_list} INTO {STAGING} FROM {identifier(source)}.{table.full_name}"
 
 
 def unstage(table: Table) -> str:
-    """Second step: no other database may be named beside a memory-optimised table (message 41317)."""
+    """Second step: no other database may be named together with a memory-optimised table (message 41317)."""
     return f"INSERT INTO {table.full_name} ({table.column_list}) SELECT {table.column_list} FROM {STAGING}"
 
 
 def content(table: Table, place: str) -> str:
-    """Number of rows and a checksum that does not depend on their order."""
+    """Row count and an order-independent checksum."""
     return (
         f"SELECT COUNT_BIG(*) AS row_count, "
         f"SUM(CAST(BINARY_CHECKSUM({table.column_list}) AS bigint)) AS row_checksum FROM {place}"

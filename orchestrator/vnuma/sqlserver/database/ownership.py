@@ -1,4 +1,4 @@
-"""Which database is ours. Nothing is ever written to, or dropped from, one that is not."""
+"""Which database is ours: no other is ever written to or dropped."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class ForeignDatabase(EnvironmentProblem):
 
 
 def state(connection: pyodbc.Connection, database: str) -> str | None:
-    """The database's state, such as ONLINE or RECOVERING; None if there is no such database."""
+    """The database's state, such as ONLINE or RECOVERING; None if there is none."""
     found = value(connection, "SELECT state_desc FROM sys.databases WHERE name = ?", database)
     return None if found is None else str(found)
 
 
 def require_ours(connection: pyodbc.Connection, database: str) -> bool:
-    """Whether the database exists, proven to be ours by its marker; False if there is none.
+    """Whether the database exists, with our marker in it; False if there is none.
 
-    Raises ForeignDatabase for anybody else's, ServerError for one that is not ONLINE, since
-    its marker cannot be read then.
+    Raises ForeignDatabase without the marker, ServerError if it is not ONLINE, so that the marker cannot be
+    read.
     """
     if database.casefold() in _SYSTEM:
         raise ForeignDatabase(
@@ -55,7 +55,7 @@ def require_ours(connection: pyodbc.Connection, database: str) -> bool:
 
 
 def create(connection: pyodbc.Connection, database: str) -> None:
-    """Create the database and mark it as ours before anything else; leaves it the current one."""
+    """Create the database, mark it as ours first of all, and use it."""
     for statement in sql.create_database(database, major_version(connection)):
         run(connection, statement)
         if statement.startswith("CREATE"):
@@ -74,12 +74,12 @@ def major_version(connection: pyodbc.Connection) -> int:
 
 
 def read_marker(connection: pyodbc.Connection) -> dict[str, str]:
-    """What the marker of the current database says."""
+    """The content of the current database's marker."""
     return {item: text or "" for item, text in answers.rows(connection, sql.READ_MARKER, str, Maybe(str))}
 
 
 def write_marker(connection: pyodbc.Connection, items: Mapping[str, str]) -> None:
-    """Replace what the marker says; that the database is ours stays."""
+    """Replace the marker's content; the database stays ours."""
     run(connection, sql.CLEAR_MARKER)
     for item, text in items.items():
         run(connection, sql.INSERT_MARKER, item, text)

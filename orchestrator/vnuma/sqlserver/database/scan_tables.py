@@ -1,4 +1,4 @@
-"""The tables that are scanned: rows of 2,048 bytes, so that a size in MB is a number of rows."""
+"""The tables to scan: rows of 2,048 bytes, so that a size in MB is a number of rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/table-and-ro
 """
 
 COMMITTED_TARGET = "SELECT committed_target_kb FROM sys.dm_os_sys_info"
-"""Memory that SQL Server may come to use, in KB."""
+"""Memory that SQL Server may use, in KB."""
 
 
 def scan_table(size_mb: int) -> Table:
-    """The table of one size. Its payload has no blanks, which CHECKSUM would pass over."""
+    """The table of one size. Its payload has no blanks, which CHECKSUM would ignore."""
     payload = f"REPLICATE('8-bytes-', {_PAYLOAD_BYTES // 8})"
     return Table(
         schema="dbo",
@@ -48,10 +48,10 @@ class ScanSpec(DatasetSpec):
         return tuple(scan_table(size) for size in self.sizes_mb)
 
     def rows_of(self, table: Table) -> int:
-        """As many as make up the table's size."""
+        """The number of rows with the table's size."""
         return dict(zip(self.tables, self.sizes_mb, strict=True))[table] * ROWS_PER_MB
 
 
 def committed_target_mb(connection: pyodbc.Connection) -> float:
-    """What SQL Server may come to use, in MB."""
+    """Memory that SQL Server may use, in MB."""
     return answers.whole(connection, COMMITTED_TARGET) / 1024

@@ -1,4 +1,4 @@
-"""The two AdventureWorks tables: columns, keys, and how rows are made up for them."""
+"""The two AdventureWorks tables: columns, keys, and generated values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Column:
-    """A column, its type as CREATE TABLE writes it, and the expression in `n` (0, 1, 2 ...) for its value."""
+    """A column, its type in CREATE TABLE, and the expression in `n` (0, 1, 2 ...) for its value."""
 
     name: str
     type: str
@@ -17,7 +17,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the dataset, with the schema and types that it has in AdventureWorks."""
+    """A table of the dataset, with its schema and types from AdventureWorks."""
 
     schema: str
     name: str
@@ -35,13 +35,13 @@ class Table:
         return ", ".join(column.name for column in self.columns)
 
 
-# Money first: an int divided by an int would lose the cents.
+# Money first: dividing two ints would lose the cents.
 _PRICE = "CAST(100 + n * 37 % 350000 AS money) / 100"
 _QUANTITY = "1 + n % 6"
 _ORDER = "n / 4"
 _ORDER_DATE = f"DATEADD(day, {_ORDER} % 1127, CAST('20110531' AS datetime))"
 _TRANSACTION_DATE = "DATEADD(day, n % 369, CAST('20130731' AS datetime))"
-# Twelve characters, as in AdventureWorks, for every second order; there too about half are NULL.
+# Twelve characters, as in AdventureWorks, for every second order; about half are NULL there too.
 _TRACKING = (
     f"CASE WHEN {_ORDER} % 2 = 0 THEN N'4911-' + RIGHT(N'000' + CAST({_ORDER} % 1000 AS nvarchar(10)), 3) "
     f"+ N'C-' + RIGHT(N'00' + CAST({_ORDER} % 97 AS nvarchar(10)), 2) ELSE NULL END"

@@ -1,1 +1,1 @@
-"""A SQL Server instance: its settings, its topology, its counters, and when it is ready."""
+"""A SQL Server instance: its settings, topology, counters and readiness."""

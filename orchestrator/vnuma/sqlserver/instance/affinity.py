@@ -1,8 +1,8 @@
-"""SQL Server's process affinity: on which of the guest's CPUs its schedulers run. It takes effect at once.
+"""SQL Server's process affinity: the guest CPUs on which its schedulers run. It takes effect at once.
 
-ALTER SERVER CONFIGURATION SET PROCESS AFFINITY takes CPUs or NUMA nodes; CPUs are named here, because
-soft-NUMA nodes interleave them. Schedulers outside of it are VISIBLE OFFLINE. It outlives a restart.
-Source: https://learn.microsoft.com/sql/t-sql/statements/alter-server-configuration-transact-sql
+ALTER SERVER CONFIGURATION SET PROCESS AFFINITY takes CPUs or NUMA nodes; CPUs are used here, because
+soft-NUMA nodes interleave them. Other schedulers are VISIBLE OFFLINE. It survives restarts. Source:
+https://learn.microsoft.com/sql/t-sql/statements/alter-server-configuration-transact-sql
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SCHEDULERS = (
 
 
 def read_affinity(connection: pyodbc.Connection) -> str:
-    """`AUTO`, or the CPUs in use as a list: `0,1,2`. Raises PrivilegeMissing without VIEW SERVER STATE."""
+    """`AUTO`, or a list of the CPUs in use: `0,1,2`. Raises PrivilegeMissing without VIEW SERVER STATE."""
     kind = value(connection, "SELECT affinity_type_desc FROM sys.dm_os_sys_info")
     return AUTO if kind == AUTO else _text(online_cpus(connection))
 
 
 def online_cpus(connection: pyodbc.Connection) -> tuple[int, ...]:
-    """The guest's CPUs whose schedulers take work now."""
+    """The guest's CPUs whose schedulers are online."""
     return tuple(cpu for cpu, _node, status in _schedulers(connection) if status == "VISIBLE ONLINE")
 
 
@@ -49,7 +49,7 @@ def _schedulers(connection: pyodbc.Connection) -> list[Row]:
 
 
 def set_affinity(connection: pyodbc.Connection, wanted: str) -> None:
-    """Set it to `AUTO` or to a list of CPUs, and read it back. Raises SqlFailed, PrivilegeMissing."""
+    """Set it to `AUTO` or a list of CPUs, and read it back. Raises SqlFailed, PrivilegeMissing."""
     run(connection, f"ALTER SERVER CONFIGURATION SET PROCESS AFFINITY CPU = {_checked(wanted)}")
     now = read_affinity(connection)
     if now != wanted:
@@ -60,7 +60,7 @@ def set_affinity(connection: pyodbc.Connection, wanted: str) -> None:
 
 
 def affinity_to(cpus: Iterable[int]) -> str:
-    """The affinity that leaves those CPUs."""
+    """The affinity value for those CPUs."""
     return _text(cpus)
 
 
@@ -69,5 +69,5 @@ def _text(cpus: Iterable[int]) -> str:
 
 
 def _checked(wanted: str) -> str:
-    """Only what this module itself writes goes into the statement."""
+    """Allows only this module's own values into the statement."""
     return AUTO if wanted == AUTO else _text(int(cpu) for cpu in wanted.split(","))

@@ -1,10 +1,10 @@
-"""Where SQL Server keeps the pages of disk-based tables, and from where they are looked up.
+"""The memory nodes of cached pages of disk-based tables, and from where they are looked up.
 
-sys.dm_os_buffer_descriptors tells the memory node of every page (`numa_node`); the counters of the object
-`Buffer Node` count lookups of pages on the worker's own node and on others. Those counters are cumulative
-since the start, whatever their names say: only differences mean something. The documentation of versions
-up to 2014 misspells one of them, hence LIKE.
-Source: https://learn.microsoft.com/sql/relational-databases/performance-monitor/sql-server-buffer-node
+sys.dm_os_buffer_descriptors has the memory node of every page (`numa_node`); the counters of the object
+`Buffer Node` count page lookups on the worker's own node and on others. They are cumulative since the start,
+whatever their names say, so only differences are meaningful. The documentation of versions up to 2014
+misspells one, hence LIKE. Source:
+https://learn.microsoft.com/sql/relational-databases/performance-monitor/sql-server-buffer-node
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class Lookups:
     remote: int
 
     def since(self, before: Lookups) -> Lookups:
-        """What was added."""
+        """The increase since `before`."""
         return Lookups(self.local - before.local, self.remote - before.remote)
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Lookups on all nodes."""
         return self.local + self.remote
 
 
 def sqlos_nodes(connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
-    """SQLOS nodes by memory node, that of the dedicated administrator connection left out."""
+    """SQLOS nodes by memory node, without that of the dedicated administrator connection."""
     found: dict[int, tuple[int, ...]] = {}
     for memory_node, node in answers.rows(connection, _NODES, int, int):
         found[memory_node] = (*found.get(memory_node, ()), node)
@@ -66,9 +66,9 @@ def sqlos_nodes(connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
 
 
 def target_kb(connection: pyodbc.Connection) -> dict[int, int]:
-    """How much memory SQL Server may take on each memory node.
+    """Memory that SQL Server may take on each memory node, in KB.
 
-    Versions before 2016 tell only the whole, which is then shared evenly.
+    Versions before 2016 report only the total, which is then divided evenly.
     """
     nodes = sqlos_nodes(connection)
     if present(connection, "sys.dm_os_memory_nodes", ("target_kb",)):
@@ -85,12 +85,12 @@ def pages_by_node(connection: pyodbc.Connection, tables: tuple[str, ...]) -> dic
 
 
 def kilobytes(pages: int) -> int:
-    """The size of that many pages."""
+    """The size of that many pages in KB."""
     return pages * _PAGE_KB
 
 
 def lookups(connection: pyodbc.Connection) -> Lookups:
-    """The counters now. Raises MeasurementFailed where the server has none."""
+    """The present counters. Raises MeasurementFailed where the server has none."""
     found = {name.lower(): count for name, count in answers.rows(connection, _LOOKUPS, str, int)}
     local = [count for name, count in found.items() if name.startswith("local")]
     remote = [count for name, count in found.items() if name.startswith("remote")]
@@ -103,9 +103,9 @@ def lookups(connection: pyodbc.Connection) -> Lookups:
 
 
 def drop_clean_buffers(connection: pyodbc.Connection) -> None:
-    """Empty the buffer pool, so that the next reader decides where pages lie.
+    """Empty the buffer pool, so that the next reader decides where pages are placed.
 
-    It changes no setting; other databases read their pages again. Raises PrivilegeMissing.
+    Changes no setting; other databases read their pages again. Raises PrivilegeMissing.
     """
     run(connection, "CHECKPOINT")
     run(connection, "DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS")

@@ -1,4 +1,4 @@
-"""What SQL Server itself counts of calls: on its own clock, for the whole instance and for one procedure."""
+"""SQL Server's own counts of calls, on its clock: for the instance and for one procedure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from vnuma.sqlserver.client.answers import Maybe
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset_sql as sql
 
-# One statement, so that clock and counts are of one moment. execution_count is of cached plans: SUM, since
-# sessions with other SET options have plans of their own.
+# One statement, so that clock and counts are of the same time. execution_count belongs to cached plans: SUM,
+# since sessions with other SET options have their own plans.
 # https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-exec-procedure-stats-transact-sql
 _COUNTS = (
     "SELECT SYSUTCDATETIME() AS at, i.ms_ticks, "
@@ -36,7 +36,7 @@ _LOOPBACK = ("127.", "::1", "<local machine>")
 
 @dataclass(frozen=True)
 class SchedulerTimes:
-    """CPU time of each scheduler in ms, and the tick count of that moment."""
+    """CPU time of each scheduler in ms, and the tick count at that time."""
 
     ms_ticks: int
     used_ms: dict[int, int]
@@ -44,9 +44,9 @@ class SchedulerTimes:
 
 @dataclass(frozen=True)
 class ServerCounts:
-    """One look at the server: its clock, its process' CPU time, and what it has counted so far.
+    """One reading of the server: its clock, its process's CPU time, and its counts.
 
-    `schedulers` is None before SQL Server 2016 SP2, where their CPU time is not known.
+    `schedulers` is None before SQL Server 2016 SP2, where their CPU time is unknown.
     """
 
     at: datetime
@@ -59,7 +59,7 @@ class ServerCounts:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a connection comes from, as the server sees it."""
+    """A connection's client, as the server sees it."""
 
     transport: str
     client: str
@@ -67,16 +67,16 @@ class Endpoint:
 
     @property
     def same_host(self) -> bool:
-        """Whether the caller runs in the guest itself: then no network card takes part."""
+        """Whether the caller runs in the guest itself, so that no network card is involved."""
         local = self.client == self.server or self.client.startswith(_LOOPBACK)
         return local or self.transport.casefold() == "shared memory"
 
 
 def counts(connection: pyodbc.Connection, form: str, *, schedulers: bool) -> ServerCounts:
-    """Look once; the connection's current database holds the procedure.
+    """Read the counts; the connection's current database has the procedure.
 
-    `schedulers`: whether this version counts their CPU time (`counts_schedulers`). Raises
-    MeasurementFailed when the server no longer knows the procedure's executions.
+    `schedulers`: whether this version counts their CPU time (`counts_schedulers`). Raises MeasurementFailed
+    when the server no longer has the procedure's executions.
     """
     name = sql.literal(f"dbo.{form}")
     at, ticks, cpu, executions, requests = answers.row(
@@ -106,7 +106,7 @@ def counts_schedulers(connection: pyodbc.Connection) -> bool:
 
 
 def last_input(connection: pyodbc.Connection, session: int) -> tuple[str, str]:
-    """What another session sent last: `RPC Event` and a procedure, or `Language Event` and a text.
+    """Another session's last request: `RPC Event` and a procedure, or `Language Event` and a text.
 
     https://learn.microsoft.com/sql/t-sql/database-console-commands/dbcc-inputbuffer-transact-sql
     """
@@ -117,7 +117,7 @@ def last_input(connection: pyodbc.Connection, session: int) -> tuple[str, str]:
 
 
 def endpoint(connection: pyodbc.Connection, session: int) -> Endpoint | None:
-    """Where a session comes from; None if this login may not see it."""
+    """A session's client; None if this login may not see it."""
     try:
         rows = answers.rows(connection, _ENDPOINT.format(session=session), *[Maybe(str)] * 3)
     except PrivilegeMissing:
@@ -126,7 +126,7 @@ def endpoint(connection: pyodbc.Connection, session: int) -> Endpoint | None:
 
 
 def connection_limit(connection: pyodbc.Connection) -> int | None:
-    """The option `user connections`; None for no limit of its own."""
+    """The option `user connections`; None without a limit."""
     found = answers.rows(
         connection,
         "SELECT CAST(value_in_use AS bigint) AS value_in_use FROM sys.configurations "
@@ -137,7 +137,7 @@ def connection_limit(connection: pyodbc.Connection) -> int | None:
 
 
 def is_call_of(form: str, sent: tuple[str, str]) -> bool:
-    """Whether what a session sent is a remote procedure call of the form's procedure by its name."""
+    """Whether a session's request is a remote procedure call of the form's procedure by name."""
     kind, text = sent
     name = text.partition(";")[0].rpartition(".")[2].strip("[] ")
     return kind == "RPC Event" and name.casefold() == form

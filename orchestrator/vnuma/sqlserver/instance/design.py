@@ -1,4 +1,4 @@
-"""What only the design rules ask of a SQL Server: ports, memory-optimised data, DOP feedback, groups."""
+"""Facts about a SQL Server for the design rules only: ports, memory-optimised data, DOP feedback, groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PORTS = (
     "SELECT registry_key, CAST(value_data AS nvarchar(256)) AS value_data FROM sys.dm_server_registry "
     "WHERE value_name = N'TcpPort'"
 )
-# Each database's memory-optimised data has a clerk of its own, DB_ID_n.
+# Each database's memory-optimised data has its own clerk, DB_ID_n.
 # https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/monitor-and-troubleshoot-memory-usage
 _CLERKS = "SELECT name FROM sys.dm_os_memory_clerks WHERE type = N'MEMORYCLERK_XTP'"
 _DATABASES = "SELECT database_id, name, resource_pool_id FROM sys.databases WHERE database_id > 4"
@@ -36,7 +36,7 @@ DOP_FEEDBACK_SINCE = 16
 
 @dataclass(frozen=True)
 class DesignFacts:
-    """None: this version does not have it, or `unread` has the error, by the field's name."""
+    """None: this version lacks it, or `unread` has the error under the field's name."""
 
     tcp_ports: str | None
     xtp_databases: tuple[XtpDatabase, ...] | None
@@ -49,7 +49,7 @@ Read = TypeVar("Read")
 
 
 def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
-    """Read them, each by itself: what is refused leaves the others. Raises SqlUnreachable."""
+    """Read each fact independently of the others' errors. Raises SqlUnreachable."""
     unread: dict[str, str] = {}
 
     def asked(name: str, read: Callable[[pyodbc.Connection], Read | None]) -> Read | None:
@@ -69,7 +69,7 @@ def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
 
 
 def _ports(connection: pyodbc.Connection) -> str | None:
-    """The static ports of all addresses, node masks included; a dynamic port has none."""
+    """The static ports of all addresses, including node masks; None for a dynamic port."""
     rows = answers.rows(connection, _PORTS, str, Maybe(str))
     found = [(ports or "").strip("\0 ") for key, ports in rows if key.lower().endswith("\\ipall")]
     return (found[0] or "dynamic") if found else None

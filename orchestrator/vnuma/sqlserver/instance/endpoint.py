@@ -1,4 +1,4 @@
-"""Who answers at a SQL Server's address: what the connection itself shows, without changing anything."""
+"""Which server answers at a SQL Server's address, without changing anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import value
 from vnuma.sqlserver.instance import quiet
 
-# Of the own connection, and without a privilege; NULL for one that does not use TCP.
+# For its own connection a session needs no privilege; NULL without TCP.
 # https://learn.microsoft.com/sql/t-sql/functions/connectionproperty-transact-sql
 _ADDRESS = "SELECT CAST(CONNECTIONPROPERTY(N'local_net_address') AS nvarchar(48))"
 _CLOCK = "SELECT SYSUTCDATETIME()"
@@ -25,7 +25,7 @@ _LOGIN_S = 5.0
 
 @dataclass(frozen=True)
 class Answer:
-    """That something answers where nothing should, in words."""
+    """Something answers where nothing should; the text says what."""
 
     what: str
 
@@ -43,18 +43,17 @@ def read_server_side(connection: pyodbc.Connection) -> ServerSide:
 
 
 def read_clock(connection: pyodbc.Connection) -> datetime:
-    """The guest's own clock."""
+    """The guest's own time."""
     clock: datetime = value(connection, _CLOCK)
     return clock.replace(tzinfo=UTC)
 
 
 def answers(server: SqlServer) -> Answer | None:
-    """What answers there as a SQL Server does; None for silence.
+    """What answers there like a SQL Server; None for silence.
 
-    A proxy may take a connection for a server that is gone, so one that is taken is followed by one login.
-    Raises DriverMissing.
+    A proxy may accept a connection for a server that is gone, so a login follows. Raises DriverMissing.
     """
-    if not server.instance:  # a named instance has no port before SQL Server Browser has told it
+    if not server.instance:  # only SQL Server Browser knows a named instance's port
         try:
             with socket.create_connection((server.host, server.port), timeout=_PROBE_S):
                 pass

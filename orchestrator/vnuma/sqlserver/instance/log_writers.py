@@ -1,9 +1,9 @@
-"""Where SQL Server's log writers run, and which CPUs that leaves to workers beside them or away from them.
+"""The CPUs of SQL Server's log writers, and the CPUs for workers on their node or on another.
 
-There is one log writer up to SQL Server 2014; since 2016 one for each NUMA node, at most four, on hidden
-schedulers that are bound to node 0 whatever the process affinity. They are found, not assumed.
-Source: https://techcommunity.microsoft.com/t5/sql-server-support-blog/ (SQL 2016 - It Just Runs Faster -
-Multiple Log Writer Workers)
+There is one log writer up to SQL Server 2014; since 2016 one per NUMA node, at most four, on hidden
+schedulers bound to node 0 whatever the process affinity. Their CPUs are read, not assumed. Source:
+https://techcommunity.microsoft.com/t5/sql-server-support-blog/ (SQL 2016 - It Just Runs Faster - Multiple Log
+Writer Workers)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WRITERS = (
 
 @dataclass(frozen=True)
 class LogWriter:
-    """One log writer: session, scheduler, CPU, and the scheduler's SQL Server and memory nodes."""
+    """A log writer's session, scheduler and CPU, and the scheduler's SQL Server and memory nodes."""
 
     session_id: int
     scheduler_id: int
@@ -37,7 +37,7 @@ class LogWriter:
 
 @dataclass(frozen=True)
 class WorkerCpus:
-    """CPUs on the log writers' memory node and on another, equally many, for workers; and those left out."""
+    """Equally many CPUs for workers on the log writers' memory node and on another; and unused ones."""
 
     writer_node: int
     other_node: int
@@ -46,20 +46,20 @@ class WorkerCpus:
     left_out: tuple[int, ...]
 
     def cpus(self, workers: str) -> tuple[int, ...]:
-        """Of `same_node` or `other_node`."""
+        """The CPUs of `same_node` or `other_node`."""
         return self.same if workers == "same_node" else self.other
 
 
 def read_log_writers(connection: pyodbc.Connection) -> tuple[LogWriter, ...]:
-    """All of them, as they run now. Raises PrivilegeMissing without VIEW SERVER STATE."""
+    """The present log writers. Raises PrivilegeMissing without VIEW SERVER STATE."""
     return tuple(LogWriter(*found) for found in answers.rows(connection, _WRITERS, *[int] * 5, str))
 
 
 def worker_cpus(writers: Sequence[LogWriter], nodes: Mapping[int, tuple[int, ...]]) -> WorkerCpus | None:
-    """The CPUs of either side; None when the writers are on several nodes, or there is only one.
+    """The CPUs of either side; None when the writers are on several nodes, or there is only one node.
 
-    Left out on the writers' node are their CPUs; where the server does not name one of that node (255: bound
-    to none), its lowest. On the other node, those in the same places. Both sides are then cut to the shorter.
+    The writers' CPUs are left out; where the server gives none of that node (255: unbound), its lowest CPU.
+    On the other node, the CPUs at the same positions are left out. Both sides are then cut to the shorter.
     """
     homes = {writer.memory_node_id for writer in writers}
     if len(homes) != 1 or not homes <= set(nodes) or len(nodes) < 2:
@@ -79,7 +79,7 @@ def worker_cpus(writers: Sequence[LogWriter], nodes: Mapping[int, tuple[int, ...
 
 
 def _places(writers: Sequence[LogWriter], cpus: list[int]) -> set[int]:
-    """The places of the writers' CPUs among a node's; the first free one for a CPU that is not named."""
+    """The positions of the writers' CPUs within a node; the first free one for an unknown CPU."""
     taken = {cpus.index(writer.cpu_id) for writer in writers if writer.cpu_id in cpus}
     for writer in writers:
         if writer.cpu_id not in cpus:

@@ -1,4 +1,4 @@
-"""Who else uses this SQL Server, and what hangs on it: looked at before a study takes it away."""
+"""Other users of this SQL Server, and what depends on it, checked before a study interrupts it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SESSIONS = (
 
 
 def read_use(connection: pyodbc.Connection) -> ServerUse:
-    """Look at everything. A view that this login may not read is named in `not_seen`."""
+    """Read everything. Views that this login may not read are listed in `not_seen`."""
     unseen: list[str] = []
 
     def names(what: str, statement: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The actual plan of a statement, from one extra run that is not timed."""
+"""The actual plan of a statement, from one extra, untimed run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NAMESPACE = "{http://schemas.microsoft.com/sqlserver/2004/07/showplan}"
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """What a plan says about how comparable its timings are.
+    """A plan's properties that affect whether its timings are comparable.
 
-    `spools` are the operators that read rows back from tempdb: with one on the inner side, a join of
-    memory-optimised tables reads worktable pages and not the tables. `execution_modes` are `Row` and
-    `Batch`, as run where the plan says so and as estimated otherwise.
+    `spools` are operators that read rows back from tempdb: with one on the inner side, a join of
+    memory-optimised tables reads worktable pages instead of the tables. `execution_modes` are `Row` and
+    `Batch`, actual where the plan has them, else estimated.
     """
 
     query_hash: str
@@ -41,10 +41,10 @@ def actual_plan(
     cleanup: Sequence[str] = (),
     timeout_s: float = 3600,
 ) -> PlanFacts:
-    """Run a statement once with SET STATISTICS XML on, discard its rows and read its plan.
+    """Run a statement once with SET STATISTICS XML on, discard its rows and parse its plan.
 
-    Raises MeasurementFailed when no readable plan came, PrivilegeMissing without SHOWPLAN, SqlFailed when
-    the statement fails. After SqlUnreachable, or no plan in time, the connection is not to be used again.
+    Raises MeasurementFailed without a readable plan, PrivilegeMissing without SHOWPLAN, SqlFailed when the
+    statement fails. Do not use the connection after SqlUnreachable or a missed deadline.
     """
     run_all(connection, setup)
     run(connection, "SET STATISTICS XML ON")
@@ -61,7 +61,7 @@ def actual_plan(
 
 
 def _last_xml(connection: pyodbc.Connection, statement: str, timeout_s: float) -> str | None:
-    """The plan stands in the only row of the last result set; the results before it are passed."""
+    """The plan, from the only row of the last result set."""
     found: str | None = None
     try:
         with open_cursor(connection, timeout_s) as cursor:
@@ -80,7 +80,7 @@ def _last_xml(connection: pyodbc.Connection, statement: str, timeout_s: float) -
 
 
 def parse_plan(text: str) -> PlanFacts:
-    """Read ShowPlanXML. Raises MeasurementFailed for anything else."""
+    """Parse ShowPlanXML. Raises MeasurementFailed for anything else."""
     root = _parse(text)
     statement = root.find(f".//{_NAMESPACE}StmtSimple")
     if statement is None:
@@ -100,7 +100,7 @@ def parse_plan(text: str) -> PlanFacts:
 
 
 def _modes(operator: ElementTree.Element) -> set[str]:
-    """As run, where the operator has counters of its own run; else as estimated."""
+    """Actual modes, if the operator has run-time counters; else estimated."""
     counters = operator.findall(f"{_NAMESPACE}RunTimeInformation/{_NAMESPACE}RunTimeCountersPerThread")
     actual = {mode for counter in counters if (mode := counter.get("ActualExecutionMode"))}
     estimated = operator.get("EstimatedExecutionMode")
@@ -113,7 +113,7 @@ def _spool(operator: ElementTree.Element) -> str:
 
 
 def _parse(text: str) -> ElementTree.Element:
-    """Parse with declarations refused: a plan has none, and every attack on the parser needs one."""
+    """Parse without declarations: plans have none, and every attack on the parser needs one."""
     guard = expat.ParserCreate()
     guard.StartDoctypeDeclHandler = _refuse_declaration
     body = text.lstrip("\ufeff")

@@ -1,4 +1,4 @@
-"""Is a freshly booted guest quiet? As far as SQL Server can tell."""
+"""Whether a freshly booted guest is quiet, as far as SQL Server can tell."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _GUEST = (
 )
 _IDLE = re.compile(r"<SystemIdle>(\d{1,3})</SystemIdle>")
 _FRESH_MS = 90_000
-"""SQL Server writes one record a minute; an older one says nothing about now."""
+"""SQL Server writes one record a minute; an older one is out of date."""
 
 
 @dataclass(frozen=True)
 class QuietRule:
-    """CPU use below `cpu_percent` for `for_s` seconds in a row (0: no wait), or give up after `timeout_s`."""
+    """CPU use below `cpu_percent` for `for_s` seconds in a row (0: no wait); gives up after `timeout_s`."""
 
     cpu_percent: float
     for_s: float
@@ -34,7 +34,7 @@ class QuietRule:
 
 @dataclass(frozen=True)
 class Reading:
-    """SQL Server's clocks, all in milliseconds since the guest started or since SQL Server did."""
+    """SQL Server's clocks, in milliseconds since the start of the guest or of SQL Server."""
 
     ms_ticks: int
     start_ms_ticks: int
@@ -43,16 +43,16 @@ class Reading:
 
     @property
     def uptime_s(self) -> float:
-        """Seconds since SQL Server started; unaffected when somebody sets the guest's clock."""
+        """Seconds since SQL Server started, independent of the guest's wall clock."""
         return (self.ms_ticks - self.start_ms_ticks) / 1000
 
 
 @dataclass(frozen=True)
 class Quietness:
-    """Whether the guest became quiet: None if that was not evaluated, and `note` says why.
+    """Whether the guest became quiet: None if not evaluated, with the reason in `note`.
 
-    `sql_cpu_percent` is SQL Server's own use of the guest's CPUs; `guest_cpu_percent` is that of
-    everything in the guest, where a record of the last minute and a half exists.
+    `sql_cpu_percent` is SQL Server's own use of the guest's CPUs; `guest_cpu_percent` is everybody's, if
+    there is a record of the last minute and a half.
     """
 
     quiet: bool | None
@@ -77,10 +77,10 @@ def sql_cpu_percent(before: Reading, after: Reading) -> float | None:
 
 
 def guest_cpu_percent(connection: pyodbc.Connection, now: Reading) -> float | None:
-    """The whole guest's CPU use by the scheduler monitor's newest record; None if there is no fresh one."""
+    """The whole guest's CPU use from the scheduler monitor's newest record; None without a recent one."""
     try:
         rows = answers.rows(connection, _GUEST, int, str)
-    except SqlFailed:  # a server without this ring buffer has simply no second opinion to give
+    except SqlFailed:  # a server without this ring buffer has no value
         return None
     if not rows or now.ms_ticks - rows[0][0] > _FRESH_MS:
         return None
@@ -88,7 +88,7 @@ def guest_cpu_percent(connection: pyodbc.Connection, now: Reading) -> float | No
 
 
 def parse_record(record: str) -> float | None:
-    """CPU use in percent from a scheduler monitor's record; None if it does not say."""
+    """CPU use in percent from a scheduler monitor's record; None without one."""
     match = _IDLE.search(record)
     if match is None or int(match[1]) > 100:
         return None

@@ -1,7 +1,7 @@
-"""When SQL Server is ready after a boot, and not a moment earlier.
+"""Wait until SQL Server is ready after a boot.
 
-Four stages, each needing the one before: a login to master; SQL Server started after the power-on;
-the dataset's database ONLINE (its memory-optimised data is loaded by then); the guest quiet.
+Four stages in order: a login to master; SQL Server started after the power-on; the dataset's database ONLINE
+(its memory-optimised data is loaded by then); the guest quiet.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["QuietRule", "Quietness", "Ready", "wait_ready"]
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
 _REFUSED_PAUSE_S = 15.0
-"""Between two refused logins: a server whose domain is not reachable yet may refuse the first."""
+"""Pause after a refused login: a server may refuse the first while its domain is out of reach."""
 _LOGIN_TIMEOUT_S = 5.0
 _ANSWER_S = 15.0
-"""A server that takes a login but does not answer a small question by then is not ready."""
+"""A server that takes longer than this for a small query is not ready."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A server that is ready. `uptime_s` and `waited_s` are seconds; `quietness` may be "not evaluated"."""
+    """A ready server. `uptime_s` and `waited_s` are seconds; `quietness` may be "not evaluated"."""
 
     uptime_s: float
     waited_s: float
@@ -41,7 +41,7 @@ class Ready:
 
 
 class _NotYet(Exception):
-    """A stage that is not reached yet; `stage` and the sentence go into the final error."""
+    """A stage is not reached yet; `stage` and the text become part of the final error."""
 
     def __init__(self, stage: str, why: str) -> None:
         super().__init__(why)
@@ -59,13 +59,13 @@ def wait_ready(
 ) -> Ready:
     """Wait until the server is ready and the guest quiet.
 
-    `powered_on_s` says how many seconds ago the VM was powered on: SQL Server's own uptime must be
-    shorter, so a server that never went down is not taken for one that came back. Nobody's wall
-    clock is compared. A database of None is not waited for.
+    `powered_on_s` says how many seconds ago the VM was powered on. SQL Server's uptime must be shorter, so
+    that a server that never went down does not pass for a rebooted one. Wall clocks are not compared. A
+    database of None is not waited for.
 
-    Raises SqlTimeout with the stage it was in and the last error; AccountRefused when the last of a few
-    spaced logins was refused; LoginRefused when Kerberos has no ticket, or logins are refused, at the
-    deadline; DriverMissing, CertificateRejected and PrivilegeMissing at once.
+    Raises SqlTimeout with the stage and the last error; AccountRefused when the last of a few spaced logins
+    was refused; LoginRefused for a missing Kerberos ticket, or refused logins at the deadline; DriverMissing,
+    CertificateRejected and PrivilegeMissing at once.
     """
     clock = clock or MonotonicClock()
     started = clock.now()
@@ -88,9 +88,9 @@ def wait_ready(
 
 
 def _look(server: SqlServer, database: str | None, age_s: Callable[[], float]) -> Reading:
-    """One look at every stage. Raises _NotYet or the connection's error.
+    """Check every stage once. Raises _NotYet or the connection's error.
 
-    `age_s` tells the seconds since the power-on when it is asked: a login may have taken some.
+    `age_s` returns the seconds since the power-on, as a login may take a while.
     """
     with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
         reading = quiet.read_ticks(connection)
@@ -114,7 +114,7 @@ def _require_online(connection: pyodbc.Connection, database: str) -> None:
 
 
 def _gave_up(server: SqlServer, error: Exception, deadline_s: float) -> VnumaError:
-    """What to say at the deadline: logins that are still refused are a matter of their own."""
+    """The error at the deadline; logins that are still refused have their own."""
     said = error.what if isinstance(error, VnumaError) else str(error)
     if isinstance(error, LoginRefused):
         return LoginRefused(f"{said} This lasted for {deadline_s:g} s after the boot.", fix=error.fix)
@@ -127,7 +127,7 @@ def _gave_up(server: SqlServer, error: Exception, deadline_s: float) -> VnumaErr
 
 
 def _wait_quiet(server: SqlServer, rule: QuietRule, clock: Clock) -> Quietness:
-    """Wait for a quiet guest. One that stays busy, or a server that cannot tell, does not fail the boot."""
+    """Wait for a quiet guest. A guest that stays busy, or an unknown state, does not fail the boot."""
     if rule.for_s <= 0:
         return Quietness(None, "not evaluated: the study does not wait for a quiet guest (quiet.for_s: 0)")
     started = clock.now()
@@ -159,7 +159,7 @@ def _watch(connection: pyodbc.Connection, rule: QuietRule, clock: Clock, started
 
 
 class Clock(Protocol):
-    """Seconds that only go forward, and a way to let them pass."""
+    """A monotonic clock that can wait."""
 
     def now(self) -> float:
         """Seconds since some fixed moment."""

@@ -1,4 +1,4 @@
-"""How a SQL Server answers a few harmless statements, as the driver hands it over: for recording only."""
+"""SQL Server's answers to a few harmless statements, as the driver returns them: for recordings only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VIEWS = (
 
 
 def answers(connection: pyodbc.Connection) -> list[dict[str, Any]]:
-    """Each statement under SET STATISTICS TIME: its results and messages in the order of their arrival."""
+    """Each statement under SET STATISTICS TIME, with its results and messages in order of arrival."""
     run(connection, "SET LANGUAGE us_english")
     run(connection, "SET STATISTICS TIME ON")
     recorded = [
@@ -63,5 +63,5 @@ def _answer(connection: pyodbc.Connection, statement: str) -> list[dict[str, Any
 
 
 def _messages(cursor: pyodbc.Cursor) -> list[dict[str, Any]]:
-    """What came with the present result: the driver begins a new list with each."""
+    """The present result's messages: the driver starts a new list with each."""
     return [{"state": str(state), "message": str(text)} for state, text in cursor.messages or ()]

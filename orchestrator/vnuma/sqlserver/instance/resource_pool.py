@@ -1,8 +1,8 @@
-"""A resource pool of ours for memory-optimised data, so that they cannot take all of SQL Server's memory.
+"""Our resource pool for memory-optimised data, which limits its share of SQL Server's memory.
 
-A binding counts when the database is next brought online. RECONFIGURE also switches the Resource Governor
-on, so whether it was on is part of what is restored.
-Source: https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/bind-a-database-with-memory-optimized-tables-to-a-resource-pool
+A binding takes effect when the database next comes online. RECONFIGURE also enables the Resource Governor, so
+its state is restored too. Source:
+https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/bind-a-database-with-memory-optimized-tables-to-a-resource-pool
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENTERPRISE = 3
 
 @dataclass(frozen=True)
 class Governor:
-    """The Resource Governor: on or off, changes of others that wait for RECONFIGURE, and our pool's share."""
+    """The Resource Governor: on or off, pending changes of others, and our pool's share."""
 
     enabled: bool
     pending: bool
@@ -47,7 +47,7 @@ def has_governor(connection: pyodbc.Connection) -> bool:
 
 
 def read_governor(connection: pyodbc.Connection) -> Governor:
-    """As it is now. Raises PrivilegeMissing."""
+    """Its present state. Raises PrivilegeMissing."""
     percents = answers.rows(connection, _POOL_PERCENT, int)
     return Governor(
         enabled=bool(value(connection, _ENABLED)),
@@ -58,7 +58,7 @@ def read_governor(connection: pyodbc.Connection) -> Governor:
 
 
 def hold(connection: pyodbc.Connection, database: str, percent: int) -> None:
-    """The pool with that share, and our database bound to it. Raises SqlFailed, PrivilegeMissing."""
+    """Create the pool with that share and bind our database. Raises SqlFailed, PrivilegeMissing."""
     now = read_governor(connection)
     if now.pool_percent != percent:
         verb = "CREATE" if now.pool_percent is None else "ALTER"
@@ -70,10 +70,10 @@ def hold(connection: pyodbc.Connection, database: str, percent: int) -> None:
 
 
 def remove(connection: pyodbc.Connection, *, enabled: bool) -> None:
-    """Take the pool away, and leave the Resource Governor on or off as it was.
+    """Remove the pool, and leave the Resource Governor on or off as it was.
 
-    A database of ours that is still bound is unbound and restarted. Raises ForeignDatabase for another's,
-    SqlFailed when it is not as wanted afterwards.
+    Unbinds and restarts our database if it is still bound. Raises ForeignDatabase for another's, SqlFailed
+    for a wrong result.
     """
     now = read_governor(connection)
     for database in now.bound:
@@ -89,7 +89,7 @@ def remove(connection: pyodbc.Connection, *, enabled: bool) -> None:
 
 
 def require_removed(connection: pyodbc.Connection, *, enabled: bool) -> None:
-    """Raises SqlFailed if there is a pool of ours, or the Resource Governor is not as given."""
+    """Raise SqlFailed if our pool exists, or the Resource Governor is not as given."""
     now = read_governor(connection)
     if now.pool_percent is not None or now.enabled is not enabled:
         raise SqlFailed(
@@ -100,7 +100,7 @@ def require_removed(connection: pyodbc.Connection, *, enabled: bool) -> None:
 
 
 def _restart_database(connection: pyodbc.Connection, database: str) -> None:
-    """Offline and online again: only then a binding counts."""
+    """Take it offline and online again, which makes a binding effective."""
     name = identifier(database)
     run(connection, f"ALTER DATABASE {name} SET OFFLINE WITH ROLLBACK IMMEDIATE")
     run(connection, f"ALTER DATABASE {name} SET ONLINE")

@@ -1,4 +1,4 @@
-"""Facts of a SQL Server that decide which runs may be compared, and what its login may do."""
+"""Facts of a SQL Server that decide which runs may be compared, and its login's permissions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _SYS_INFO = (
 
 
 def read_server(connection: pyodbc.Connection) -> ServerFacts:
-    """Read them all. Raises PrivilegeMissing, before anything else, when the login may not see state."""
+    """Read all facts. Raises PrivilegeMissing first if the login may not read server state."""
     permissions = read_permissions(connection)
     require_state(permissions, where(connection))
     properties = _properties(connection)
@@ -112,7 +112,7 @@ def read_permissions(connection: pyodbc.Connection) -> Permissions:
 
 
 def require_state(permissions: Permissions, server: str) -> None:
-    """Raises PrivilegeMissing unless the dynamic management views can be read."""
+    """Raise PrivilegeMissing unless the dynamic management views can be read."""
     if permissions.reads_state:
         return
     newer = permissions.view_server_performance_state is not None
@@ -130,7 +130,7 @@ def _properties(connection: pyodbc.Connection) -> dict[str, Any]:
 
 
 def _trace_flags(connection: pyodbc.Connection) -> tuple[int, ...] | None:
-    """Trace flags that are on for the whole server; None if this login may not ask."""
+    """Global trace flags; None if this login may not read them."""
     try:
         rows = answers.rows(connection, "DBCC TRACESTATUS (-1) WITH NO_INFOMSGS", *[int] * 4)
     except PrivilegeMissing:

@@ -1,9 +1,9 @@
-"""SQL Server's automatic soft-NUMA: read, and switched for the next start.
+"""SQL Server's automatic soft-NUMA: read, and set for the next start.
 
-sys.configurations shows the switch as `automatic soft-NUMA disabled` (SQL Server 2016 and later): `value` is
-what the next start goes by, `value_in_use` what this one does. sys.dm_os_sys_info cannot tell a switch that
-is off from one that found nothing to split.
-Source: https://learn.microsoft.com/sql/database-engine/configure-windows/soft-numa-sql-server
+sys.configurations has it as `automatic soft-NUMA disabled` (SQL Server 2016 and later): `value` is the next
+start's, `value_in_use` the present one's. sys.dm_os_sys_info cannot distinguish a switch that is off from a
+machine with nothing to split. Source:
+https://learn.microsoft.com/sql/database-engine/configure-windows/soft-numa-sql-server
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _READ = (
 
 @dataclass(frozen=True)
 class SoftNuma:
-    """Whether automatic soft-NUMA is on: for the next start, and now."""
+    """Whether automatic soft-NUMA is on: at the next start, and now."""
 
     configured: bool
     in_use: bool
 
 
 def read_soft_numa(connection: pyodbc.Connection) -> SoftNuma | None:
-    """The switch as it stands; None where this version has none (before 2016)."""
+    """The setting; None where this version lacks it (before 2016)."""
     rows = answers.rows(connection, _READ, int, int)
     return SoftNuma(not rows[0][0], not rows[0][1]) if rows else None
 
 
 def configure_soft_numa(connection: pyodbc.Connection, on: bool) -> SoftNuma:
-    """Switch it for the next start and read it back. Raises SqlFailed, PrivilegeMissing."""
+    """Set it for the next start and read it back. Raises SqlFailed, PrivilegeMissing."""
     run(connection, f"ALTER SERVER CONFIGURATION SET SOFTNUMA {'ON' if on else 'OFF'}")
     now = read_soft_numa(connection)
     if now is None or now.configured is not on:

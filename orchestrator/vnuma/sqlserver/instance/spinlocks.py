@@ -1,7 +1,7 @@
-"""Counters of the whole instance around a load: read before and after, subtracted, never cleared.
+"""Instance-wide counters around a load: read before and after and subtracted, never cleared.
 
-Clearing them (DBCC SQLPERF) would take them from everybody's monitoring.
-Source: https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-os-spinlock-stats-transact-sql
+Clearing them (DBCC SQLPERF) would affect everybody's monitoring. Source:
+https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-os-spinlock-stats-transact-sql
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class Counters:
     def hz(self) -> float | None:
         """Of a difference: the rate of the time stamp counter, in cycles a second.
 
-        That is the CPU's nominal clock, which turbo and idle states do not change. None under 100 ms, of
-        which a millisecond would be more than 1%.
+        This is the CPU's nominal clock, independent of turbo and idle states. None under 100 ms, where a
+        millisecond is more than 1%.
         """
         return self.cpu_ticks * 1000 / self.ms_ticks if self.ms_ticks >= 100 else None
 
     def top(self, count: int = 5) -> dict[str, Spinlock]:
-        """The spinlocks with most spins; those without any are left out."""
+        """The spinlocks with the most spins; those without any are left out."""
         ranked = sorted(self.spinlocks.items(), key=lambda item: (-item[1].spins, item[0]))
         return {name: spinlock for name, spinlock in ranked[:count] if spinlock.spins}
 
 
 def read_counters(connection: pyodbc.Connection) -> Counters:
-    """The instance's counters now. Raises PrivilegeMissing without VIEW SERVER STATE."""
+    """The instance's present counters. Raises PrivilegeMissing without VIEW SERVER STATE."""
     spinlocks = {
         name: Spinlock(*counts) for name, *counts in answers.rows(connection, _SPINLOCKS, str, int, int, int)
     }
@@ -64,7 +64,7 @@ def read_counters(connection: pyodbc.Connection) -> Counters:
 
 
 def difference(before: Counters, after: Counters) -> Counters:
-    """What was counted between two readings."""
+    """The counts between two readings."""
     none = Spinlock(0, 0, 0)
     spinlocks = {
         name: _minus(spinlock, before.spinlocks.get(name, none)) for name, spinlock in after.spinlocks.items()
@@ -79,7 +79,7 @@ def difference(before: Counters, after: Counters) -> Counters:
 
 
 def went_back(spent: Counters) -> bool:
-    """Whether a counter is lower than it was: somebody cleared them meanwhile."""
+    """Whether a counter decreased, because somebody cleared it meanwhile."""
     return spent.flush_waits < 0 or any(spinlock.spins < 0 for spinlock in spent.spinlocks.values())
 
 

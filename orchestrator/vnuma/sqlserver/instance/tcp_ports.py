@@ -1,9 +1,9 @@
-"""SQL Server's TCP ports: read from its registry, written for its next start, and who came in by which.
+"""SQL Server's TCP ports: read from its registry, written for its next start, and each connection's port.
 
-The listener reads its registry at a start. sys.dm_server_registry shows the values, with documented
-columns; writing takes xp_instance_regwrite, which is not documented, needs sysadmin, and fails where the
-service account may not write its own key.
-Sources: https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-server-registry-transact-sql,
+The listener reads its registry at a start. sys.dm_server_registry shows the values, with documented columns;
+writing needs xp_instance_regwrite, which is undocumented, requires sysadmin, and fails where the service
+account may not write its own key. Sources:
+https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-server-registry-transact-sql,
 https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-exec-connections-transact-sql
 """
 
@@ -44,7 +44,7 @@ BY_HAND = "SQL Server Configuration Manager, TCP/IP, IP Addresses, IPAll"
 
 @dataclass(frozen=True)
 class TcpSettings:
-    """What the registry says for the next start. None: the value is not there."""
+    """The registry's values for the next start; None: not there."""
 
     ports: str | None
     dynamic: str | None
@@ -53,7 +53,7 @@ class TcpSettings:
 
 @dataclass(frozen=True)
 class Arrival:
-    """How a connection came in: the server's port, and the memory node that it has affinity to."""
+    """How a connection came in: the server's port, and the memory node of its affinity."""
 
     memory_node: int
     port: int
@@ -71,7 +71,7 @@ def read_settings(connection: pyodbc.Connection) -> TcpSettings:
 
 def write_ports(connection: pyodbc.Connection, wanted: str) -> None:
     """Set TcpPort for the next start, and read it back. Raises PrivilegeMissing, SqlFailed, ValueError."""
-    ports_of(wanted)  # only what is such a setting goes into the statement
+    ports_of(wanted)  # only a valid setting may enter the statement
     try:
         run(connection, _WRITE.format(ports=wanted))
     except ServerError as error:
@@ -88,7 +88,7 @@ def write_ports(connection: pyodbc.Connection, wanted: str) -> None:
 
 
 def listening(connection: pyodbc.Connection) -> frozenset[int]:
-    """The ports that this start listens on for T-SQL."""
+    """The ports on which SQL Server listens for T-SQL now."""
     return frozenset(port for (port,) in answers.rows(connection, _LISTENING, int))
 
 
@@ -99,7 +99,7 @@ def arrival(connection: pyodbc.Connection) -> Arrival:
 
 
 def is_linux(connection: pyodbc.Connection) -> bool:
-    """Whether SQL Server runs on Linux, where there is no registry (2017 and later)."""
+    """Whether SQL Server (2017 and later) runs on Linux, which has no registry."""
     if value(connection, _HAS_PLATFORM) is None:
         return False
     return str(value(connection, _PLATFORM)).lower() == "linux"

@@ -1,4 +1,4 @@
-"""What SQL Server shows of the guest's topology, with columns asked for by what this version has."""
+"""The guest's topology in SQL Server's views, with the columns of this version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["read_server", "read_topology", "xtp_pages_kb"]
 
 # cpu_count is on every version; the sockets since 2016 SP2, soft-NUMA since 2016 (sys.dm_os_sys_info).
 _SYS_INFO = ("socket_count", "cores_per_socket", "softnuma_configuration_desc")
-# The node of the dedicated administrator connection is no NUMA node; its state says DAC.
+# The node of the dedicated administrator connection is not a NUMA node; its state contains DAC.
 _NODES = (
     "SELECT node_id, memory_node_id, online_scheduler_count, node_state_desc FROM sys.dm_os_nodes "
     "WHERE node_state_desc NOT LIKE N'%DAC%' ORDER BY node_id"
@@ -27,9 +27,9 @@ _XTP = (
 
 
 def read_topology(connection: pyodbc.Connection) -> GuestTopology:
-    """The topology as SQL Server sees it now. Raises PrivilegeMissing without VIEW SERVER STATE.
+    """The topology that SQL Server sees now. Raises PrivilegeMissing without VIEW SERVER STATE.
 
-    NUMA nodes are counted by distinct memory nodes: rows of sys.dm_os_nodes include soft-NUMA.
+    NUMA nodes are counted by distinct memory nodes, as sys.dm_os_nodes also lists soft-NUMA nodes.
     """
     info = columns.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO, needed={"cpu_count": int})
     nodes = tuple(SqlNode(*found) for found in answers.rows(connection, _NODES, int, int, int, str))
@@ -59,7 +59,7 @@ def read_topology(connection: pyodbc.Connection) -> GuestTopology:
 def xtp_pages_kb(connection: pyodbc.Connection) -> dict[int, int]:
     """Kilobytes of memory-optimised data by memory node (MEMORYCLERK_XTP).
 
-    Recovery threads load the data before anybody can log in: where it lies is decided anew at each
-    boot. Raises PrivilegeMissing.
+    Recovery threads load the data before anybody can log in, so its placement may change at each boot. Raises
+    PrivilegeMissing.
     """
     return dict(sorted(answers.rows(connection, _XTP, int, int)))
