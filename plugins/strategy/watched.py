@@ -1,19 +1,22 @@
 # Copyright: vnuma contributors
 # Apache License 2.0 (see LICENSE)
-"""host_pinned, and a worker that dies ends the play."""
+"""host_pinned, and a play that can learn nothing more of a task ends."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 ---
 name: watched
-short_description: Executes tasks on each host without interruption, and ends the play when a worker dies
+short_description: Executes tasks on each host without interruption, and ends a play that would wait for ever
 version_added: "0.1.0"
 description:
   - Works as P(ansible.builtin.host_pinned#strategy) does.
-  - A worker process that is killed, by the system for want of memory for example, never gives its result, and
-    P(ansible.builtin.host_pinned#strategy) waits for it for ever. This strategy ends the play instead, so
-    that C(vnuma run), or whoever launched it, can begin the cell again.
+  - P(ansible.builtin.host_pinned#strategy) waits for ever for a result that can never come. This strategy
+    ends the play instead, so that C(vnuma run), or whoever launched it, can begin the cell again.
+  - A worker process that is killed, by the system for want of memory for example, gives no result.
+  - A task for which no worker could be started has none.
+  - Where the play can print no more, because who launched it was killed or because a disk is full, Ansible
+    stops reading results. A play whose C(vnuma run) was killed ends thus when the step under way does.
 author: vnuma contributors (@vnuma)
 """
 
@@ -30,6 +33,8 @@ LOOK_S = 0.02
 END_S = 5.0
 """How long the queue of results may take to be closed once a worker has died."""
 
+_AGAIN = "The play ends here; its cells will start again."
+
 
 class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no types
     """Looks after the workers each time results are collected, 50 times a second.
@@ -37,19 +42,45 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
     Ansible itself looks a thousand times a second, which takes half a core from what the play measures.
     """
 
+    def __init__(self, tqm: Any) -> None:
+        super().__init__(tqm)
+        self._begun: list[Any] = []
+
+    def _queue_task(self, *args: Any, **kwargs: Any) -> None:
+        """Start a worker. Raises AnsibleError when none could be: Ansible would wait for its result."""
+        pending = self._pending_results
+        super()._queue_task(*args, **kwargs)
+        if self._pending_results == pending:
+            raise AnsibleError(
+                "No worker could be started for a task: the system has no process or memory left for it, or "
+                f"the play's output can't be written. {_AGAIN}"
+            )
+        self._begun.append(self._workers[self._cur_worker - 1]._popen)
+
     def _process_pending_results(self, *args: Any, **kwargs: Any) -> Any:
         """Results so far. Raises AnsibleError when one can never come."""
-        if self._tqm.has_dead_workers():
-            raise AnsibleError("A worker process has died. The play ends here; its cells will start again.")
+        if not self._results_thread.is_alive():
+            raise AnsibleError(
+                "The play's output can't be written: its terminal is gone, or its disk is full. No more "
+                f"results are read. {_AGAIN}"
+            )
+        if self._has_lost_worker():
+            raise AnsibleError(f"A worker process has died. {_AGAIN}")
         if self._pending_results and not self._results:
             time.sleep(LOOK_S)
         return super()._process_pending_results(*args, **kwargs)
+
+    def _has_lost_worker(self) -> bool:
+        """Whether any worker was killed, also one whose place among Ansible's has been taken by another."""
+        self._begun = [worker for worker in self._begun if worker.poll() != 0]
+        return any(worker.returncode for worker in self._begun)
 
     def cleanup(self) -> None:
         """End the play's collecting of results. It does not wait for ever for what a dead worker took along.
 
         A worker that dies as it sends its result keeps the queue locked, or leaves half of the result there.
-        After an interrupt it may die while this is under way. Raises what went wrong in the collecting's end.
+        After an interrupt it may die while this is under way. Where nobody collects any more, the queue
+        may be full. Raises what went wrong in the collecting's end.
         """
         failed: list[BaseException] = []
 
@@ -62,7 +93,7 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
         ending = threading.Thread(target=end, daemon=True)
         ending.start()
         ending.join(END_S)
-        while ending.is_alive() and not self._tqm.has_dead_workers():
+        while ending.is_alive() and self._results_thread.is_alive() and not self._has_lost_worker():
             ending.join(END_S)
         if failed:
             raise failed[0]

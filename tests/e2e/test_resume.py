@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.conftest import LabFactory
 from tests.support.cli import command, vnuma
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
+from tools.bench.processes import PROC
 from vnuma.engine.run.recover import reopen
 from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.errors import InputError, StoreError
@@ -83,6 +85,16 @@ def begun(home: Path, cells: int) -> Callable[[], bool]:
     return condition
 
 
+def processes_of(home: Path) -> list[str]:
+    """The commands of all processes that were given a file of this home."""
+    commands = []
+    for folder in PROC.iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):  # it has ended meanwhile
+                commands.append((folder / "cmdline").read_text(encoding="utf-8", errors="replace"))
+    return [command for command in commands if f"{home}/" in command]
+
+
 def test_ctrl_c_puts_the_vm_back_and_the_run_goes_on_later(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
@@ -117,7 +129,10 @@ def test_ctrl_c_puts_the_vm_back_and_the_run_goes_on_later(
 def test_after_kill_9_a_resume_loses_and_repeats_nothing(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
-    """The controller dies in the middle of a cell; finished cells stay, the run completes, the VM is back."""
+    """The controller dies in the middle of a cell; finished cells stay, the run completes, the VM is back.
+
+    The play that it leaves behind ends by itself.
+    """
     running = lab()
     inventory = write_inventory(tmp_path, running)
     before = settings_now(running)
@@ -132,6 +147,7 @@ def test_after_kill_9_a_resume_loses_and_repeats_nothing(
 
     assert resumed.code == 0, resumed.text
     assert settings_now(running) == before
+    until(lambda: not processes_of(vnuma_home), "end of the dead run's play")
     after = [label for label, outcome in outcomes(vnuma_home) if outcome == "valid"]
     assert after[: len(kept)] == kept
     assert len(after) == 6

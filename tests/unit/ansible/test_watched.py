@@ -28,17 +28,18 @@ worker.start()
 holding.wait()
 
 def dead():
-    seen = bool(worker.exitcode)
+    strategy._begun[0].returncode = worker.exitcode
     worker.kill()
     worker.join()
-    return seen
+    return strategy._begun[0].returncode
 
 if sys.argv[1] == "before":
-    dead()
+    worker.kill()
+    worker.join()
 collecting = threading.Thread(target=results.get, daemon=True)
 collecting.start()
 strategy = object.__new__(kind)
-strategy._tqm = types.SimpleNamespace(has_dead_workers=dead)
+strategy._begun = [types.SimpleNamespace(poll=dead, returncode=None)]
 strategy._active_connections, strategy._final_q, strategy._results_thread = {}, results, collecting
 strategy.cleanup()
 print("ended")
