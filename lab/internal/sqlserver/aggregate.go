@@ -57,13 +57,11 @@ type total struct {
 	wideType tds.Type
 }
 
-var sumWhole = wholeOperator("+", typeBigInt)
-
 func (t *total) add(v any) error {
 	t.count++
 	switch v := v.(type) {
 	case int64:
-		n, err := sumWhole(t.n, v)
+		n, err := integerArithmetic("+", t.n, v, typeBigInt)
 		t.n = n
 		return err
 	case tds.Money:
@@ -77,16 +75,14 @@ func (t *total) add(v any) error {
 	return nil
 }
 
-var timesWhole = wholeOperator("*", typeBigInt)
-
 // addWhole adds an integer several times.
 func (t *total) addWhole(n, times int64) error {
-	product, err := timesWhole(n, times)
+	product, err := integerArithmetic("*", n, times, typeBigInt)
 	if err != nil {
 		return err
 	}
 	t.count += times
-	t.n, err = sumWhole(t.n, product)
+	t.n, err = integerArithmetic("+", t.n, product, typeBigInt)
 	return err
 }
 

@@ -28,20 +28,14 @@ var errOtherType = errors.New("a value of another type than its column")
 // newCells are empty cells for values of a type.
 func newCells(t tds.Type) cells {
 	switch t.Kind {
-	case tds.KindInt8:
-		return &numbers[uint8]{codec: integerCodec[uint8]()}
-	case tds.KindInt16:
-		return &numbers[int16]{codec: integerCodec[int16]()}
-	case tds.KindInt32:
-		return &numbers[int32]{codec: integerCodec[int32]()}
 	case tds.KindBit:
-		return &numbers[uint8]{codec: bitCodec}
+		return &numbers{codec: bitCodec}
 	case tds.KindMoney:
-		return &numbers[int64]{codec: moneyCodec}
+		return &numbers{codec: moneyCodec}
 	case tds.KindDateTime, tds.KindDateTime2, tds.KindDate:
-		return &numbers[int64]{codec: timeCodec}
+		return &numbers{codec: timeCodec}
 	case tds.KindFloat:
-		return &numbers[float64]{codec: floatCodec}
+		return &numbers{codec: floatCodec}
 	case tds.KindNVarChar, tds.KindNChar, tds.KindXML:
 		return &packed{codec: textCodec}
 	case tds.KindDecimal:
@@ -51,102 +45,69 @@ func newCells(t tds.Type) cells {
 	case tds.KindVarBinary:
 		return &packed{codec: binaryCodec}
 	}
-	return &numbers[int64]{codec: integerCodec[int64]()}
+	return &numbers{codec: integerCodec(t.Kind)}
 }
 
-// nulls tell which values are NULL; an empty list means none.
-type nulls []bool
-
-func (n nulls) at(row int) bool { return len(n) > 0 && n[row] }
-
-// with adds one mark behind so many rows.
-func (n nulls) with(isNull bool, rows int) nulls {
-	if len(n) == 0 && !isNull {
-		return n
-	}
-	return append(n.spread(rows), isNull)
+// numbers are cells that a whole number stands for.
+type numbers struct {
+	codec *numberCodec
+	list  []int64
+	nulls []bool
 }
 
-// extended adds the marks of more rows behind so many.
-func (n nulls) extended(rows int, by nulls, more int) nulls {
-	if len(n) == 0 && len(by) == 0 {
-		return nil
-	}
-	return append(n.spread(rows), by.spread(more)...)
+// numberCodec turns values into numbers in the same order, and back.
+type numberCodec struct {
+	encode   func(any) (int64, bool)
+	decode   func(int64) any
+	checksum func(int64) uint32
 }
 
-func (n nulls) spread(rows int) nulls {
-	if len(n) == 0 {
-		return make(nulls, rows)
-	}
-	return n
-}
-
-type number interface {
-	uint8 | int16 | int32 | int64 | float64
-}
-
-// numbers are cells of one machine word or less.
-type numbers[T number] struct {
-	codec *numberCodec[T]
-	list  []T
-	nulls nulls
-}
-
-// numberCodec turns values into numbers and back.
-type numberCodec[T number] struct {
-	encode   func(any) (T, bool)
-	decode   func(T) any
-	checksum func(T) uint32
-}
-
-func (c *numbers[T]) add(v any) error {
-	var n T
+func (c *numbers) add(v any) error {
+	var n int64
 	if v != nil {
 		var ok bool
 		if n, ok = c.codec.encode(v); !ok {
 			return errOtherType
 		}
 	}
-	c.nulls = c.nulls.with(v == nil, len(c.list))
+	c.nulls = append(c.nulls, v == nil)
 	c.list = append(c.list, n)
 	return nil
 }
 
-func (c *numbers[T]) copyFrom(other cells, row int) {
-	from := other.(*numbers[T])
-	c.nulls = c.nulls.with(from.nulls.at(row), len(c.list))
+func (c *numbers) copyFrom(other cells, row int) {
+	from := other.(*numbers)
+	c.nulls = append(c.nulls, from.nulls[row])
 	c.list = append(c.list, from.list[row])
 }
 
-func (c *numbers[T]) extended(by cells) cells {
-	more := by.(*numbers[T])
-	return &numbers[T]{codec: c.codec, list: append(c.list, more.list...),
-		nulls: c.nulls.extended(len(c.list), more.nulls, len(more.list))}
+func (c *numbers) extended(by cells) cells {
+	more := by.(*numbers)
+	return &numbers{codec: c.codec, list: append(c.list, more.list...), nulls: append(c.nulls, more.nulls...)}
 }
 
-func (c *numbers[T]) clipped() cells {
-	return &numbers[T]{codec: c.codec, list: c.list[:len(c.list):len(c.list)], nulls: c.nulls[:len(c.nulls):len(c.nulls)]}
+func (c *numbers) clipped() cells {
+	return &numbers{codec: c.codec, list: c.list[:len(c.list):len(c.list)], nulls: c.nulls[:len(c.nulls):len(c.nulls)]}
 }
 
-func (c *numbers[T]) value(row int) any {
-	if c.nulls.at(row) {
+func (c *numbers) value(row int) any {
+	if c.nulls[row] {
 		return nil
 	}
 	return c.codec.decode(c.list[row])
 }
 
-func (c *numbers[T]) compare(a, b int) int {
-	if x, y := c.nulls.at(a), c.nulls.at(b); x || y {
+func (c *numbers) compare(a, b int) int {
+	if x, y := c.nulls[a], c.nulls[b]; x || y {
 		return cmp.Compare(boolInt(!x), boolInt(!y))
 	}
 	return cmp.Compare(c.list[a], c.list[b])
 }
 
-func (c *numbers[T]) checksums(into []uint32, rotated int, _ bool) {
+func (c *numbers) checksums(into []uint32, rotated int, _ bool) {
 	absent := bits.RotateLeft32(checksumOfNull, rotated)
 	for i, n := range c.list {
-		if c.nulls.at(i) {
+		if c.nulls[i] {
 			into[i] ^= absent
 			continue
 		}
@@ -159,7 +120,7 @@ type packed struct {
 	codec *packedCodec
 	bytes []byte
 	spans []span
-	nulls nulls
+	nulls []bool
 }
 
 // span is where the bytes of one value lie.
@@ -187,7 +148,7 @@ func (c *packed) add(v any) error {
 		}
 		c.bytes = longer
 	}
-	c.nulls = c.nulls.with(v == nil, len(c.spans))
+	c.nulls = append(c.nulls, v == nil)
 	c.keep(start)
 	return nil
 }
@@ -209,7 +170,7 @@ func (c *packed) at(row int) []byte { return c.bytes[c.spans[row].start:c.spans[
 
 func (c *packed) copyFrom(other cells, row int) {
 	from, start := other.(*packed), len(c.bytes)
-	c.nulls = c.nulls.with(from.nulls.at(row), len(c.spans))
+	c.nulls = append(c.nulls, from.nulls[row])
 	c.bytes = append(c.bytes, from.at(row)...)
 	c.keep(start)
 }
@@ -217,7 +178,7 @@ func (c *packed) copyFrom(other cells, row int) {
 func (c *packed) extended(by cells) cells {
 	more := by.(*packed)
 	out := &packed{codec: c.codec, bytes: append(c.bytes, more.bytes...), spans: c.spans,
-		nulls: c.nulls.extended(len(c.spans), more.nulls, len(more.spans))}
+		nulls: append(c.nulls, more.nulls...)}
 	behind := uint32(len(c.bytes))
 	for _, s := range more.spans {
 		out.spans = append(out.spans, span{behind + s.start, behind + s.end})
@@ -231,7 +192,7 @@ func (c *packed) clipped() cells {
 }
 
 func (c *packed) value(row int) any {
-	if c.nulls.at(row) {
+	if c.nulls[row] {
 		return nil
 	}
 	return c.codec.decode(c.at(row))
@@ -244,10 +205,10 @@ func (c *packed) checksums(into []uint32, rotated int, ignoreCase bool) {
 	var sum uint32
 	for i, s := range c.spans {
 		switch {
-		case c.nulls.at(i):
+		case c.nulls[i]:
 			into[i] ^= bits.RotateLeft32(checksumOfNull, rotated)
 			continue
-		case i == 0 || s != last || c.nulls.at(i-1):
+		case i == 0 || s != last || c.nulls[i-1]:
 			sum = c.codec.checksum(c.at(i), ignoreCase)
 		}
 		last = s

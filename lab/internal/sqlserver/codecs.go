@@ -11,27 +11,28 @@ import (
 // The codecs say how values of each type lie in a column, and what they add to a checksum: the same as
 // checksumOf of the value.
 
-func integerCodec[T uint8 | int16 | int32 | int64]() *numberCodec[T] {
-	return &numberCodec[T]{
-		encode: func(v any) (T, bool) {
+func integerCodec(kind tds.Kind) *numberCodec {
+	least, most := rangeOf(kind)
+	return &numberCodec{
+		encode: func(v any) (int64, bool) {
 			n, ok := v.(int64)
-			return T(n), ok && int64(T(n)) == n
+			return n, ok && least <= n && n <= most
 		},
-		decode:   func(n T) any { return int64(n) },
-		checksum: func(n T) uint32 { return integerChecksum(int64(n)) },
+		decode:   func(n int64) any { return n },
+		checksum: integerChecksum,
 	}
 }
 
-var bitCodec = &numberCodec[uint8]{
-	encode: func(v any) (uint8, bool) {
+var bitCodec = &numberCodec{
+	encode: func(v any) (int64, bool) {
 		b, ok := v.(bool)
-		return uint8(boolInt(b)), ok
+		return boolInt(b), ok
 	},
-	decode:   func(n uint8) any { return n != 0 },
-	checksum: func(n uint8) uint32 { return uint32(n) },
+	decode:   func(n int64) any { return n != 0 },
+	checksum: func(n int64) uint32 { return uint32(n) },
 }
 
-var moneyCodec = &numberCodec[int64]{
+var moneyCodec = &numberCodec{
 	encode: func(v any) (int64, bool) {
 		m, ok := v.(tds.Money)
 		return int64(m), ok
@@ -40,17 +41,20 @@ var moneyCodec = &numberCodec[int64]{
 	checksum: func(n int64) uint32 { return mixed(uint64(n)) },
 }
 
-var floatCodec = &numberCodec[float64]{
-	encode: func(v any) (float64, bool) {
+// floatCodec inverts the bits of negative numbers, whose order is the other way round.
+var floatCodec = &numberCodec{
+	encode: func(v any) (int64, bool) {
 		f, ok := v.(float64)
-		return f, ok
+		return ordered(int64(math.Float64bits(f))), ok
 	},
-	decode:   func(f float64) any { return f },
-	checksum: func(f float64) uint32 { return mixed(math.Float64bits(f)) },
+	decode:   func(n int64) any { return math.Float64frombits(uint64(ordered(n))) },
+	checksum: func(n int64) uint32 { return mixed(uint64(ordered(n))) },
 }
 
+func ordered(bits int64) int64 { return bits ^ (bits >> 63 & math.MaxInt64) }
+
 // timeCodec counts 100 ns since 1970: fitTime rounds to those or to more.
-var timeCodec = &numberCodec[int64]{
+var timeCodec = &numberCodec{
 	encode: func(v any) (int64, bool) {
 		t, ok := v.(time.Time)
 		return timeTicks(t), ok
@@ -99,17 +103,6 @@ func decimalCodec(scale int) *packedCodec {
 
 // appendUnscaled adds a sign, 1 for negative, and the magnitude without leading zeros.
 func appendUnscaled(dst []byte, n *big.Int) []byte {
-	if n.IsInt64() {
-		v := n.Int64()
-		rest := magnitude(v)
-		dst = append(dst, byte(boolInt(v < 0)))
-		for shift := 56; shift >= 0; shift -= 8 {
-			if b := byte(rest >> shift); rest>>shift != 0 {
-				dst = append(dst, b)
-			}
-		}
-		return dst
-	}
 	return append(append(dst, byte(boolInt(n.Sign() < 0))), n.Bytes()...)
 }
 

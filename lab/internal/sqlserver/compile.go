@@ -17,9 +17,8 @@ type scalar struct {
 	typ      tds.Type
 	nullable bool
 	eval     evalFunc
-	whole    wholeFunc // computes the same for an integer expression; nil when there is no such way
-	constant bool      // eval needs no row and always gives the same
-	ref      int       // 1 + place of the column that this is, 0 for anything computed
+	constant bool // eval needs no row and always gives the same
+	ref      int  // 1 + place of the column that this is, 0 for anything computed
 }
 
 // column is a named column of a row source.
@@ -50,11 +49,7 @@ func (c *compiler) with(s *scope) *compiler { return &compiler{run: c.run, scope
 
 // constant is a scalar without columns.
 func constant(t tds.Type, v any) scalar {
-	s := scalar{typ: t, nullable: v == nil, constant: true, eval: func([]any) (any, error) { return v, nil }}
-	if n, ok := v.(int64); ok && isWhole(t) {
-		s.whole = func([]any) (int64, bool, error) { return n, false, nil }
-	}
-	return s
+	return scalar{typ: t, nullable: v == nil, constant: true, eval: func([]any) (any, error) { return v, nil }}
 }
 
 // expr compiles any expression.
@@ -114,12 +109,8 @@ func (c *compiler) replaced(x tsql.Expr) (int, bool) {
 
 func (c *compiler) columnAt(i int) scalar {
 	col := c.scope.columns[i]
-	s := scalar{typ: col.typ, nullable: col.nullable, ref: i + 1,
+	return scalar{typ: col.typ, nullable: col.nullable, ref: i + 1,
 		eval: func(row []any) (any, error) { return row[i], nil }}
-	if isWhole(col.typ) {
-		s.whole = wholeColumn(i)
-	}
-	return s
 }
 
 func numberLiteral(text string) (scalar, error) {
@@ -193,11 +184,6 @@ func converted(s scalar, t tds.Type) scalar {
 	if s.typ == t || t.Kind == 0 {
 		return s
 	}
-	if s.whole != nil && !s.constant {
-		if out, ok := convertedWhole(s, t); ok {
-			return out
-		}
-	}
 	eval := s.eval
 	return folded(scalar{typ: t, nullable: s.nullable, eval: func(row []any) (any, error) {
 		v, err := eval(row)
@@ -268,11 +254,6 @@ func (c *compiler) cast(x *tsql.Cast) (scalar, error) {
 		return scalar{}, err
 	}
 	pad := x.Type.Name == "binary"
-	if operand.whole != nil && !operand.constant {
-		if out, ok := convertedWhole(operand, t); ok {
-			return out, nil
-		}
-	}
 	return folded(scalar{typ: t, nullable: operand.nullable, eval: func(row []any) (any, error) {
 		v, err := operand.eval(row)
 		if err != nil || v == nil {

@@ -1,7 +1,7 @@
 package sqlserver
 
 import (
-	"sync"
+	"slices"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
@@ -56,32 +56,21 @@ func sameKey(a, b column) bool {
 	return a.typ.Kind == b.typ.Kind || isInteger(a.typ.Kind) && isInteger(b.typ.Kind) || isText(a.typ.Kind) && isText(b.typ.Kind)
 }
 
-// hashes finds rows of a store by the values of some columns. Stores never change, so each is made once.
-type hashes struct {
-	mu   sync.Mutex
-	made map[string]*chains
-}
-
 // chains are the rows of a store by the checksum of some columns: for each remainder of it the first row, and
 // for each row the next of the same chain, in the order of the rows. Zero ends a chain; rows count from 1.
-type chains struct{ first, next []int32 }
+type chains struct {
+	columns     []int
+	first, next []int32
+}
 
+// hashed finds rows by the values of some columns. Stores never change: the chains of the last join are kept.
 func (s *store) hashed(columns []int) *chains {
-	name := make([]byte, len(columns))
-	for i, c := range columns {
-		name[i] = byte(c)
+	s.joins.Lock()
+	defer s.joins.Unlock()
+	if s.chains == nil || !slices.Equal(s.chains.columns, columns) {
+		s.chains = s.chained(columns)
 	}
-	s.hashes.mu.Lock()
-	defer s.hashes.mu.Unlock()
-	if found := s.hashes.made[string(name)]; found != nil {
-		return found
-	}
-	if s.hashes.made == nil {
-		s.hashes.made = map[string]*chains{}
-	}
-	out := s.chained(columns)
-	s.hashes.made[string(name)] = out
-	return out
+	return s.chains
 }
 
 func (s *store) chained(columns []int) *chains {
@@ -89,7 +78,7 @@ func (s *store) chained(columns []int) *chains {
 	for i, c := range columns {
 		s.cells[c].checksums(sums, 4*(len(columns)-1-i), true)
 	}
-	out := &chains{first: make([]int32, s.rows+1), next: make([]int32, s.rows+1)}
+	out := &chains{columns: columns, first: make([]int32, s.rows+1), next: make([]int32, s.rows+1)}
 	for row := s.rows; row > 0; row-- {
 		at := out.place(sums[row-1])
 		out.first[at], out.next[row] = int32(row), out.first[at]

@@ -99,7 +99,7 @@ func (b *batch) addRows(loop *counting, adds map[*table]int64, spans map[*unique
 	inst.pace(worked, b.ctx.Done())
 }
 
-// understand reads a loop's statements; nil when it does more than count and insert.
+// understand reads a loop's statements; nil when it does more than count and insert what grows evenly.
 func (b *batch) understand(st *tsql.While) *counting {
 	body := []tsql.Statement{st.Body}
 	if block, ok := st.Body.(*tsql.Block); ok {
@@ -109,7 +109,8 @@ func (b *batch) understand(st *tsql.While) *counting {
 	for _, s := range body {
 		switch s := s.(type) {
 		case *tsql.Insert:
-			if values, ok := source(s).(*tsql.Values); !ok || values == nil {
+			values, ok := source(s).(*tsql.Values)
+			if !ok || values == nil || !b.allGrowEvenly(values) {
 				return nil
 			}
 			loop.inserts = append(loop.inserts, s)

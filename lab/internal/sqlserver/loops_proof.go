@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
 
@@ -19,20 +18,6 @@ import (
 type keySpan struct {
 	column   int
 	from, to int64
-}
-
-// growing are the values of a column, of which each pass adds some: those of the first pass and of the last.
-type growing struct {
-	first, last []int64
-	growth      int64
-}
-
-// span is the range of all passes' values; ok is false if two of them may be equal.
-func (g growing) span(column int) (span keySpan, ok bool) {
-	apart := slices.Max(g.first) - slices.Min(g.first)
-	ends := append(slices.Clone(g.first), g.last...)
-	unequal := len(slices.Compact(slices.Sorted(slices.Values(g.first)))) == len(g.first)
-	return keySpan{column, slices.Min(ends), slices.Max(ends)}, unequal && (g.growth > apart || -g.growth > apart)
 }
 
 // prove computes the next pass and the last. If no pass in between can fail, it returns the range of all their keys and
@@ -72,12 +57,11 @@ func (b *batch) proven(loop *counting, before map[string]int64, left int64) (map
 	defer b.s.inst.mu.Unlock()
 	spans := map[*uniqueKey]keySpan{}
 	for t := range first {
-		growth, ok := b.growthOf(loop, t)
-		if !ok || t.product != nil || t.repeated != nil {
+		if t.product != nil || t.repeated != nil {
 			return nil, false
 		}
 		for _, u := range t.unique {
-			span, ok := u.spanOf(t, first[t], last[t], growth)
+			span, ok := u.spanOf(t, first[t], last[t], left-1)
 			if !ok || u.meets(t.rows, span) {
 				return nil, false
 			}
@@ -114,47 +98,31 @@ func (b *batch) compute(loop *counting) (map[*table]*store, error) {
 	return made, nil
 }
 
-// growthOf is the growth per pass of each column, for each row that a pass adds to a table; ok is false if one is neither
-// constant nor grows evenly. The caller holds mu.
-func (b *batch) growthOf(loop *counting, t *table) (growth [][]int64, ok bool) {
-	for _, in := range loop.inserts {
-		of, err := b.newRun().stored(in.Target)
-		if err != nil || of != t {
-			continue
-		}
-		targets, err := targetColumns(t, in.Columns)
-		if err != nil {
-			return nil, false
-		}
-		for _, row := range source(in).(*tsql.Values).Rows {
-			grown := make([]int64, len(t.columns))
-			for i, x := range row {
-				if grown[targets[i]], ok = b.growth(loop, x); !ok {
-					return nil, false
-				}
-			}
-			growth = append(growth, grown)
-		}
-	}
-	return growth, len(growth) > 0
-}
-
-// growth is how much an expression grows with a pass: one that is the same in each, a variable, or a sum of whole
-// numbers. Any other may fail, or be rounded, in some pass only.
-func (b *batch) growth(loop *counting, x tsql.Expr) (grows int64, ok bool) {
+// growsEvenly is whether an expression is the same in each pass, a variable, or a sum of two whole numbers. Any other may
+// fail, or be rounded, in some pass only.
+func (b *batch) growsEvenly(x tsql.Expr) bool {
 	switch x := x.(type) {
 	case nil, *tsql.NumberLit, *tsql.TextLit, *tsql.BinaryLit, *tsql.NullLit:
-		return 0, true
+		return true
 	case *tsql.Call:
-		return 0, len(x.Args) == 0 // GETDATE()
+		return len(x.Args) == 0 // GETDATE()
 	case *tsql.VarRef:
-		return loop.steps[x.Name], !strings.HasPrefix(x.Name, "@@")
+		return !strings.HasPrefix(x.Name, "@@")
 	case *tsql.Arith:
-		l, known := b.growth(loop, x.L)
-		r, also := b.growth(loop, x.R)
-		return l + r, known && also && x.Op == "+" && b.isWhole(x.L) && b.isWhole(x.R) && within(l, r)
+		return x.Op == "+" && b.isWhole(x.L) && b.isWhole(x.R)
 	}
-	return 0, false
+	return false
+}
+
+func (b *batch) allGrowEvenly(values *tsql.Values) bool {
+	for _, row := range values.Rows {
+		for _, x := range row {
+			if !b.growsEvenly(x) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // isWhole is whether an addend is a whole number.
@@ -174,16 +142,23 @@ func (b *batch) isWhole(x tsql.Expr) bool {
 	return false
 }
 
-// spanOf finds a key column whose values differ in all rows of all passes.
-func (u *uniqueKey) spanOf(t *table, first, last *store, growth [][]int64) (keySpan, bool) {
+// spanOf finds a key column whose values differ in all rows of all passes, from those of the first pass and those of
+// the last, so many steps later.
+func (u *uniqueKey) spanOf(t *table, first, last *store, steps int64) (keySpan, bool) {
 	for _, column := range u.places {
-		g := growing{growth: growth[0][column]}
-		same := !slices.ContainsFunc(growth, func(row []int64) bool { return row[column] != g.growth })
-		if !same || !integer(t.columns[column].typ.Kind) || !whole(first, column, &g.first) || !whole(last, column, &g.last) {
+		var from, to []int64
+		if !isInteger(t.columns[column].typ.Kind) || !whole(first, column, &from) || !whole(last, column, &to) {
 			continue
 		}
-		if span, ok := g.span(column); ok {
-			return span, true
+		growth, apart := to[0]-from[0], slices.Max(from)-slices.Min(from)
+		for row := range from {
+			if to[row]-from[row] != growth || slices.Contains(from[:row], from[row]) {
+				apart = math.MaxInt64
+			}
+		}
+		if max(growth, -growth)/steps > apart {
+			ends := slices.Concat(from, to)
+			return keySpan{column, slices.Min(ends), slices.Max(ends)}, true
 		}
 	}
 	return keySpan{}, false
@@ -221,19 +196,11 @@ func whole(rows *store, column int, into *[]int64) bool {
 	return true
 }
 
-func integer(kind tds.Kind) bool {
-	return slices.Contains([]tds.Kind{tds.KindInt8, tds.KindInt16, tds.KindInt32, tds.KindInt64}, kind)
-}
-
 // product64 is a product that fits, with room for sums of a few.
 func product64(a, b int64) (int64, bool) {
 	if a == 0 || b == 0 {
 		return 0, true
 	}
 	out := a * b
-	return out, out/b == a && within(out)
-}
-
-func within(values ...int64) bool {
-	return !slices.ContainsFunc(values, func(v int64) bool { return v > math.MaxInt64/4 || v < math.MinInt64/4 })
+	return out, out/b == a && out <= math.MaxInt64/4 && out >= math.MinInt64/4
 }

@@ -2,7 +2,6 @@ package sqlserver
 
 import (
 	"math"
-	"math/bits"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
@@ -99,9 +98,6 @@ type operation func(op string, a, b any, t tds.Type) (any, error)
 // numeric brings both operands to one type and applies the operation.
 func numeric(op string, left, right scalar, t tds.Type, apply operation) scalar {
 	left, right = converted(left, t), converted(right, t)
-	if left.whole != nil && right.whole != nil {
-		return wholeArithmetic(op, left, right, t)
-	}
 	return ofBoth(left, right, t, func(a, b any) (any, error) { return apply(op, a, b, t) })
 }
 
@@ -111,7 +107,7 @@ func integerOp(op string, x, y any, t tds.Type) (any, error) {
 	if errA != nil || errB != nil {
 		return nil, overflow(t)
 	}
-	n, err := wholeOperator(op, t)(a, b)
+	n, err := integerArithmetic(op, a, b, t)
 	if t.Kind == tds.KindBit {
 		return n != 0, err
 	}
@@ -129,47 +125,11 @@ func moneyOp(op string, x, y any, t tds.Type) (any, error) {
 	if b == 0 && op != "*" {
 		return nil, divideByZero()
 	}
-	if m, ok := smallMoney(op, int64(a), int64(b)); ok {
-		return m, nil
-	}
 	result, err := decimalArithmetic(op, tds.NewDecimal(int64(a), 4), tds.NewDecimal(int64(b), 4), decimalType(38, 8))
 	if err != nil {
 		return nil, err
 	}
 	return toMoney(result, t)
-}
-
-// smallMoney multiplies and divides where 64 bits are enough, with the rounding of decimalArithmetic and
-// toMoney: to eight digits towards zero, then to four half away from zero.
-func smallMoney(op string, a, b int64) (tds.Money, bool) {
-	switch {
-	case op == "/" && fits(a, moneyScale*moneyScale):
-		a = a * moneyScale * moneyScale / b
-	case op == "*" && fits(a, b):
-		a *= b
-	default:
-		return 0, false
-	}
-	quotient, rest := a/moneyScale, a%moneyScale
-	switch {
-	case rest >= moneyScale/2:
-		quotient++
-	case rest <= -moneyScale/2:
-		quotient--
-	}
-	return tds.Money(quotient), true
-}
-
-// fits tells that a product certainly has 64 bits.
-func fits(a, b int64) bool {
-	return bits.Len64(magnitude(a))+bits.Len64(magnitude(b)) < 64
-}
-
-func magnitude(n int64) uint64 {
-	if n < 0 {
-		return -uint64(n)
-	}
-	return uint64(n)
 }
 
 func floatOp(op string, x, y any, t tds.Type) (any, error) {

@@ -66,9 +66,6 @@ func (c *compiler) comparison(op string, l, r tsql.Expr) (scalar, error) {
 	}
 	left, right = comparable(left, right)
 	holds := comparisonHolds[op]
-	if left.whole != nil && right.whole != nil {
-		return wholeComparison(left, right, holds), nil
-	}
 	both := ofBoth(left, right, typeBit, func(a, b any) (any, error) { return holds(compareValues(a, b)), nil })
 	return test(both.eval), nil
 }

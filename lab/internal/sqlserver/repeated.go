@@ -1,6 +1,8 @@
 package sqlserver
 
 import (
+	"strconv"
+
 	"vnuma.dev/lab/internal/tsql"
 )
 
@@ -109,14 +111,17 @@ func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
 	}
 	out := &repeated{rows: newStore(project.cols)}
 	places := make([]int, 2*divisor) // 1 + the place of each remainder's row, those of negative numbers first
-	one, row := make([]any, 1), make([]any, len(project.exprs))
-	err := numbers(func(n int64) error {
+	row := make([]any, len(project.exprs))
+	err := numbers.each(func(one []any) error {
+		n, ok := one[0].(int64)
+		if !ok {
+			return tsql.Unmodelled(0, "NULL among generated numbers")
+		}
 		at := &places[n%divisor+divisor]
 		if *at > 0 {
 			out.times[*at-1]++
 			return nil
 		}
-		one[0] = n
 		made, err := evaluate(project.exprs, one, row)
 		if err != nil {
 			return err
@@ -131,82 +136,57 @@ func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
 // mostDifferent is how many different rows a table of recurring rows may have.
 const mostDifferent = 1 << 16
 
-// remainders gives the numbers of the derived table's one column, and a number modulo which equal ones make
+// remainders gives the plan of the derived table's one column, and a number modulo which equal numbers in it make
 // equal rows.
-func remainders(q *tsql.Query, project *projectPlan) (numbers func(func(int64) error) error, divisor int64) {
-	items, column, inner := overNumbers(q, project)
-	if inner == nil {
+func remainders(q *tsql.Query, project *projectPlan) (numbers plan, divisor int64) {
+	s, ok := q.Body.(*tsql.Select)
+	if !ok || len(s.From) != 1 || s.Where != nil || s.GroupBy != nil || s.Distinct || s.Top != nil {
+		return nil, 0
+	}
+	named, ok := project.input.(*renamedPlan)
+	if _, derived := s.From[0].(*tsql.Derived); !derived || !ok || len(named.cols) != 1 || !isInteger(named.cols[0].typ.Kind) {
 		return nil, 0
 	}
 	divisor = 1
-	for _, item := range items {
-		d, alone := digitIn(item.X, column)
-		if !alone || d != nil && d.by > 1 {
-			return nil, 0
-		}
-		if d != nil {
-			divisor = leastCommonMultiple(divisor, d.radix)
-		}
-		if divisor > mostDifferent {
+	for _, item := range s.Items {
+		if divisor = remaindersIn(item.X, fold(named.cols[0].name), divisor); divisor == 0 || divisor > mostDifferent {
 			return nil, 0
 		}
 	}
-	return inner.wholes, divisor
+	return named.plan, divisor
 }
 
-// overNumbers gives the select list over a derived table of one column of integers, the name of that column,
-// and its plan; nil for any other projection.
-func overNumbers(q *tsql.Query, project *projectPlan) (items []tsql.Item, column string, inner *projectPlan) {
-	s, ok := q.Body.(*tsql.Select)
-	if !ok || len(s.From) != 1 || s.Where != nil || s.GroupBy != nil || s.Distinct || s.Top != nil {
-		return nil, "", nil
-	}
-	if _, ok := s.From[0].(*tsql.Derived); !ok {
-		return nil, "", nil
-	}
-	named, ok := project.input.(*renamedPlan)
-	if !ok || len(named.cols) != 1 {
-		return nil, "", nil
-	}
-	if inner, ok = named.plan.(*projectPlan); !ok || inner.exprs[0].whole == nil {
-		return nil, "", nil
-	}
-	return s.Items, fold(named.cols[0].name), inner
-}
-
-// wholes hands over the integer of a projection of one column; rows with NULL are none of its business.
-func (p *projectPlan) wholes(yield func(int64) error) error {
-	return p.input.each(func(row []any) error {
-		n, null, err := p.exprs[0].whole(row)
-		if err != nil {
-			return err
+// remaindersIn is a common multiple of a divisor and those by which an expression divides a column; 0 where it takes
+// more of the column than `column % divisor`. Names other than the column's are parts of dates: the statement has been
+// compiled.
+func remaindersIn(x tsql.Expr, column string, divisor int64) int64 {
+	tsql.Walk(x, func(x tsql.Expr) bool {
+		switch x := x.(type) {
+		case *tsql.Arith:
+			if by := remainderOf(x); by > 0 {
+				divisor = leastCommonMultiple(divisor, by)
+				return false
+			}
+		case *tsql.ColumnRef:
+			if fold(x.Object()) == column {
+				divisor = 0
+			}
+		case *tsql.Subquery, *tsql.VarRef:
+			divisor = 0
 		}
-		if null {
-			return tsql.Unmodelled(0, "NULL among generated numbers")
-		}
-		return yield(n)
+		return divisor > 0
 	})
+	return divisor
 }
 
 // remainderOf is the constant by which a column is divided, 0 for any other expression.
 func remainderOf(x *tsql.Arith) int64 {
-	if _, column := x.L.(*tsql.ColumnRef); !column || x.Op != "%" {
+	_, column := x.L.(*tsql.ColumnRef)
+	literal, ok := x.R.(*tsql.NumberLit)
+	if !column || !ok || x.Op != "%" {
 		return 0
 	}
-	return wholeLiteral(x.R)
-}
-
-// wholeLiteral is the value of an integer literal, 0 for any other expression.
-func wholeLiteral(x tsql.Expr) int64 {
-	literal, ok := x.(*tsql.NumberLit)
-	if !ok {
-		return 0
-	}
-	s, err := numberLiteral(literal.Text)
-	if err != nil || s.whole == nil {
-		return 0
-	}
-	n, _, err := s.whole(nil)
+	n, err := strconv.ParseInt(literal.Text, 10, 32)
 	if err != nil {
 		return 0
 	}

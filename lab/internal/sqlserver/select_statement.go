@@ -167,7 +167,7 @@ func (b *batch) selectInto(name *tsql.Name, q *tsql.Query, p plan, r *run) (*tab
 	}
 	sides := wholeSides(p)
 	if sides == nil {
-		t.rows, err = stored(withDigits(q, p), r)
+		t.rows, err = stored(p, r)
 		return t, err
 	}
 	left, right, err := sides.cross.sides()

@@ -2,6 +2,7 @@ package sqlserver
 
 import (
 	"errors"
+	"sync"
 
 	"vnuma.dev/lab/internal/tds"
 )
@@ -13,7 +14,8 @@ type store struct {
 	cells []cells
 	rows  int
 
-	hashes hashes // of joins that read it
+	joins  sync.Mutex // guards chains
+	chains *chains
 }
 
 func newStore(columns []column) *store {
