@@ -1,1 +1,1 @@
-"""The design rules: data, one small pure function each, over typed facts. No input, no output."""
+"""The design rules: data, each with a small pure function over typed facts. No I/O."""

@@ -1,4 +1,4 @@
-"""Which topologies are worth having for a VM of that size, which to avoid, and why."""
+"""Recommended topologies for a VM of a given size, those to avoid, and why."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import TYPED, Power, Settings, Value
 
-# What a shape may trip by itself, before anything is deployed.
+# Rules that a shape may violate by itself, before anything is deployed.
 SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21"))
-# A node below this gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
+# A smaller node gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
 SMALLEST_NODE = 4
 
 
 class Worth(IntEnum):
-    """How a candidate stands; lower is better."""
+    """How good a candidate is; lower is better."""
 
     HAVING = 0
     TESTING = 1
@@ -37,22 +37,22 @@ class Worth(IntEnum):
 
 @dataclass(frozen=True)
 class Candidate:
-    """One topology: what the guest gets, what speaks for it and against it."""
+    """One topology: what the guest gets, its advantages and disadvantages."""
 
     topology: Topology
     worth: Worth
     forecasts: tuple[Forecast, ...]
     reasons: tuple[str, ...]
     settings: Settings
-    """What has to be set besides cores per socket for its nodes to be its sockets; empty: nothing."""
+    """Settings besides cores per socket that make its nodes its sockets; empty: none needed."""
 
     @property
     def nodes(self) -> int:
-        """vNUMA nodes on the first host."""
+        """Number of vNUMA nodes on the first host."""
         return self.forecasts[0].prediction.vnuma_nodes
 
     def fix(self, vm: VmFacts | None) -> Fix:
-        """The way to this shape from the VM as it is; without a VM from nothing."""
+        """How to get this shape from the VM as it is; without a VM, from nothing."""
         shape = self.topology
         settings: Settings = {
             "numCPUs": shape.vcpus,
@@ -67,18 +67,18 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Advice:
-    """Candidates, best first; `nodes_needed` is the fewest host nodes that hold vCPUs and memory."""
+    """Candidates, best first; `nodes_needed` is the fewest host nodes that fit vCPUs and memory."""
 
     candidates: tuple[Candidate, ...]
     nodes_needed: int
     other_vcpus: tuple[int, ...]
-    """Numbers of vCPUs near the one asked for that the nodes divide; empty: it is divided already."""
+    """Nearby vCPU counts that the nodes divide evenly; empty if the requested one is."""
     unused: str = ""
-    """Why some CPUs stay unused in every shape; empty: they do not."""
+    """Why some CPUs stay unused in every shape; empty if none do."""
     used: int = 0
-    """Most vCPUs that any shape uses."""
+    """The most vCPUs that any shape uses."""
     limit: SqlLimit = field(default_factory=lambda: SqlLimit("Developer or Evaluation"))
-    """What the edition may use."""
+    """The edition's limits."""
 
     def worth(self, *kinds: Worth) -> tuple[Candidate, ...]:
         """The candidates of these kinds, best first."""
@@ -86,7 +86,7 @@ class Advice:
 
 
 def advise(vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: Guest) -> Advice:
-    """Every topology of these vCPUs, judged on every host. Hosts whose memory is 0 are judged by cores."""
+    """Judge every topology of these vCPUs on every host. Hosts whose memory is 0 are judged by cores."""
     by_host = {host.name: min(_nodes_needed(vcpus, memory_mb, host), len(host.numa_nodes)) for host in hosts}
     needed = max(by_host.values())
     seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]
@@ -131,16 +131,16 @@ def _nodes_needed(vcpus: int, memory_mb: int, host: HostFacts) -> int:
 
 
 def _fewest(vcpus: int, needed: int, sql_major: int) -> int:
-    """The fewest nodes, even on those of the host, with which this SQL Server starts."""
+    """The fewest equally filled host nodes with which this SQL Server starts."""
     most = most_in_a_node(sql_major)
     return next(count for count in range(needed, vcpus + needed, needed) if ceil(vcpus / count) <= most)
 
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a good shape has: the fewest vNUMA nodes, and as many cores in use as any shape.
+    """A good shape has the fewest vNUMA nodes, and uses as many cores as any shape.
 
-    `by_host` is the fewest host nodes that hold the VM on each host.
+    `by_host` is the fewest host nodes that fit the VM, by host.
     """
 
     by_host: Mapping[str, int]
@@ -150,13 +150,13 @@ class _Wanted:
 
     @property
     def host_nodes(self) -> int:
-        """The fewest host nodes that hold it on every host."""
+        """The fewest host nodes that fit it on every host."""
         return max(self.by_host.values())
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A shape with the settings that make its nodes, and what each host gives it."""
+    """A shape with the settings that make its nodes, and the result on each host."""
 
     topology: Topology
     vm: VmFacts
@@ -194,7 +194,7 @@ def _candidate(seen: _Seen, hosts: Sequence[HostFacts], wanted: _Wanted) -> Cand
 def _node_per_socket(
     shape: Topology, settings: Settings, hosts: Sequence[HostFacts], hardware: int
 ) -> dict[str, Value]:
-    """What makes each socket a vNUMA node where the release would do otherwise."""
+    """The settings that make each socket a vNUMA node, if the release would not."""
     if shape.cores_per_socket == 1:
         return {}
     plain = [predict(host_shape(host), settings, hardware) for host in hosts]
@@ -206,7 +206,7 @@ def _node_per_socket(
 
 
 def _following(shape: Topology, hosts: Sequence[HostFacts], hardware: int) -> dict[str, Value]:
-    """The setting of these releases that makes a socket a node."""
+    """The setting in these releases that makes a socket a node."""
     releases = {host.release.key for host in hosts}
     if min(releases) >= VIRTUAL_NUMA_SINCE and hardware >= VIRTUAL_NUMA_HARDWARE:
         return {"coresPerNumaNode": shape.cores_per_socket}
@@ -214,7 +214,7 @@ def _following(shape: Topology, hosts: Sequence[HostFacts], hardware: int) -> di
 
 
 def _rules_against(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
-    """Rules that the shape trips, each with the hosts on which it does where that is not all."""
+    """Rules that the shape violates, each with its hosts unless it is all of them."""
     tripped: dict[str, list[str]] = {}
     for host in hosts:
         known = [one for one in SHAPE_RULES if host.node_memory_mb or one.id != "T09"]
@@ -228,7 +228,7 @@ def _rules_against(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
 
 
 def _too_large(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
-    """Hosts that have less memory than the VM: no shape makes it fit."""
+    """Hosts with less memory than the VM: it fits in no shape."""
     wanted = vm.settings.get("memoryMB")
     if not isinstance(wanted, int):
         return
@@ -244,7 +244,7 @@ def _where(words: str, names: Sequence[str], hosts: Sequence[HostFacts]) -> str:
 
 
 def _against(one: Forecast, wanted: _Wanted) -> Iterator[str]:
-    """Everything else that speaks against a shape on one host, or on several alike."""
+    """All other disadvantages of a shape, on one host or alike on several."""
     host_nodes = {wanted.by_host[name] for name in one.hosts}
     needed = max(host_nodes)
     shape, nodes = one.topology, one.prediction.vnuma_nodes
@@ -301,5 +301,5 @@ def _parallelism(seen: Forecast, sql_major: int) -> str:
 
 
 def _rank(one: Candidate, wanted: int) -> tuple[int, int, int, int]:
-    """Better first: worth, then how few nodes are too many, then the fewest sockets."""
+    """Sort key, best first: worth, then fewest surplus nodes, then fewest sockets."""
     return one.worth, abs(one.nodes - wanted), len(one.reasons), one.topology.sockets

@@ -1,4 +1,4 @@
-"""The study file that tests what was advised, on the real host."""
+"""A study file that tests the recommended topologies on the real host."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ ARMS = 4
 
 
 def study_text(advice: Advice, *, vm: str, name: str, memory_mb: int) -> str:
-    """YAML of a study of the best candidates, with the reasons as comments. Raises ValueError when only one
-    shape could be tested."""
+    """A study of the best candidates as YAML, with the reasons as comments. Raises ValueError for fewer than
+    two.
+    """
     arms = arms_of(advice)
     if len(arms) < 2:
         raise ValueError(
@@ -42,14 +43,14 @@ def _arm(arm: Candidate) -> str:
 
 
 def arms_of(advice: Advice) -> tuple[Candidate, ...]:
-    """The arms: what is worth having or testing; with fewer than two, the least bad that can run too."""
+    """The candidates to test: the good ones; with fewer than two, also the least bad that can run."""
     good = advice.worth(Worth.HAVING, Worth.TESTING)[:ARMS]
     spare = [one for one in advice.worth(Worth.AVOIDING) if _can_run(one)]
     return good if len(good) > 1 else (*good, *spare)[:2]
 
 
 def _can_run(one: Candidate) -> bool:
-    """It powers on, its nodes are even, and it has the vCPUs that it is said to have."""
+    """Whether it powers on, with equal nodes and the stated vCPUs."""
     return all(_comparable(seen) for seen in one.forecasts) and one.topology.cores_per_socket > 1
 
 

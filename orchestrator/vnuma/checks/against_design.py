@@ -1,4 +1,4 @@
-"""What a site has against what a design says: the settings that differ, and VMs that only one of them has."""
+"""Compare a site with a design: settings that differ, and VMs that only one of them has."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from vnuma.domain.vm.setting import (
 )
 
 DRIFT = "drift"
-"""Stands where a finding over time has its rule: the VM is not as designed."""
+"""In place of a rule for findings over time: the VM differs from its design."""
 
 _NOT_READ = "this source does not show it"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A setting that is not as designed. `author` is who changed it, or why that is not known."""
+    """A setting that differs from the design. `author` is who changed it, or why that is unknown."""
 
     setting: str
     design: Value
@@ -40,7 +40,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class DriftedVm:
-    """A VM that differs from its design; `facts` are what it is now."""
+    """A VM that differs from its design; `facts` are its present ones."""
 
     facts: VmFacts
     source: str
@@ -52,7 +52,7 @@ class DriftedVm:
 
 @dataclass(frozen=True, slots=True)
 class OneSided:
-    """A VM that only the design or only the site has. `where` names the design or the source."""
+    """A VM that only the design or only the site has. `where` names that design or source."""
 
     name: str
     where: str
@@ -61,7 +61,7 @@ class OneSided:
 
 @dataclass(frozen=True)
 class Drift:
-    """Everything that differs. `not_compared` counts VMs by setting and reason."""
+    """All differences. `not_compared` counts VMs by setting and reason."""
 
     designs: tuple[str, ...]
     compared: int
@@ -75,12 +75,12 @@ class Drift:
 
     @property
     def settings(self) -> int:
-        """How many settings differ, over all VMs."""
+        """The number of differing settings, over all VMs."""
         return sum(len(vm.differences) for vm in self.vms)
 
     @property
     def any(self) -> bool:
-        """Whether anything is not as designed. A VM that no design names is none of its business."""
+        """Whether anything differs from the design, apart from VMs that it does not name."""
         return bool(self.vms or self.only_design)
 
 
@@ -90,10 +90,9 @@ Asked = Callable[[Estate, EstateVm], bool]
 def compare_with_design(
     designs: Sequence[Estate], present: Sequence[Estate], admits: Asked, named: Callable[[str], bool]
 ) -> Drift:
-    """The drift of the VMs that `admits` lets through; `named` tells which names were asked for at all.
+    """The drift of the VMs that `admits` accepts; `named` tells which names were requested.
 
-    A VM is the design's by its identity, where the design is an earlier snapshot, else by a name that only
-    one VM has.
+    An earlier snapshot identifies VMs by identity, any other design by a name that only one VM has.
     """
     there = _There(present)
     vms, missing = list[DriftedVm](), list[OneSided]()
@@ -149,7 +148,7 @@ class _There:
                 self._by_name[vm.facts.name].append((estate, vm))
 
     def of(self, planned: EstateVm) -> tuple[Estate, EstateVm] | str:
-        """The VM of a design, or why it cannot be told; empty: there is none."""
+        """A design's VM, or why it cannot be identified; empty if there is none."""
         facts = planned.facts
         if facts.key in self._by_key:
             return self._by_key[facts.key]
@@ -162,7 +161,7 @@ class _There:
 
 
 def _edits(planned: EstateVm, vm: EstateVm) -> tuple[list[Edit], set[tuple[str, str]]]:
-    """What differs (before: now, after: the design); settings that could not be compared, each with why."""
+    """The differences (before: now, after: the design); and settings not compared, with the reason."""
     now = vm.facts.settings
     silent = {(name, why) for name, why in planned.absent.items() if name in TYPED or name in _BESIDE}
     wanted: dict[str, Value] = {}
@@ -185,7 +184,7 @@ _BESIDE = {EXTRA_CONFIG, HARDWARE}
 
 
 def _wanted(planned: EstateVm, now: Settings) -> Iterator[tuple[str, Value]]:
-    """What a design says of settings. A key that it would have named, had it wanted one, is not set."""
+    """What a design says about settings. Keys that it could name and does not are not set."""
     settings = planned.facts.settings
     spelled = {name.lower(): name for name in now}
     for name in settings:
@@ -208,6 +207,6 @@ def _is_compared(name: str) -> bool:
 
 
 def _unset(name: str, value: Value, now: Settings) -> Value:
-    """A release that lacks a setting has it as a new VM has: the design's default is then no difference."""
+    """A setting that a release lacks counts as a new VM's, so a design's default is no difference."""
     unset = TYPED[name].unset if name in TYPED else None
     return None if now.get(name) is None and unset is not None and value == unset else value

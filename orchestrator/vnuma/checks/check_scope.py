@@ -1,4 +1,4 @@
-"""What a check was in a position to find: only there does silence mean that a fault is gone."""
+"""What a check was able to find: only there does a missing finding mean that it is fixed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from vnuma.checks.result import CheckResult, Key
 
 
 class Seen:
-    """What one check looked at, by rule and object."""
+    """What one check examined, by rule and object."""
 
     def __init__(self, result: CheckResult) -> None:
         self._result = result
 
     def would_find(self, key: Key, name: str, source: str | None = None) -> bool:
-        """Whether the check would have found a finding with this key on an object of this name.
+        """Whether the check could have found a finding with this key on an object of this name.
 
-        `source` is where it was found before, where that is known. Not so where the rule was not asked or
-        could not be evaluated, where filters left the object out, and where it or its source was not read.
+        `source` is where it was found before, if known. False if the rule was not requested or not evaluated,
+        if filters excluded the object, or if it or its source was not read.
         """
         rule, _, identity = key
         if rule not in self._rules or source not in (None, *self._sources):
@@ -32,7 +32,7 @@ class Seen:
         return all(it.whole for it in self._result.sources if source in (None, it.name))
 
     def knows(self, identity: str, name: str) -> bool:
-        """Whether an object was there at all: checked, left out or not readable."""
+        """Whether an object existed: checked, excluded or not readable."""
         there = self._checked | self._result.not_asked | self._unseen
         return bool({identity, name} & there)
 

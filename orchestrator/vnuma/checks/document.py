@@ -1,4 +1,4 @@
-"""A check as plain values: the JSON document that `--baseline` reads again, and what the role returns."""
+"""A check as plain values: the JSON document that `--baseline` reads again, and the role's result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vnuma.domain.vm.provenance import in_json
 
 
 def document(result: CheckResult) -> dict[str, Any]:
-    """The whole document. Keys are added in later versions, never given another meaning."""
+    """The whole document. Later versions add keys but never change their meaning."""
     return {
         "schema": SCHEMA,
         **in_json(result.simulated),

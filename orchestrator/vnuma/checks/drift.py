@@ -1,4 +1,4 @@
-"""Findings over time: what came, what went, and how long the rest has stood."""
+"""Findings over time: new, gone and unchanged ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vnuma.checks.finding import Severity
 
 @dataclass(frozen=True)
 class RecordedCheck:
-    """One check of one source (a vCenter, or an export). `read_at` is when its facts were read."""
+    """One check of a source (a vCenter, or an export). `read_at` is when its facts were read."""
 
     source: str
     kind: str
@@ -22,10 +22,10 @@ class RecordedCheck:
 
 @dataclass(frozen=True)
 class StandingFinding:
-    """A finding over time. `gone` is when a check found it no more; None: it stands.
+    """A finding over time. `gone` is when a check no longer found it; None: it is present.
 
-    `last` is the newest check that found it: an older one than the source's last means that it could
-    not be evaluated since.
+    `last` is the newest check that found it; if older than the source's last check, it could not be evaluated
+    since.
     """
 
     id: int
@@ -42,10 +42,10 @@ class StandingFinding:
 
 @dataclass(frozen=True)
 class History:
-    """What was recorded of one source, seen from `since` on.
+    """A source's recorded findings since `since`.
 
-    `new` stand and were first found after `since`; `gone` were found no more after it; `unchanged` stand
-    since before.
+    `new` are present and were first found after `since`; `gone` disappeared after it; `unchanged` have been
+    present since before.
     """
 
     source: str
@@ -57,7 +57,7 @@ class History:
 
     @property
     def simulated(self) -> str | None:
-        """The lab's scenario where any of it is simulated; the newest, if there were several."""
+        """The lab's scenario if anything is simulated; the newest of several."""
         return next((check.simulated for check in reversed(self.checks) if check.simulated), None)
 
     @property
@@ -66,11 +66,11 @@ class History:
         return self.checks[-1].read_at
 
     def is_from_the_start(self, finding: StandingFinding) -> bool:
-        """Whether the first check found it already: then it has stood for longer than is known."""
+        """Whether the first check found it already, so that its age is only a minimum."""
         return finding.first == self.checks[0].read_at
 
     def was_seen_last(self, finding: StandingFinding) -> bool:
-        """Whether the newest check could look at it; if not, it is neither confirmed nor gone."""
+        """Whether the newest check could evaluate it; if not, it is neither confirmed nor gone."""
         return finding.last == self.until
 
 
@@ -79,7 +79,7 @@ def history_of(
 ) -> History:
     """The history of a source with at least one check; without `since`, from its last check but one on.
 
-    Findings of each kind are in the order of their severity, the longest standing first.
+    Findings of each kind are sorted by severity, then oldest first.
     """
     start = since or checks[max(0, len(checks) - 2)].read_at
     findings = tuple(sorted(findings, key=lambda item: (Severity(item.severity).rank, item.first)))

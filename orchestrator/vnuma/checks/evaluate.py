@@ -1,4 +1,4 @@
-"""Evaluates every rule on every subject, quickly: what cannot apply or be seen is decided once."""
+"""Evaluate every rule on every subject, deciding once what cannot apply or be evaluated."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from vnuma.checks.subject import HARDWARE, Subject
 from vnuma.domain.vm.setting import Settings, is_extra_config
 
 Answer = Fail | str | None
-"""What became of a rule: a failure, the reason that it was not evaluated, or None for a pass."""
+"""A rule's result: a failure, the reason that it was not evaluated, or None for a pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All rules on one subject. Findings are made on demand: most rules pass on most VMs."""
+    """All rules on one subject. Findings are created on demand, since most rules pass on most VMs."""
 
     facts: Facts
     rules: Sequence[Rule]
     answers: tuple[Answer, ...]
-    """One for each rule, in the rules' order."""
+    """One result per rule, in the rules' order."""
 
     @property
     def subject(self) -> Subject:
-        """What the rules were asked about."""
+        """The evaluated subject."""
         return self.facts.subject
 
     @property
     def failures(self) -> list[Finding]:
-        """What failed, worst first; what waits for another rule comes after it."""
+        """Failed rules, worst first; those that wait for another rule come last."""
         some = [(rule, answer) for rule, answer in self._answered() if isinstance(answer, Fail)]
         failed = {rule.id for rule, _ in some}
         return sorted((_finding(self.subject, rule, answer, failed) for rule, answer in some), key=_order)
 
     @property
     def not_evaluated(self) -> dict[str, str]:
-        """Rule id -> reason, for what could not be seen."""
+        """Reason by rule id, for rules that were not evaluated."""
         return {rule.id: answer for rule, answer in self._answered() if isinstance(answer, str)}
 
     @property
     def passed(self) -> int:
-        """How many rules found nothing."""
+        """The number of rules that passed."""
         return self.answers.count(None)
 
     def _answered(self) -> Iterator[tuple[Rule, Answer]]:
@@ -51,8 +51,9 @@ class Evaluation:
 
 
 def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Evaluation]:
-    """Each subject's answers, in the subjects' order. Pure and lazy: nothing is kept between subjects
-    but which rules concern which release."""
+    """Each subject's results, in the subjects' order. Pure and lazy; only which rules apply to which release
+    is cached.
+    """
     rules = tuple(rules)
     concerned: dict[tuple[object, ...], list[_Asked]] = {}
     for subject in subjects:
@@ -71,11 +72,11 @@ def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Eva
 
 
 _Asked = Callable[[Facts], Fail | None] | str | None
-"""For one kind of subject: a function to ask, a part whose reason answers it, or None for a pass."""
+"""For one kind of subject: the function to call, a part whose absence is the reason, or None for a pass."""
 
 
 def _asked(rule: Rule, facts: Facts, present: tuple[bool, ...]) -> _Asked:
-    """Whether a rule has to be asked on subjects of this kind at all."""
+    """Whether and how to call a rule on subjects of this kind."""
     here = {part for part, there in zip(PARTS, present, strict=True) if there}
     applies = rule.applies
     if applies.needs_release and "host" in here and not applies.since <= facts.release <= applies.until:
@@ -128,25 +129,25 @@ def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str]) -> Fi
 
 
 def _fix(fix: Fix, subject: Subject) -> Fix:
-    """The fix with the VM that it changes. In a study it is the arm that changes, and no VM."""
+    """The fix for the VM; in a study it changes the arm and no VM."""
     current = subject.vm.settings if subject.vm and subject.study is None else {}
     return replace(fix, topology=_shape(subject), current=_spelled_alike(current, fix.settings))
 
 
 def _spelled_alike(current: Settings, wanted: Settings) -> Settings:
-    """Keys as the fix spells them: case means nothing in them, and a .vmx file has them in any."""
+    """The VM's keys in the fix's spelling, since their case is insignificant and varies."""
     names = {name.lower(): name for name in wanted if is_extra_config(name)}
     return {names.get(name.lower(), name): value for name, value in current.items()} if names else current
 
 
 def _of_its_vcenter(found: tuple[Kind, str, str], subject: Subject) -> tuple[Kind, str, str]:
-    """The object with a key that no other vCenter gives: managed object ids repeat there."""
+    """The object with a key that is unique across vCenters; managed object ids are not."""
     kind, name, key = found
     return (kind, name, f"{subject.vm.vcenter_uuid}/{key}") if subject.vm and key else found
 
 
 def _shape(subject: Subject) -> str:
-    """The VM's sockets x cores per socket; empty where they are not known or not whole."""
+    """The VM's sockets x cores per socket; empty if unknown or not whole."""
     settings = subject.vm.settings if subject.vm else {}
     vcpus, per_socket = settings.get("numCPUs"), settings.get("numCoresPerSocket") or 1
     if not isinstance(vcpus, int) or not isinstance(per_socket, int) or vcpus % per_socket:
@@ -155,7 +156,7 @@ def _shape(subject: Subject) -> str:
 
 
 def _severity(rule: Rule, severity: Severity) -> Severity:
-    """General knowledge without a source warns at most."""
+    """A rule without a source warns at most."""
     return Severity.WARN if rule.unconfirmed and severity is Severity.BLOCK else severity
 
 

@@ -1,4 +1,4 @@
-"""What the rules say of themselves: one on the screen, all as a page."""
+"""The rules' documentation: one on the terminal, all as a page."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _fields(rule: Rule) -> dict[str, Any]:
 
 
 def explain(rule_id: str, width: int = WIDTH) -> str:
-    """One rule for people, as wide as `width` but for addresses; `all` lists them. Raises InputError."""
+    """One rule as text, `width` wide except for addresses; `all` lists them. Raises InputError."""
     if rule_id.strip().lower() == "all":
         return "\n".join(line for rule in RULES for line in _listed(rule, width))
     rule = find_rule(rule_id)
@@ -127,7 +127,7 @@ def _section(rule: Rule) -> str:
 
 
 def _link(rule_id: str) -> str:
-    """A link to another rule's section, by the anchor that Markdown viewers make of its heading."""
+    """A link to another rule's section, by its heading's Markdown anchor."""
     words = f"{rule_id} {BY_ID[rule_id].title}".lower()
     anchor = "".join(letter for letter in words.replace(" ", "-") if letter.isalnum() or letter in "-_")
     return f"[{rule_id}](#{anchor})"
@@ -140,7 +140,7 @@ def _severity(rule: Rule) -> str:
 
 
 def _concerns(rule: Rule) -> str:
-    """Releases and editions; what is not about ESXi is not said to hold for each of its releases."""
+    """Releases and editions; releases only for rules about ESXi."""
     releases = str(rule.applies) if rule.family in _ABOUT_ESXI else ""
     return ", ".join(filter(None, (releases, rule.editions))) or "always"
 
@@ -172,6 +172,6 @@ def _needs(rule: Rule) -> str:
 
 
 def _paragraph(heading: str, text: str, width: int) -> Iterator[str]:
-    """A heading with text beside it; nothing without text."""
+    """A heading with indented text; empty without text."""
     for index, line in enumerate(wrap(text, width - _INDENT)):
         yield f"{heading if index == 0 else '':{_INDENT}}{line}"

@@ -1,4 +1,4 @@
-"""The facts of one subject as rules ask for them: what is not known raises, so no rule guesses."""
+"""A subject's facts as rules read them: unknown ones raise, so that no rule guesses."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ WHY_ABSENT = {
     "placement": "vSphere's API does not show placement; esxtop on the host does (--evidence)",
     "waits": "CPU ready and co-stop are read from vCenter only for single VMs (--vm)",
 }
-"""Why a part is absent when the subject gives no reason of its own."""
+"""Why a part is absent when the subject gives no reason."""
 
 DESCRIBED = "the host is described by its NUMA nodes alone"
-"""Why a fact of a host is not known that no description of it has."""
+"""Why a fact is unknown that no description of a host contains."""
 
 _MOST_DIGITS = 18
 
 
 def shape_of(settings: Settings) -> str:
-    """Sockets x cores per socket; where the sockets are not known, or not whole, the vCPUs."""
+    """Sockets x cores per socket; only the vCPUs if the sockets are unknown or not whole."""
     vcpus, cores = settings.get("numCPUs"), settings.get("numCoresPerSocket")
     if not isinstance(vcpus, int):
         return ""
@@ -59,18 +59,18 @@ def shape_of(settings: Settings) -> str:
 
 
 class Unknown(Exception):
-    """A fact that a rule needs was not read; the message is the reason. Caught by the evaluation."""
+    """A fact that a rule needs was not read; the message is the reason. The evaluation catches it."""
 
 
 def known(value: Known | None, what: str) -> Known:
-    """The value, or Unknown with the reason that `what` was not read."""
+    """The value; raises Unknown with the reason if `what` was not read."""
     if value is None:
         raise Unknown(f"{what} was not read")
     return value
 
 
 class Facts:
-    """One subject, with what several rules derive from it worked out once."""
+    """One subject, caching what several rules derive from it."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
@@ -87,7 +87,7 @@ class Facts:
 
     @property
     def cluster(self) -> ClusterFacts:
-        """The host's cluster; a cluster of one outside any."""
+        """The host's cluster; a standalone host is a cluster of one."""
         return self.subject.cluster or self._refuse("cluster")
 
     @property
@@ -106,7 +106,7 @@ class Facts:
         return self.subject.edition or self._refuse("edition")
 
     def sql_known(self, name: str, what: str) -> Any:
-        """A field of `sql`. Raises Unknown where it was not read, with the error of a query that failed."""
+        """A field of `sql`. Raises Unknown if it was not read, with the failed query's error."""
         why = self.sql.unread.get(name)
         return known(getattr(self.sql, name), f"{what} ({why})" if why else what)
 
@@ -117,7 +117,7 @@ class Facts:
 
     @property
     def placement(self) -> PlacementFacts:
-        """Where ESXi put the VM."""
+        """Where ESXi placed the VM."""
         return self.subject.placement or self._refuse("placement")
 
     @property
@@ -131,13 +131,13 @@ class Facts:
         return self.subject.study is not None
 
     def require_running_shape(self) -> None:
-        """Raise Unknown on a study's arm: what the guest shows is the VM as it runs now, not the arm."""
+        """Raise Unknown for a study's arm, since the guest shows the VM as it runs now."""
         study = self.subject.study
         if study and study.arm:
             raise Unknown(f"the VM has not been powered on as arm {study.arm} yet")
 
     def require_whole_sockets(self) -> None:
-        """Raise Unknown for a shape that does not power on: nothing can be predicted for it."""
+        """Raise Unknown for a shape that cannot power on, for which nothing can be predicted."""
         if why := partial_socket(self.vm.settings):
             raise Unknown(why)
 
@@ -165,13 +165,13 @@ class Facts:
 
     @cached_property
     def sockets(self) -> int:
-        """Virtual sockets. Raises Unknown where the last would be only partly filled."""
+        """Virtual sockets. Raises Unknown if the last one would be only partly filled."""
         self.require_whole_sockets()
         return max(1, self.vcpus // self.per_socket)
 
     @cached_property
     def memory_mb(self) -> int:
-        """The VM's memory."""
+        """The VM's memory in MB."""
         return self.number("memoryMB")
 
     @cached_property
@@ -187,13 +187,13 @@ class Facts:
 
     @cached_property
     def prediction(self) -> Prediction:
-        """What a power-on now would give the guest. Raises Unknown without extraConfig."""
+        """The guest's topology after a power-on now. Raises Unknown without extraConfig."""
         self.require_whole_sockets()
         self.key("numa.vcpu.min")
         return predict(host_by_default(self.host), self.vm.settings, self.hardware)
 
     def setting(self, name: str) -> Value:
-        """A typed setting; None: this release or hardware version has none. Raises Unknown when not read."""
+        """A typed setting; None: this release or hardware version lacks it. Raises Unknown if not read."""
         settings = self.vm.settings
         if name in settings:
             return settings[name]
@@ -202,7 +202,7 @@ class Facts:
         raise Unknown(self.subject.absent.get(name) or f"{name} was not read")
 
     def number(self, name: str) -> int:
-        """A typed setting as a number; 0 where this release has none."""
+        """A typed setting as a number; 0 if this release lacks it."""
         value = self.setting(name)
         return value if isinstance(value, int) else 0
 
@@ -211,14 +211,14 @@ class Facts:
         return self.setting(name) is True
 
     def key(self, name: str) -> str | None:
-        """An extraConfig value as text, None: not set. Raises Unknown when extraConfig was not read."""
+        """An extraConfig value as text, None: not set. Raises Unknown if extraConfig was not read."""
         value = self._keys.get(name.lower())
         if value is None and EXTRA_CONFIG in self.subject.absent:
             raise Unknown(self.subject.absent[EXTRA_CONFIG])
         return value
 
     def key_number(self, name: str) -> int | None:
-        """An extraConfig value as a number, None: not set. Raises Unknown where it is no number."""
+        """An extraConfig value as a number, None: not set. Raises Unknown if it is not a number."""
         text = (self.key(name) or "").strip()
         if text and not (text.isdecimal() and len(text) <= _MOST_DIGITS):
             raise Unknown(f"{name} is {text[:40]}, which is not a number")
@@ -229,14 +229,14 @@ class Facts:
         return (self.key(name) or "").strip().lower() in {"true", "1"}
 
     def option(self, name: str) -> str | None:
-        """An advanced option of the host, None: not set. Raises Unknown when options were not read."""
+        """An advanced option of the host, None: not set. Raises Unknown if options were not read."""
         if self.host.described:
             raise Unknown(f"{DESCRIBED}: its advanced options are unknown")
         return known(self.host.advanced, "the host's advanced options").get(name)
 
     @cached_property
     def _keys(self) -> dict[str, str]:
-        """extraConfig by lower-case name: vSphere keeps the case in which a key was written."""
+        """extraConfig by lower-case name, since vSphere keeps the case in which a key was written."""
         return {
             name.lower(): str(value)
             for name, value in self.vm.settings.items()
@@ -245,7 +245,7 @@ class Facts:
 
     @cached_property
     def _lacks_virtual_numa(self) -> bool:
-        """Whether no source could show virtualNuma: the host or the virtual hardware is too old for it."""
+        """Whether the host or the virtual hardware is too old for virtualNuma."""
         if self.subject.host and self.release < VIRTUAL_NUMA_SINCE:
             return True
         return HARDWARE not in self.subject.absent and self.hardware < VIRTUAL_NUMA_HARDWARE
@@ -254,6 +254,6 @@ class Facts:
         raise Unknown(self.why_absent(part))
 
     def why_absent(self, part: str) -> str:
-        """The reason that a part of the subject is not there."""
+        """The reason that a part of the subject is absent."""
         absent = self.subject.absent
         return absent.get(part) or (absent.get("sql") if part == "edition" else "") or WHY_ABSENT[part]

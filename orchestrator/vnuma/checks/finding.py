@@ -1,4 +1,4 @@
-"""What a rule found on one object, and how to fix it."""
+"""A rule's finding on one object, and its fix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Kind = Literal["vm", "host", "cluster", "study", "vcenter"]
 
 
 class Severity(StrEnum):
-    """How bad a failed rule is."""
+    """The severity of a failed rule."""
 
     BLOCK = "block"
     WARN = "warn"
@@ -36,7 +36,7 @@ _KEEP = {"follow_cores_per_socket": "keep", "numa_autosize": "keep"}
 
 @dataclass(frozen=True)
 class Fix:
-    """What to do, in words, and as settings that tools take.
+    """What to do, as text and as settings for tools.
 
     `arm` has the fields of a study's arm that the fix changes. `settings` has vSphere's own names
     (`domain.setting`), None: remove the key. `commands` is T-SQL, esxcli or bcdedit, ready to paste.
@@ -47,19 +47,20 @@ class Fix:
     settings: Mapping[str, Value] = field(default_factory=dict)
     commands: str = ""
     topology: str = ""
-    """The VM's own shape, for a fix that keeps it: a whole arm names one. Empty: not known."""
+    """The VM's own shape, for a fix that keeps it, since an arm states a whole one. Empty: unknown."""
     current: Settings = field(default_factory=dict, repr=False)
-    """The VM's settings as they were read: what the fix changes. Empty for an arm of a study."""
+    """The VM's settings as read, which the fix changes. Empty for an arm of a study."""
 
     @cached_property
     def change(self) -> Change:
-        """The settings that the fix changes, before and after; empty where it changes no VM."""
+        """The settings that the fix changes, before and after; empty if it changes no VM."""
         return change_to(self.current, self.settings) if self.current else Change()
 
     @cached_property
     def ansible(self) -> dict[str, object]:
-        """Variables of the role vm_topology that make this change and no other; empty where an arm cannot
-        say it."""
+        """Variables of the role vm_topology that make exactly this change; empty if an arm cannot
+        express it.
+        """
         shape = self.arm.get("topology") or self.topology
         if not self.arm or not shape:
             return {}
@@ -71,8 +72,8 @@ class Fix:
 class Finding:
     """One rule that failed on one object.
 
-    `kind`, `name` and `key` name the object that the fix changes; `vm` and `vm_key` the VM it was seen
-    from. `superseded_by` is the rule that has to be put right first, and `matters` says why.
+    `kind`, `name` and `key` name the object that the fix changes; `vm` and `vm_key` the VM it was seen from.
+    `superseded_by` is the rule to fix first, and `matters` says why.
     """
 
     rule: str
@@ -84,7 +85,7 @@ class Finding:
     vm: str
     vm_key: str
     arm: str
-    """The study's arm that it was found in; empty outside a study."""
+    """The study's arm with the finding; empty outside a study."""
     observed: Mapping[str, str]
     consequence: str
     fix: Fix

@@ -1,4 +1,4 @@
-"""What a check of one or many VMs found: each finding with what became of it, and what was not seen."""
+"""The result of a check of one or many VMs: findings, waivers, and what could not be read."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from vnuma.checks.rule import Rule
 from vnuma.domain.vm.estate import Declared, Unseen
 
 SCHEMA = "vnuma/check/1"
-"""What a check's JSON document says that it is."""
+"""The schema name in a check's JSON document."""
 
 Change = Literal["new", "unchanged"]
 
 Key = tuple[str, Kind, str]
-"""Rule, kind and key of the object: what makes a finding the same in two checks."""
+"""Rule, kind and key of the object, which identify a finding across checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A finding, the reason that somebody waived it, and whether an earlier check had it."""
+    """A finding, its waiver's reason if any, and whether an earlier check had it."""
 
     finding: Finding
     waived: str = ""
@@ -32,18 +32,17 @@ class Judged:
 
     @property
     def key(self) -> Key:
-        """What makes it the same finding in another check."""
+        """Identifies it across checks."""
         return self.finding.rule, self.finding.kind, self.finding.key
 
     @property
     def severity(self) -> Severity:
-        """How bad it is."""
         return self.finding.severity
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The vNUMA nodes that these hosts give, by their sizes in vCPUs."""
+    """The vNUMA nodes on these hosts, by size in vCPUs."""
 
     node_sizes: tuple[int, ...]
     hosts: tuple[str, ...]
@@ -51,7 +50,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a VM's guest gets at a power-on, by the host that it happens on."""
+    """What a VM's guest gets at a power-on, by host."""
 
     shape: str
     layouts: tuple[Layout, ...]
@@ -61,9 +60,9 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class CheckedVm:
-    """One VM: what it is, what was found, and which rules could not be evaluated, with the reason.
+    """One VM: its facts, findings, and rules that could not be evaluated, with the reason.
 
-    `guest` is the number of vNUMA nodes that a power-on would give, in words; empty: not known.
+    `guest` is the number of vNUMA nodes after a power-on, as text; empty: unknown.
     """
 
     name: str
@@ -83,13 +82,13 @@ class CheckedVm:
     declared: Declared | None = None
     """Where a design's code declares it."""
     planned: Outlook | None = None
-    """Of a design's VM: what its guest will see."""
+    """For a design's VM: what its guest will see."""
     today: Outlook | None = None
-    """Of a design's VM that exists: what its guest sees now."""
+    """For a design's VM that exists: what its guest sees now."""
 
     @property
     def worst(self) -> Severity | None:
-        """The worst finding that nobody waived."""
+        """The severity of the worst finding without a waiver."""
         return min(
             (item.severity for item in self.findings if not item.waived),
             key=lambda severity: severity.rank,
@@ -99,7 +98,7 @@ class CheckedVm:
 
 @dataclass(frozen=True)
 class Source:
-    """Where facts came from, when they were read (UTC), and how much there was."""
+    """A source of facts, when they were read (UTC), and how many there were."""
 
     name: str
     kind: str
@@ -109,11 +108,11 @@ class Source:
     hosts: int
     clusters: int
     whole: bool = True
-    """Whether everything there was read, not some VMs by name."""
+    """Whether everything was read, rather than some VMs by name."""
     full_at: str = ""
     """When every VM was last read in full, as `read_at`."""
     taken_over: int = 0
-    """VMs whose configuration is that of an earlier reading: vCenter says that it has not changed."""
+    """VMs with the configuration of an earlier reading, unchanged according to vCenter."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,9 @@ class Since:
     new: int
     unchanged: int
     fixed: tuple[tuple[str, str, str], ...]
-    """Rule, kind and name of what is no longer found."""
+    """Rule, kind and name of findings that are gone."""
     unknown: tuple[tuple[str, str, str], ...] = ()
-    """The same for what could not be evaluated this time: neither fixed nor found."""
+    """The same for rules that could not be evaluated this time: neither fixed nor found."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ class Group:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A whole check, VMs worst first. `waivers` says what of the waivers file did not apply."""
+    """A whole check, VMs worst first. `waivers` lists unused and invalid waivers."""
 
     checked_at: str
     sources: tuple[Source, ...]
@@ -151,29 +150,29 @@ class CheckResult:
     since: Since | None = None
     simulated: str | None = None
     left_out: int = 0
-    """VMs that the filters left out."""
+    """VMs that the filters excluded."""
     not_asked: frozenset[str] = frozenset()
-    """Keys of VMs that the filters left out, and names of the hosts and clusters that these run on."""
+    """Keys of VMs that the filters excluded, and names of their hosts and clusters."""
     drift: Drift | None = None
-    """How the site differs from a design; None: not asked."""
+    """How the site differs from a design; None: not requested."""
     every_rule: int = field(default=0)
-    """How many rules there are; `rules` are those that were asked."""
+    """The number of all rules; `rules` are the requested ones."""
     host_adds: Mapping[str, int] = field(default_factory=dict)
-    """By source, for designs without a host: how many more rules a described one (--host-nodes) allows."""
+    """For designs without a host: how many more rules a described one (--host-nodes) allows, by source."""
 
     @cached_property
     def declared(self) -> Mapping[str, Declared]:
-        """Where code declares VMs, by the VM's key; of VMs that exist, nothing."""
+        """Where code declares VMs, by the VM's key; empty for existing VMs."""
         return {vm.key: vm.declared for vm in self.vms if vm.declared}
 
     @cached_property
     def by_severity(self) -> Mapping[Severity | None, int]:
-        """Number of VMs by their worst finding; None: nothing found."""
+        """Number of VMs by their worst finding; None: no finding."""
         return Counter(vm.worst for vm in self.vms)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Findings by object, worst first: one host's fault is one finding, not one for each VM on it."""
+        """Findings by object, worst first: a host's finding appears once, not for each of its VMs."""
         seen: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
         first: dict[tuple[object, ...], Judged] = {}
         for vm in self.vms:
@@ -187,7 +186,7 @@ class CheckResult:
 
     @cached_property
     def severities(self) -> Mapping[str, Mapping[Severity, int]]:
-        """Objects by the severity that a rule has on each, by rule; the worst first."""
+        """Number of objects by severity for each rule; the worst first."""
         worst: dict[str, dict[Key, Severity]] = defaultdict(dict)
         for vm in self.vms:
             for item in vm.findings:
@@ -202,7 +201,7 @@ class CheckResult:
 
     @cached_property
     def by_rule(self) -> tuple[tuple[Rule, Severity, int], ...]:
-        """Each rule that failed, its worst severity and on how many objects, worst and most first."""
+        """Each failed rule with its worst severity and number of objects, worst and most first."""
         found = [
             (rule, next(iter(counts)), sum(counts.values()))
             for rule in self.rules
@@ -224,7 +223,7 @@ class CheckResult:
 
     @cached_property
     def coverage(self) -> Mapping[str, int]:
-        """How many rules could be evaluated on at least one VM of each source that has VMs."""
+        """The number of rules that could be evaluated on at least one VM, for each source with VMs."""
         never: dict[str, set[str]] = {}
         for vm in self.vms:
             never.setdefault(vm.source, set(vm.not_evaluated)).intersection_update(vm.not_evaluated)
@@ -237,11 +236,11 @@ class CheckResult:
 
     @property
     def not_evaluated(self) -> int:
-        """How many of the checks could not be evaluated."""
+        """The number of checks that could not be evaluated."""
         return sum(len(vm.not_evaluated) for vm in self.vms)
 
     def open(self, worst: Severity) -> Iterator[Group]:
-        """Findings at least that bad that nobody waived."""
+        """Findings of at least that severity without a waiver."""
         return (
             group
             for group in self.groups

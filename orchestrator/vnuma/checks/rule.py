@@ -1,4 +1,4 @@
-"""A rule: what it says, whom it concerns, and the small pure function that decides."""
+"""A rule: its text, where it applies, and the small pure function that decides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEWEST: Release = (99, 0)
 
 @dataclass(frozen=True)
 class Applies:
-    """Whom a rule concerns; bounds are inclusive. A rule passes wherever it does not apply."""
+    """Where a rule applies; bounds are inclusive. Elsewhere it passes."""
 
     since: Release = ANY_RELEASE
     until: Release = NEWEST
@@ -25,12 +25,12 @@ class Applies:
 
     @property
     def needs_release(self) -> bool:
-        """Whether the host's release has to be known to tell."""
+        """Whether that depends on the host's release."""
         return self.since > ANY_RELEASE or self.until < NEWEST
 
     @property
     def needs_hardware(self) -> bool:
-        """Whether the virtual hardware version has to be known to tell."""
+        """Whether that depends on the virtual hardware version."""
         return self.hardware_since > 0 or self.hardware_until < 999
 
     def __str__(self) -> str:
@@ -61,16 +61,16 @@ def _range(low: str, high: str, open_low: bool, open_high: bool) -> str:
 
 @dataclass(frozen=True)
 class Fail:
-    """The rule's condition holds: what was seen, and the fix for this object where it is known."""
+    """A rule's failure: what was seen, and the fix for this object if known."""
 
     observed: Mapping[str, str]
     fix: Fix | None = None
     severity: Severity | None = None
-    """Where it differs from the rule's own."""
+    """If it differs from the rule's own."""
     object: tuple[Kind, str, str] | None = None
-    """Kind, name and key of what has to be changed, where that is not the VM."""
+    """Kind, name and key of the object to change, if not the VM."""
     matters: str = ""
-    """A sentence that says how it stands to other rules, where it is known at once."""
+    """A sentence about its relation to other rules, if already known."""
 
 
 Check = Callable[[Facts], Fail | None]
@@ -78,7 +78,7 @@ Check = Callable[[Facts], Fail | None]
 
 @dataclass(frozen=True)
 class Rule:
-    """One design rule. `check` returns None where the condition does not hold."""
+    """One design rule. `check` returns None for a pass."""
 
     id: str
     family: str
@@ -90,20 +90,20 @@ class Rule:
     sources: tuple[str, ...]
     check: Check
     needs: frozenset[str]
-    """Parts of the subject that must be there: "vm", "host", "sql" and so on."""
+    """Required parts of the subject: "vm", "host", "sql" and so on."""
     applies: Applies = Applies()
     in_study: Severity | None = None
-    """The severity on a VM under study, where it differs."""
+    """The severity for a VM under study, if different."""
     editions: str = ""
-    """SQL Server or Windows editions it concerns, in words; empty: all."""
+    """SQL Server or Windows editions that it is about, as text; empty: all."""
     unconfirmed: bool = False
-    """General knowledge without a source that states it: at most a warning."""
+    """General knowledge without a source: warns at most."""
     yields_to: Mapping[str, str] = field(default_factory=dict)
     """Rules that hide this one while they fail, each with the reason."""
     related: tuple[str, ...] = ()
 
     def severity_for(self, *, studied: bool) -> Severity:
-        """How bad a failure is, on a VM under study or not."""
+        """The severity of a failure, for a VM under study or not."""
         return self.in_study if studied and self.in_study else self.severity
 
 
@@ -124,7 +124,7 @@ def rule(
     yields_to: Mapping[str, str] | None = None,
     related: tuple[str, ...] = (),
 ) -> Callable[[Check], Rule]:
-    """Make a rule of a check function; `needs` names parts of the subject, separated by spaces."""
+    """Make a rule from a check function; `needs` names parts of the subject, separated by spaces."""
 
     def made(check: Check) -> Rule:
         return Rule(
@@ -158,4 +158,4 @@ FAMILIES = {
     "S": "sqlserver",
     "Q": "measurement",
 }
-"""First letter of a rule's id -> its family."""
+"""Family by first letter of a rule's id."""

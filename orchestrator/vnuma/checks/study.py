@@ -16,10 +16,10 @@ from vnuma.errors import PreflightBlocked
 
 
 def study_subjects(study: Study, subject: Subject) -> list[Subject]:
-    """One subject for each arm: the VM with the arm's settings, everything else as it is.
+    """One subject per arm: the VM with the arm's settings, everything else unchanged.
 
-    An arm that this VM or host cannot have stands there with its topology alone; that it cannot be
-    is for `desired_settings` to say. Raises ValueError for a subject without VM or host.
+    An impossible arm has only its topology; `desired_settings` reports it. Raises ValueError for a subject
+    without VM or host.
     """
     vm, host = subject.vm, subject.host
     if vm is None or host is None:
@@ -45,7 +45,7 @@ def _settings(study: Study, label: str, vm: VmFacts, host: HostFacts) -> Setting
 
 
 def merge_arms(findings: Iterable[Finding], arms: tuple[str, ...]) -> list[Finding]:
-    """One finding for what several arms share; `arm` names them, and is empty where all have it."""
+    """Merge findings that several arms share; `arm` names them, and is empty for all."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         key = (finding.rule, finding.key, tuple(finding.observed.items()))

@@ -1,4 +1,4 @@
-"""What rules are asked about: one VM with everything known around it, and why the rest is not known."""
+"""What rules are evaluated on: a VM with everything known around it, and why the rest is unknown."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from vnuma.domain.vm.setting import Settings
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """A study in which this VM takes part.
+    """A study with this VM.
 
-    `arm` is the arm that the subject's VM settings stand for; empty: the VM as it is now.
-    `arms` holds the VM's settings as each arm would leave them, by label.
+    `arm` is the arm in the subject's VM settings; empty: the VM as it is now. `arms` has the VM's settings as
+    each arm would leave them, by label.
     """
 
     study: Study
@@ -29,22 +29,22 @@ class StudyFacts:
 
 @dataclass(frozen=True)
 class PlacementFacts:
-    """Where ESXi put the VM while somebody watched it with esxtop. None: not shown."""
+    """Where ESXi placed the VM, observed with esxtop. None: not shown."""
 
     local_percent: float | None = None
     """N%L: share of touched memory on the VM's own nodes."""
     migrations: int | None = None
-    """NMIG: moves between NUMA nodes during the time."""
+    """NMIG: moves between NUMA nodes while observed."""
     home_nodes_before: tuple[int, ...] | None = None
     home_nodes_after: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One VM (or a host or cluster alone) and the facts around it. None: not known.
+    """One VM (or a host or cluster alone) and the facts around it. None: unknown.
 
-    `absent` says why, by name of the part ("sql", "guest", "host"), or of one fact: a setting's name
-    ("cpuAffinity"), or "extraConfig" where no extraConfig could be read (an RVTools export has none).
+    `absent` says why, by name of the part ("sql", "guest", "host") or of one fact: a setting's name
+    ("cpuAffinity"), or "extraConfig" where none could be read (an RVTools export has none).
     """
 
     vm: VmFacts | None = None
@@ -57,16 +57,16 @@ class Subject:
     waits: CpuWaits | None = None
     absent: Mapping[str, str] = field(default_factory=dict)
     planned_sql: SqlEdition | None = None
-    """The SQL Server that a design plans, where none runs yet."""
+    """The SQL Server that a design plans, if none runs yet."""
 
     @property
     def edition(self) -> SqlEdition | None:
-        """The edition that runs, else the one that is planned."""
+        """The running edition, else the planned one."""
         return self.sql.edition if self.sql else self.planned_sql
 
 
 EXTRA_CONFIG = prediction_confidence.EXTRA_CONFIG
-"""The name under which `absent` says that no extraConfig could be read."""
+"""The key in `absent` if no extraConfig could be read."""
 
 HARDWARE = setting.HARDWARE
-"""The name under which `absent` says that a design leaves the virtual hardware version open."""
+"""The key in `absent` if a design leaves the virtual hardware version open."""

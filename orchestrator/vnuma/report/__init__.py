@@ -1,1 +1,1 @@
-"""What a run says, for people and programs: tables, CSV, JSON and one self-contained page."""
+"""Reports on a run, for people and programs: tables, CSV, JSON and one self-contained page."""

@@ -1,1 +1,1 @@
-"""A rule's fix in the language of a reader's tool: Terraform, Ansible, PowerCLI, govc (pure)."""
+"""Write a rule's fix for the reader's tool: Terraform, Ansible, PowerCLI, govc (pure)."""

@@ -31,7 +31,7 @@ _NO_OPTION = "govc vm.change has no option for it"
 
 
 def govc(fix: Fix, target: Target) -> Written:
-    """One `govc vm.change`; the server and login are in GOVC_URL and the like."""
+    """One `govc vm.change`; server and login come from GOVC_URL and related variables."""
     options, left_out = list[str](), dict[str, str]()
     for edit in fix.change:
         value = explicit(edit)
@@ -52,7 +52,7 @@ def _vm(target: Target) -> str:
 
 
 _GLOB = re.compile(r"[^\w .-]")
-"""What govc could read as a pattern, or as a reference to an object (VirtualMachine:vm-1), in a name."""
+"""What govc may read in a name as a pattern, or as a reference to an object (VirtualMachine:vm-1)."""
 
 
 def _value(value: Value) -> str:
@@ -60,7 +60,7 @@ def _value(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A word of a shell; control characters by their number, as bash has it."""
+    """A shell word, with control characters as bash's escapes."""
     if text.isprintable():
         return shlex.quote(text)
     return "$'" + "".join(f"\\x{byte:02x}" for byte in text.encode("utf-8", "surrogateescape")) + "'"

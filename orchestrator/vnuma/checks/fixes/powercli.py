@@ -18,7 +18,7 @@ _APPLY = "if ($vm.Count -eq 1) { $vm[0].ReconfigVM($spec) } else { throw 'This i
 
 
 def powercli(fix: Fix, target: Target) -> Written:
-    """Lines that find the one VM and reconfigure it."""
+    """Lines that find exactly one VM and reconfigure it."""
     edits = {edit.setting: explicit(edit) for edit in fix.change}
     if not edits:
         return Written()
@@ -39,7 +39,7 @@ def _found(target: Target) -> str:
 
 
 def _with_vcpus(typed: Mapping[str, Value], fix: Fix) -> dict[str, Value]:
-    """vCPUs and cores per socket travel together: a server that gets one alone may ignore it."""
+    """vCPUs and cores per socket are always sent together: a server may ignore one alone."""
     if "numCoresPerSocket" in typed and "numCPUs" not in typed and fix.current.get("numCPUs"):
         return {"numCPUs": fix.current["numCPUs"], **typed}
     return dict(typed)
@@ -58,11 +58,11 @@ _PARTS: Mapping[str, tuple[str, str, str]] = {
     "cpuShares": ("CpuAllocation", "Shares", "ResourceAllocationInfo"),
     "latencySensitivity": ("LatencySensitivity", "Level", "LatencySensitivity"),
 }
-"""Settings inside an object of the spec: the spec's field, the object's, and the object's class."""
+"""Settings inside a nested object of the spec: the spec's field, the object's field and its class."""
 
 
 def _objects(lines: list[str], typed: Mapping[str, Value]) -> tuple[str, ...]:
-    """The lines with the objects that they fill made first, each once."""
+    """The lines, preceded by the creation of each nested object."""
     fields = dict.fromkeys(_PARTS[name][::2] for name in typed if name in _PARTS)
     made = [f"$spec.{field} = New-Object VMware.Vim.{of}" for field, of in fields]
     at = lines.index(_SPEC) + 1
@@ -82,7 +82,7 @@ def _shares(value: Value) -> str:
 
 
 def _key(name: str, value: Value) -> str:
-    """An extraConfig key; without a value it is removed."""
+    """An extraConfig key; an empty value removes it."""
     text = _quoted("" if value is None else as_text(value))
     return f"New-Object VMware.Vim.OptionValue -Property @{{ Key = {_quoted(name)}; Value = {text} }}"
 
@@ -96,7 +96,9 @@ def _literal(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A verbatim string. What is not plain (typographic quotes end one too) stands by its number."""
+    """A verbatim string. Other than plain characters (typographic quotes end one too) are written
+    by number.
+    """
     if text.isascii() and (text.isprintable() or not text):
         return "'" + text.replace("'", "''") + "'"
     return f"[regex]::Unescape('{_escaped(text, ' ')}')"
@@ -106,7 +108,7 @@ _PLAIN: Callable[[str], object] = re.compile(r"[A-Za-z0-9_-]").fullmatch
 
 
 def _escaped(text: str, also: str) -> str:
-    r"""The text as a regular expression of .NET that matches it alone: letters, digits and \uNNNN."""
+    r"""A .NET regular expression that matches exactly the text: letters, digits and \uNNNN."""
     units = text.encode("utf-16-be", "surrogatepass")
     pairs = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
     return "".join(

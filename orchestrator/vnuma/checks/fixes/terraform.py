@@ -26,7 +26,7 @@ ATTRIBUTES: Mapping[str, str] = {
     "memoryHotAddEnabled": "memory_hot_add_enabled",
     "latencySensitivity": "latency_sensitivity",
 }
-"""Settings -> the attributes that a design is read from, and fixed in."""
+"""The attribute of each setting, for reading and fixing a design."""
 
 _LOCK = "memoryReservationLockedToMax"
 """The provider applies it only where the reservation is the whole memory."""
@@ -67,7 +67,7 @@ def _literal(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    r"""A string; what could begin a template or an escape stands by its number: \u0024{."""
+    r"""A string; what could start a template or an escape is written by number: \u0024{."""
     return f'"{"".join(map(_in_quotes, text))}"'
 
 

@@ -1,4 +1,4 @@
-"""The tools that a fix is written for."""
+"""The tools for which fixes can be written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vnuma.checks.fixes.wording import Target, Written, in_comment
 
 
 class Tool(StrEnum):
-    """What a reader changes VMs with."""
+    """A tool that changes VMs."""
 
     TERRAFORM = "terraform"
     ANSIBLE = "ansible"
@@ -23,7 +23,7 @@ class Tool(StrEnum):
 
     @property
     def label(self) -> str:
-        """Its name for people."""
+        """Its display name."""
         return _LABELS[self]
 
 
@@ -43,7 +43,7 @@ _WRITERS: Mapping[Tool, Callable[[Fix, Target], Written]] = {
 
 
 def fix_as(tool: Tool, fix: Fix, target: Target) -> str:
-    """The fix as lines to paste; empty where it changes no setting of a VM. All know # for a comment."""
+    """The fix as lines to paste; empty if it changes no setting of a VM. All tools use # for comments."""
     if not fix.change:
         return ""
     written = _WRITERS[tool](fix, target)
@@ -57,7 +57,7 @@ def fix_as(tool: Tool, fix: Fix, target: Target) -> str:
 
 
 def fix_in_tools(finding: Finding, target: Target | None = None) -> dict[Tool, str]:
-    """The fix of a finding on a VM by tool; empty where it changes no setting of one."""
+    """A VM's fix by tool; empty if it changes no setting of a VM."""
     if finding.kind != "vm" or not finding.fix.change:
         return {}
     target = target or Target.of(finding)

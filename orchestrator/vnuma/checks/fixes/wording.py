@@ -1,4 +1,4 @@
-"""What a tool is asked to change, and what it can be told of that."""
+"""What a tool should change, and what it cannot."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 
 @dataclass(frozen=True)
 class Target:
-    """The VM to change: by its instance UUID where it has one, else by its name."""
+    """The VM to change, by its instance UUID if it has one, else by name."""
 
     name: str
     uuid: str = ""
 
     @staticmethod
     def of(finding: Finding) -> Target:
-        """The VM of a finding. A design's VM, and one of an export without UUIDs, has its name alone."""
+        """The VM of a finding. A design's VM, or an export's without UUIDs, has only its name."""
         return Target.of_key(finding.vm, finding.vm_key)
 
     @staticmethod
@@ -39,22 +39,22 @@ class Written:
     lines: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     shuts_down: bool = False
-    """Whether the tool itself shuts the VM down for a setting that needs it off."""
+    """Whether the tool shuts the VM down itself for settings that require it."""
 
 
 def explicit(edit: Edit) -> Value:
-    """The value to ask for; "not set" of a typed setting by its own name."""
+    """The value to write; "not set" of a typed setting as its explicit value."""
     spec = TYPED.get(edit.setting)
     return spec.unset if spec and edit.after is None else edit.after
 
 
 def as_text(value: Value) -> str:
-    """A value of extraConfig or of a command line."""
+    """A value for extraConfig or a command line."""
     if isinstance(value, bool):
         return str(value).upper()
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def in_comment(text: str) -> str:
-    """The text within one line: nothing in it ends a comment, or moves a terminal."""
+    """The text on one line, so that it can neither end a comment nor control a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,1 +1,1 @@
-"""The design rules, a family a file, and the catalogue of them all."""
+"""The design rules, one file per family, and their catalogue."""

@@ -1,4 +1,4 @@
-"""Rules on CPU and memory affinity: what pinning needs, what it switches off, what it leaves behind."""
+"""Rules on CPU and memory affinity: its requirements, side effects and leftovers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ _ONE_A_CORE = {"affinity": "physical_cores"}
     related=("A10", "T17"),
 )
 def a03(facts: Facts) -> Fail | None:
-    """ESXi manages the VM's placement."""
     memory = facts.setting("memoryAffinity") or ()
     if not facts.affinity and not memory:
         return None
@@ -62,7 +61,6 @@ def a03(facts: Facts) -> Fail | None:
     related=("A05", "A06"),
 )
 def a04(facts: Facts) -> Fail | None:
-    """The list is long enough, and is one."""
     if not facts.affinity:
         return None
     seen = {"cpuAffinity": pinned(facts), "vCPUs": str(facts.vcpus)}
@@ -89,14 +87,13 @@ def a04(facts: Facts) -> Fail | None:
     related=("A04", "A06"),
 )
 def a05(facts: Facts) -> Fail | None:
-    """One CPU more than vCPUs."""
     if not facts.affinity or len(facts.affinity) != facts.vcpus:
         return None
     return Fail({"cpuAffinity": pinned(facts), "vCPUs": str(facts.vcpus)}, _one_more(facts))
 
 
 def _one_more(facts: Facts) -> Fix | None:
-    """The same list and one CPU of another core on a node already used; None where there is none."""
+    """The same list with one CPU of another core on a node already used; None without one."""
     host = facts.subject.host
     if host is None:
         return None
@@ -128,7 +125,6 @@ def _one_more(facts: Facts) -> Fix | None:
     related=("A04", "A05"),
 )
 def a06(facts: Facts) -> Fail | None:
-    """A core for each vCPU."""
     if not facts.affinity or facts.host.threads_per_core < 2:
         return None
     cores = cores_of(facts.host)
@@ -157,7 +153,6 @@ def a06(facts: Facts) -> Fail | None:
     related=("A03",),
 )
 def a07(facts: Facts) -> Fail | None:
-    """Pinned within a node."""
     cpus = set(facts.affinity)
     spanned = [node for node in facts.host.numa_nodes if cpus & set(node.cpus)]
     if len(spanned) < 2 or facts.vcpus > facts.cores_per_node:
@@ -179,7 +174,6 @@ def a07(facts: Facts) -> Fail | None:
     needs="vm host",
 )
 def a08(facts: Facts) -> Fail | None:
-    """Nobody else runs on the pinned cores."""
     if not facts.affinity or facts.setting("latencySensitivity") == "high":
         return None
     others = known(facts.host.powered_on_mb, "which other VMs run on the host").keys() - {facts.vm.moid}
@@ -199,7 +193,6 @@ def a08(facts: Facts) -> Fail | None:
     needs="vm",
 )
 def a09(facts: Facts) -> Fail | None:
-    """One of the two is set."""
     reserved = facts.number("cpuReservation")
     if not facts.affinity or not reserved:
         return None
@@ -221,7 +214,6 @@ def a09(facts: Facts) -> Fail | None:
     related=("A03",),
 )
 def a10(facts: Facts) -> Fail | None:
-    """Memory is taken where the vCPUs are."""
     if not facts.affinity or facts.setting("memoryAffinity"):
         return None
     if (facts.option("Numa.AutoMemAffinity") or "1").strip() != "0":
@@ -259,7 +251,6 @@ def a10(facts: Facts) -> Fail | None:
     related=("A06", "T16"),
 )
 def a12(facts: Facts) -> Fail | None:
-    """Every thread is scheduled on."""
     host = facts.host
     if known(host.threads_used, "whether ESXi schedules on every thread of a core"):
         return None

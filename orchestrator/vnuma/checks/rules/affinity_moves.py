@@ -1,4 +1,4 @@
-"""Rules on what a pinned VM costs: moves, maintenance, and how to undo it."""
+"""Rules on the cost of a pinned VM: moves, maintenance, and how to undo it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from vnuma.checks.rules.sources import AFFINITY_8, AFFINITY_API
     related=("A02",),
 )
 def a01(facts: Facts) -> Fail | None:
-    """The VM stays on the host whose CPUs are listed."""
     if not (facts.affinity or facts.studied) or not known(facts.cluster.drs_enabled, "the cluster's DRS"):
         return None
     kept = facts.vm.drs_override == "disabled"
@@ -61,7 +60,6 @@ def a01(facts: Facts) -> Fail | None:
     related=("A01", "A11"),
 )
 def a02(facts: Facts) -> Fail | None:
-    """No VM is bound to its host by accident."""
     return Fail({"cpuAffinity": pinned(facts)}, UNPIN) if facts.affinity else None
 
 
@@ -77,5 +75,4 @@ def a02(facts: Facts) -> Fail | None:
     related=("A02",),
 )
 def a11(facts: Facts) -> Fail | None:
-    """Nothing to clear."""
     return Fail({"cpuAffinity": pinned(facts)}, UNPIN) if facts.affinity else None

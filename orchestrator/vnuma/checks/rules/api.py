@@ -24,7 +24,6 @@ from vnuma.domain.topology.release import most_of_hardware, newest_hardware
     needs="vm host",
 )
 def r06(facts: Facts) -> Fail | None:
-    """The socket is one that the host can give."""
     most = facts.host.max_cores_per_socket
     if most is None:
         raise Unknown("the host's maximum (its ConfigOption) is read only for single VMs and studies")
@@ -45,7 +44,6 @@ def r06(facts: Facts) -> Fail | None:
     related=("T18",),
 )
 def r07(facts: Facts) -> Fail | None:
-    """The host runs VMs of this hardware version."""
     version = facts.host.release.version
     newest = newest_hardware(version)
     if newest is None:
@@ -76,7 +74,6 @@ def r07(facts: Facts) -> Fail | None:
     related=("T18",),
 )
 def r08(facts: Facts) -> Fail | None:
-    """The size is one that the hardware version has."""
     most = most_of_hardware(facts.hardware)
     if most is None:
         raise Unknown(f"the limits of hardware version {facts.hardware} are not known")

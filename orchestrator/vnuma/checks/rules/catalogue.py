@@ -1,4 +1,4 @@
-"""Every rule there is."""
+"""All rules."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ RULES: tuple[Rule, ...] = tuple(
         key=lambda rule: (_FAMILY_ORDER.index(rule.id[0]), rule.id),
     )
 )
-"""All rules, family by family, by number."""
+"""All rules by family and number."""
 
 BY_ID = {rule.id: rule for rule in RULES}
 
 
 def find_rule(rule_id: str) -> Rule:
-    """The rule of that id, whatever its case. Raises InputError."""
+    """The rule with that id, in any case. Raises InputError."""
     found = BY_ID.get(rule_id.strip().upper())
     if found is None:
         raise InputError(

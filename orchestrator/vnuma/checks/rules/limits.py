@@ -1,4 +1,4 @@
-"""Rules on limits of the VM itself: what it can never have, whatever is free on the host."""
+"""Rules on the VM's own limits, which apply whatever is free on the host."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ UNLIMITED = -1
     related=("M01", "A13"),
 )
 def m08(facts: Facts) -> Fail | None:
-    """The VM may use all its memory."""
     limit = _limit(facts, "memoryLimit")
     if limit <= UNLIMITED or limit >= facts.memory_mb:
         return None
@@ -56,7 +55,6 @@ def m08(facts: Facts) -> Fail | None:
     related=("M08",),
 )
 def a13(facts: Facts) -> Fail | None:
-    """Each vCPU may use a whole core."""
     limit = _limit(facts, "cpuLimit")
     if limit <= UNLIMITED:
         return None
@@ -85,7 +83,6 @@ def a13(facts: Facts) -> Fail | None:
     related=("M01", "A08"),
 )
 def m11(facts: Facts) -> Fail | None:
-    """What latency sensitivity needs is reserved."""
     if facts.setting("latencySensitivity") != "high" or facts.on("memoryReservationLockedToMax"):
         return None
     reserved = facts.number("memoryReservation")
@@ -102,6 +99,6 @@ def m11(facts: Facts) -> Fail | None:
 
 
 def _limit(facts: Facts, name: str) -> int:
-    """The limit in its unit; -1: none. Raises Unknown where it was not read."""
+    """The limit in its unit; -1: none. Raises Unknown if it was not read."""
     value = facts.setting(name)
     return known(value if isinstance(value, int) else None, name)

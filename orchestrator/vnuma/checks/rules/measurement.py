@@ -14,16 +14,16 @@ from vnuma.workloads.sql_script.text import takes_unordered_top
 
 _STATISTICS_TIME = "https://learn.microsoft.com/sql/t-sql/statements/set-statistics-time-transact-sql"
 
-# About 70 bytes a row and table as the workload reads them; measured inputs of 3000 rows a side: 0.4 MB.
+# About 70 bytes a row and table as the workload reads them; measured: 0.4 MB for 3000 rows a side.
 ROW_BYTES = 70
-# Last-level caches of the processors in use lie between these; vSphere does not report them.
+# The range of last-level caches in current processors; vSphere does not report them.
 SMALL_CACHE_MB, LARGE_CACHE_MB = 16, 512
-# Statements below this many result rows last a few milliseconds, the timer's own step.
+# Statements with fewer result rows last a few milliseconds, the timer's own step.
 QUANTISED_ROWS = 250_000
 
 
 def _cross_join(facts: Facts) -> CrossJoin:
-    """The study's cross join; of another workload these rules know nothing."""
+    """The study's cross join. Raises Unknown for other workloads."""
     workload = facts.study.study.workload
     if not isinstance(workload, CrossJoin):
         raise Unknown(f"the study's workload is {workload.name}, which has no cross join")
@@ -48,7 +48,6 @@ def _cross_join(facts: Facts) -> CrossJoin:
     needs="study",
 )
 def q01(facts: Facts) -> Fail | None:
-    """A form without the client decides."""
     forms = _cross_join(facts).forms
     if forms[0] != "client":
         return None
@@ -70,7 +69,6 @@ def q01(facts: Facts) -> Fail | None:
     needs="sql",
 )
 def q04(facts: Facts) -> Fail | None:
-    """Threads, not fibers."""
     return (
         Fail({"lightweight pooling": "1"})
         if known(facts.sql.server.lightweight_pooling, "lightweight pooling")
@@ -89,7 +87,6 @@ def q04(facts: Facts) -> Fail | None:
     needs="study",
 )
 def q05(facts: Facts) -> Fail | None:
-    """The same rows each time."""
     workload = facts.study.study.workload
     if not isinstance(workload, SqlScript):  # the shipped workloads order what they take
         return None
@@ -111,7 +108,6 @@ def q05(facts: Facts) -> Fail | None:
     needs="study",
 )
 def q06(facts: Facts) -> Fail | None:
-    """Memory is read, not cache."""
     megabytes = _megabytes_read(facts)
     if megabytes > LARGE_CACHE_MB:
         return None
@@ -145,7 +141,6 @@ def _megabytes_read(facts: Facts) -> float:
     unconfirmed=True,
 )
 def q07(facts: Facts) -> Fail | None:
-    """Statements last long enough."""
     workload = _cross_join(facts)
     short = [size for size in workload.sizes if size * size <= QUANTISED_ROWS]
     if workload.clock != "messages":
@@ -175,7 +170,6 @@ def q07(facts: Facts) -> Fail | None:
     related=("T19",),
 )
 def q08(facts: Facts) -> Fail | None:
-    """The guest sees the processor that is there."""
     mode = known(facts.host.evc_mode, "the host's EVC mode")
     if not mode:
         return None

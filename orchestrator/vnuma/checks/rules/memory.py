@@ -33,7 +33,6 @@ LOCAL_ENOUGH = 95.0
     related=("M02",),
 )
 def m01(facts: Facts) -> Fail | None:
-    """The VM keeps its memory."""
     if facts.number("memoryReservation") >= facts.memory_mb or facts.on("memoryReservationLockedToMax"):
         return None
     full = _overcommitted(facts)
@@ -70,7 +69,6 @@ def _overcommitted(facts: Facts) -> bool:
     related=("M01", "T09"),
 )
 def m02(facts: Facts) -> Fail | None:
-    """The VM's memory fits beside the others', wherever they lie."""
     host = facts.host
     if facts.memory_mb > host.memory_mb:
         return Fail(
@@ -95,7 +93,7 @@ def m02(facts: Facts) -> Fail | None:
 
 
 def _room(facts: Facts) -> int:
-    """Memory of the nodes that the VM uses, if all others lay on one of them."""
+    """Free memory on the VM's nodes, if all other VMs were on one of them."""
     nodes = nodes_needed(facts)
     return facts.host.node_memory_mb * nodes if nodes > 1 else max(facts.host.node_memory_mb, facts.memory_mb)
 
@@ -115,7 +113,6 @@ def _room(facts: Facts) -> int:
     related=("M01",),
 )
 def m03(facts: Facts) -> Fail | None:
-    """Locked or large pages."""
     model = known(facts.sql.server.memory_model, "sql_memory_model (2012 SP4, 2016 SP1 and later have it)")
     return Fail({"sql_memory_model": model}) if model.upper() == "CONVENTIONAL" else None
 
@@ -131,7 +128,6 @@ def m03(facts: Facts) -> Fail | None:
     needs="vm host",
 )
 def m04(facts: Facts) -> Fail | None:
-    """Constant frequency where it matters."""
     policy = known(facts.host.power_policy, "the host's power policy")
     if policy == "static" or facts.vcpus <= 8:
         return None
@@ -164,7 +160,6 @@ _POLICIES = {"static": "High performance", "dynamic": "Balanced", "low": "Low po
     related=("M06",),
 )
 def m05(facts: Facts) -> Fail | None:
-    """Memory is local."""
     facts.require_running_shape()
     local = known(facts.placement.local_percent, "N%L")
     return Fail({"N%L": f"{local:.4g}"}) if local < LOCAL_ENOUGH else None
@@ -182,7 +177,6 @@ def m05(facts: Facts) -> Fail | None:
     related=("M05",),
 )
 def m06(facts: Facts) -> Fail | None:
-    """The VM stayed where it was."""
     facts.require_running_shape()
     placed = facts.placement
     before, after = placed.home_nodes_before, placed.home_nodes_after

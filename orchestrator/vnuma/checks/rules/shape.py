@@ -1,4 +1,4 @@
-"""What several rules ask about a VM's shape on its host, and the fixes that they share."""
+"""Questions about a VM's shape on its host that several rules share, and common fixes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def gigabytes(megabytes: int) -> str:
 
 
 def nodes_needed(facts: Facts) -> int:
-    """The fewest host NUMA nodes whose cores hold the VM's vCPUs."""
+    """The fewest host NUMA nodes with enough cores for the VM's vCPUs."""
     return ceil(facts.vcpus / facts.cores_per_node)
 
 
 def fits_memory(facts: Facts) -> bool:
-    """Whether the VM's memory is at most that of the host's smallest NUMA node."""
+    """Whether the VM's memory fits the host's smallest NUMA node."""
     return facts.memory_mb <= facts.host.node_memory_mb
 
 
 def shape_of(facts: Facts) -> dict[str, str]:
-    """vCPUs and memory beside those of a host NUMA node."""
+    """vCPUs and memory, and those of a host NUMA node."""
     return {
         "vCPUs / cores a node": f"{facts.vcpus} / {facts.cores_per_node}",
         "memory / memory of a node": f"{gigabytes(facts.memory_mb)} / {gigabytes(facts.host.node_memory_mb)}",
@@ -35,13 +35,13 @@ def shape_of(facts: Facts) -> dict[str, str]:
 
 
 def follows_cores_per_socket(facts: Facts) -> bool:
-    """Whether the VM or its host makes cores per socket shape vNUMA on ESXi 6.5 and later."""
+    """Whether cores per socket determine vNUMA on ESXi 6.5 and later, by a setting of VM or host."""
     host = (facts.host.advanced or {}).get("Numa.FollowCoresPerSocket", "0")
     return facts.key_on(FOLLOW) or host.strip().lower() in {"1", "true"}
 
 
 def node_size_is_set(facts: Facts) -> bool:
-    """Whether somebody set the size of the vNUMA nodes rather than leaving it to ESXi."""
+    """Whether the size of the vNUMA nodes is set instead of chosen by ESXi."""
     manual = facts.vm.settings.get("coresPerNumaNode") and not facts.vm.settings.get("autoCoresPerNumaNode")
     return bool(manual or facts.key("numa.vcpu.maxPerVirtualNode") or follows_cores_per_socket(facts))
 
@@ -65,7 +65,7 @@ UNPIN = Fix("Clear the affinity with the VM off.", arm={"affinity": "none"}, set
 
 
 def pinned(facts: Facts) -> str:
-    """The CPUs that the VM is pinned to, short; empty: none."""
+    """The CPUs that the VM is pinned to, abbreviated; empty: none."""
     cpus = facts.affinity
     return (
         ",".join(map(str, cpus)) if len(cpus) < 9 else f"{cpus[0]},{cpus[1]}..{cpus[-1]} ({len(cpus)} CPUs)"
@@ -73,11 +73,11 @@ def pinned(facts: Facts) -> str:
 
 
 def host_object(host: HostFacts) -> tuple[Kind, str, str]:
-    """The host as the thing to be changed."""
+    """The host as the object to change."""
     return "host", host.name, host.moid
 
 
 def nodes_of(prediction: Prediction) -> str:
-    """A predicted count with the others that the rules allow."""
+    """A predicted count, and the alternatives that the rules allow."""
     others = "".join(f", else {count}" for count in prediction.alternatives)
     return f"{prediction.vnuma_nodes} ({prediction.confidence} confidence{others})"

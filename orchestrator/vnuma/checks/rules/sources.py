@@ -1,4 +1,4 @@
-"""Where the rules' facts come from. Addresses that several rules cite stand here once."""
+"""Sources of the rules' facts. Addresses that several rules cite are defined once, here."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from vnuma.checks.rules.sources import EDITIONS, MAXDOP, MEMORY_NODES, NODE_OF_6
 from vnuma.domain.topology.licence import MOST_IN_A_NODE, SQL_2016, SQL_2022_CU11
 from vnuma.domain.workloads.settings import maxdop_of
 
-# Memory that a node took from others, as a share of all committed memory.
+# A node's memory on other nodes, as a share of all committed memory.
 LARGE_FOREIGN = 0.05
 
 
@@ -31,7 +31,6 @@ LARGE_FOREIGN = 0.05
     related=("S07", "S17"),
 )
 def s05(facts: Facts) -> Fail | None:
-    """CPU nodes are the VM's nodes."""
     study = facts.subject.study
     if study and all(study.study.arm(label).soft_numa != "keep" for label in study.arms):
         return None
@@ -73,7 +72,6 @@ def s05(facts: Facts) -> Fail | None:
     related=("T04", "T11", "T14", "T24"),
 )
 def s06(facts: Facts) -> Fail | None:
-    """SQL Server shows the nodes that are expected."""
     facts.require_running_shape()
     seen, expected = facts.sql.topology.numa_nodes, facts.prediction
     if seen in expected.acceptable:
@@ -105,7 +103,6 @@ def s06(facts: Facts) -> Fail | None:
     related=("S05",),
 )
 def s07(facts: Facts) -> Fail | None:
-    """Both counts agree."""
     facts.require_running_shape()
     count = known(facts.sql.server.numa_node_count, "numa_node_count (2016 SP2 and later have it)")
     nodes = facts.sql.topology.numa_nodes
@@ -126,7 +123,6 @@ def s07(facts: Facts) -> Fail | None:
     related=("M05",),
 )
 def s08(facts: Facts) -> Fail | None:
-    """Nodes use their own memory."""
     facts.require_running_shape()
     server = facts.sql.server
     foreign = sum(server.foreign_committed_kb.values())
@@ -136,9 +132,9 @@ def s08(facts: Facts) -> Fail | None:
 
 
 def maxdop_guidance(nodes: int, vcpus: int, major: int) -> int:
-    """The highest MAXDOP that Microsoft's guidance gives for so many SQL nodes and logical CPUs.
+    """The highest MAXDOP in Microsoft's guidance for that many SQL nodes and logical CPUs.
 
-    `major` is 12 for 2014, 13 for 2016: up to 2014 it is 8 at most on any number of nodes.
+    `major` is 12 for 2014, 13 for 2016; up to 2014 the limit is 8 for any number of nodes.
     """
     per_node = max(1, vcpus // nodes)
     if nodes == 1 or major < SQL_2016:
@@ -163,7 +159,6 @@ def maxdop_guidance(nodes: int, vcpus: int, major: int) -> int:
     related=("S05", "S19"),
 )
 def s09(facts: Facts) -> Fail | None:
-    """A query stays within a node."""
     study = facts.subject.study
     if study and all(maxdop_of(study.study.workload_of(label)) for label in study.arms):
         return None
@@ -198,7 +193,6 @@ def s09(facts: Facts) -> Fail | None:
     related=("S04",),
 )
 def s13(facts: Facts) -> Fail | None:
-    """SQL Server may use every CPU."""
     kind = known(facts.sql.server.affinity, "affinity_type")
     if kind.upper() == "AUTO":
         return None
@@ -221,7 +215,6 @@ def s13(facts: Facts) -> Fail | None:
     related=("T11", "T12"),
 )
 def s17(facts: Facts) -> Fail | None:
-    """One of the two."""
     state = known(facts.sql.topology.soft_numa, "softnuma_configuration (2016 and later have it)")
     if not facts.on("cpuHotAddEnabled") or state.upper() != "ON":
         return None
@@ -246,7 +239,6 @@ def s17(facts: Facts) -> Fail | None:
     related=("S05", "S06"),
 )
 def s22(facts: Facts) -> Fail | None:
-    """SQL Server starts on nodes of this size."""
     planned = facts.edition
     if (_build(planned.version) if planned.version else (planned.major, 99)) < SQL_2022_CU11:
         return None
@@ -258,7 +250,7 @@ def s22(facts: Facts) -> Fail | None:
 
 
 def _build(version: str) -> tuple[int, ...]:
-    """The version's numbers, for comparing. Raises Unknown where they are none."""
+    """The version's numbers, for comparing. Raises Unknown if invalid."""
     parts = version.split(".")
     if not all(part.isdecimal() and len(part) <= 9 for part in parts):
         raise Unknown(f"the version does not start with a number: {version}")

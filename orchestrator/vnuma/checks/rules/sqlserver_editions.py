@@ -10,7 +10,7 @@ from vnuma.checks.rules.windows import fewer_sockets
 from vnuma.domain.topology.licence import UNLIMITED, SqlLimit, sql_limit, usable_by_sql
 from vnuma.domain.topology.topology import Topology
 
-# Memory that a node took from others, as a share of all committed memory.
+# A node's memory on other nodes, as a share of all committed memory.
 LARGE_FOREIGN = 0.05
 
 _SEEN = {"S04": "Offline schedulers were observed, so this is no longer a prediction: see S04."}
@@ -21,12 +21,12 @@ def _limit(facts: Facts) -> SqlLimit:
 
 
 def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
-    """CPUs that the edition would leave unused, unless SQL Server says that it uses them all."""
+    """CPUs that the edition would leave unused, unless SQL Server reports that it uses them all."""
     shape = Topology(facts.sockets, facts.per_socket)
     usable = usable_by_sql(limit, shape)
     if usable.cores >= shape.vcpus:
         return None
-    sql = None if facts.studied else facts.subject.sql  # it licenses the shape that runs, not an arm
+    sql = None if facts.studied else facts.subject.sql  # it licenses the running shape, not an arm
     licensed = sql.licensed_cpus if sql else None
     if licensed is not None and licensed >= facts.vcpus:
         return None
@@ -42,7 +42,7 @@ def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
 
 
 def _whole(facts: Facts, limit: SqlLimit) -> Fix:
-    """What the edition uses whole: the same vCPUs in fewer sockets, or as many vCPUs as it has cores."""
+    """A shape that the edition can use: the same vCPUs in fewer sockets, or only as many vCPUs."""
     if facts.vcpus <= limit.cores:
         return fewer_sockets(facts, limit.sockets)
     return Fix(f"Use at most {limit.cores} vCPUs, or an edition that uses more (Developer on a test clone).")
@@ -71,7 +71,6 @@ def _whole(facts: Facts, limit: SqlLimit) -> Fix:
     related=("S04", "W04"),
 )
 def s01(facts: Facts) -> Fail | None:
-    """Standard can use every CPU."""
     limit = _limit(facts)
     return _unused(facts, limit) if limit.edition == "Standard" else None
 
@@ -98,7 +97,6 @@ def s01(facts: Facts) -> Fail | None:
     related=("S04",),
 )
 def s02(facts: Facts) -> Fail | None:
-    """The edition can use every CPU."""
     limit = _limit(facts)
     if limit.edition not in {"Express", "Web"}:
         return None
@@ -122,7 +120,6 @@ def s02(facts: Facts) -> Fail | None:
     related=("S04",),
 )
 def s03(facts: Facts) -> Fail | None:
-    """The licence covers every CPU."""
     limit = _limit(facts)
     return _unused(facts, limit) if limit.edition.endswith("(Server+CAL)") else None
 
@@ -146,7 +143,6 @@ def s03(facts: Facts) -> Fail | None:
     related=("S01", "S02", "S03", "S13"),
 )
 def s04(facts: Facts) -> Fail | None:
-    """Every CPU has a scheduler online."""
     facts.require_running_shape()
     seen, licensed = facts.sql.topology, facts.sql.licensed_cpus
     if not seen.visible_offline and (licensed is None or licensed >= facts.vcpus):

@@ -12,7 +12,7 @@ from vnuma.checks.rules.sources import EDITIONS, EDITIONS_2025, MAXDOP, MEMORY_L
 from vnuma.domain.topology.licence import has_resource_governor, sql_limit
 
 UNSET_MEMORY_MB = 2_147_483_647
-# What Windows keeps: a tenth of the memory, at least 1 GB, before the fix's own rounder numbers.
+# Memory for Windows: a tenth, at least 1 GB, before the fix's rounding.
 WINDOWS_SHARE, WINDOWS_MINIMUM_MB = 10, 1024
 
 _XTP_POOL = (
@@ -26,7 +26,7 @@ def _flag(facts: Facts, number: int) -> bool:
 
 
 def _without(number: int) -> Fix:
-    # DBCC TRACEOFF would only hide it: these flags act when SQL Server starts.
+    # DBCC TRACEOFF would only hide it: these flags take effect when SQL Server starts.
     return Fix(f"Remove -T{number} from the startup parameters and restart SQL Server.")
 
 
@@ -45,7 +45,6 @@ def _without(number: int) -> Fix:
     editions="SQL Server Enterprise with locked pages",
 )
 def s10(facts: Facts) -> Fail | None:
-    """Memory is allocated as it is needed."""
     return Fail({"trace flags": "834"}, _without(834)) if _flag(facts, 834) else None
 
 
@@ -61,7 +60,6 @@ def s10(facts: Facts) -> Fail | None:
     related=("S06",),
 )
 def s11(facts: Facts) -> Fail | None:
-    """SQL Server sees NUMA."""
     return Fail({"trace flags": "8015"}, _without(8015)) if _flag(facts, 8015) else None
 
 
@@ -79,7 +77,6 @@ def s11(facts: Facts) -> Fail | None:
     needs="sql",
 )
 def s12(facts: Facts) -> Fail | None:
-    """No flag without effect."""
     version = [int(part) for part in re.findall(r"\d+", facts.sql.server.version)[:3]]
     if not _flag(facts, 8048) or version < [12, 0, 5000]:
         return None
@@ -101,7 +98,6 @@ def s12(facts: Facts) -> Fail | None:
     related=("M03", "S20"),
 )
 def s14(facts: Facts) -> Fail | None:
-    """Windows keeps its share."""
     most = known(facts.sql.server.max_server_memory_mb, "max server memory")
     ram = facts.sql.server.physical_memory_kb // 1024
     room = ram - max(ram // WINDOWS_SHARE, WINDOWS_MINIMUM_MB)
@@ -136,7 +132,6 @@ def s14(facts: Facts) -> Fail | None:
     editions="SQL Server with Resource Governor: Enterprise, Developer, Evaluation; from 2025 on Standard",
 )
 def s15(facts: Facts) -> Fail | None:
-    """Its memory is set aside."""
     if not has_resource_governor(facts.sql.server.edition, facts.sql.server.major):
         return None
     databases = facts.sql_known("xtp_databases", "databases with memory-optimised tables")
@@ -174,7 +169,6 @@ def s15(facts: Facts) -> Fail | None:
     needs="sql",
 )
 def s18(facts: Facts) -> Fail | None:
-    """The node of a connection is known."""
     facts.require_running_shape()
     sql = facts.sql
     if sql.topology.sql_cpu_nodes <= 1:
@@ -212,7 +206,6 @@ def _is_one_node(mask: str) -> bool:
     related=("S09",),
 )
 def s19(facts: Facts) -> Fail | None:
-    """Degrees stay."""
     if facts.sql.server.major < 16 or not facts.sql_known("dop_feedback", "DOP feedback"):
         return None
     return Fail(
@@ -240,7 +233,6 @@ def s19(facts: Facts) -> Fail | None:
     related=("S14",),
 )
 def s20(facts: Facts) -> Fail | None:
-    """All memory can be used."""
     edition, sql = facts.edition, facts.subject.sql
     limit = sql_limit(edition.edition, edition.major)
     if limit.buffer_pool_mb is None:

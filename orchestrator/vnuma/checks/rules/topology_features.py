@@ -1,4 +1,4 @@
-"""Topology rules on features that a release or hardware version has, and how they work together."""
+"""Topology rules on features of a release or hardware version, and their interaction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ MANUAL_SINCE = (8, 0)
     related=("T04", "T05", "S17", "W01"),
 )
 def t11(facts: Facts) -> Fail | None:
-    """Hot-add is off wherever vNUMA matters."""
     return _hot_add(facts) if facts.on("cpuHotAddEnabled") else None
 
 
@@ -61,14 +60,13 @@ def t11(facts: Facts) -> Fail | None:
     related=("T11", "T18"),
 )
 def t12(facts: Facts) -> Fail | None:
-    """Hot-add on ESXi 8 shows vNUMA all the same."""
     if not facts.on("cpuHotAddEnabled") or facts.on("exposeVnumaOnCpuHotadd"):
         return None
     return _hot_add(facts)
 
 
 def _hot_add(facts: Facts) -> Fail:
-    """What hot-add hides: nothing in a VM that would have one node anyway, which is worth a note only."""
+    """What hot-add hides: informational for a VM that would have one node anyway."""
     facts.require_whole_sockets()
     without = {**facts.vm.settings, "cpuHotAddEnabled": False}
     nodes = predict(host_shape(facts.host), without, facts.hardware).vnuma_nodes
@@ -93,7 +91,7 @@ def _hot_add(facts: Facts) -> Fail:
 
 
 def _of_hot_add(facts: Facts, nodes: int) -> Iterator[str]:
-    """How sure and how bad it is."""
+    """Confidence and consequences."""
     if nodes == 1:
         yield "The VM would have one node anyway; this matters only when it grows."
     if EXTRA_CONFIG in facts.subject.absent:
@@ -115,7 +113,6 @@ def _of_hot_add(facts: Facts, nodes: int) -> Iterator[str]:
     related=("T18",),
 )
 def t13(facts: Facts) -> Fail | None:
-    """A manual node size is one that powers on."""
     size = facts.number("coresPerNumaNode")
     if not size or facts.on("autoCoresPerNumaNode"):
         return None
@@ -137,7 +134,7 @@ def t13(facts: Facts) -> Fail | None:
 
 
 def _node_size(facts: Facts, size: int) -> Fix:
-    """Sockets and nodes of that size; older hardware has to be upgraded first, which no setting does."""
+    """Sockets and nodes of that size; older hardware must be upgraded first, which no setting does."""
     text = f"Set {size} cores per socket and {size} cores per NUMA node, on hardware version 20 or later."
     if facts.hardware < 20:
         return Fix(text)
@@ -175,7 +172,6 @@ def _manual_problem(facts: Facts, size: int) -> str:
     related=("T12", "T13"),
 )
 def t18(facts: Facts) -> Fail | None:
-    """What is set exists in this hardware version."""
     version, settings = facts.hardware, facts.vm.settings
     manual = settings.get("coresPerNumaNode") and not settings.get("autoCoresPerNumaNode")
     wanted = (
@@ -196,6 +192,6 @@ def t18(facts: Facts) -> Fail | None:
 
 
 def _small(facts: Facts) -> bool:
-    """Whether the VM would have no vNUMA in any hardware version, and no study asks for it."""
+    """Whether the VM has no vNUMA in any hardware version, and no study needs it."""
     vcpus = facts.vm.settings.get("numCPUs")
     return not facts.studied and isinstance(vcpus, int) and vcpus < DEFAULT_MINIMUM_VCPUS

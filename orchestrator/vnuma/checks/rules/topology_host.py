@@ -1,4 +1,4 @@
-"""Topology rules about the host's NUMA layout, the cluster, and what restricts placement."""
+"""Topology rules on the host's NUMA layout, the cluster, and restricted placement."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ PREFER_HT, HOST_PREFER_HT = "numa.vcpu.preferHT", "Numa.PreferHT"
     needs="vm host",
 )
 def t16(facts: Facts) -> Fail | None:
-    """Nodes are sized by cores."""
     if facts.key_on(PREFER_HT):
         return Fail(
             {PREFER_HT: str(facts.key(PREFER_HT))},
@@ -74,7 +73,6 @@ def t16(facts: Facts) -> Fail | None:
     related=("A03",),
 )
 def t17(facts: Facts) -> Fail | None:
-    """ESXi may place the VM on any node."""
     nodes = facts.key("numa.nodeAffinity")
     if nodes is None:
         return None
@@ -106,7 +104,6 @@ def t17(facts: Facts) -> Fail | None:
     related=("T14", "T20"),
 )
 def t19(facts: Facts) -> Fail | None:
-    """Every host would give the guest the same nodes."""
     cluster = facts.cluster
     if len(cluster.shapes) < 2:
         if cluster.unread:
@@ -155,7 +152,6 @@ def _shape(host: HostFacts) -> str:
     related=("T22",),
 )
 def t20(facts: Facts) -> Fail | None:
-    """A node is a socket."""
     host = _with_packages(facts)
     if len(host.numa_nodes) in {1, host.packages}:
         return None
@@ -170,7 +166,7 @@ def t20(facts: Facts) -> Fail | None:
 
 
 def _with_packages(facts: Facts) -> HostFacts:
-    """The host, if its NUMA nodes and its processor packages are known, neither from the other."""
+    """The host, if its NUMA nodes and processor packages are known independently."""
     host = facts.host
     if host.described:
         raise Unknown(f"{DESCRIBED}: its processor packages are unknown")
@@ -198,7 +194,6 @@ CORE_COMPLEX = {"1": 4, "2": 4, "3": 8}
     needs="vm host",
 )
 def t21(facts: Facts) -> Fail | None:
-    """Virtual sockets end where caches end."""
     model = known(facts.host.cpu_model or None, "the host's processor model")
     if "EPYC" not in model.upper():
         return None
@@ -228,7 +223,6 @@ def t21(facts: Facts) -> Fail | None:
     related=("T20",),
 )
 def t22(facts: Facts) -> Fail | None:
-    """The host shows its nodes."""
     host = _with_packages(facts)
     if len(host.numa_nodes) > 1 or host.packages < 2:
         return None
@@ -253,7 +247,6 @@ def t22(facts: Facts) -> Fail | None:
     related=("T14", "S06", "W02"),
 )
 def t24(facts: Facts) -> Fail | None:
-    """Guest and configuration agree."""
     facts.require_running_shape()
     cpus, sockets = facts.sql.topology.vcpus, facts.sql.topology.sockets
     if cpus == facts.vcpus and sockets in {None, facts.sockets}:

@@ -1,4 +1,4 @@
-"""Topology rules that depend on what an ESXi release does with the VM's settings."""
+"""Topology rules on what an ESXi release does with the VM's settings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ MANUAL_SINCE = (8, 0)
     related=("T03", "T15"),
 )
 def t02(facts: Facts) -> Fail | None:
-    """Says how many nodes to expect."""
     if facts.vcpus < DEFAULT_MINIMUM_VCPUS or facts.per_socket == 1:
         return None
     if facts.sockets > 1 and facts.prediction.acceptable == (1,):
@@ -80,7 +79,6 @@ def t02(facts: Facts) -> Fail | None:
     related=("T02", "T15"),
 )
 def t03(facts: Facts) -> Fail | None:
-    """Nobody takes sockets of one core for nodes."""
     if facts.vcpus < DEFAULT_MINIMUM_VCPUS or facts.per_socket != 1 or node_size_is_set(facts):
         return None
     return Fail(
@@ -120,7 +118,6 @@ def t03(facts: Facts) -> Fail | None:
     related=("T11", "T14", "S06"),
 )
 def t04(facts: Facts) -> Fail | None:
-    """Shapes that differ by cores per socket differ for the guest too."""
     if facts.subject.study:
         return _null_sweep(facts)
     cosmetic = facts.sockets > 1 and facts.per_socket > 1 and facts.vcpus >= DEFAULT_MINIMUM_VCPUS
@@ -133,7 +130,7 @@ def t04(facts: Facts) -> Fail | None:
 
 
 def _socket_per_node(facts: Facts) -> Fix | None:
-    """Sockets as the guest's nodes are; none where nodes are uneven, or memory asks for more of them."""
+    """Sockets equal to the guest's nodes; None for uneven nodes, or if memory needs more."""
     nodes = facts.prediction.vnuma_nodes
     if facts.vcpus % nodes or (nodes == 1 and not fits_memory(facts)):
         return None
@@ -146,7 +143,7 @@ def _socket_per_node(facts: Facts) -> Fix | None:
 
 
 def _null_sweep(facts: Facts) -> Fail | None:
-    """The arms of a study that differ in shape but not in predicted nodes."""
+    """A study whose arms differ in shape but not in predicted nodes."""
     host, study = host_by_default(facts.host), facts.study
     shapes = {settings.get("numCoresPerSocket") for settings in study.arms.values()}
     found = [predict(host, settings, facts.hardware) for settings in study.arms.values()]
@@ -161,8 +158,8 @@ def _null_sweep(facts: Facts) -> Fail | None:
             "Numa.FollowCoresPerSocket": "not read" if facts.host.advanced is None else "0",
         },
         _follow(),
-        # A study that writes `off` compares cosmetic shapes on purpose; a host option that was not
-        # read may be on; where sources disagree, only the measurement tells.
+        # Not for a study that sets `off`, to compare cosmetic shapes, nor where an unread host option may be
+        # on or sources disagree, so that only a measurement decides.
         severity=Severity.WARN
         if meant or facts.host.advanced is None or any(one.alternatives for one in found)
         else None,
@@ -204,7 +201,6 @@ def _follow() -> Fix:
     related=("T04", "S06"),
 )
 def t14(facts: Facts) -> Fail | None:
-    """No arm, and no VM that moved, keeps an old layout."""
     stored = {name: facts.key(name) for name in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)}
     once = facts.key("numa.autosize.once")
     if not any(stored.values()) or (once is not None and not facts.key_on("numa.autosize.once")):
@@ -242,7 +238,6 @@ def t14(facts: Facts) -> Fail | None:
     applies=COUPLED,
 )
 def t15(facts: Facts) -> Fail | None:
-    """One setting sizes the nodes."""
     largest = facts.key("numa.vcpu.maxPerVirtualNode")
     if largest is None or facts.per_socket == 1:
         return None
@@ -275,7 +270,6 @@ def t15(facts: Facts) -> Fail | None:
     related=("T15", "T08"),
 )
 def t25(facts: Facts) -> Fail | None:
-    """Nobody's old setting splits the VM."""
     size = facts.key_number(MAX_PER_NODE)
     needed = max(nodes_needed(facts), ceil(facts.memory_mb / facts.host.node_memory_mb))
     if size is None or facts.prediction.vnuma_nodes <= needed:

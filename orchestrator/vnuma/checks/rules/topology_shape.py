@@ -1,4 +1,4 @@
-"""Topology rules on the VM's own shape: sockets, sizes, and how they fit the host's NUMA nodes."""
+"""Topology rules on the VM's own shape: sockets, sizes, and the fit to the host's NUMA nodes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ from vnuma.domain.topology.topology import topologies
     needs="vm",
 )
 def t01(facts: Facts) -> Fail | None:
-    """The shape is whole sockets."""
     if facts.vcpus % facts.per_socket == 0:
         return None
     nearest = min(topologies(facts.vcpus), key=lambda shape: abs(shape.cores_per_socket - facts.per_socket))
@@ -87,7 +86,6 @@ def t01(facts: Facts) -> Fail | None:
     related=("T08", "T11"),
 )
 def t05(facts: Facts) -> Fail | None:
-    """A node's vCPUs are whole sockets."""
     nodes = nodes_needed(facts)
     if nodes == 1 or facts.per_socket == 1 or node_size_is_set(facts):
         return None
@@ -129,7 +127,6 @@ def t05(facts: Facts) -> Fail | None:
     related=("T09",),
 )
 def t06(facts: Facts) -> Fail | None:
-    """A VM that needs vNUMA has enough vCPUs for it."""
     minimum = facts.key_number("numa.vcpu.min") or DEFAULT_MINIMUM_VCPUS
     wide = facts.vcpus > facts.cores_per_node or not fits_memory(facts)
     if facts.vcpus < 2 or facts.vcpus >= minimum or node_size_is_set(facts):
@@ -163,7 +160,6 @@ def t06(facts: Facts) -> Fail | None:
     related=("T09",),
 )
 def t07(facts: Facts) -> Fail | None:
-    """Says that the VM is local."""
     facts.require_whole_sockets()
     if facts.vcpus > facts.cores_per_node or not fits_memory(facts) or node_size_is_set(facts):
         return None
@@ -189,7 +185,6 @@ def t07(facts: Facts) -> Fail | None:
     related=("T05", "T10"),
 )
 def t08(facts: Facts) -> Fail | None:
-    """The VM's vCPUs divide evenly over the nodes it needs."""
     nodes = nodes_needed(facts)
     if nodes == 1 or facts.vcpus % nodes == 0:
         return None
@@ -218,7 +213,6 @@ def t08(facts: Facts) -> Fail | None:
     related=("T06", "T07"),
 )
 def t09(facts: Facts) -> Fail | None:
-    """A VM that fits a node by vCPUs fits it by memory too."""
     if facts.vcpus > facts.cores_per_node or fits_memory(facts) or node_size_is_set(facts):
         return None
     if (facts.key("numa.consolidate") or "").lower() == "false":
@@ -260,7 +254,6 @@ def _spread_for_memory(facts: Facts) -> Fix:
     needs="vm host",
 )
 def t10(facts: Facts) -> Fail | None:
-    """The VM is not wider than its host."""
     if facts.vcpus <= facts.host.cores:
         return None
     return Fail(

@@ -1,4 +1,4 @@
-"""Rules on time that the host's CPUs did not give: CPU ready and co-stop."""
+"""Rules on waiting for the host's CPUs: CPU ready and co-stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from vnuma.domain.vm.cpu_waits import CO_STOP_LIMIT, READY_LIMIT
     related=("M10", "A13"),
 )
 def m09(facts: Facts) -> Fail | None:
-    """The host has CPUs for the VM."""
     ready = known(facts.waits.ready, "CPU ready")
     if ready <= READY_LIMIT:
         return None
@@ -52,7 +51,6 @@ def m09(facts: Facts) -> Fail | None:
     related=("M09",),
 )
 def m10(facts: Facts) -> Fail | None:
-    """The vCPUs run together."""
     co_stop = known(facts.waits.co_stop, "co-stop")
     if co_stop <= CO_STOP_LIMIT:
         return None

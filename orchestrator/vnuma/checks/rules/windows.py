@@ -34,7 +34,6 @@ _GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups
     related=("T11",),
 )
 def w01(facts: Facts) -> Fail | None:
-    """One processor group."""
     if known(facts.guest.build, "the build of Windows") >= FIXED_BUILD:
         return None
     if _most_cpus(facts) <= GROUP_SIZE:
@@ -51,7 +50,7 @@ def w01(facts: Facts) -> Fail | None:
 
 
 def _most_cpus(facts: Facts) -> int:
-    """CPUs that Windows prepares for: the VM's, or what hot-add may bring."""
+    """The CPUs that Windows prepares for: the VM's, or the most after hot-add."""
     if not facts.on("cpuHotAddEnabled"):
         return facts.vcpus
     return max(facts.vcpus, facts.key_number("cpuid.maxVCPUs") or GROUP_SIZE + 1)
@@ -71,7 +70,6 @@ def _most_cpus(facts: Facts) -> int:
     related=("W01",),
 )
 def w02(facts: Facts) -> Fail | None:
-    """No more groups than CPUs need."""
     facts.require_running_shape()
     groups = facts.sql_known("processor_groups", "processor groups (sys.dm_os_nodes)")
     most = _most_cpus(facts)
@@ -100,7 +98,6 @@ def w02(facts: Facts) -> Fail | None:
     related=("T24",),
 )
 def w03(facts: Facts) -> Fail | None:
-    """All CPUs are used."""
     facts.require_running_shape()
     shown = facts.sql.topology.vcpus
     if shown == facts.vcpus:
@@ -122,7 +119,6 @@ def w03(facts: Facts) -> Fail | None:
     related=("S01",),
 )
 def w04(facts: Facts) -> Fail | None:
-    """Every socket is used."""
     caption = known(facts.guest.caption, "the edition of Windows")
     most = windows_sockets(caption)
     if most is None:
@@ -136,7 +132,7 @@ def w04(facts: Facts) -> Fail | None:
 
 
 def fewer_sockets(facts: Facts, most: int) -> Fix:
-    """The same vCPUs in at most so many sockets, as many as that allows."""
+    """The same vCPUs in the largest possible number of sockets up to `most`."""
     shape = max(one for one in topologies(facts.vcpus) if one.sockets <= most)
     return Fix(
         f"Use {shape.sockets} sockets of {shape.cores_per_socket} cores.",

@@ -1,1 +1,1 @@
-"""A run in one file: the raw data, the figures made of them, and what is needed to do it again."""
+"""A run in one file: raw data, figures, and what is needed to repeat it."""

@@ -1,4 +1,4 @@
-"""A run's tables as Arrow tables and as a Parquet file. pyarrow is an extra, for its 150 MB."""
+"""A run's tables as Arrow tables and as Parquet. pyarrow is optional, since it takes 150 MB."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parquet_possible() -> bool:
 
 @contextmanager
 def parquet_file(path: Path, columns: Sequence[Column]) -> Iterator[Callable[[list[Values]], None]]:
-    """A Parquet file of these columns; what is yielded appends rows. Raises EnvironmentProblem."""
+    """A Parquet file of these columns; yields a function that appends rows. Raises EnvironmentProblem."""
     arrow = _pyarrow()
     schema = _schema(columns)
     with arrow.parquet.ParquetWriter(path, schema, compression="zstd") as parquet:
@@ -35,7 +35,7 @@ def parquet_file(path: Path, columns: Sequence[Column]) -> Iterator[Callable[[li
 
 
 def table_of(columns: Sequence[Column], batches: Iterable[list[Values]]) -> pa.Table:
-    """Rows with their columns' types; sizes are text where `all` stands among them. EnvironmentProblem."""
+    """Rows with their columns' types; sizes are text if one of them is `all`. Raises EnvironmentProblem."""
     arrow = _pyarrow()
     schema = _schema(columns)
     parts = [
@@ -68,7 +68,7 @@ def _schema(columns: Sequence[Column]) -> pa.Schema:
 
 
 def _typed(row: Values, schema: pa.Schema) -> Values:
-    """Texts are made here: a size is a number among others, and `all` below them."""
+    """The row with sizes as text where necessary: numbers, or `all`."""
     text = _pyarrow().string()
     texts = {name for name in row if schema.field(name).type == text and row[name] is not None}
     return {name: str(value) if name in texts else value for name, value in row.items()}

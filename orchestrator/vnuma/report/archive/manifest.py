@@ -1,4 +1,4 @@
-"""What an archive says about itself: its format, its run, and a checksum of every file in it."""
+"""An archive's manifest: its format, its run, and a checksum of every file."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from vnuma.store.schema import HEAD
 NAME = "manifest.json"
 KIND = "vnuma/archive"
 FORMAT = 1
-"""Raised when an archive can no longer be read by the product before it; the store inside has its own."""
+"""Raised when the previous version can no longer read an archive; the store inside has its own revision."""
 
 STORE = "vnuma.db"
 RESULTS = "results.json"
 REQUIRED = (STORE, RESULTS)
-"""What an import reads besides the manifest."""
+"""Files that an import reads besides the manifest."""
 
 MOST_UNPACKED = 512_000_000
-"""Of all files together, in bytes. The largest study so far makes less than a tenth of it."""
+"""Most bytes of all files together. The largest study so far needs less than a tenth."""
 
 MOST_FILES = 5_000
 MOST_DOCUMENT = 16_000_000
-"""Of a JSON document, in bytes."""
+"""Most bytes of a JSON document."""
 
 _CHUNK = 1 << 20
 
@@ -45,8 +45,9 @@ UNREADABLE = (
     NotImplementedError,
     ValueError,
 )
-"""What reading a damaged zip raises: RuntimeError and NotImplementedError for encryption and unknown
-compression, ValueError for names that cannot be decoded and sizes that cannot be."""
+"""Errors from reading a damaged zip: RuntimeError and NotImplementedError for encryption and unknown
+compression, ValueError for invalid names and sizes.
+"""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """`store_schema` is that of the store inside; older ones are brought up to date when imported."""
+    """`store_schema` is the revision of the store inside; older ones are migrated by an import."""
 
     format: int
     run: str
@@ -84,7 +85,7 @@ def sha256_of(file: Any) -> tuple[int, str]:
 
 
 def read_manifest(archive: zipfile.ZipFile, name: str) -> Manifest:
-    """The manifest of an open archive. InputError when there is none, or a newer product wrote it."""
+    """The manifest of an open archive. Raises InputError if it is missing or from a newer version."""
     _refuse_bomb(archive, name)
     try:
         document = document_in(archive, NAME)
@@ -124,7 +125,7 @@ def document_in(archive: zipfile.ZipFile, path: str) -> Any:
 
 
 def _refuse_bomb(archive: zipfile.ZipFile, name: str) -> None:
-    """Sizes as the zip's directory has them: reading stops there whatever the file goes on to hold."""
+    """Check the sizes in the zip's directory, at which reading stops whatever the file contains."""
     entries = archive.infolist()
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > MOST_UNPACKED or len(entries) > MOST_FILES:
@@ -136,7 +137,7 @@ def _refuse_bomb(archive: zipfile.ZipFile, name: str) -> None:
 
 
 def check_files(archive: zipfile.ZipFile, manifest: Manifest, name: str) -> None:
-    """Every file is there as the manifest says, and no other. InputError names the first that is not."""
+    """Raise InputError unless exactly the manifest's files are there, unaltered; names the first bad one."""
     names = Counter(info.filename for info in archive.infolist())
     for path, times in names.items():
         if not _inside(path) or times > 1:
@@ -163,7 +164,7 @@ def check_files(archive: zipfile.ZipFile, manifest: Manifest, name: str) -> None
 
 
 def _inside(path: str) -> bool:
-    """Whether an entry's name leads into the folder where the archive is unpacked."""
+    """Whether an entry's name stays inside the folder where the archive is unpacked."""
     try:
         refuse_controls(path)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Every sample of a run as CSV, and as Parquet where pyarrow is, with a dictionary of the columns."""
+"""Every sample of a run as CSV, and as Parquet if pyarrow is installed, with a data dictionary."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ COLUMNS = (
 
 
 def write_samples(store: Store, loaded: LoadedRun, folder: Path) -> None:
-    """Write samples.csv, and samples.parquet where pyarrow is: both hold every sample, counted or not."""
+    """Write samples.csv, and with pyarrow samples.parquet: every sample, counted or not."""
     possible = parquet_possible()
     with (
         store.read() as connection,
@@ -82,24 +82,24 @@ def write_samples(store: Store, loaded: LoadedRun, folder: Path) -> None:
 
 
 def sample_table(store: Store, loaded: LoadedRun) -> pa.Table:
-    """What samples.parquet holds, in memory: about 1 kB a sample. Raises EnvironmentProblem."""
+    """The content of samples.parquet in memory: about 1 kB a sample. Raises EnvironmentProblem."""
     with store.read() as connection:
         return table_of(COLUMNS, _batches(_rows(loaded, iter_samples(connection, loaded.run.id))))
 
 
 def sample_rows(store: Store, loaded: LoadedRun) -> Iterator[Values]:
-    """Every sample, one by one, with its values as they are stored."""
+    """Every sample, one by one, with its stored values."""
     with store.read() as connection:
         yield from _rows(loaded, iter_samples(connection, loaded.run.id))
 
 
 def print_samples(store: Store, loaded: LoadedRun, out: TextIO) -> None:
-    """The same lines as samples.csv, one by one, without holding them all."""
+    """Print the lines of samples.csv one by one, without holding them all."""
     _csv_writer(out).writerows(_csv_rows(sample_rows(store, loaded)))
 
 
 def dictionary() -> str:
-    """The data dictionary of every table, for people."""
+    """The data dictionary of every table, as Markdown."""
     samples = described(
         "samples.csv, samples.parquet",
         "A line for each iteration, warm-ups and attempts that did not count included. Analysed are lines "
@@ -169,5 +169,5 @@ def _csv_rows(rows: Iterable[Values]) -> Iterator[Values]:
 
 
 def _plain(value: object) -> object:
-    """A value as CSV holds it: times in ISO 8601."""
+    """A value for CSV: times in ISO 8601."""
     return field(value.isoformat() if isinstance(value, datetime) else value)

@@ -1,4 +1,4 @@
-"""`vnuma import`: check an archive, bring its run into a store, and compare the figures."""
+"""`vnuma import`: check an archive, copy its run into a store, and compare the figures."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from vnuma.store.states import CellState
 from vnuma.store.untrusted import refuse_foreign_content
 
 TOLERANCE = 1e-9
-"""Relative: figures of another machine may differ in the last bits of their arithmetic."""
+"""Relative: figures from another machine may differ in the last bits."""
 
 
 @dataclass(frozen=True)
 class Imported:
-    """`run` is its name here; `differences` are figures that did not come out as in the archive."""
+    """`run` is its name here; `differences` are figures that differ from the archive's."""
 
     run: str
     archived_as: str
@@ -49,7 +49,7 @@ class Imported:
 
 
 def import_run(store: Store, path: Path) -> Imported:
-    """Bring the archive's run into the store. InputError for a file that is not whole, or already here."""
+    """Copy the archive's run into the store. Raises InputError for a damaged file, or a run already here."""
     with tempfile.TemporaryDirectory() as temporary:
         manifest, archived = _unpack(path, Path(temporary))
         refuse_foreign_content(Path(temporary) / STORE, path.name, manifest.store_schema)
@@ -71,7 +71,7 @@ def import_run(store: Store, path: Path) -> Imported:
 
 
 def _only_run(source: Connection, archive: str) -> Run:
-    """The archive's run, which is over and has the name that such a run has."""
+    """The archive's run, which must have ended and have a valid name."""
     every = runs.list_runs(source)
     if len(every) != 1:
         raise _odd(archive, f"it holds {len(every)} runs, not one")
@@ -90,13 +90,13 @@ def _only_run(source: Connection, archive: str) -> Run:
 
 
 def _analysed(store: Store, archive: str) -> dict[str, Any]:
-    """The archive's results as this product makes them. InputError where its content does not allow it.
+    """The archive's results, recomputed by this version. Raises InputError for invalid content.
 
-    Whatever goes wrong here is the content's fault: each value was checked, but not all of them together.
+    Any error here is the content's fault: its values were checked one by one, but not in combination.
     """
     try:
         loaded = load_run(store, "latest")
-        page_text(loaded)  # facts that no report can show are found here, and not after the import
+        page_text(loaded)  # finds facts that no report can show before the import
         return document(loaded)
     except Exception as error:
         raise _odd(archive, f"it cannot be analysed ({type(error).__name__}: {str(error)[:200]})") from error
@@ -110,7 +110,7 @@ def _odd(archive: str, why: str) -> InputError:
 
 
 def _unpack(path: Path, folder: Path) -> tuple[Manifest, dict[str, Any]]:
-    """Check the whole archive, then take the store out of it; the results as they were."""
+    """Check the whole archive, then extract its store; returns the manifest and the archived results."""
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = read_manifest(archive, path.name)
@@ -140,7 +140,7 @@ def _results(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
 
 
 def differences(archived: dict[str, Any], recomputed: dict[str, Any]) -> list[str]:
-    """Where two result documents do not give the same figures and verdicts, as paths into them."""
+    """Paths at which two result documents have different figures or verdicts."""
     found: list[str] = []
     for part in ("arms", "recommended", "analyses"):
         _compare(part, archived.get(part), recomputed.get(part), found)
@@ -149,7 +149,7 @@ def differences(archived: dict[str, Any], recomputed: dict[str, Any]) -> list[st
 
 def _compare(place: str, before: Any, after: Any, found: list[str]) -> None:
     if isinstance(before, dict) and isinstance(after, dict):
-        # A newer product may say more; what the archive says must be said again.
+        # A newer version may add keys, but each archived one must be there.
         for key, value in before.items():
             _compare(f"{place}.{key}", value, after.get(key), found)
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):

@@ -1,4 +1,4 @@
-"""The archive's own words: what is in it, how to read it, and how to do the study again."""
+"""The archive's README: its content, how to read it, and how to repeat the study."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ What the machines were like is in report.html under "Configuration", and in vnum
 
 
 def _place(loaded: LoadedRun) -> str:
-    """How the reader comes by a place to measure."""
+    """How the reader gets an environment to measure in."""
     if inventory_name(loaded) == LAB_INVENTORY:
         return f"Start the lab that it was measured on: `vnuma lab up {loaded.simulated}`"
     return (

@@ -1,4 +1,4 @@
-"""What a reader of an archive needs beside the study file to run it again: where, and with which versions."""
+"""What a reader needs besides the study file to run it again: inventory and versions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LIBRARIES = ("numpy", "scipy", "SQLAlchemy", "pyvmomi", "pyodbc", "ansible-core
 
 
 def inventory_name(loaded: LoadedRun) -> str:
-    """What the inventory is called: Ansible knows the lab's plugin by its ending."""
+    """The inventory's file name: Ansible recognises the lab's plugin by its ending."""
     return LAB_INVENTORY if _in_lab(loaded) else INVENTORY
 
 
 def inventory(loaded: LoadedRun) -> str:
-    """An inventory for the study's VMs: the lab's own, or one to be filled in. It never holds a password."""
+    """An inventory for the study's VMs: the lab's own, or one to complete. It never contains a password."""
     if _in_lab(loaded):
         return (
             "---\n# The VMs of the running lab (vnuma lab up). Everything measured on them is simulated.\n"
@@ -47,7 +47,7 @@ def inventory(loaded: LoadedRun) -> str:
 
 
 def versions(loaded: LoadedRun) -> str:
-    """As JSON: what measured, what analysed, and the seed and study that give the same order of cells."""
+    """As JSON: the versions that measured and analysed, and the seed and study that give the same order."""
     run = loaded.run
     document = {
         "run": run.name,
@@ -103,7 +103,7 @@ def _machine(vm: Vm) -> list[str]:
 
 
 def _driver(driver: object) -> Mapping[str, Any] | None:
-    """The driver without the path that it had on the machine that measured."""
+    """The driver without its path on the measuring machine."""
     if not isinstance(driver, Mapping):
         return None
     return {key: driver[key] for key in ("kind", "name", "version", "encryption") if key in driver}

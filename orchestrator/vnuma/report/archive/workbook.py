@@ -1,4 +1,4 @@
-"""A run's tables as an Excel workbook, a sheet each. openpyxl is an extra."""
+"""A run's tables as an Excel workbook, one sheet each. openpyxl is optional."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 HELP = f"{sys.executable} -m pip install openpyxl (installed by pipx: pipx inject vnuma openpyxl)"
 MOST_ROWS = 1_048_575
-"""That a sheet holds below its headings (Excel's specifications and limits)."""
+"""Most rows of a sheet below its headings (Excel's specifications and limits)."""
 
 _FORMATS = {"number": "#,##0.000", "whole": "#,##0", "time": "yyyy-mm-dd hh:mm:ss"}
 
 
 def write_workbook(store: Store, loaded: LoadedRun, path: Path) -> None:
-    """A sheet that says what the run is, one for each table, one that explains their columns.
+    """Write a sheet about the run, one per table, and one that explains the columns.
 
     Raises EnvironmentProblem without openpyxl, InputError for a file that cannot be written.
     """
@@ -123,7 +123,7 @@ def _heading(sheet: Any, name: str) -> Any:
 def _cell(
     sheet: Any, value: object, form: str | None = None, *, bold: bool = False, wrap: bool = False
 ) -> Any:
-    """A cell of its kind; text stays text, whatever formula it looks like, without control characters."""
+    """A cell of its type; text stays text, even if it looks like a formula, without control characters."""
     from openpyxl.cell import WriteOnlyCell  # noqa: PLC0415 - an extra
     from openpyxl.styles import Alignment, Font  # noqa: PLC0415 - an extra
 
@@ -140,7 +140,7 @@ def _cell(
 
 
 def _plain(value: object) -> Any:
-    """As openpyxl takes it: UTC without a zone, which Excel does not know."""
+    """A value for openpyxl: UTC without a time zone, which Excel does not support."""
     if isinstance(value, str):
         return escaped(value)
     return value.astimezone(UTC).replace(tzinfo=None) if isinstance(value, datetime) else value

@@ -31,13 +31,13 @@ from vnuma.store.states import CellState
 
 
 def default_path(loaded: LoadedRun) -> Path:
-    """RUN.vnuma.zip in the current folder; archives of the lab's runs say so in their name."""
+    """RUN.vnuma.zip in the current folder; archives of the lab's runs have `simulated` in their name."""
     return Path(f"{loaded.file_stem}.vnuma.zip")
 
 
 def export_run(store: Store, loaded: LoadedRun, path: Path) -> Manifest:
-    """Write the archive. InputError for a run that is still going, and for a file that is there already or
-    cannot be written.
+    """Write the archive. Raises InputError for an unfinished run, and for a file that exists or cannot be
+    written.
     """
     refuse_unfinished(loaded)
     if path.exists():
@@ -59,7 +59,7 @@ def export_run(store: Store, loaded: LoadedRun, path: Path) -> Manifest:
 
 
 def refuse_unfinished(loaded: LoadedRun) -> None:
-    """An archive is made of a run that has ended and whose VMs were restored: it will not change."""
+    """Refuse a run that may change: it has not ended, or VMs are not restored."""
     name = loaded.run.name
     if not loaded.run.state.ended or any(cell.state is CellState.CLAIMED for cell in loaded.cells):
         raise InputError(
@@ -76,7 +76,7 @@ def refuse_unfinished(loaded: LoadedRun) -> None:
 
 
 def _fill(store: Store, loaded: LoadedRun, folder: Path) -> None:
-    """Every file but the manifest."""
+    """Write every file except the manifest."""
     copy = open_store(default_url(folder))
     with store.read() as source, copy.write() as target:
         copy_run(source, target, loaded.run.id, name=loaded.run.name, number=loaded.run.number)
@@ -107,7 +107,7 @@ def _tables(loaded: LoadedRun, folder: Path) -> None:
 
 
 def named_tables(loaded: LoadedRun) -> Iterator[tuple[str, GridTable]]:
-    """Table 1 of every analysis, then each VM's other figures and what its arms waited for."""
+    """Table 1 of every analysis, then each VM's other figures and its arms' waits."""
     for analysis in loaded.result.analyses:
         if analysis.points:
             stem = f"{analysis.vm}-{analysis.form}-{analysis.metric}"
@@ -143,7 +143,7 @@ def _manifest(loaded: LoadedRun, folder: Path) -> Manifest:
 
 
 def _zip(folder: Path, manifest: Manifest, path: Path) -> None:
-    """Written beside its place and then moved there: half an archive never has the archive's name."""
+    """Write next to the target and rename, so that no partial archive has the archive's name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f"{path.name}.part")
     try:

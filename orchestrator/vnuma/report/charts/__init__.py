@@ -1,1 +1,1 @@
-"""A run as charts, interactive and as pictures."""
+"""A run's charts, for the page and as pictures."""

@@ -1,4 +1,4 @@
-"""vl-convert in a process of its own: it aborts the process for some charts, instead of raising."""
+"""vl-convert in a process of its own, since it aborts the process for some charts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _DRAWER = IsolatedModule(__name__, seconds=60)
 
 
 def chart_as_svg(specification: Any, version: str) -> str:
-    """A Vega-Lite chart as an SVG document. Raises IsolationError, as the others here do."""
+    """A Vega-Lite chart as an SVG document. Raises IsolationError, as all functions here."""
     return str(_DRAWER.call("_chart_as_svg", specification, version))
 
 
 def svg_as_png(svg: str) -> bytes:
-    """At twice its size in pixels."""
+    """PNG at twice its size in pixels."""
     return b64decode(_DRAWER.call("_svg_as_png", svg))
 
 
 def svg_as_pdf(svg: str) -> bytes:
-    """As vectors."""
+    """PDF with vector graphics."""
     return b64decode(_DRAWER.call("_svg_as_pdf", svg))
 
 

@@ -1,7 +1,7 @@
 """Differences from the reference with their intervals, over all sizes and at each.
 
-Each chart names its unit, n and direction. Arms keep the order of the study and one shape throughout.
-Published figures are hollow, ours filled; the band too small to matter is shaded.
+Each chart shows unit, n and direction. Arms keep the study's order and their shape throughout. Published
+figures are hollow, ours filled; the equivalence band is shaded.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def by_size(
     key: str,
     width: int = 140,
 ) -> list[Figure]:
-    """For each size: every arm's difference from the reference, with the published one beside it.
+    """For each size: every arm's difference from the reference, next to the published one.
 
-    `published` are somebody else's figures, by size and arm, in the unit of the measure.
+    `published` are other people's figures, by size and arm, in the unit of the measure.
     """
     reference = analysis.table[0].cells[0].arm
     width = max(80, width - LETTER * max(0, max(len(cell.arm) for cell in analysis.table[0].cells) - 5))
@@ -78,7 +78,7 @@ def by_size(
 
 
 class Judged(Protocol):
-    """An arm with its verdict."""
+    """An arm with its verdict against the reference."""
 
     @property
     def arm(self) -> str:
@@ -116,7 +116,7 @@ def published_differences(known: Mapping[str, float], reference: str) -> dict[st
 
 
 def extent_of(groups: Iterable[Sequence[Judged]], more: Iterable[float]) -> tuple[float, float]:
-    """One scale for all charts that stand side by side, the equivalence band always in it."""
+    """One scale for adjacent charts, always including the equivalence band."""
     values, margin = list(more), 1.0
     for arm in (arm for group in groups for arm in group):
         margin = max(margin, arm.verdict.margin * 100)
@@ -178,13 +178,13 @@ def _differences(
     if with_text:
         text = {"type": "text", "align": "left", "baseline": "middle"}
         layers.append(layer(rows, text, x={"value": width + 8}, y=y, text=name_of("label")))
-    # Text is measured in another font than the reader's: leave it room.
+    # Leave room, since the reader's font may be wider than the one used for measuring text.
     padding = {"left": 6, "top": 6, "bottom": 6, "right": 46 if with_text else 10}
     return {"layer": layers, "width": width, "height": _ROW * len(rows), "padding": padding}
 
 
 def difference_title(measure: Measure) -> str:
-    """The axis says which way is which."""
+    """The axis shows which direction is better."""
     left, right = ("faster", "slower") if measure.better == "lower" else ("slower", "faster")
     return f"← {left} · difference, % · {right} →"
 

@@ -1,4 +1,4 @@
-"""The host as the VM met it: its NUMA nodes, their logical CPUs, and those that affinity gave to the VM."""
+"""The host's NUMA nodes and logical CPUs, and those that affinity gave to the VM."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HostNode:
 
 @dataclass(frozen=True)
 class HostMap:
-    """`affinity`: each set of logical CPUs that boots were pinned to, with the arms that were; () is none."""
+    """`affinity`: each set of logical CPUs that boots were pinned to, with its arms; () is none."""
 
     name: str
     nodes: tuple[HostNode, ...]
@@ -42,7 +42,7 @@ class HostMap:
 
 
 def host_map(loaded: LoadedRun, vm: Vm) -> HostMap | None:
-    """From what was stored of the host and of each boot that counts; None if its nodes are not known."""
+    """From the stored facts of the host and of each valid boot; None if its nodes are unknown."""
     host = loaded.vm_facts(vm, "host")
     nodes = tuple(
         HostNode(node["id"], tuple(node["cpus"]), node["memory_mb"]) for node in host.get("numa_nodes") or ()
@@ -63,7 +63,7 @@ def host_map(loaded: LoadedRun, vm: Vm) -> HostMap | None:
 
 
 def host_figures(found: HostMap, *, key: str) -> list[Figure]:
-    """One drawing for each set of CPUs that arms were pinned to; one without any if none was seen."""
+    """One drawing per set of CPUs that arms were pinned to; one without any if there is none."""
     sets = found.affinity or (((), ()),)
     return [_figure(found, cpus, arms, f"{key}-{number}") for number, (cpus, arms) in enumerate(sets)]
 

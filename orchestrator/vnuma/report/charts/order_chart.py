@@ -1,4 +1,4 @@
-"""The order plot: every boot against the mean of its own column, as it was run."""
+"""The order plot: every boot relative to the mean of its own column, in the order run."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from vnuma.report.model.words import direction
 
 
 def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Figure | None:
-    """All sizes together, in percent, in the order run. None without points or without their order.
+    """All sizes together, in percent, in the order run. None without points or their order.
 
-    What slopes here is time, not topology.
+    A slope here is an effect of time, not of topology.
     """
     points = [point for point in analysis.points if point.position is not None]
     if not points:
@@ -84,7 +84,7 @@ def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Fig
 
 
 def _blocks(rows: Rows) -> Rows:
-    """One row a block: where it begins and ends, and its mean."""
+    """One row per block: its start and end, and its mean."""
     made: Rows = []
     for block in sorted({int(str(row["block"])) for row in rows}):
         mine = [row for row in rows if row["block"] == block]

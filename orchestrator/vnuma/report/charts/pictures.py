@@ -1,4 +1,4 @@
-"""The page's charts as pictures of their own: SVG, PNG and PDF, light or dark, each saying what it is."""
+"""The page's charts as separate pictures: SVG, PNG and PDF, light or dark, each with a caption."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from vnuma.report.published.published_comparison import published_exact
 Scheme = Literal["light", "dark"]
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-"""Fonts that a converter and a word processor have; a browser's own font is not theirs."""
+"""Fonts that converters and word processors have, unlike a browser's own."""
 _MARGIN, _LINE, _LETTER, _TITLE_LETTER = 16, 17, 6.3, 8.0
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One chart as SVG text of its own; `name` is good for a file."""
+    """One chart as SVG text; `name` is a valid file name."""
 
     name: str
     svg: str
@@ -51,11 +51,11 @@ class Picture:
 
     @property
     def pdf(self) -> bytes:
-        """As vectors. Raises IsolationError where it cannot be drawn."""
+        """With vector graphics. Raises IsolationError where it cannot be drawn."""
         return svg_as_pdf(self.svg)
 
     def write(self, folder: Path) -> None:
-        """As SVG, PNG and PDF; where a converter cannot make one of them, as a text that says why."""
+        """Write SVG, PNG and PDF; a format that cannot be made becomes a text file with the reason."""
         (folder / f"{self.name}.svg").write_text(self.svg, encoding="utf-8")
         for kind in ("png", "pdf"):
             try:
@@ -66,7 +66,7 @@ class Picture:
 
 
 def pictures(loaded: LoadedRun, scheme: Scheme = "light") -> Iterator[Picture]:
-    """Every chart of the deciding analyses, VM by VM."""
+    """Every chart of the primary analyses, by VM."""
     several = len(loaded.result.primary) > 1
     for analysis in loaded.result.primary:
         prefix = f"{plain(analysis.vm)}-" if several else ""
@@ -75,7 +75,7 @@ def pictures(loaded: LoadedRun, scheme: Scheme = "light") -> Iterator[Picture]:
 
 
 def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figure, str]]:
-    """(name, chart, what it is: unit, n and direction)."""
+    """(name, chart, caption: unit, n and direction)."""
     if not analysis.points:
         return
     reference = loaded.study.reference
@@ -118,7 +118,7 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
 
 
 def standalone(figure: Figure, note: str, loaded: LoadedRun, scheme: Scheme) -> str:
-    """The chart with its title, what it is, and whether it is simulated, as an SVG document."""
+    """The chart with title and caption, and whether it is simulated, as an SVG document."""
     width, height = _size(figure.svg)
     inner = str(figure.svg).replace("<svg", f'<svg x="{_MARGIN}" y="{{y}}"', 1)
     outer = max(width + 2 * _MARGIN, 420)
@@ -155,7 +155,7 @@ def _size(svg: str) -> tuple[float, float]:
 
 @lru_cache(maxsize=2)
 def palette(scheme: Scheme) -> dict[str, str]:
-    """The page's own colours by name: its style sheet is the one place where they stand."""
+    """The page's colours by name, from its style sheet."""
     blocks = re.findall(r":root \{(.*?)\}", _sheet(), flags=re.DOTALL)
     named = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[0]))
     if scheme == "dark":
@@ -178,5 +178,5 @@ def _sheet() -> str:
 
 
 def plain(name: str) -> str:
-    """A name that any file system takes."""
+    """A name that is valid on any file system."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", name)

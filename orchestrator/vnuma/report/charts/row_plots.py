@@ -1,7 +1,7 @@
 """Differences with their intervals, drawn in the rows of a table. They stretch with it; text never scales.
 
-Across, everything stands in percent of the row's width; a mark has the size of a letter. The cells of the
-row say the same in words, so that the drawing itself is hidden from screen readers.
+Positions are in percent of the row's width, marks in the size of a letter. The row's cells have the same
+content as text, so the drawing is hidden from screen readers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PATHS = {
 
 @dataclass(frozen=True)
 class PlotRow:
-    """One arm: its difference in words, and drawn."""
+    """One arm: its difference as text, and drawn."""
 
     arm: str
     label: str
@@ -51,13 +51,13 @@ class PlotRow:
 
 @dataclass(frozen=True)
 class RowPlots:
-    """Arms against the reference, one below the other on one scale. `axis` stands below them."""
+    """Arms against the reference on one scale. `axis` is drawn below them."""
 
     title: str
     rows: tuple[PlotRow, ...]
     axis: Markup
     faster_side: str
-    """Which way is faster: the heading of the drawn column."""
+    """Which direction is faster: the heading of the drawn column."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class _Scale:
     margin: float
 
     def at(self, percent: float) -> str:
-        """Where a difference stands, in percent of the width."""
+        """The position of a difference, in percent of the width."""
         return f"{(percent - self.low) / (self.high - self.low) * 100:.2f}%"
 
     def ticks(self) -> Iterator[float]:
@@ -109,7 +109,7 @@ def each_size(
 
 @dataclass(frozen=True)
 class _Gap:
-    """An arm's gap to the reference, as any other difference is drawn."""
+    """An arm's gap to the reference, drawn as a difference."""
 
     arm: str
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""Scaling curves as charts: a throughput over its load, one line an arm or a size."""
+"""Scaling curves as charts: throughput over load, one line per arm or size."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from vnuma.report.model.scaling import Curve, curves
 from vnuma.report.model.words import boots_words, direction, named
 
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [8, 2, 8, 6])
-"""Lines are told apart by their marks and dashes, which print and do not need colour."""
+"""Lines differ by marks and dashes, which print without colour."""
 
 _WIDE_RANGE = 8
-"""Loads that span this factor stand on a logarithmic axis: they are chosen by doubling."""
+"""Loads that span this factor get a logarithmic axis, as they are chosen by doubling."""
 
 
 def scaling_charts(loaded: LoadedRun, vm: str, *, key: str, width: int) -> list[Figure]:
@@ -40,7 +40,7 @@ def scaling_charts(loaded: LoadedRun, vm: str, *, key: str, width: int) -> list[
 
 
 def _of(loaded: LoadedRun, vm: str, form: str) -> str:
-    """What is drawn: "Throughput, form seek, calls/s, higher is better; median of boot medians; 6 boots"."""
+    """The caption: "Throughput, form seek, calls/s, higher is better; median of boot medians; 6 boots"."""
     measure = loaded.result.design.measure(form)
     analysis = loaded.result.analysis(vm, form, measure.key)
     boots = "" if analysis is None else f"; {boots_words(analysis, loaded.study.reference)}"

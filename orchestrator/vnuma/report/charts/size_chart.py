@@ -1,4 +1,4 @@
-"""Good VM sizes on a host, as one picture: each size a numbered box, one row of boxes for 16 sizes."""
+"""Good VM sizes on a host as a picture: each size is a numbered box, 16 sizes a row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEY = (
 
 @dataclass(frozen=True)
 class SizeChart:
-    """What the picture says: a heading, the conditions below it, and the banner if hosts are simulated."""
+    """The picture's texts: a heading, the conditions below it, and the banner if hosts are simulated."""
 
     title: str
     subtitle: str
@@ -39,7 +39,7 @@ class SizeChart:
 
 
 def sizes_svg(rows: Sequence[Forecast], chart: SizeChart) -> str:
-    """An SVG document of its own, for light paper: per host the boxes, and its spans in words."""
+    """An SVG document for light paper: for each host the boxes, and its ranges as text."""
     found = spans_by_hosts(rows)
     page = _Page()
     page.text(chart.title, "title")

@@ -29,7 +29,7 @@ from vnuma.report.charts.svg import (
 from vnuma.report.model.words import direction
 
 MOST_ITERATIONS = 2_000
-"""Above this a strip plot shows the range of each boot's iterations instead of every one."""
+"""Above this number a strip plot shows the range of each boot's iterations instead of all."""
 
 
 def strips(
@@ -61,7 +61,7 @@ def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, 
     axis = f"{unit}, {direction(analysis.measure)}"
     x = quantity("x", scale={"domain": [-0.5, len(arms) - 0.5], "nice": False}, axis=None)
     room = label_room(max((float(str(row["y"])) for row in bars), default=0.0))
-    # Without padding the marks of the highest and lowest boot lie half outside the plot.
+    # Without padding, the marks of the highest and lowest boot would be cut in half.
     scale = {"zero": False, "padding": 8}
     y = quantity("y", scale=scale, title=axis, axis={"tickCount": 5, "minExtent": room})
     names: Rows = [{"x": lane, "arm": arm} for lane, arm in enumerate(arms)]
@@ -79,7 +79,7 @@ def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, 
 
 
 def _name_mark(arms: Sequence[str], width: int) -> Spec:
-    """Names of the arms under their lanes; upright where they would run into each other."""
+    """Names of the arms under their lanes; vertical if they would overlap."""
     if max(map(len, arms)) * LETTER * len(arms) > width:
         return {"type": "text", "angle": 270, "align": "right", "baseline": "middle"}
     return {"type": "text", "baseline": "top"}
@@ -88,7 +88,7 @@ def _name_mark(arms: Sequence[str], width: int) -> Spec:
 def _strip_rows(
     points: Sequence[CellPoint], arms: Sequence[str], index: int, divisor: float
 ) -> tuple[Rows, Rows]:
-    """Boot medians and iterations; the boots of an arm stand from left to right in the order run."""
+    """Boot medians and iterations; an arm's boots are in the order run, from left to right."""
     boots: Rows = []
     iterations: Rows = []
     for lane, arm in enumerate(arms):
@@ -120,7 +120,7 @@ def _strip_rows(
 
 
 def _iteration_layer(rows: Rows, x: Spec, y: Spec) -> Spec:
-    """A short stroke for every iteration, or an upright one from the fastest to the slowest of a boot."""
+    """A short stroke per iteration, or a vertical one from a boot's fastest to its slowest."""
     end = "y2" if rows and "y2" in rows[0] else "x2"
     mark = {"type": "rule", "color": MUTED, "strokeWidth": 1.3, "opacity": 1}
     return layer(rows, mark, x=x, y=y, **{end: until(end)})
@@ -132,7 +132,7 @@ def strip_unit(analysis: Analysis, size: int) -> str:
 
 
 def _unit(analysis: Analysis, index: int) -> tuple[str, float]:
-    """Seconds instead of long milliseconds; any other unit as it is."""
+    """Seconds instead of long milliseconds; other units unchanged."""
     unit, medians = analysis.measure.unit, [point.medians[index] for point in analysis.points]
     if unit != "ms" or not medians or statistics.median(medians) < 10_000:
         return unit, 1.0
@@ -152,5 +152,5 @@ def _strip_words(analysis: Analysis, index: int, unit: str, divisor: float) -> s
 
 
 def _short(value: float) -> str:
-    """Three digits at least, whole numbers with thousands comma."""
+    """At least three digits, integers with thousands separators."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.{max(0, 2 - int(math.log10(max(value, 1e-9))))}f}"

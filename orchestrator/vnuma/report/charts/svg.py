@@ -1,4 +1,4 @@
-"""Charts as inline SVG: their colours become the page's, and each has a title and its values in words."""
+"""Charts as inline SVG in the page's colours, each with a title and a description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnuma.domain.vm.plain_text import escaped
 from vnuma.isolation import IsolationError
 from vnuma.report.charts.convert import chart_as_svg
 
-# A chart is drawn in these colours, which stand for the page's own; so it follows light and dark.
+# Placeholder colours for the page's own, so that a chart follows light and dark mode.
 INK, MUTED, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
 OURS, LESS = "#050505", "#060606"
 _VARIABLES = {
@@ -26,13 +26,13 @@ _VARIABLES = {
 }
 FONT = "system-ui, sans-serif"
 _WHY = 60
-"""Letters of a reason: what fits beside a chart's place."""
+"""Most letters of a reason, which is shown in a chart's place."""
 
 VEGA_LITE = "6.4"
-"""The release of Vega-Lite that draws: one that vl-convert brings along."""
+"""The Vega-Lite release for drawing, one that vl-convert includes."""
 
 Spec = dict[str, Any]
-"""A part of a chart in Vega-Lite's own words, https://vega.github.io/vega-lite/docs/spec.html."""
+"""A part of a Vega-Lite specification, https://vega.github.io/vega-lite/docs/spec.html."""
 
 Rows = list[dict[str, object]]
 
@@ -49,44 +49,44 @@ SHAPES = (
 
 
 LETTER = 7
-"""Width of a letter in pixels, with room: a chart is laid out in another font than the reader's."""
+"""Width of a letter in pixels, with room to spare, since the reader's font differs."""
 
 
 def label_room(largest: float) -> int:
-    """Pixels that an axis' labels need up to that value, so that its title stays beside them."""
+    """Pixels for an axis' labels up to that value, so that its title does not overlap."""
     decimals = 3 if largest < 1000 else 0
     return LETTER * (len(f"{largest:,.0f}") + decimals) + 10
 
 
 def layer(rows: Rows, mark: Spec, **encoding: Spec) -> Spec:
-    """Rows drawn with one kind of mark; each channel of `encoding` says what it shows."""
+    """Rows drawn with one kind of mark; `encoding` maps each channel."""
     return {"data": {"values": rows}, "mark": mark, "encoding": encoding}
 
 
 def quantity(field: str, **more: Any) -> Spec:
-    """A channel that shows a number of the rows."""
+    """A channel for a numeric field."""
     return {"field": field, "type": "quantitative", **more}
 
 
 def name_of(field: str, **more: Any) -> Spec:
-    """A channel that tells names apart."""
+    """A channel that distinguishes names."""
     return {"field": field, "type": "nominal", **more}
 
 
 def until(field: str) -> Spec:
-    """The other end of a mark, x2 or y2: on the scale of the first."""
+    """The other end of a mark, x2 or y2, on the scale of the first."""
     return {"field": field}
 
 
 def shape_of(field: str, names: Sequence[str], legend: Spec | None = None) -> Spec:
-    """One shape a name, the same in every chart."""
+    """One shape per name, the same in every chart."""
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(names))]
     return name_of(field, scale={"domain": list(names), "range": shapes}, legend=legend)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawn chart: `svg` goes into the page; `title` names it, `words` say what it shows."""
+    """A drawn chart: `svg` for the page, `title`, and `words` as its description."""
 
     svg: Markup
     title: str
@@ -94,7 +94,7 @@ class Figure:
 
 
 def draw(chart: Spec, *, key: str, title: str, words: str) -> Figure:
-    """Draw a chart, or say why not. `key` makes the ids of its title and words unique in the page."""
+    """Draw a chart, or say why not. `key` makes the ids of its title and description unique in the page."""
     specification = _printable({**chart, "config": _config(), "background": None})
     try:
         drawn = chart_as_svg(specification, VEGA_LITE)
@@ -104,7 +104,7 @@ def draw(chart: Spec, *, key: str, title: str, words: str) -> Figure:
 
 
 def _not_drawn(why: str) -> str:
-    """What stands in the place of a chart: its words, and the table beside it, are still there."""
+    """The replacement for a chart; its description and table are still there."""
     text = escape(escaped(f"This chart could not be drawn: {' '.join(why.split())[:_WHY]}"))
     return (
         f'<svg width="560" height="30" viewBox="0 0 560 30"><text x="0" y="20" font-family="{FONT}" '
@@ -113,7 +113,7 @@ def _not_drawn(why: str) -> str:
 
 
 def _printable(node: Any) -> Any:
-    """The specification without control characters: vl-convert aborts the process for one."""
+    """The specification without control characters, for which vl-convert aborts the process."""
     if isinstance(node, str):
         return escaped(node)
     if isinstance(node, Mapping):
@@ -122,8 +122,8 @@ def _printable(node: Any) -> Any:
 
 
 def inline(drawn: str, key: str, title: str, words: str) -> Markup:
-    """An SVG document as a picture inside HTML, named for screen readers."""
-    # Roles of single marks too: the picture is one thing, told in its title and its words.
+    """An SVG document as a picture in HTML, named for screen readers."""
+    # Also remove the roles of single marks: the picture is one thing with a title and a description.
     body = re.sub(r'\s(?:xmlns(?::xlink)?|version|role|aria-[a-z]+)="[^"]*"', "", drawn)
     for colour, name in _VARIABLES.items():
         body = body.replace(f'"{colour}"', f'"var(--{name})"')

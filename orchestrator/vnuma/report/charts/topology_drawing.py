@@ -17,7 +17,7 @@ _ROW = 24
 
 
 def drawing(arm: ArmTopology, *, key: str) -> Figure:
-    """Sockets, vNUMA nodes predicted and seen, and SQL Server's CPU nodes, one above the other."""
+    """Rows of sockets, vNUMA nodes predicted and seen, and SQL Server's CPU nodes."""
     vcpus, shape = arm.vcpus, arm.shape
     sockets = (shape.cores_per_socket,) * shape.sockets if shape else ()
     rows = [
@@ -64,7 +64,7 @@ def _boxes(sizes: Sequence[int], vcpus: int, row: int, kind: str) -> str:
 
 
 def _vcpus(vcpus: int) -> str:
-    """A mark for each vCPU, where there is room for them."""
+    """A mark for each vCPU, if there is room."""
     step = _SPAN / vcpus
     if step < 6:
         return ""

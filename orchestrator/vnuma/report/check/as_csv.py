@@ -1,4 +1,4 @@
-"""A check as CSV: a line for each finding on each VM, for spreadsheets."""
+"""A check as CSV: a line for each finding on each VM."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS = (
 
 
 def as_csv(result: CheckResult) -> str:
-    """The file's text. A VM on which nothing was found has no line."""
+    """The file's text. VMs without findings have no line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

@@ -1,4 +1,4 @@
-"""The fixes of a check as one text for a tool: a block for each VM, worst VM first."""
+"""A check's fixes as one text for a tool: a block for each VM, worst VM first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnuma.domain.vm.provenance import banner
 
 
 def as_fixes(result: CheckResult, tool: Tool) -> str:
-    """What blocks or warns on VMs and a setting would mend; what was waived is left as it is."""
+    """Fixes of blocking and warning findings on VMs that a setting solves, without waived ones."""
     about = f"{tool.label}: fixes of what blocks or warns. Read them; check again after applying them."
     lines = [f"# {in_comment(about)}"]
     if result.simulated:
@@ -43,7 +43,7 @@ def _counts(it: Finding) -> bool:
 
 
 def _merged(found: list[Finding]) -> tuple[Fix, list[Finding], list[tuple[Finding, str]]]:
-    """One fix of several findings. What waits for another rule, or wants a setting otherwise, comes later."""
+    """One fix for several findings, and those left for later: they wait for another rule, or conflict."""
     used, later = list[Finding](), list[tuple[Finding, str]]()
     fix = Fix("")
     for it in found:

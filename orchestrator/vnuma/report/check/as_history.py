@@ -1,4 +1,4 @@
-"""The drift of an estate, as text and as JSON."""
+"""An estate's drift as text and as JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from vnuma.domain.vm.provenance import in_json
 
 SCHEMA = "vnuma/check-history/1"
 MOST = 40
-"""Findings of one kind that the terminal shows; the rest is counted."""
+"""Most findings of one kind shown on the terminal; the rest is counted."""
 
 
 def lines(history: History) -> Iterator[str]:
-    """One source on the terminal: new first, then gone, then what stands, each worst first."""
+    """One source on the terminal: new, gone, then unchanged findings, each worst first."""
     counts = f"{len(history.new):,} new, {len(history.gone):,} gone, {len(history.unchanged):,} unchanged"
     first = _day(history.checks[0].read_at)
     yield f"{history.source}: {counted(len(history.checks), 'check')} {_span(first, _day(history.until))}"
@@ -40,7 +40,7 @@ def _span(first: str, last: str) -> str:
 
 
 def stood(item: StandingFinding, history: History) -> str:
-    """How long it has stood, or stood; at least, where the first check found it already."""
+    """How long a finding was present; "at least" if the first check found it already."""
     least = "at least " if history.is_from_the_start(item) else ""
     if item.gone is not None:
         return f"stood {_days(item, item.gone, least) or 'less than a day'}, until {_day(item.gone)}"

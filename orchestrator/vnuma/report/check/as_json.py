@@ -10,6 +10,6 @@ from vnuma.checks.result import SCHEMA, CheckResult
 
 
 def as_json(result: CheckResult) -> str:
-    """The document as text. Python's own encoder takes three times as long where it indents."""
+    """The document as text. Python's own encoder takes three times as long when indenting."""
     made = {"schema": SCHEMA, "vnuma": __version__} | document(result)
     return to_json(made, indent=2).decode() + "\n"

@@ -1,4 +1,4 @@
-"""A check as JUnit XML: a suite for each rule, so that a pipeline shows what failed and what was not seen."""
+"""A check as JUnit XML, with a suite per rule, so that a pipeline shows what failed or was not evaluated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vnuma.report.check.words import xml_text
 
 
 def as_junit(result: CheckResult) -> str:
-    """The file's text. Blocks and warnings are failures; what is only for information passes with a note.
+    """The file's text. Blocks and warnings are failures; informational findings pass with a note.
 
     VMs that pass a rule are one test case together, and so are those that it could not be evaluated on.
     """

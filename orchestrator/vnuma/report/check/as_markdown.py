@@ -1,4 +1,4 @@
-"""A check as Markdown, for the comment of a pull request: what is wrong, where, what the guest will see."""
+"""A check as Markdown for a pull request's comment: findings, places, and what the guest will see."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from vnuma.report.check import drift_words
 from vnuma.report.check.words import coverage_words, headline, outlook_words, since_words, unseen_words
 
 _MOST = 50
-"""Rows of a table: a comment of GitHub holds 65,536 characters."""
+"""Most rows of a table: a comment on GitHub is limited to 65,536 characters."""
 _LONGEST = 200
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>|~&])")
 _REFERENCES = re.compile(r"([@#!])(?=\w)")
-"""What a forge would make a mention or a link to an issue of."""
+"""What a forge would turn into a mention or a link to an issue."""
 _MARKS = {Severity.BLOCK: "⛔ block", Severity.WARN: "⚠️ warn", Severity.INFO: "ℹ️ info"}  # noqa: RUF001
 
 
@@ -130,7 +130,7 @@ def _folded(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """As it is: no link, mention, HTML, cell or line of its own; cut where it is long."""
+    """Escaped, without links, mentions, HTML, cells or line breaks; truncated if long."""
     line = " ".join(escaped(text).split())
     cut = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
     return _REFERENCES.sub("\\1\u200b", _SIGNS.sub(r"\\\1", cut))

@@ -1,4 +1,4 @@
-"""A check as one HTML page that needs no network and shows thousands of VMs a page at a time."""
+"""A check as one HTML page that works offline and shows thousands of VMs, one page at a time."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from vnuma.report.check.words import mixed_words, unseen_words
 from vnuma.report.page.template import filled
 
 WITHOUT_SCRIPTS = 100
-"""VMs that stand in the page itself, for a browser that runs no scripts."""
+"""VMs listed in the page itself, for a browser without scripts."""
 
 MOST_DRIFTED = 100
-"""VMs whose drift is in the page."""
+"""Most VMs with drift in the page."""
 
 SIGNS = {Severity.BLOCK: "■", Severity.WARN: "▲", Severity.INFO: "●"}
 
@@ -69,7 +69,7 @@ def as_page(result: CheckResult) -> str:
 
 
 def _drift(drift: Drift) -> dict[str, Any]:
-    """The drift in words: a line for each setting that differs, the first VMs of a large estate."""
+    """The drift as text: a line for each differing setting, of the first VMs in a large estate."""
     found = [
         (vm.facts.name, f"{drift_words.difference_words(one)}; {drift_words.author_words(one)}")
         for vm in drift.vms[:MOST_DRIFTED]
@@ -97,7 +97,7 @@ def _estate(result: CheckResult) -> str:
 
 
 def _lead(result: CheckResult) -> list[tuple[str, bool]]:
-    """The first sentence, in pieces: text, and whether it is strong."""
+    """The first sentence, in pieces: text, and whether it is bold."""
     count = result.by_severity
     block, warn = count.get(Severity.BLOCK, 0), count.get(Severity.WARN, 0)
     rest = count.get(Severity.INFO, 0) + count.get(None, 0)
@@ -117,7 +117,7 @@ def _have(count: int) -> str:
 
 
 class _Table(Generic[Item]):
-    """Each different item once, in the order of first use; VMs name it by its number."""
+    """Distinct items in the order of first use; VMs refer to them by number."""
 
     def __init__(self) -> None:
         self.items: list[Item] = []
@@ -132,7 +132,7 @@ class _Table(Generic[Item]):
 
 
 def _data(result: CheckResult) -> dict[str, Any]:
-    """What the script shows, with everything that repeats said once."""
+    """The script's data, with repeated items stored once."""
     findings: _Table[str] = _Table()
     reasons: _Table[str] = _Table()
     vms = [_vm(vm, findings, reasons) for vm in result.vms]
@@ -187,7 +187,7 @@ def _finding(vm: CheckedVm, item: Judged) -> list[Any]:
 
 
 def _pastes(it: Finding) -> Mapping[Tool, str]:
-    """The fix by tool, shared by many VMs: the UUID is filled in. Of a study's arm, Ansible's alone."""
+    """The fix by tool, shared by many VMs: the UUID is filled in. For a study's arm, only Ansible's."""
     target = Target.of(it)
     written = fix_in_tools(it, Target("", _UUID) if target.uuid else target)
     if written or not it.fix.ansible:
@@ -196,11 +196,11 @@ def _pastes(it: Finding) -> Mapping[Tool, str]:
 
 
 _UUID = "VM-UUID"
-"""Stands for the VM's own in a shared text; check.js puts it there."""
+"""Placeholder for the VM's UUID in a shared text; check.js replaces it."""
 
 
 def _reasons(vm: CheckedVm) -> Sequence[Any]:
-    """Reasons with the rules that they kept from being evaluated."""
+    """Reasons with the rules that they prevented."""
     grouped: dict[str, list[str]] = {}
     for rule, why in sorted(vm.not_evaluated.items()):
         grouped.setdefault(why, []).append(rule)
@@ -214,6 +214,6 @@ def _gigabytes(memory_mb: int | None) -> str:
 
 
 def _escaped(data: dict[str, Any]) -> str:
-    """JSON that cannot end the element that it stands in."""
+    """JSON that cannot end its surrounding element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

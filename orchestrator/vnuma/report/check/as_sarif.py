@@ -1,4 +1,4 @@
-"""A check as SARIF 2.1.0, for tools that collect the findings of many checkers."""
+"""A check as SARIF 2.1.0, for tools that collect findings from many checkers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _LEVELS = {Severity.BLOCK: "error", Severity.WARN: "warning", Severity.INFO: "no
 
 
 def as_sarif(result: CheckResult) -> str:
-    """The log's text. Objects are logical locations: a VM's, host's or cluster's name and key. What code
-    declares has its file and line."""
+    """The log's text. Objects are logical locations with the name and key of a VM, host or cluster; those
+    declared in code have file and line.
+    """
     index = {rule.id: number for number, rule in enumerate(result.rules)}
     run = {
         "tool": {
@@ -84,7 +85,7 @@ def _result(group: Group, index: Mapping[str, int], result: CheckResult) -> dict
 
 
 def _fixed(result: CheckResult, index: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """What an earlier check found and this one no longer does."""
+    """Findings of an earlier check that are gone."""
     for rule, kind, name in result.since.fixed if result.since else ():
         if rule in index:
             yield {
@@ -98,7 +99,7 @@ def _fixed(result: CheckResult, index: Mapping[str, int]) -> Iterator[dict[str, 
 
 
 def _notes(result: CheckResult) -> Iterator[dict[str, Any]]:
-    """What could not be seen, and which rules could not be evaluated: neither passed nor failed."""
+    """What could not be read, and rules that were not evaluated: neither passed nor failed."""
     for item in result.unseen:
         yield _note(f"{item.kind} {item.name} was not seen: {item.why}")
     for reason, rules, vms in result.reasons:
@@ -113,7 +114,7 @@ def _note(text: str, rules: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _location(name: str, key: str, kind: str, declared: Declared | None) -> dict[str, Any]:
-    """An object by its name; file and line too, where a design's code declares it."""
+    """An object by its name, with file and line if a design's code declares it."""
     logical = {"name": name, "fullyQualifiedName": key or name, "kind": kind}
     if declared is None:
         return {"logicalLocations": [logical]}

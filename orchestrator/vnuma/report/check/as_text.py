@@ -1,4 +1,4 @@
-"""A check on the terminal: counts, the findings worst first, and what could not be seen."""
+"""A check on the terminal: counts, the findings worst first, and what could not be read."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from vnuma.report.check.words import (
 )
 
 WIDTH = 78
-"""Two columns less than a usual terminal's: there a shape stands before each finding."""
+"""Two columns less than a usual terminal's, for the shape before each finding."""
 MOST = 40
-"""Findings in full; where there are more, each rule shows its first few and their number."""
+"""Most findings in full; with more, each rule shows its first few and their number."""
 
 _EXAMPLES = 2
 
@@ -32,7 +32,7 @@ _INDENT = " " * 11
 
 
 def heads(result: CheckResult, width: int = WIDTH) -> list[str]:
-    """The counts, which stand before everything else."""
+    """The counts, shown first."""
     return [line for words in headline(result).splitlines() for line in wrap(words, width)]
 
 
@@ -64,7 +64,7 @@ def lines(result: CheckResult, width: int = WIDTH) -> Iterator[tuple[str, str]]:
 
 
 def _drift(drift: Drift, width: int) -> Iterator[tuple[str, str]]:
-    """Before the findings: a person's change matters more tonight than what stands for months."""
+    """Shown before the findings, since a person's recent change is more urgent than an old finding."""
     yield from _wrapped("", drift_words.headline(drift), width)
     for vm in drift.vms[:MOST]:
         yield from _wrapped("drift      ", vm.facts.name, width)
@@ -116,7 +116,7 @@ def _examples(shown: list[Group]) -> Iterator[Group]:
 
 
 def _rest(result: CheckResult, left: int, width: int) -> Iterator[tuple[str, str]]:
-    """By rule what is not shown one by one: information, and what is too much for a screen."""
+    """Counts by rule of what is not listed: information, and what exceeds a screen."""
     if left:
         yield from _wrapped(
             "", f"and {left:,} more (--format html, csv or json has all); objects by rule:", width

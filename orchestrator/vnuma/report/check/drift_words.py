@@ -1,4 +1,4 @@
-"""Drift against a design in words, for the terminal and for Markdown."""
+"""Drift against a design as text, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def difference_words(one: Difference) -> str:
 
 
 def author_words(one: Difference) -> str:
-    """Who changed it and when, or why that is not known."""
+    """Who changed it and when, or why that is unknown."""
     if isinstance(one.author, Author):
         was = f", it was {one.author.before}" if one.author.before else ""
         return f"changed by {one.author.user} at {one.author.at[:19].replace('T', ' ')} UTC{was}"
@@ -46,7 +46,7 @@ def author_words(one: Difference) -> str:
 
 
 def one_sided_words(drift: Drift) -> Iterator[str]:
-    """VMs that only one of the two has, and those that could not be compared, by name as far as they fit."""
+    """VMs that only one of the two has, and those not compared, by name as far as they fit."""
     if drift.only_design:
         yield f"only in the design: {_names(drift.only_design)}"
     if drift.only_site:
@@ -56,7 +56,7 @@ def one_sided_words(drift: Drift) -> Iterator[str]:
 
 
 def silent_words(drift: Drift) -> Iterator[str]:
-    """Settings that could not be compared, by reason: `2 settings on 14 VMs (cpuAffinity, ...): why`."""
+    """Settings that were not compared, by reason: `2 settings on 14 VMs (cpuAffinity, ...): why`."""
     by_reason: dict[str, dict[str, int]] = defaultdict(dict)
     for (setting, why), vms in drift.not_compared.items():
         by_reason[why][setting] = vms

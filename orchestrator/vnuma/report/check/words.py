@@ -1,4 +1,4 @@
-"""Words that the outputs of a check share."""
+"""Texts that the outputs of a check share."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Outlook, Since
 from vnuma.domain.vm.plain_text import counted
 
-# Characters that XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 does not allow, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def xml_text(text: str) -> str:
-    """The text without what XML cannot hold: a VM may be called anything."""
+    """The text without characters that XML does not allow: a VM may have any name."""
     return _NOT_XML.sub("?", text)
 
 
 def unseen_words(result: CheckResult) -> list[tuple[str, str]]:
-    """What could not be seen, alike together: `10 VMs: a, b, c and 7 more`, and why."""
+    """What could not be read, grouped: `10 VMs: a, b, c and 7 more`, and why."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for item in result.unseen:
         groups[item.kind, item.why].append(item.name)
@@ -34,7 +34,7 @@ def _named(kind: str, names: list[str]) -> str:
 
 
 def outlook_words(vm: CheckedVm) -> str:
-    """`1x16 today: 1 vNUMA node of 16; planned 2x12: 4 nodes of 6 on esx01, 2 of 12 on esx02`; else empty."""
+    """`1x16 today: 1 vNUMA node of 16; planned 2x12: 4 nodes of 6 on esx01, 2 of 12 on esx02`, or empty."""
     if vm.planned is None:
         return ""
     after = f"planned {vm.planned.shape}: {_layouts(vm.planned)}"
@@ -70,7 +70,7 @@ _NAMED = 3
 
 
 def headline(result: CheckResult) -> str:
-    """The counts in two lines: VMs by their worst finding, and what could not be evaluated."""
+    """The counts in two lines: VMs by their worst finding, and what was not evaluated."""
     count = result.by_severity
     parts = [f"{count.get(severity, 0):,} {severity.value}" for severity in Severity]
     parts.append(f"{count.get(None, 0):,} pass")
@@ -82,7 +82,7 @@ def headline(result: CheckResult) -> str:
 
 
 def taken_over_words(result: CheckResult) -> list[str]:
-    """For each source where it was so: how many VMs were read, and how many had not changed."""
+    """For each source with an earlier reading: how many VMs were read, and how many were unchanged."""
     return [
         f"{source.name}: read {source.vms - source.taken_over:,} of {counted(source.vms, 'VM')} in full, "
         f"{source.taken_over:,} had not changed; every VM was last read {_minute(source.full_at)}"
@@ -92,7 +92,7 @@ def taken_over_words(result: CheckResult) -> list[str]:
 
 
 def coverage_words(result: CheckResult) -> list[str]:
-    """For each source, how many rules could be evaluated on at least one of its VMs, or could with a host."""
+    """For each source, how many rules could be evaluated on at least one VM, or could with a host."""
     return [
         f"{source}: {count} of {result.every_rule} rules evaluated{_with_host(result, source)}"
         for source, count in result.coverage.items()
@@ -105,7 +105,7 @@ def _with_host(result: CheckResult, source: str) -> str:
 
 
 def mixed_words(result: CheckResult, rule: str) -> str:
-    """`42 warn, 6,619 info` where a rule weighs differently from object to object; else empty."""
+    """`42 warn, 6,619 info` for a rule whose severity varies by object; else empty."""
     counts = result.severities.get(rule, {})
     return ", ".join(f"{count:,} {severity}" for severity, count in counts.items()) if len(counts) > 1 else ""
 

@@ -1,1 +1,1 @@
-"""Two runs side by side: what must agree, what differs, what changed, and what a pipeline makes of it."""
+"""Compare two runs: what must match, what differs, what changed, and a condition for pipelines."""

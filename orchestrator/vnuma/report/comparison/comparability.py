@@ -14,15 +14,15 @@ from vnuma.store.rows import Vm
 _MUST_GROUPS = frozenset({"SQL Server", "Dataset", "Client"})
 _MUST_OF_VM = frozenset({"Guest", "Memory"})
 _NEVER_SHOWN = frozenset({"Product and study", "VM before the run"})
-"""Differs by nature (name, path, dates) or is set by the arms."""
+"""Always differs (name, path, dates) or is set by the arms."""
 _MEASURED = frozenset({"Timed executions", "Time of a cell"})
-"""What the run itself gave: no two are alike."""
+"""The run's own results, which always differ."""
 _SURROUNDINGS_OF_VM = frozenset({"Hardware version", *_MUST_OF_VM})
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not the same; `key` is what --allow takes, None where it may differ."""
+    """One difference; `key` is the value for --allow, None where it may differ."""
 
     key: str | None
     name: str
@@ -31,7 +31,7 @@ class Difference:
 
     @property
     def of_study(self) -> bool:
-        """Whether it is the same for every VM of the run."""
+        """Whether it applies to every VM of the run."""
         return (self.key or "").startswith(("study.", "arm."))
 
     @property
@@ -41,13 +41,13 @@ class Difference:
 
 
 def differences(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm) -> list[Difference]:
-    """Everything that is not the same in two runs' VMs, what must agree first."""
+    """All differences between two runs' VMs, those that must match first."""
     found = [*_study(before, after), *_configuration(before, one, after, other)]
     return sorted(found, key=lambda item: item.key is None)
 
 
 def surroundings(run: LoadedRun, vm: Vm) -> Iterator[tuple[str, str]]:
-    """Name and value of all that a result may depend on: host, hardware, releases and settings."""
+    """Name and value of everything that may affect a result: host, hardware, releases and settings."""
     for group, pairs in configuration(run, vm):
         for name, value in pairs:
             of_vm = group == "VM before the run" and name in _SURROUNDINGS_OF_VM
@@ -82,13 +82,13 @@ def _study(before: LoadedRun, after: LoadedRun) -> Iterator[Difference]:
 
 
 def _metric(run: LoadedRun) -> str:
-    """What decides, as in "throughput, calls/s, higher is better"."""
+    """The primary metric, as in "throughput, calls/s, higher is better"."""
     measure = run.result.design.measure(run.study.workload.forms[0])
     return f"{measure.name}, {measure.unit}, {direction(measure)}"
 
 
 def _arm(run: LoadedRun, label: str) -> str:
-    """What an arm sets, without what every arm of the study leaves as it is."""
+    """An arm's settings, without those that no arm of the study sets."""
     values = run.study.arm(label).model_dump(mode="json", exclude_defaults=True, exclude={"name", "label"})
     return ", ".join(f"{name} {value}" for name, value in sorted(values.items()))
 

@@ -26,10 +26,10 @@ class Condition:
         return f"{self.word}>{self.share * 100:g}%"
 
     def of(self, verdict: Verdict | None) -> State:
-        """Whether it holds of one arm's gap; not evaluated for the reference, nor without a word."""
+        """Whether it is true for an arm's gap; not evaluated for the reference or without a verdict."""
         if verdict is None or verdict.withheld or verdict.interval is None or verdict.provisional:
             return "not evaluated"
-        # A worse figure is larger where lower is better: the share is of the figure itself.
+        # Where lower is better, a worse figure is larger: the share refers to the figure itself.
         upward = (self.word == "slower") == (verdict.better == "lower")
         if upward:
             return "met" if verdict.interval.low > 1 + self.share else "not met"
@@ -37,7 +37,7 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """From text as people write it. UsageError for anything else."""
+    """Parse a condition as people write it. Raises UsageError."""
     found = _FORM.fullmatch(text)
     if found is None or not math.isfinite(float(found[2])):
         raise UsageError(f"'{text}' is not a condition.", fix="Use --fail-if 'slower>2%' or 'faster>2%'.")

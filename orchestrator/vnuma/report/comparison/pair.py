@@ -36,7 +36,7 @@ class Comparison:
 def compare_runs(
     before: LoadedRun, after: LoadedRun, allowed: Collection[str] = (), twins: Mapping[str, str] | None = None
 ) -> Comparison:
-    """Compare two runs. InputError names everything that must agree and does not, unless allowed.
+    """Compare two runs. Raises InputError with everything that must match and does not, unless allowed.
 
     `twins` names the VMs to compare: one of the first run -> one of the second.
     """
@@ -65,7 +65,7 @@ def compare_runs(
 
 
 def _vms(before: LoadedRun, after: LoadedRun) -> list[tuple[Vm, Vm]]:
-    """VMs of the same name; a single VM of each run whatever their names."""
+    """VMs of the same name; if each run has one VM, those two."""
     if len(before.vms) == len(after.vms) == 1:
         return [(before.vms[0], after.vms[0])]
     pairs = [(vm, twin) for vm in before.vms if (twin := after.vm(vm.name))]
@@ -95,7 +95,7 @@ def _named(before: LoadedRun, after: LoadedRun, twins: Mapping[str, str]) -> lis
 
 
 def refuse_idle(allowed: Collection[str], differing: Collection[str]) -> None:
-    """An allowance that allows nothing is a misspelling, or hides that the change was not made."""
+    """Refuse an unused allowance: it is misspelt, or the expected change was not made."""
     idle = [key for key in allowed if key not in differing]
     if idle:
         raise InputError(
@@ -105,7 +105,7 @@ def refuse_idle(allowed: Collection[str], differing: Collection[str]) -> None:
 
 
 def _refuse(before: LoadedRun, after: LoadedRun, broken: list[tuple[str, Difference]]) -> None:
-    """Raise InputError that names every difference, and the VM where it is one of several."""
+    """Raise InputError with every difference, and the VM if there are several."""
     if not broken:
         return
     lines = "\n".join(

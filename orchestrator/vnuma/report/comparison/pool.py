@@ -1,4 +1,4 @@
-"""Many runs of one study: which arms they agree about. Refused where what must agree does not."""
+"""Combine runs of one study: which arms they agree about. Refused where something must match and does not."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Pool:
 def pool_runs(runs: Sequence[LoadedRun], allowed: Collection[str] = ()) -> Pool:
     """Summarise every arm over all VMs of these runs.
 
-    InputError for a run named twice, fewer than 3 VMs in all, and what must agree and does not.
+    Raises InputError for a run named twice, fewer than 3 VMs in all, and what must match and does not.
     """
     names = [run.run.name for run in runs]
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -1,4 +1,4 @@
-"""A summary over runs for the terminal, with a forest plot of characters, and for programs."""
+"""A summary over runs for the terminal, with a forest plot of characters, and as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vnuma.report.model.words import direction, unseen_states, verdict_words
 
 WIDTH = 80
 PLOT = 27
-"""Characters of the plot."""
+"""Width of the plot in characters."""
 DIFFERS = 0.05
 CAUTION = (
     "Each VM of a run counts once, whatever its blocks. The summary speaks of runs like these: it holds only "
@@ -28,7 +28,7 @@ CAUTION = (
 
 
 def as_text(found: Pool) -> str:
-    """What was pooled, then a part an arm with its forest plot, the caution last."""
+    """What was pooled, a part per arm with its forest plot, and finally the caution."""
     parts = [banner(unit.run.simulated) for unit in found.units if unit.run.simulated][:1]
     parts.append("\n".join(map(_wrap, _heading(found))))
     parts += ["\n".join(_arm(found, arm)) for arm in found.arms]
@@ -93,7 +93,7 @@ def _line(ratio: float | None, interval: Interval, low: float, high: float) -> s
 
 
 def summary(found: Pool, arm: Pooled) -> str:
-    """The verdict over runs, whether they agree, and where one more would lie."""
+    """The verdict over runs, whether they agree, and where a further one would lie."""
     words = agreement(found, arm)
     own = [one.verdict for unit in found.counted if (one := unit.arm(arm.arm))]
     hidden = f" {unseen_states(own)}".rstrip()
@@ -131,7 +131,7 @@ def scatter(found: Heterogeneity | None, runs: int) -> str:
 
 
 def as_json(found: Pool) -> str:
-    """One document: unrounded, null where nothing is known."""
+    """One document: unrounded, null for unknown values."""
     document = {
         "schema": "vnuma/pool/1",
         "simulated": any(unit.run.simulated for unit in found.units),
@@ -184,7 +184,7 @@ def _pooled(found: Pool, arm: Pooled) -> dict[str, Any]:
 
 
 def _boots(verdict: Verdict | None) -> dict[str, Any]:
-    """What single boots show or hide, under the names that `vnuma results` uses."""
+    """What single boots show or cannot show, with the names of `vnuma results`."""
     return {
         "unseen_share": verdict.unseen if verdict else None,
         "noticeable_shift": verdict.noticeable if verdict else None,

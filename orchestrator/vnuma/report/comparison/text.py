@@ -1,4 +1,4 @@
-"""A comparison for the terminal, for programs, and as JUnit XML for pipelines."""
+"""A comparison for the terminal, as JSON, and as JUnit XML for pipelines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CAUTION = (
 
 
 def as_text(found: Comparison, condition: Condition | None) -> str:
-    """One part a VM, the caution last."""
+    """One part per VM, and finally the caution."""
     before, after = found.before, found.after
     parts = [banner(run.simulated) for run in (before, after) if run.simulated][:1]
     for pair in found.pairs:
@@ -53,7 +53,7 @@ def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> I
 
 
 def what_words(found: Comparison, pair: Pair) -> str:
-    """What was measured of a VM, at which sizes, and which way is better."""
+    """What was measured of a VM, at which sizes, and which direction is better."""
     sizes = ("over " if len(pair.sizes) > 1 else "at ") + listed([f"{size:,}" for size in pair.sizes])
     form = found.before.study.workload.forms[0]
     measure = found.before.result.design.measure(form)
@@ -64,14 +64,14 @@ def what_words(found: Comparison, pair: Pair) -> str:
 
 
 def gap_words(gap: Verdict | None, condition: Condition | None) -> str:
-    """An arm's gap to the reference in words, and what the condition makes of it."""
+    """An arm's gap to the reference, and the condition's result."""
     if gap is None:
         return "the reference"
     return f"relative to the reference {judged_words(gap, condition)}"
 
 
 def judged_words(verdict: Verdict, condition: Condition | None) -> str:
-    """A verdict in words, and what the condition makes of it."""
+    """A verdict, and the condition's result."""
     return f"{verdict_words(verdict)}{_judged(verdict, condition)}"
 
 
@@ -93,7 +93,7 @@ def estimate_words(verdict: Verdict) -> str:
 
 
 def states(found: Comparison, condition: Condition) -> Iterator[tuple[Pair, Change, State]]:
-    """The condition on every arm of every VM but the reference."""
+    """The condition on every arm of every VM except the reference."""
     for pair in found.pairs:
         for change in pair.changes:
             if change.gap is not None:
@@ -101,7 +101,7 @@ def states(found: Comparison, condition: Condition) -> Iterator[tuple[Pair, Chan
 
 
 def as_junit(found: Comparison, condition: Condition) -> str:
-    """One test case an arm and VM: failed where the condition is met, skipped where nobody can tell."""
+    """One test case per arm and VM: failed if the condition is true, skipped if undecidable."""
     judged = list(states(found, condition))
     suite = ET.Element(
         "testsuite",
@@ -122,7 +122,7 @@ def as_junit(found: Comparison, condition: Condition) -> str:
 
 
 def as_json(found: Comparison, condition: Condition | None) -> str:
-    """One document: unrounded, null where nothing is known."""
+    """One document: unrounded, null for unknown values."""
     runs = [found.before, found.after]
     measure = found.before.result.design.measure(found.before.study.workload.forms[0])
     document = {

@@ -27,7 +27,7 @@ _VSPHERE = {
 
 
 class KeyValue(Part):
-    """A key of ESXi's own with its value."""
+    """An ESXi key with its value."""
 
     key: str
     value: Any
@@ -66,7 +66,7 @@ class VspherePart(Part):
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
-        """What was stored by the names that vSphere's API gives."""
+        """The stored values under the names of vSphere's API."""
         return cls(
             **{name: stored[theirs] for theirs, name in _VSPHERE.items() if theirs in stored},
             extra_config=_pairs({key: text for key, text in stored.items() if key.startswith("numa.")}),
@@ -116,7 +116,7 @@ class LogPart(Part):
 
     @classmethod
     def of(cls, stored: object) -> Self | None:
-        """What was stored of the log, if anything was."""
+        """The stored part about the log, if any."""
         if not isinstance(stored, Mapping):
             return None
         return cls.model_validate({**stored, "stored": _pairs(_mapping(stored.get("stored")))})
@@ -142,7 +142,7 @@ class BootPart(Part):
 
     @classmethod
     def of(cls, attempt: Attempt, effective: Mapping[str, Any]) -> Self:
-        """One boot: `effective` is what was stored of it."""
+        """One boot: `effective` is its stored document."""
         return cls.like(
             attempt,
             attempt=attempt.number,
@@ -166,7 +166,7 @@ class EffectivePart(Part):
 
     @classmethod
     def of(cls, loaded: LoadedRun, vm: Vm) -> Self:
-        """Every attempt of a VM whose boot was looked at."""
+        """Every attempt of a VM whose boot was examined."""
         attempts = [(one, one.effective) for one in loaded.attempts_of(vm)]
         return cls(
             vm=vm.name,
@@ -175,7 +175,7 @@ class EffectivePart(Part):
 
 
 def _pairs(settings: Mapping[str, Any]) -> list[KeyValue]:
-    """Keys of ESXi's own as values: the document's own keys are its schema."""
+    """ESXi keys as values, since the document's own keys are its schema."""
     return [KeyValue(key=key, value=value) for key, value in settings.items()]
 
 
@@ -184,7 +184,7 @@ def _stored(part: type[AnyPart], document: object) -> AnyPart | None:
 
 
 def _known(part: type[AnyPart], document: Mapping[str, Any]) -> AnyPart:
-    """What the document says; null what it does not."""
+    """The document's values; null for missing ones."""
     return part.model_validate({name: document.get(name) for name in part.model_fields})
 
 

@@ -1,4 +1,4 @@
-"""Checks of an analysis as they stand in the results document."""
+"""Checks of an analysis, as in the results document."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Detectable(Part):
 
     @classmethod
     def of(cls, value: float | NotEvaluated) -> Self:
-        """The value, or null beside the reason."""
+        """The value, or null with the reason."""
         if isinstance(value, NotEvaluated):
             return cls(value=None, reason=value.reason)
         return cls(value=value, reason=None)

@@ -1,4 +1,4 @@
-"""What else was measured, in the results document: waits, a workload's other figures, scaling."""
+"""Other measurements in the results document: waits, a workload's other figures, scaling."""
 
 from __future__ import annotations
 

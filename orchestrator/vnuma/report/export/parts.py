@@ -1,4 +1,4 @@
-"""What the parts of the results document share."""
+"""Common base of the results document's parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Part(BaseModel):
 
     @classmethod
     def like(cls, source: object, **others: Any) -> Self:
-        """The source's attributes that are named like fields, and the other fields."""
+        """Copy the source's attributes named like fields, and set the other fields."""
         same = {name: getattr(source, name) for name in cls.model_fields if hasattr(source, name)}
         return cls(**(same | others))
 

@@ -1,4 +1,4 @@
-"""Somebody else's figures in the results document, with ours."""
+"""Other people's figures in the results document, with ours."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PublishedFigures(Part):
 
     @classmethod
     def of(cls, loaded: LoadedRun) -> Self | None:
-        """The study's; None if it carries none."""
+        """The study's; None if it has none."""
         published, result = loaded.published, loaded.result
         if published is None:
             return None

@@ -1,6 +1,6 @@
-"""The results document, schema `vnuma/results/1`: nothing is rounded, null stands beside a reason.
+"""The results document, schema `vnuma/results/1`: unrounded, with a reason for each null.
 
-Within `vnuma/results/1` keys are added, never redefined, so a reader must accept keys it does not know.
+Within `vnuma/results/1` keys are added, never redefined, so a reader must accept unknown keys.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class DeclaredPart(Part):
 
     @classmethod
     def of(cls, loaded: LoadedRun) -> Self:
-        """The stored plan, and what is not as it says."""
+        """The stored plan, and what differs from it."""
         found = plan_check(loaded)
         return cls.like(
             found,
@@ -110,7 +110,7 @@ class VmPart(Part):
 
 
 class _OfVm(Part):
-    """A part that names its VM first."""
+    """A part whose first key is its VM."""
 
     vm: str
 
@@ -174,7 +174,7 @@ class AllocationPart(Part):
 
     @classmethod
     def of(cls, loaded: LoadedRun, analysis: Analysis) -> Self:
-        """By the figures of this run."""
+        """Based on this run's figures."""
         plans = cheapest(loaded, analysis)
         if plans is None:
             why = "the spread could not be split, or no cell's time is known"
@@ -252,7 +252,7 @@ class Results(Part):
 
 
 def document(loaded: LoadedRun) -> dict[str, Any]:
-    """The document as JSON's own values; a key that a part may lack is not there."""
+    """The document as JSON values; an absent optional key is left out."""
     return Results.of(loaded).model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 

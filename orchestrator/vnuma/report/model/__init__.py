@@ -1,1 +1,1 @@
-"""A run as every report sees it: figures, limits, warnings and the words for them."""
+"""A run as every report sees it: figures, limits, warnings and their texts."""

@@ -19,15 +19,15 @@ from vnuma.store.states import CellState, Outcome
 class ArmTopology:
     """The three topologies of one arm on one VM.
 
-    Numbers of nodes are those of all boots that count, each with its number of boots; sizes are
-    those of the last such boot. Empty or None: not known.
+    Node counts are those of all valid boots, each with its number of boots; sizes are the last boot's. Empty
+    or None: unknown.
     """
 
     arm: str
     intended: Topology | str
-    """As the study says it: sockets x cores per socket, or `auto`."""
+    """As in the study: sockets x cores per socket, or `auto`."""
     shape: Topology | None
-    """The sockets to draw: the intended ones, or those that ESXi chose where they are known."""
+    """The sockets to draw: the intended ones, or ESXi's choice where known."""
     vcpus: int
     read_back: tuple[str, ...]
     predicted: tuple[int, ...]
@@ -39,20 +39,20 @@ class ArmTopology:
     sql_nodes: tuple[tuple[int, int], ...]
     sql_sizes: tuple[int, ...]
     logged: tuple[tuple[str, int], ...]
-    """What vmware.log told, as "2, 2 parts on the host", with the number of boots whose log is evidence."""
+    """From vmware.log, as "2, 2 parts on the host", with the number of boots whose log is evidence."""
     logged_sizes: tuple[int, ...]
     physical_sizes: tuple[int, ...]
-    """vCPUs of each physical domain (NUMA client) that the log placed the VM on."""
+    """vCPUs of each physical domain (NUMA client) on which the log placed the VM."""
     counted: int
     planned: int
     not_evaluated: tuple[str, ...]
     notes: tuple[str, ...]
     pages: tuple[float, ...]
-    """Each boot's share of memory-optimised pages on the vNUMA node that holds most of them."""
+    """Each boot's share of memory-optimised pages on the vNUMA node with most of them."""
 
     @property
     def pages_words(self) -> str:
-        """Where the tables lie: as in "88 to 91% on one node"."""
+        """The tables' placement, as in "88 to 91% on one node"."""
         if not self.pages:
             return "not known"
         low, high = (f"{share * 100:.0f}" for share in (min(self.pages), max(self.pages)))
@@ -78,7 +78,7 @@ class ArmTopology:
 
     @property
     def log_words(self) -> str:
-        """Nodes and physical domains by vmware.log, and how many boots had a log that is theirs."""
+        """Nodes and physical domains in vmware.log, and how many boots had a valid log."""
         boots = sum(number for _, number in self.logged)
         if not boots:
             return "not evaluated"
@@ -93,7 +93,7 @@ class ArmTopology:
 
 
 def topologies_of(loaded: LoadedRun, vm: Vm) -> list[ArmTopology]:
-    """The arms of the study as this VM had them; an arm that keeps a machine as it is has no shape."""
+    """The study's arms on this VM; an arm that keeps a machine as it is has no shape."""
     shaped = [label for label in loaded.study.labels if loaded.study.arm(label).topology != "keep"]
     return [_arm(loaded, vm, label) for label in shaped]
 
@@ -138,7 +138,7 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
 
 
 def _chosen(guest: dict[str, Any]) -> Topology | None:
-    """The sockets that a guest showed; None where its SQL Server does not show them."""
+    """The sockets seen in the guest; None if its SQL Server does not show them."""
     sockets, cores = guest.get("sockets"), guest.get("cores_per_socket")
     return Topology(int(sockets), int(cores)) if sockets and cores else None
 
@@ -149,7 +149,7 @@ def _guest(attempt: Attempt) -> dict[str, Any]:
 
 
 def _log(attempt: Attempt) -> dict[str, Any]:
-    """The boot's log where it is evidence of that boot."""
+    """The boot's log if it is evidence of that boot."""
     log = _document(_document(attempt.effective).get("log"))
     return log if log and log.get("not_evaluated") is None else {}
 
@@ -160,7 +160,7 @@ def _log_words(log: dict[str, Any]) -> str:
 
 
 def _texts(attempts: Sequence[Attempt], key: str) -> tuple[str, ...]:
-    """Different texts of the boots, each once."""
+    """The distinct texts of the boots."""
     return tuple(dict.fromkeys(text for item in attempts for text in _document(item.effective).get(key, ())))
 
 

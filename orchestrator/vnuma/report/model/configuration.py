@@ -1,4 +1,4 @@
-"""Hardware and software of a run: what decides whether another run may be compared with it."""
+"""Hardware and software of a run, which decide whether another run may be compared with it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _STAGES = {
     "dataset": "Making or verifying the data",
     "measure": "Measuring",
 }
-"""The stages of a cell in the order in which they come, as people call them."""
+"""The stages of a cell in order, with their display names."""
 
 
 @dataclass(frozen=True)
 class SettingRow:
-    """One setting of a VM: before the run, the values that arms gave it, and its unit-free text."""
+    """One setting of a VM: before the run, the arms' values, and its text without unit."""
 
     name: str
     before: str
@@ -57,7 +57,7 @@ def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
 
 
 def settings_rows(loaded: LoadedRun, vm: Vm) -> list[SettingRow]:
-    """Every setting that the run changed on this VM: as its first change found it, and during the run."""
+    """Every setting that the run changed on this VM: its first value, and those during the run."""
     before: dict[str, object] = {}
     during: dict[str, dict[str, None]] = {}
     for attempt in loaded.attempts_of(vm):
@@ -71,7 +71,7 @@ def settings_rows(loaded: LoadedRun, vm: Vm) -> list[SettingRow]:
 
 
 def shown(value: object) -> str:
-    """A setting's value for people; an unset one is `none`."""
+    """A setting's value as text; `none` if unset."""
     if value is None or value in ([], ()):
         return "none"
     if isinstance(value, bool):
@@ -136,7 +136,7 @@ def _server(loaded: LoadedRun, vm: Vm) -> Pairs:
 
 
 def _executions(loaded: LoadedRun, vm: Vm) -> Pairs:
-    """How the timed iterations ran, form by form; a run of an older product does not know."""
+    """How the timed iterations ran, by form; unknown for a run of an older version."""
     known = {item.form: item.words for item in of_vm(loaded.executions, vm.name)}
     waited = {item.form: item.words for item in loaded.waits if item.vm == vm.name}
     forms = loaded.study.workload.forms
@@ -147,7 +147,7 @@ def _executions(loaded: LoadedRun, vm: Vm) -> Pairs:
 
 
 def _time_of_a_cell(loaded: LoadedRun, vm: Vm) -> Pairs:
-    """Where the hours go: the median of each stage over the cells that count."""
+    """Where the time goes: the median of each stage over the valid cells."""
     spent: dict[str, list[float]] = {}
     for attempt in loaded.attempts_of(vm, Outcome.VALID):
         for stage, seconds in (attempt.timings if isinstance(attempt.timings, Mapping) else {}).items():
@@ -174,7 +174,7 @@ def _dataset(loaded: LoadedRun, vm: Vm) -> Pairs:
 
 
 def _client(loaded: LoadedRun, vm: Vm) -> Pairs:
-    """Of the node that called the VM's SQL Server, where the controller did not."""
+    """The node that called the VM's SQL Server, if it was not the controller."""
     usual = loaded.run.driver if isinstance(loaded.run.driver, Mapping) else {}
     driver = loaded.vm_facts(vm, CLIENT) or usual
     return [
@@ -206,7 +206,7 @@ def _text(facts: Mapping[str, Any], key: str) -> str:
 
 
 def _each(documents: Iterable[Mapping[str, Any]], key: str, unit: str = "") -> str:
-    """The value in every boot, or all values when boots differ, in whatever order they were seen."""
+    """The value of every boot, or all distinct values."""
     values = sorted({_text(item, key) for item in documents})
     if not values:
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""Whether the host had time for the VM while it was measured: vSphere's CPU ready and co-stop by boot."""
+"""Whether the host had CPU time for the VM while measuring: vSphere's CPU ready and co-stop by boot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Contention:
 
     @property
     def contended(self) -> bool:
-        """Whether either passes its usual threshold."""
+        """Whether either exceeds its usual threshold."""
         return self.ready > READY_LIMIT or (self.co_stop or 0.0) > CO_STOP_LIMIT
 
     @property
@@ -40,18 +40,18 @@ class Contention:
 
 
 def contention(loaded: LoadedRun, vm: Vm) -> Contention | str:
-    """Over every boot of a VM, or why it is not known."""
+    """Over every boot of a VM, or why it is unknown."""
     boots = loaded.attempt_facts(vm, "counters", "vm").values()
     seen = [boot for boot in boots if isinstance(boot, Mapping) and READY in boot]
     if not seen:
         reasons = [str(boot["not_evaluated"]) for boot in boots if "not_evaluated" in boot]
         return reasons[-1] if reasons else "vSphere's counters were not read"
-    vcpus = loaded.study.vcpus or 1  # only machines have none, and vSphere counts nothing of theirs
+    vcpus = loaded.study.vcpus or 1  # only machines have none, and vSphere has no counters for them
     stopped = [_share(boot[CO_STOP], vcpus) for boot in seen if CO_STOP in boot]
     ready = max(_share(boot[READY], vcpus) for boot in seen)
     return Contention(len(seen), ready, max(stopped, default=None))
 
 
 def _share(series: Mapping[str, Any], vcpus: int) -> float:
-    """Milliseconds of all vCPUs in the highest sample as a share of one vCPU's time."""
+    """The highest sample's milliseconds of all vCPUs, as a share of one vCPU's time."""
     return share_of_vcpu(float(series["highest"]), float(series["interval_s"]), vcpus)

@@ -1,4 +1,4 @@
-"""What the next run would cost: boots and iterations for the wanted width, by the figures of this one."""
+"""The cost of the next run: boots and iterations for the desired width, from this run's figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vnuma.store.states import Outcome
 
 
 def cheapest(loaded: LoadedRun, analysis: Analysis) -> Plans | None:
-    """By the upper bound of the spread, and by what cells took here; None where either is not known."""
+    """By the spread's upper bound, and by this run's cell times; None if either is unknown."""
     vm, design = loaded.vm(analysis.vm), loaded.study.design
     valid = loaded.attempts_of(vm, Outcome.VALID) if vm else ()
     took = [(one.ended_at - one.started_at).total_seconds() for one in valid if one.ended_at]
@@ -25,7 +25,7 @@ def cheapest(loaded: LoadedRun, analysis: Analysis) -> Plans | None:
 
 
 def boots_or_iterations(loaded: LoadedRun, analysis: Analysis) -> str:
-    """The split of the spread, and what follows for the next run."""
+    """The components of the spread, and the consequence for the next run."""
     split, plans = split_sentence(analysis.noise, analysis.replicate), cheapest(loaded, analysis)
     if plans is None:
         return split

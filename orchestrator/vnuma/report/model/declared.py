@@ -1,4 +1,4 @@
-"""Was the run analysed as it was declared before its first boot?"""
+"""Whether the run was analysed as declared before its first boot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vnuma.store.rows import Fact
 
 @dataclass(frozen=True)
 class PlanCheck:
-    """`sha256` of the plan, None if none was stored; `differs` names what is not as declared."""
+    """`sha256` of the plan, None if none was stored; `differs` lists deviations from the declaration."""
 
     sha256: str | None
     differs: tuple[str, ...]
@@ -31,7 +31,7 @@ class PlanCheck:
 
 
 def plan_check(loaded: LoadedRun) -> PlanCheck:
-    """Hold what was declared against the study, the method and the run as they are now."""
+    """Compare the declaration with the present study, method and run."""
     facts = [fact for fact in loaded.facts if fact.scope == SCOPE and fact.vm_id is None]
     stored = {fact.key: fact.value for fact in facts}
     plan, sha256 = stored.get("plan"), stored.get("sha256")
@@ -50,7 +50,7 @@ def _late(loaded: LoadedRun, facts: list[Fact]) -> Iterator[str]:
 
 
 def _short(loaded: LoadedRun) -> Iterator[str]:
-    """Blocks that no declared rule gave up."""
+    """Blocks that are missing without a declared rule having given them up."""
     if loaded.partial:
         return
     for analysis in loaded.result.primary:

@@ -1,4 +1,4 @@
-"""Drift over a run, in words."""
+"""Drift over a run, as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from vnuma.analysis.records import NotEvaluated
 
 
 def drift_words(drift: Drift | NotEvaluated) -> str:
-    """Both trends in words."""
+    """Both trends as text."""
     if isinstance(drift, NotEvaluated):
         return f"Drift was not evaluated: {drift.reason}."
     between = _slope("block means moved by {} per block", drift.between_blocks, "trend over blocks")

@@ -1,4 +1,4 @@
-"""How the timed executions ran: clock, nodes, DOP, plans and memory grants, form by form."""
+"""How the timed executions ran: clock, nodes, DOP, plans and memory grants, by form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OWN_CLOCK = "the workload's own, on SQL Server"
 
 @dataclass
 class FormExecutions:
-    """What the timed iterations of one form on one VM had in common. Counters count executions."""
+    """What the timed iterations of a form on a VM had in common. Counters count executions."""
 
     vm: str
     form: str
@@ -33,7 +33,7 @@ class FormExecutions:
     without_statistics: int = 0
 
     def add(self, known: Mapping[str, Any], times: int) -> None:
-        """A document of so many executions, as `workloads.clock` writes it; others keep theirs raw."""
+        """Add a document for that many executions, as `workloads.clock` writes it; others are ignored."""
         for name, counter in (
             ("clock", self.clocks),
             ("node_id", self.nodes),
@@ -66,13 +66,13 @@ class FormExecutions:
 
 
 class ExecutionTotals:
-    """Gathered while the samples stream by: of a batch's documents, each different one is read once."""
+    """Collected while the samples stream by; each distinct document of a batch is read once."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], FormExecutions] = {}
 
     def add(self, batch: TimedBatch) -> None:
-        """A batch; samples of older products say nothing."""
+        """Add a batch; samples of older versions have no documents."""
         alike = Counter(
             (sample.vm, sample.form, text)
             for sample, text in zip(batch.samples, batch.executions, strict=True)
@@ -83,7 +83,7 @@ class ExecutionTotals:
             self._found.setdefault((vm, form), FormExecutions(vm, form)).add(known, times)
 
     def forms(self) -> tuple[FormExecutions, ...]:
-        """Every form of every VM for which anything is known."""
+        """Every form of every VM with known executions."""
         return tuple(self._found.values())
 
 

@@ -1,4 +1,4 @@
-"""A table of text, and the forms in which people take it elsewhere: screen, Markdown, CSV, LaTeX."""
+"""A table of text, and its output formats: screen, Markdown, CSV, LaTeX."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GridTable:
 
 
 def as_screen(table: GridTable, widest: int = WIDEST) -> str:
-    """Columns side by side, the first to the left and the others to the right."""
+    """Aligned columns, the first to the left and the others to the right."""
     body = aligned([table.headings, *table.rows], right=range(1, len(table.headings)))
     return "\n".join([textwrap.fill(table.caption, widest), *body]) + "\n"
 

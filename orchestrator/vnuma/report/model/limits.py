@@ -1,4 +1,4 @@
-"""How far a result goes: what limits it, what was not run, what raised no alarm and what holds."""
+"""How far a result goes: what limits it, what was not run, and which checks raised no alarm."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOSTLY = 0.5
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of the block: `kind` is its word, `what` the point in short, `text` the rest.
+    """One line of the block: `kind` is its label, `what` the point in short, `text` the rest.
 
     `rule`: the design rule that found it, or "".
     """
@@ -54,7 +54,7 @@ class Statement:
 
 
 def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
-    """Every statement about one VM's deciding analysis, what limits it first."""
+    """Every statement about one VM's primary analysis, limitations first."""
     statements = [
         *_simulated(loaded),
         *_passes(loaded, vm),
@@ -74,7 +74,7 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
 
 
 def limiting(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
-    """Those that bound the verdict, but what every output of a simulated run says in its first line."""
+    """Statements that limit the verdict, without simulation, which every output shows in its first line."""
     every = how_far(loaded, vm, analysis)
     return [item for item in every if item.kind in ("alarm", "limits it") and item.what != NO_HARDWARE]
 
@@ -85,7 +85,7 @@ def _simulated(loaded: LoadedRun) -> Iterator[Statement]:
 
 
 def _passes(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
-    """What a machine's replicates are, and which arms it could not have."""
+    """What a machine's replicates are, and which arms were impossible."""
     machine = machine_of(loaded, vm)
     if machine:
         yield Statement("limits it", "Passes, not boots.", PASSES)
@@ -126,15 +126,17 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
 
 
 def limits_the_result(finding: Mapping[str, str]) -> bool:
-    """Whether a finding of preflight bounds what figures mean: it stands here, and in no list of warnings."""
+    """Whether a finding of preflight limits the figures' meaning: it is then listed here, not as a
+    warning.
+    """
     return finding["id"].startswith(("Q", "T04"))
 
 
 def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
-    """How much of the deciding form's time went to the client: as measured, so that Q01 need not guess.
+    """The measured share of the client in the primary form's time, so that Q01 need not guess.
 
-    The same join without sending its rows tells more than wait statistics: filling a packet is
-    processor time of the server, and only a client that is too slow shows as a wait.
+    The same join without sending its rows shows more than wait statistics: filling a packet is the server's
+    CPU time, and only a client that is too slow shows up as a wait.
     """
     share = next(
         (
@@ -164,7 +166,7 @@ def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
 
 
 def _without_rows(loaded: LoadedRun, analysis: Analysis) -> Analysis | None:
-    """The cross join of a streaming form measured without sending its rows; None where there is none."""
+    """The cross join of a streaming form, measured without sending its rows; None without one."""
     if (loaded.study.workload.name, analysis.form) != ("cross_join", "client") or not analysis.points:
         return None
     server = loaded.result.analysis(analysis.vm, "server", analysis.metric)
@@ -172,13 +174,13 @@ def _without_rows(loaded: LoadedRun, analysis: Analysis) -> Analysis | None:
 
 
 def _saturated(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
-    """One CPU that is the limit, in arms and forms that show it."""
+    """A single saturated CPU, by arm and form."""
     for sentence in saturation_sentences(loaded, vm.name):
         yield Statement("limits it", "One CPU is the limit.", f"{sentence} {MEANS}")
 
 
 def _same_nodes(study: Study, arms: list[ArmTopology]) -> Iterator[Statement]:
-    """Arms that gave the guest the same number of vNUMA nodes, and whose workload used them alike."""
+    """Arms with the same number of vNUMA nodes in the guest, used alike by the workload."""
     groups: dict[tuple[int, object], list[str]] = defaultdict(list)
     for arm in arms:
         if len(arm.seen) == 1:
@@ -230,7 +232,7 @@ def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
 
 
 def _sentinel(analysis: Analysis) -> Statement:
-    """The host's own drift, by a query that no arm is meant to change."""
+    """The host's drift, by a query that no arm should affect."""
     watched, what = analysis.sentinel, "The host itself (sentinel)."
     if not isinstance(watched, Drift):
         kind: Kind = "not run" if watched == NOT_RUN else "not evaluated"
@@ -241,7 +243,7 @@ def _sentinel(analysis: Analysis) -> Statement:
 
 
 def _contention(loaded: LoadedRun, vm: Vm) -> Statement:
-    """Did other work on the host take processor time away?"""
+    """Whether other work on the host took processor time."""
     found, what = contention(loaded, vm), "Processor time on the host."
     if isinstance(found, str):
         return Statement("not evaluated", what, f"{found[:1].upper()}{found[1:]}.")

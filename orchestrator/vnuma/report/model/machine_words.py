@@ -1,4 +1,4 @@
-"""How reports speak of a run on machines that were measured as they are: passes, not boots."""
+"""Texts about runs on machines that are not reshaped: passes, not boots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PASSES = (
 
 
 def machine_notes(loaded: LoadedRun, vm: Vm) -> Iterator[str]:
-    """What a reader of a machine's figures has to know beforehand: who read at once, what was left out."""
+    """What a reader of a machine's figures must know first: concurrent readers, arms left out."""
     if readers := readers_words(loaded, vm):
         yield f"Readers at once: {readers}."
     for label, why in (machine_of(loaded, vm).get("left_out") or {}).items():
@@ -29,7 +29,7 @@ def machine_notes(loaded: LoadedRun, vm: Vm) -> Iterator[str]:
 
 
 def readers_words(loaded: LoadedRun, vm: Vm) -> str:
-    """How many read at once in each form: `single 1, saturated 8`; empty where none was recorded."""
+    """How many read at once in each form: `single 1, saturated 8`; empty if not recorded."""
     known = list(loaded.attempt_facts(vm, "workload", "readers").values())
     counts = {form: [one[form] for one in known if form in one] for form in loaded.study.workload.forms}
     return ", ".join(f"{form} {_range(numbers)}" for form, numbers in counts.items() if numbers)
@@ -41,7 +41,7 @@ def _range(numbers: list[int]) -> str:
 
 
 def _held(loaded: LoadedRun, vm: Vm, name: str) -> str:
-    """A kernel setting as it was found, and as it was in the passes where that differs."""
+    """A kernel setting's original value, and the value in the passes if different."""
     found = machine_of(loaded, vm).get(name)
     passes = [one.get(name) for one in loaded.attempt_facts(vm, "workload", "kernel").values()]
     during = ", ".join(str(value) for value in dict.fromkeys(passes) if value != found)
@@ -49,12 +49,12 @@ def _held(loaded: LoadedRun, vm: Vm, name: str) -> str:
 
 
 def machine_of(loaded: LoadedRun, vm: Vm) -> dict[str, Any]:
-    """What is known of the machine; empty for a VM in vCenter."""
+    """The facts about the machine; empty for a VM in vCenter."""
     return loaded.vm_facts(vm, "machine")
 
 
 def scope_words(loaded: LoadedRun, vm: Vm) -> str:
-    """What the answer is about, of a machine."""
+    """What a machine's answer applies to."""
     facts = machine_of(loaded, vm)
     nodes, processor = facts.get("nodes") or [], facts.get("cpu_model") or "unknown CPU"
     shown = [
@@ -69,7 +69,7 @@ def scope_words(loaded: LoadedRun, vm: Vm) -> str:
 
 
 def method_words(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[str]:
-    """How the cells of a machine came about."""
+    """How the cells of a machine were run."""
     study, cells = loaded.study, loaded.cells_of(vm)
     valid = sum(cell.state is CellState.VALID for cell in cells)
     arms = list(dict.fromkeys(cell.arm for cell in cells))

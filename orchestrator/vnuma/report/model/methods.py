@@ -32,7 +32,7 @@ _PLACED: dict[Place, str] = {
 
 
 def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
-    """What the answer is about: it travels with the first sentence."""
+    """What the answer applies to; shown with the first sentence."""
     study = loaded.study
     host = loaded.vm_facts(vm, "host")
     servers = loaded.attempt_facts(vm, "boot", "server").values()
@@ -59,7 +59,7 @@ def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
 
 
 def _work(study: Study) -> str:
-    """The workload in words, with its sizes."""
+    """The workload with its sizes, as text."""
     work = study.workload
     if work.name != "cross_join":
         return work.summary()
@@ -69,7 +69,7 @@ def _work(study: Study) -> str:
 
 
 def _ran(study: Study) -> str:
-    """The same with every size named."""
+    """The same with every size listed."""
     if study.workload.name != "cross_join":
         return study.workload.summary()
     sizes = listed([f"{size:,}" for size in study.workload.sizes])
@@ -82,7 +82,7 @@ def _form(study: Study, form: str) -> str:
 
 
 def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
-    """How the figures came about."""
+    """The methods paragraph."""
     study, design = loaded.study, loaded.study.design
     cells = loaded.cells_of(vm)
     valid = sum(cell.state is CellState.VALID for cell in cells)
@@ -113,7 +113,7 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
 
 
 def _clocked(analysis: Analysis) -> str:
-    """What gave the figure, and which way is better."""
+    """The source of the figure, and which direction is better."""
     measure = analysis.measure
     if measure.key == "elapsed_ms":
         return " under SET STATISTICS TIME."
@@ -121,7 +121,7 @@ def _clocked(analysis: Analysis) -> str:
 
 
 def _beside(loaded: LoadedRun, analysis: Analysis) -> str:
-    """What ran beside the arms: the positive control and the drift sentinel."""
+    """What ran besides the arms: the positive control and the drift sentinel."""
     control, parts = loaded.study.control_arm, []
     if control:
         parts.append(
@@ -134,7 +134,7 @@ def _beside(loaded: LoadedRun, analysis: Analysis) -> str:
 
 
 def _stopping(design: Design, analysis: Analysis) -> str:
-    """When the study was to end, if that was not a fixed number of blocks."""
+    """The stopping rule, unless the number of blocks was fixed."""
     rules = []
     if design.precision:
         rules.append(f"when every 95% half-width is at most {percent_text(design.precision)}")

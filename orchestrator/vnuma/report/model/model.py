@@ -1,4 +1,4 @@
-"""A run as reports see it: what the store holds, with the analysis of it."""
+"""A run as reports see it: the store's data, with their analysis."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """Everything a report is made of. Attempts are all of them, counted or not, in order of time.
+    """Everything a report needs. Attempts include those that did not count, in order of time.
 
-    `iteration_seconds`: by VM, what one pass over all sizes and forms took.
+    `iteration_seconds`: by VM, the duration of one pass over all sizes and forms.
     """
 
     run: Run
@@ -57,9 +57,9 @@ class LoadedRun:
 
     @property
     def file_stem(self) -> str:
-        """How its files are called before their ending: RUN, or RUN.simulated.
+        """The stem of its file names: RUN, or RUN.simulated.
 
-        Raises InputError for a name that would lead elsewhere: a store may hold one out of an archive.
+        Raises InputError for a name with a path: the store may come from an archive.
         """
         name = self.run.name
         if not _FILE_NAME.fullmatch(name):
@@ -71,12 +71,12 @@ class LoadedRun:
 
     @property
     def partial(self) -> bool:
-        """Is the run still going? Its figures then change."""
+        """Whether the run is still going, so that its figures will change."""
         return self.run.state in (RunState.PLANNED, RunState.RUNNING, RunState.STOPPING)
 
     @property
     def published(self) -> Published | None:
-        """Somebody else's figures for the same arms and sizes."""
+        """Other people's figures for the same arms and sizes."""
         return self.study.published
 
     def vm(self, name: str) -> Vm | None:
@@ -84,11 +84,11 @@ class LoadedRun:
         return next((vm for vm in self.vms if vm.name == name), None)
 
     def cells_of(self, vm: Vm) -> tuple[Cell, ...]:
-        """The cells of one VM in the order planned."""
+        """The cells of one VM in the planned order."""
         return tuple(cell for cell in self.cells if cell.vm_id == vm.id)
 
     def attempts_of(self, vm: Vm, *outcomes: Outcome) -> tuple[Attempt, ...]:
-        """The attempts of one VM; with `outcomes`, those that ended so."""
+        """The attempts of one VM; with `outcomes`, those with one of them."""
         return tuple(
             item
             for item in self.attempts
@@ -96,11 +96,11 @@ class LoadedRun:
         )
 
     def not_counted(self, vm: Vm) -> tuple[Attempt, ...]:
-        """Attempts that ended without counting: invalid, failed and interrupted ones."""
+        """Ended attempts that did not count: invalid, failed and interrupted ones."""
         return self.attempts_of(vm, Outcome.INVALID, Outcome.FAILED, Outcome.INTERRUPTED)
 
     def vm_facts(self, vm: Vm, scope: str) -> dict[str, Any]:
-        """Facts of the VM in one scope by key, the latest of each."""
+        """The VM's latest facts in one scope, by key."""
         mine = (fact for fact in self.facts if fact.vm_id == vm.id and fact.attempt_id is None)
         return {fact.key: fact.value for fact in mine if fact.scope == scope}
 
@@ -116,14 +116,14 @@ class LoadedRun:
 def load_run(store: Store, run: str) -> LoadedRun:
     """Read a run by name, id or `latest`, and analyse it.
 
-    Raises InputError for a run that is not there, StoreError when the store cannot be read.
+    Raises InputError for an unknown run, StoreError when the store cannot be read.
     """
     with gc_paused():
         return _loaded(store, run)
 
 
 def _refuse_other_vms(run: str, others: set[str]) -> None:
-    """A run's VMs are its study's: any other has no place in the report."""
+    """Refuse VMs that are not the study's: the report has no place for them."""
     if others:
         raise StoreError(
             f"The store is damaged: {run} has a VM that its study does not name, {escaped(min(others))!r}.",

@@ -1,4 +1,4 @@
-"""One CPU that is always busy while the others are not: so do interrupts that one CPU alone serves."""
+"""One CPU that is always busy while others are not, as from interrupts that a single CPU serves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEANS = "More vCPUs answer no more calls than this one can take in."
 
 @dataclass(frozen=True)
 class Saturated:
-    """An arm's one busy scheduler and the others' mean, in percent, from `since` on up to `size`."""
+    """An arm's busy scheduler and the others' mean, in percent, from `since` up to `size`."""
 
     form: str
     arm: str
@@ -33,7 +33,7 @@ class Saturated:
 
 
 def saturated(loaded: LoadedRun, vm: str) -> list[Saturated]:
-    """Every arm of each form with such a CPU; its figures are those of the largest size that has it."""
+    """Every arm and form with such a CPU, with the figures of its largest size."""
     mine = [row for row in loaded.result.figures if row.vm == vm]
     found = []
     for form, rows in groupby(mine, key=lambda row: row.form):
@@ -54,7 +54,7 @@ def saturation_sentences(loaded: LoadedRun, vm: str) -> Iterator[str]:
 
 
 def saturation_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
-    """The same for the terminal, one paragraph; nothing without such a CPU."""
+    """The same for the terminal as one paragraph; empty without such a CPU."""
     found = [*saturation_sentences(loaded, vm)]
     if found:
         lines = (textwrap.fill(one, width, initial_indent="  ", subsequent_indent="    ") for one in found)

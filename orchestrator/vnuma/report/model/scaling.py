@@ -1,4 +1,4 @@
-"""How a throughput grows: over vCPUs at each size, and over sizes in each arm. Losses are marked."""
+"""How a throughput grows: over vCPUs at each size, and over sizes in each arm, with losses marked."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _SAME_ORDER = (
 
 @dataclass(frozen=True)
 class Curve:
-    """Medians of boot medians along one load: `over` what, `at` which other level, as in "20 connections".
+    """Medians of boot medians along one load: `over` names it, `at` the fixed level, as "20 connections".
 
-    `negative` are the loads at which a loss is shown; `unshown` says why others of `found.lower` are not.
+    `negative` are the loads with a proven loss; `unshown` says why others in `found.lower` are not proven.
     """
 
     form: str
@@ -67,7 +67,7 @@ class Curve:
 
 
 def curves(loaded: LoadedRun, vm: str) -> list[Curve]:
-    """Every curve of two points or more that a throughput of this VM gives."""
+    """Every curve of at least two points for a throughput of this VM."""
     design = loaded.result.design
     mine = [
         item
@@ -82,7 +82,7 @@ def curves(loaded: LoadedRun, vm: str) -> list[Curve]:
 
 
 def scaling_note(loaded: LoadedRun, vm: str) -> str:
-    """What the mark means, for a page; empty without a curve."""
+    """The mark's meaning, for a page; empty without a curve."""
     found, design = curves(loaded, vm), loaded.result.design
     if not found:
         return ""
@@ -93,7 +93,7 @@ def scaling_note(loaded: LoadedRun, vm: str) -> str:
 
 
 def scaling_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
-    """The curves for the terminal, one paragraph; nothing without a throughput."""
+    """The curves for the terminal as one paragraph; empty without a throughput."""
     found = curves(loaded, vm)
     if found:
         lines = (
@@ -104,7 +104,7 @@ def scaling_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
 
 
 def _over_vcpus(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:
-    """Only where each number of vCPUs has one arm: else something else differs too. Paired by block."""
+    """Only if each number of vCPUs has one arm, as otherwise something else differs too. Paired by block."""
     counts = {label: loaded.study.arm(label).vcpus for label in loaded.study.labels}
     if len(set(counts.values())) < len(counts):
         return
@@ -116,7 +116,7 @@ def _over_vcpus(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:
         for point in analysis.points:
             if count := counts.get(point.arm):
                 blocks[count][point.block].append(point.medians[index])
-        # The two columns of the reference are one arm: its rate in a block is their geometric mean.
+        # The reference's two columns are one arm: its rate in a block is their geometric mean.
         rates = {
             count: {block: statistics.geometric_mean(values) for block, values in of_count.items()}
             for count, of_count in blocks.items()
@@ -127,7 +127,7 @@ def _over_vcpus(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:
 
 
 def _over_sizes(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:
-    """Of each arm, within its boots; nothing where a size is not a load."""
+    """For each arm, within its boots; empty where a size is not a load."""
     design = loaded.result.design
     if not loaded.study.workload.sizes_are_loads:
         return
@@ -165,7 +165,7 @@ def _curve(
 
 
 def _why(tested: tuple[Loss, ...], replicate: Replicate) -> str:
-    """Why a loss that was measured is not one that was shown."""
+    """Why a measured loss is not proven."""
     fewest = min((loss.pairs for loss in tested), default=0)
     if fewest < BOOTS_FOR_WORDS:
         return f"{fewest} of {BOOTS_FOR_WORDS} {plural(replicate)}"

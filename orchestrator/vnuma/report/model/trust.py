@@ -1,4 +1,4 @@
-"""What a result rests on: checks of the instrument, effective topologies, and what did not count."""
+"""What a result rests on: checks of the instrument, effective topologies, and uncounted attempts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vnuma.store.states import Outcome
 
 @dataclass(frozen=True)
 class EffectiveCount:
-    """Of `planned` cells: how many were seen to have their topology, and how many could not be judged."""
+    """Of `planned` cells: how many had the intended topology, and how many could not be judged."""
 
     planned: int
     as_intended: int
@@ -33,7 +33,7 @@ class EffectiveCount:
 
 
 def effective_count(loaded: LoadedRun, vm: Vm) -> EffectiveCount:
-    """Judge the valid attempts of a VM by what was stored of each boot.
+    """Judge a VM's valid attempts by what was stored of each boot.
 
     A pass over a machine is valid only with its placement proven.
     """
@@ -69,7 +69,7 @@ def control_words(analysis: Analysis) -> str:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far an arm's boots lie from their median, over all sizes; ratios minus 1."""
+    """How far an arm's boots are from their median, over all sizes; ratios minus 1."""
 
     arm: str
     boots: int
@@ -84,7 +84,7 @@ class Spread:
 
 
 def spreads(analysis: Analysis) -> list[Spread]:
-    """The arms that have one, in the order of the study, the reference's two columns together."""
+    """The arms with a spread, in the study's order, the reference's two columns together."""
     values: dict[str, list[float]] = defaultdict(list)
     for point in analysis.points:
         values[point.arm].append(point.value)
@@ -116,7 +116,7 @@ def attempt_words(attempt: Attempt) -> str:
 
 
 def repeated(loaded: LoadedRun, attempt: Attempt) -> bool:
-    """Was the same cell measured validly by another attempt?"""
+    """Whether another attempt measured the same cell validly."""
     return any(
         other.cell_id == attempt.cell_id and other.outcome is Outcome.VALID for other in loaded.attempts
     )

@@ -1,4 +1,4 @@
-"""What a workload itself recorded of each boot: its own evidence, shown as it was stored."""
+"""A workload's own evidence about each boot, shown as stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST = 160
 
 @dataclass(frozen=True)
 class Verified:
-    """One key: each different value with the boots that had it, as in "12 boots of 1x16, 2x8"."""
+    """One key: each distinct value with its boots, as in "12 boots of 1x16, 2x8"."""
 
     key: str
     values: tuple[tuple[str, str], ...]
@@ -32,7 +32,7 @@ class Verified:
 
 
 def verified(loaded: LoadedRun, vm: Vm) -> list[Verified]:
-    """Every fact that the workload stored with the boots of this VM that count."""
+    """Every fact that the workload stored with this VM's valid boots."""
     arms = {attempt.id: attempt.arm for attempt in loaded.attempts_of(vm, Outcome.VALID)}
     boots: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for fact in loaded.facts:
@@ -50,7 +50,7 @@ def _whose(arms: list[str], replicate: Replicate) -> str:
 
 
 def _text(value: object) -> str:
-    """A document as "name: value; name: value", what is nested as JSON."""
+    """A document as "name: value; name: value", with nested parts as JSON."""
     if isinstance(value, Mapping):
         return "; ".join(f"{name}: {_text(item)}" for name, item in value.items())
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

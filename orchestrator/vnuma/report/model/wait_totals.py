@@ -1,4 +1,4 @@
-"""What was waited for, in shares of the elapsed time: by form, and by form and arm."""
+"""Waits as shares of the elapsed time: by form, and by form and arm."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _TOP_WAITS = 5
 
 @dataclass(frozen=True)
 class WaitShare:
-    """What one form of one VM waited for: `shares` are wait time over elapsed time, largest first.
+    """A VM's waits in one form: `shares` are wait time over elapsed time, largest first.
 
-    Of all arms together where `arm` is None. Timed iterations of valid attempts whose waits are known;
-    `shares` is None when none are.
+    For all arms together if `arm` is None. Includes timed iterations of valid attempts with known waits;
+    `shares` is None without any.
     """
 
     vm: str
@@ -42,7 +42,7 @@ _Key = tuple[str, str, str]
 
 
 class WaitTotals:
-    """Sums of wait and elapsed time, taken while the samples stream by."""
+    """Sums of wait and elapsed time, collected while the samples stream by."""
 
     def __init__(self) -> None:
         self._elapsed: dict[_Key, float] = defaultdict(float)
@@ -50,7 +50,7 @@ class WaitTotals:
         self._seen: dict[_Key, None] = {}
 
     def add(self, batch: TimedBatch) -> None:
-        """A batch: its documents are read in one go, which costs a fraction of reading each."""
+        """Add a batch: reading its documents together is much faster than one by one."""
         keys = [(sample.vm, sample.form, sample.arm) for sample in batch.samples]
         self._seen |= dict.fromkeys(keys)
         documents = json.loads(f"[{','.join(text or 'null' for text in batch.waits)}]")

@@ -1,4 +1,4 @@
-"""Everything that the page warns of, each with its next step."""
+"""All warnings of the page, each with its next step."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Warning_:
 
     @property
     def lead(self) -> str:
-        """What it is about."""
+        """Its topic."""
         return lead(self.what)[0]
 
     @property
     def rest(self) -> str:
-        """What is said of that."""
+        """The rest of its text."""
         return lead(self.what)[1]
 
 
 def warnings_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]:
-    """The analysis' cautions, then what preflight and the run found; worst first in each.
+    """The analysis' cautions, then preflight's and the run's findings; worst first in each.
 
-    What preflight found to limit the result is said where it says how far that goes.
+    Findings of preflight that limit the result are in `limits` instead.
     """
     warnings = [Warning_(item.id, "warn", item.what, item.advice) for item in analysis.cautions]
     every = loaded.vm_facts(vm, "preflight").values()

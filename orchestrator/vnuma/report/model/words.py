@@ -1,4 +1,4 @@
-"""Sentences that the terminal and the page share. Figures are worded by `analysis.wording`."""
+"""Texts that the terminal and the page share. `analysis.wording` has those about figures."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ def named(measure: Measure) -> str:
 
 
 def direction(measure: Measure) -> str:
-    """Which way is better: every table and plot says it."""
+    """Which direction is better, for tables and plots."""
     return "lower is faster" if measure.better == "lower" else "higher is better"
 
 
 def faster_side(measure: Measure) -> str:
-    """The same of a difference drawn from left to right."""
+    """The same for a difference drawn from left to right."""
     return "left is faster" if measure.better == "lower" else "right is faster"
 
 
 def lead(text: str) -> tuple[str, str]:
-    """What a finding is about, up to its first colon or full stop, and the rest of it."""
+    """A finding's topic, up to its first colon or full stop, and the rest."""
     found = re.match(r"(.+?[:.])\s+(.+)", text, re.DOTALL)
     return (found[1], found[2]) if found else (text, "")
 
 
 def places(intervals: Iterable[Interval | None], margin: float) -> list[int]:
-    """Decimals for each interval of a row: more where one needs them or where two would read alike."""
+    """Decimals for each interval of a row, more if one needs them or two would look the same."""
     shown = list(intervals)
     needed = [1 if item is None else decimals([item], margin) for item in shown]
     texts = [None if item is None else limits(item, n) for item, n in zip(shown, needed, strict=True)]
@@ -89,7 +89,7 @@ def progress_words(loaded: LoadedRun) -> str:
 
 
 def verdict_words(verdict: Verdict) -> str:
-    """A verdict in words; where it is withheld, the estimate alone."""
+    """A verdict as text; only the estimate if it is withheld."""
     if verdict.withheld and verdict.ratio is not None and verdict.interval is not None:
         margin = decimals([verdict.interval], verdict.margin)
         estimate = f"{(verdict.ratio - 1) * 100:+.{margin}f}% ({limits(verdict.interval, margin)})"
@@ -98,12 +98,12 @@ def verdict_words(verdict: Verdict) -> str:
 
 
 def verdict_kind(verdict: Verdict) -> str:
-    """What colours a verdict: its word, `too-few-boots` for instance; `withheld` where it has none."""
+    """The verdict's style class: `too-few-boots`, for instance; `withheld` without one."""
     return "withheld" if verdict.withheld else str(verdict.word).replace(" ", "-")
 
 
 def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
-    """The first sentence of a report, as pieces of text; True marks those to stress.
+    """A report's first sentence, as pieces of text; True marks those to emphasise.
 
     Only arms that are fastest or equivalent to it are recommended, and only by `analysis.recommend`.
     """
@@ -144,7 +144,7 @@ def done_words(loaded: LoadedRun, analysis: Analysis) -> str:
 
 
 def unseen_states(verdicts: Iterable[Verdict]) -> str:
-    """What "equivalent" does not speak of: boots in another state, of the arm that may have most of them."""
+    """What "equivalent" leaves open: boots in another state, of the arm that may have most of them."""
     found = [verdict for verdict in verdicts if verdict.unseen is not None]
     if not found:
         return ""
@@ -156,7 +156,7 @@ def unseen_states(verdicts: Iterable[Verdict]) -> str:
 
 
 def blindness(analysis: Analysis) -> str:
-    """What stands at the top when the positive control showed nothing; empty otherwise."""
+    """The warning at the top if the positive control showed nothing; else empty."""
     check = analysis.positive_control
     if not isinstance(check, ControlCheck) or check.passed:
         return ""
@@ -191,7 +191,7 @@ def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:
 
 
 def _not_yet(arms: Sequence[ArmResult]) -> list[tuple[str, bool]]:
-    """That nothing is recommended although some arms have a verdict, and which arms are undecided."""
+    """That nothing is recommended yet although some arms have a verdict, with the undecided arms."""
     names = undecided(arms)
     if not names or len(names) == len(arms):
         return []
@@ -200,7 +200,7 @@ def _not_yet(arms: Sequence[ArmResult]) -> list[tuple[str, bool]]:
 
 
 def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool, told: bool) -> list[str]:
-    """The arms that are not recommended, grouped by verdict: one sentence a group.
+    """The arms that are not recommended, one sentence per verdict.
 
     `told`: the undecided ones were named before.
     """
@@ -221,5 +221,5 @@ def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool, told: 
 
 
 def _sharing(arms: Sequence[ArmResult], word: Word) -> list[tuple[str, Verdict]]:
-    """Arms of that verdict by name; those whose verdict is withheld have none."""
+    """Arms of that verdict by name, without withheld verdicts."""
     return [(arm.arm, arm.verdict) for arm in arms if arm.verdict.word is word and not arm.verdict.withheld]

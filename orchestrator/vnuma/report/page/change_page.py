@@ -1,4 +1,4 @@
-"""The page for a change board: what a study changes on which VM, when, how it is restored."""
+"""The page for a change board: what a study changes on which VM, when, and how it is restored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class SettingLine:
-    """A setting that the study changes: as it is now, and every value it takes. It goes back to `now`."""
+    """A setting that the study changes: its present value, every value it takes, and `now` again."""
 
     name: str
     now: str
@@ -23,9 +23,9 @@ class SettingLine:
 
 @dataclass(frozen=True)
 class ArmLine:
-    """One arm in words: what the guest is predicted to see, or why the arm is impossible; and how sure.
+    """One arm as text: what the guest is predicted to see, or why the arm is impossible; and how sure.
 
-    Of a machine: whose CPUs read, and where the pages lie.
+    For a machine: whose CPUs read, and where the pages are.
     """
 
     label: str
@@ -45,7 +45,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class VmChange:
-    """All that happens to one VM."""
+    """Everything that happens to one VM."""
 
     name: str
     path: str
@@ -62,17 +62,17 @@ class VmChange:
 
 @dataclass(frozen=True)
 class ChangeWords:
-    """What differs between a page about VMs and one about machines that are measured as they are."""
+    """Texts that differ between VMs and machines that are not reshaped."""
 
     kind: str
-    """Of study, at the head of the page: `vNUMA study`."""
+    """The kind of study in the page's heading: `vNUMA study`."""
     each: str
     """What happens to each VM or machine, after `Nothing has been changed yet.`"""
     cycle: str
     """What is repeated: `power-cycle`."""
     cycles: str
     columns: tuple[str, str]
-    """Headings of what is shown of an arm, in ArmLine's order."""
+    """Headings of an arm's columns, in ArmLine's order."""
     no_setting: str
 
 
@@ -114,7 +114,7 @@ class ChangePage:
 
 
 def write_change_page(page: ChangePage, path: Path) -> Path:
-    """Write the page: one file that needs no network and no scripts. Raises InputError."""
+    """Write the page: one file that works offline and without scripts. Raises InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(change_page_text(page), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page of a comparison: each arm's gap to the reference in two runs, in words and drawn in its row."""
+"""The page of a comparison: each arm's gap to the reference in two runs, as text and drawn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vnuma.report.page.template import environment, filled
 
 @dataclass(frozen=True)
 class GapRow:
-    """One arm: its gap in words, what both runs measured of it, and the gap drawn."""
+    """One arm: its gap as text and drawn, and both runs' measurements."""
 
     arm: str
     kind: str
@@ -46,7 +46,7 @@ class PairPart:
 
 
 def write_comparison(found: Comparison, condition: Condition | None, path: Path) -> None:
-    """Write the page: one file that needs no network and no scripts. Raises InputError."""
+    """Write the page: one file that works offline and without scripts. Raises InputError."""
     runs = (found.before, found.after)
     text = filled(
         "comparison.html.j2",

@@ -1,4 +1,4 @@
-"""A run on one page, to paste or to put before somebody: the answer, its limits, the verdicts."""
+"""A run on one page, for pasting or presenting: the answer, its limits, the verdicts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vnuma.store.rows import Vm
 
 
 def markdown(loaded: LoadedRun) -> str:
-    """The page as Markdown, VM by VM."""
+    """The page as Markdown, by VM."""
     parts = [f"# {loaded.run.name}: {loaded.study.title or loaded.study.name}"]
     parts += [f"**{banner(loaded.simulated)}**"] if loaded.simulated else []
     for vm, analysis in _vms(loaded):
@@ -39,7 +39,7 @@ def markdown(loaded: LoadedRun) -> str:
 
 
 def write_pictures(loaded: LoadedRun, path: Path, kind: Literal["png", "pdf"]) -> list[Path]:
-    """Each VM's differences under its sentence and scope; of several VMs the name is in the file's.
+    """Each VM's differences with its sentence and scope; with several VMs, file names include the VM.
 
     Raises EnvironmentProblem where the picture cannot be drawn, OSError where it cannot be written.
     """

@@ -1,4 +1,4 @@
-"""What the page shows, ready for the templates: they only lay it out."""
+"""The page's content, prepared so that templates only lay it out."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from vnuma.report.tables.waits import WaitsTable, waits_tables
 from vnuma.store.rows import Attempt, Vm
 
 MOST_VMS_WITH_CHARTS = 8
-"""Above this, charts by size are left out: the page would grow beyond what a browser likes."""
+"""Above this number, charts by size are left out to limit the page's size."""
 MOST_VMS_WITH_SECONDARY = 2
 STRIP_WIDTH = 370
 """Pixels: with its axis, half of the text's width."""
 
 SYMBOLS = {Word.EQUIVALENT: "≈", Word.UNDECIDED: "?", Word.TOO_FEW: "…"}
 UP, DOWN = "▲", "▼"
-"""Of slower and faster: where the figure went."""
+"""Symbols for slower and faster: where the figure went."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class VerdictRow:
 
 @dataclass(frozen=True)
 class FormPart:
-    """The figures of one form. `title` is its measure with the unit, `direction` the way that is better."""
+    """The figures of one form. `title` is its measure with the unit, `direction` the better direction."""
 
     form: str
     title: str
@@ -83,7 +83,7 @@ class FormPart:
     faster_side: str
     boots: str
     published: bool
-    """Whether somebody else's figures are drawn beside ours."""
+    """Whether other people's figures are drawn next to ours."""
     primary: bool
     table: tuple[SizeRow, ...]
     arms: tuple[tuple[str, int], ...]
@@ -104,7 +104,7 @@ class NotCountedRow:
 
 @dataclass(frozen=True)
 class AnswerPart:
-    """What the page says of one VM first: answer, verdicts, limits. `key` makes ids unique."""
+    """The page's first part about a VM: answer, verdicts, limits. `key` makes ids unique."""
 
     key: str
     vm: Vm
@@ -117,13 +117,13 @@ class AnswerPart:
     footnotes: tuple[str, ...]
     more: tuple[str, ...]
     plots: RowPlots | None
-    """None where nothing counts yet."""
+    """None before the first valid cell."""
     how_far: tuple[Statement, ...]
 
 
 @dataclass(frozen=True)
 class VmPart(AnswerPart):
-    """All that the page says of one VM."""
+    """The page's complete part about a VM."""
 
     direction: str
     replicates: str
@@ -152,7 +152,7 @@ class VmPart(AnswerPart):
 
 
 def answer_parts(loaded: LoadedRun) -> list[AnswerPart]:
-    """The page's VMs in the order of the study, with what stands first of each."""
+    """The first part of each VM, in the study's order."""
     numbers = counter(1)
     return [
         _answer_part(loaded, vm, analysis, f"vm{next(numbers)}")
@@ -163,7 +163,7 @@ def answer_parts(loaded: LoadedRun) -> list[AnswerPart]:
 
 
 def vm_parts(loaded: LoadedRun) -> list[VmPart]:
-    """The same, with all that the page says of each."""
+    """The complete part of each VM, in the study's order."""
     return [_vm_part(loaded, part) for part in answer_parts(loaded)]
 
 
@@ -228,7 +228,7 @@ def _vm_part(loaded: LoadedRun, first: AnswerPart) -> VmPart:
 
 
 def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> list[VerdictRow]:
-    """The reference and each arm; without `plots` nothing is drawn."""
+    """The reference and each arm; nothing is drawn without `plots`."""
     drawn = {row.arm: row.plot for row in plots.rows} if plots else {}
     nothing = Markup("")
     rows = [
@@ -249,7 +249,7 @@ def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> 
 
 
 def verdict_symbol(verdict: Verdict) -> str:
-    """A shape for its word."""
+    """A shape for its verdict."""
     if verdict.word in SYMBOLS:
         return SYMBOLS[verdict.word]
     return UP if (verdict.word is Word.SLOWER) == (verdict.better == "lower") else DOWN
@@ -264,7 +264,7 @@ def _difference(verdict: Verdict, decimals: int) -> str:
 
 
 def _footnotes(analysis: Analysis) -> list[str]:
-    """Which intervals do not rest on the pooled error."""
+    """Which intervals do not use the pooled error."""
     own = [
         arm.arm for arm in analysis.arms if arm.contrast.inference and arm.contrast.inference.basis == "own"
     ]
@@ -277,7 +277,7 @@ def _footnotes(analysis: Analysis) -> list[str]:
 
 
 def _more(analysis: Analysis, size_word: str) -> list[str]:
-    """Arm by arm: whether the gap changes with size, and where it is largest."""
+    """For each arm: whether the gap changes with size, and where it is largest."""
     said: dict[str, list[str]] = {arm.arm: [] for arm in analysis.arms}
     if isinstance(analysis.growth, tuple):
         for item in analysis.growth:
@@ -325,7 +325,7 @@ def _strips(analysis: Analysis, size_word: str, key: str) -> tuple[tuple[Figure,
 
 
 def _by_form(loaded: LoadedRun, primary: Analysis) -> list[Analysis]:
-    """Each form of a VM in what it declares to measure, where there is anything to show."""
+    """Each form of a VM in its declared measure, if there is anything to show."""
     found = (
         loaded.result.analysis(primary.vm, form, loaded.result.design.measure(form).key)
         for form in loaded.study.workload.forms
@@ -334,7 +334,7 @@ def _by_form(loaded: LoadedRun, primary: Analysis) -> list[Analysis]:
 
 
 def _published(loaded: LoadedRun, primary: Analysis) -> list[PublishedRow]:
-    """Somebody else's figures beside ours, form by form."""
+    """Other people's figures next to ours, by form."""
     return [row for analysis in _by_form(loaded, primary) for row in published_rows(analysis, loaded.study)]
 
 

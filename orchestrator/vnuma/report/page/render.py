@@ -1,4 +1,4 @@
-"""Write the report's page: one file that needs no network, no scripts and no particular browser."""
+"""Write the report's page: one file that works offline, without scripts and in any browser."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ ENDINGS: dict[Kind, str] = {"html": "html", "markdown": "md", "png": "png", "pdf
 
 
 def write_report(loaded: LoadedRun, output: Path | None, kind: Kind) -> list[Path]:
-    """Write the report as one of ENDINGS; by default to reports/RUN.html, or RUN.simulated.html.
+    """Write the report in one of ENDINGS' formats, by default to reports/RUN.html or RUN.simulated.html.
 
-    One of an emulated machine is RUN.emulated.html. Of several VMs there is a picture each.
-
-    Raises InputError when a file cannot be written, or the run has no name for a file.
+    RUN.emulated.html for an emulated machine. With several VMs there is a picture each. Raises InputError
+    when a file cannot be written, or the run has no name for a file.
     """
     path = output or Path("reports") / f"{loaded.file_stem}.{ENDINGS[kind]}"
     try:
@@ -67,7 +66,7 @@ def page_text(loaded: LoadedRun) -> str:
 
 
 def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
-    """Links to the sections of the VM; with several VMs, the table at the top has them."""
+    """Links to the VM's sections; with several VMs, the table at the top has them."""
     if len(parts) > 1:
         return [("study", "Study file"), ("again", "Run it again")]
     key = parts[0].key
@@ -97,7 +96,7 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class Matrix:
-    """`counts`: for each arm, how many VMs have which verdict: `3 slower`."""
+    """`counts`: for each arm, the number of VMs by verdict: `3 slower`."""
 
     arms: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
@@ -105,7 +104,7 @@ class Matrix:
 
 
 def matrix(parts: Sequence[VmPart]) -> Matrix:
-    """All VMs of a run, in the order of the study."""
+    """All VMs of a run, in the study's order."""
     arms = tuple(dict.fromkeys(row.arm for part in parts for row in part.verdicts[1:]))
     rows = tuple(
         MatrixRow(part.key, part.vm.name, part.vm.esxi_host, tuple(_cell(part, arm) for arm in arms))

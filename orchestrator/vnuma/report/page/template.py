@@ -1,4 +1,4 @@
-"""Fill a template: style and script stand in the page, each permitted by its hash alone."""
+"""Fill a template with inline style and script, each permitted only by its hash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnuma.assets import asset
 
 
 def filled(template: str, style: str, script: str, **values: object) -> str:
-    """A page of templates/, with a style sheet and a script of the same folder in it."""
+    """A page from templates/, with a style sheet and a script from the same folder."""
     css, code = text_of(style), text_of(script)
     return (
         environment()
@@ -26,7 +26,7 @@ def filled(template: str, style: str, script: str, **values: object) -> str:
 
 @cache
 def environment() -> Environment:
-    """The templates: whatever is filled in is escaped, and a name that is not given is an error."""
+    """The templates, with autoescaping; undefined names raise."""
     return Environment(
         loader=FileSystemLoader(asset("templates")),
         autoescape=True,
@@ -50,5 +50,5 @@ def text_of(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What a Content-Security-Policy names a permitted inline text by."""
+    """The hash by which a Content-Security-Policy permits an inline text."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

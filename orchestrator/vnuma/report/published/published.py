@@ -1,4 +1,4 @@
-"""`vnuma reanalyse`: a published table read, computed anew, and put in its place."""
+"""`vnuma reanalyse`: read a published table and recompute its figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORM = "The first line names the columns: rows_per_side,ARM,ARM,...; then one li
 SIZE = "rows_per_side"
 SMALL_DRIFT = 0.01
 MOST_CELLS = 250
-"""Of sizes and arms: each is simulated thousands of times, in memory."""
+"""Limit of sizes times arms, since each is simulated thousands of times in memory."""
 
 LONGEST_MS = 1e12
 SHORTEST_MS = 1e-6
@@ -29,7 +29,7 @@ _MOST_LETTERS = 100_000
 
 @dataclass(frozen=True)
 class Publication:
-    """A table with what its file says about itself."""
+    """A table with the metadata in its file."""
 
     title: str
     source: str
@@ -37,7 +37,7 @@ class Publication:
 
 
 def read_publication(path: Path) -> Publication:
-    """Read a CSV file of medians. InputError names the line that is wrong."""
+    """Read a CSV file of medians. Raises InputError with the invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -69,9 +69,9 @@ def read_publication(path: Path) -> Publication:
 
 
 def _refuse_other_figures(path: Path, line: int, size: str, notes: Mapping[str, str]) -> None:
-    """Only times by rows are read: the drift that is simulated makes a host slower, and with it times longer.
+    """Only times by rows are accepted, since the simulated drift slows a host and lengthens times.
 
-    Raises InputError, with the place where figures of any unit are set beside measured ones.
+    Raises InputError, which says where figures of other units can be compared.
     """
     unit, better = notes.get("unit", "ms"), notes.get("better", "lower")
     if (unit, better, size) != ("ms", "lower", SIZE):
@@ -112,7 +112,7 @@ def as_page(found: Publication) -> str:
 
 
 def as_json(found: Publication) -> str:
-    """Figures as published, what they come to, and what drift alone would do."""
+    """Published figures, their recomputed ratios, and the effect of drift alone."""
     described = describe(found.table)
     document = {
         "schema": "vnuma/reanalysis/1",
@@ -173,7 +173,7 @@ def _can(table: Table, described: Description) -> Iterator[str]:
 
 
 def _drifts(described: Description) -> list[float]:
-    """None, a small one, and one as large as the last arm's difference."""
+    """No drift, a small one, and one as large as the last arm's difference."""
     observed = max(described.mean_ratios[-1] - 1, 0.0)
     return list(dict.fromkeys([0.0, SMALL_DRIFT, round(observed, 4)]))
 

@@ -1,4 +1,4 @@
-"""This study beside somebody else's published figures."""
+"""This study next to other people's published figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALLOWED = "a bound that ours keeps"
 
 
 def no_test(replicate: Replicate) -> str:
-    """What setting them beside each other is not."""
+    """The caution that the comparison is not a test."""
     return (
         "A published figure is often one run, rounded, and has no interval. Beside it stands the range in "
         f"which the median of one more {replicate} of ours would lie in 95% of cases: outside is not "
@@ -31,10 +31,10 @@ Bound = Literal["at most", "at least"]
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One arm at one size, or over all sizes (`size` None) where only such a ratio was published.
+    """One arm at one size, or over all sizes (`size` None) if only such a ratio was published.
 
-    `theirs` and `ours` are in `unit`; ratios are to our reference, whose own are None. None: not known.
-    `at_least`: their figure is a lower bound; `bound` is what that makes of their ratio.
+    `theirs` and `ours` are in `unit`; ratios are to our reference, whose own are None. None: unknown.
+    `at_least`: their figure is a lower bound; `bound` is the resulting bound of their ratio.
     """
 
     form: str
@@ -52,7 +52,7 @@ class PublishedRow:
 
     @property
     def where(self) -> str:
-        """Where their ratio lies, by the prediction interval of one boot; empty for the reference."""
+        """Where their ratio lies relative to one boot's prediction interval; empty for the reference."""
         if self.verdict is None:
             return ""
         interval, ours = self.verdict.prediction, f"one {self.replicate}'s range"
@@ -102,7 +102,7 @@ class PublishedRow:
 
 
 def published_figures(analysis: Analysis, study: Study) -> Mapping[int, Mapping[str, float]]:
-    """Somebody else's figures of the analysis' form, in its unit: size -> arm -> figure."""
+    """Other people's figures of the analysis' form, in its unit: size -> arm -> figure."""
     if study.published is None:
         return {}
     in_ms = analysis.primary and analysis.measure.key == "elapsed_ms"
@@ -111,7 +111,7 @@ def published_figures(analysis: Analysis, study: Study) -> Mapping[int, Mapping[
 
 
 def published_exact(analysis: Analysis, study: Study) -> Mapping[int, Mapping[str, float]]:
-    """Those of them that are no bounds: a chart draws a point for each."""
+    """Those that are not bounds: a chart draws a point for each."""
     return {
         size: {arm: x for arm, x in figures.items() if arm not in _bounds(analysis, study, size)}
         for size, figures in published_figures(analysis, study).items()
@@ -119,13 +119,13 @@ def published_exact(analysis: Analysis, study: Study) -> Mapping[int, Mapping[st
 
 
 def to_reference(ratios: Mapping[str, float], reference: str) -> Mapping[str, float]:
-    """Published ratios to our reference, whichever arm they were published to: that arm's is 1."""
+    """Published ratios relative to our reference, whichever arm theirs was: that arm's is 1."""
     base = ratios.get(reference, 1.0)
     return {arm: ratio / base for arm, ratio in ratios.items()}
 
 
 def published_rows(analysis: Analysis, study: Study) -> list[PublishedRow]:
-    """Every size and arm of the analysis' form for which there is a published figure, ratios last."""
+    """Every size and arm of the analysis' form with a published figure, ratios last."""
     published = study.published
     if published is None:
         return []

@@ -1,4 +1,4 @@
-"""Published figures beside ours for the terminal."""
+"""Published figures next to ours, for the terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT = "kept"
 
 
 def published_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
-    """One line a figure, in columns where they fit; empty without any."""
+    """One line per figure, in columns if they fit; empty without any."""
     rows = published_rows(analysis, loaded.study) if analysis.points else []
     if not rows or loaded.published is None:
         return ""
@@ -31,7 +31,7 @@ def published_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
 
 
 def _cells(row: PublishedRow) -> tuple[str, ...]:
-    """As the headings say; inside, below and above are by the range of one more boot of ours."""
+    """The cells by heading; inside, below and above refer to the range of one more boot of ours."""
     size = "all sizes" if row.size is None else in_table(row.size)
     theirs = "" if row.theirs is None else row.their_figure
     figures = (theirs, "" if row.size is None else row.our_figure)
@@ -43,7 +43,7 @@ def _cells(row: PublishedRow) -> tuple[str, ...]:
 
 
 def _line(cells: Sequence[str], width: int) -> str:
-    """The narrow form: theirs, ours; difference, ours; where theirs is."""
+    """The narrow form: theirs, ours; difference, ours; the position of theirs."""
     size, arm, theirs, ours, difference, own, where = cells
     text = f"  {size} {arm}: {f'{theirs}, ours {ours}; ' if theirs else ''}"
     text += f"%: {difference}, ours {own}; {where}" if where else "reference"

@@ -12,7 +12,7 @@ RUN = (
     Column("vm", "text", "", "inventory name of the VM"),
     Column("form", "text", "", "which of the workload's forms, as client or server"),
 )
-"""What every table begins with."""
+"""The first columns of every table."""
 
 RESULTS = (
     *RUN,

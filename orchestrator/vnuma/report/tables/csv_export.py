@@ -1,4 +1,4 @@
-"""The run as tidy CSV: its comparisons, the other figures of its samples, and what it waited for."""
+"""The run as tidy CSV: its comparisons, its samples' other figures, and its waits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vnuma.report.tables.tidy import Column, Row, described, tidy_csv
 from vnuma.report.tables.waits import NO_WAITS
 
 ALL = "all"
-"""In a column of sizes or of arms: all of them together."""
+"""Value for all sizes or all arms together."""
 
 
 @dataclass(frozen=True)
 class CsvTable:
-    """One table of a run: `what` says what a line is."""
+    """One table of a run: `what` describes a line."""
 
     name: str
     what: str
@@ -75,7 +75,7 @@ TABLES = {
         CsvTable("waits", "A line for each VM, form, arm and wait type.", WAITS, _waits),
     )
 }
-"""By the name that `vnuma results --table` and the archive's files have."""
+"""By name, as in `vnuma results --table` and the archive's files."""
 
 
 def as_csv(loaded: LoadedRun) -> str:

@@ -1,4 +1,4 @@
-"""What samples told beside their metric, as tables: medians by arm, with unit and direction."""
+"""The samples' figures besides their metric, as tables: medians by arm, with unit and direction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_FIGURE = "not measured"
 
 
 def figures_tables(loaded: LoadedRun, vm: str) -> list[GridTable]:
-    """A table for each figure of each form: a line a size, a column an arm."""
+    """A table for each figure of each form: a line per size, a column per arm."""
     return [table for _, table in named_figures(loaded, vm)]
 
 
@@ -32,7 +32,7 @@ def named_figures(loaded: LoadedRun, vm: str) -> list[tuple[str, GridTable]]:
 
 
 def figures_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
-    """The same for the terminal; tables that are wider become lines."""
+    """The same for the terminal; tables that are too wide become lines."""
     for table in figures_tables(loaded, vm):
         text = as_screen(table, width).rstrip("\n")
         if max(map(len, text.splitlines())) <= width:
@@ -52,7 +52,7 @@ def _table(loaded: LoadedRun, rows: Sequence[FigureRow]) -> GridTable:
 
 
 def _table_lines(loaded: LoadedRun, row: FigureRow) -> Iterator[tuple[str, ...]]:
-    """One size: the figures, and ratios to the reference arm where somebody published them."""
+    """One size: the figures, and the published ratios to the reference arm, if any."""
     yield (in_table(row.size), *_figures(row))
     theirs = published_ratios(loaded, row)
     if theirs:
@@ -61,7 +61,7 @@ def _table_lines(loaded: LoadedRun, row: FigureRow) -> Iterator[tuple[str, ...]]
 
 
 def published_ratios(loaded: LoadedRun, row: FigureRow) -> Mapping[str, float]:
-    """Somebody else's ratios of that figure to their reference arm, by arm."""
+    """Published ratios of that figure to their reference arm, by arm."""
     if loaded.published is None:
         return {}
     ratios = loaded.published.figure_ratios.get(row.form, {}).get(row.metric.name, {})
@@ -69,7 +69,7 @@ def published_ratios(loaded: LoadedRun, row: FigureRow) -> Mapping[str, float]:
 
 
 def to_reference_arm(row: FigureRow, cell: FigureCell) -> float | None:
-    """Of medians, to the reference arm's; None where either is not known or the reference's is 0."""
+    """Ratio of medians to the reference arm's; None if either is unknown or the reference's is 0."""
     reference = row.cells[0].median
     return cell.median / reference if cell.median is not None and reference else None
 

@@ -1,4 +1,4 @@
-"""Table 1 in the layout of the 2019 paper, with what the paper lacked: intervals."""
+"""Table 1 in the layout of the 2019 paper, with intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vnuma.report.model.words import boots_words, direction, named, places
 
 
 def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:
-    """The table with a caption that stands alone: unit, n, direction, and whether it is simulated."""
+    """The table with a self-contained caption: unit, n, direction, and whether it is simulated."""
     size_word = loaded.result.design.size_word
     first, *rest = paper_rows(analysis, size_word, secondary=not analysis.primary)
     measure = analysis.measure

@@ -1,4 +1,4 @@
-"""The verdicts by other methods, for the page and the terminal. They decide nothing."""
+"""The verdicts by other methods, for the page and the terminal; not used for the result."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from vnuma.domain.workloads.replicate import plural
 
 @dataclass(frozen=True)
 class SensitivityRow:
-    """One arm in words."""
+    """One arm as text."""
 
     names: tuple[str, ...]
-    """What the columns are called, that of the arm first."""
+    """The columns' headings, the arm's first."""
     arm: str
     rank: str
     left_out: str
@@ -27,7 +27,7 @@ class SensitivityRow:
 
 
 def sensitivity_rows(analysis: Analysis) -> Iterator[SensitivityRow]:
-    """The arms that have a pair at all."""
+    """The arms that have at least one pair."""
     names = (
         "Arm",
         "Hodges-Lehmann",
@@ -51,7 +51,9 @@ def sensitivity_rows(analysis: Analysis) -> Iterator[SensitivityRow]:
 
 
 def sensitivity_text(analysis: Analysis, split: str, where: str, width: int) -> str:
-    """A line an arm, under a title that says that none decides, `split` last; empty without any pair."""
+    """A line per arm, under a title saying that none is used for the verdict, with `split` last; empty
+    without pairs.
+    """
     rows = list(sensitivity_rows(analysis))
     if not rows:
         return ""

@@ -1,4 +1,4 @@
-"""Table 1 of the page: for each size the medians, differences and ranges, in text."""
+"""Table 1 of the page: for each size the medians, differences and ranges, as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vnuma.report.model.words import places
 
 @dataclass(frozen=True)
 class Cell:
-    """One arm at one size, in text. `notes` stand under `main`, a line each."""
+    """One arm at one size, as text. `notes` are lines below `main`."""
 
     arm: str
     main: str

@@ -1,4 +1,4 @@
-"""Tidy tables: one line a value, nothing rounded; an empty field is missing, never zero."""
+"""Tidy tables: one line per value, unrounded; an empty field is missing, never zero."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Column:
-    """A column: what it holds, in which unit. An empty field is: not known, or missing."""
+    """A column's content and unit. An empty field is unknown or missing."""
 
     name: str
     kind: Kind
@@ -25,7 +25,7 @@ class Column:
 
 
 def tidy_csv(columns: Sequence[Column], rows: Iterable[Row]) -> str:
-    """Comma-separated, under a line of names."""
+    """Comma-separated, below a header line."""
     out = io.StringIO()
     writer = csv.DictWriter(out, [column.name for column in columns], lineterminator="\n", restval="")
     writer.writeheader()
@@ -34,7 +34,7 @@ def tidy_csv(columns: Sequence[Column], rows: Iterable[Row]) -> str:
 
 
 def described(heading: str, intro: str, columns: Sequence[Column]) -> str:
-    """The columns for people: a part of the data dictionary."""
+    """The columns' descriptions: a part of the data dictionary."""
     lines = [f"| {c.name} | {c.kind} | {c.unit} | {c.what} |" for c in columns]
     return "\n".join(
         [
@@ -51,7 +51,7 @@ def described(heading: str, intro: str, columns: Sequence[Column]) -> str:
 
 
 def field(value: object) -> object:
-    """A value as CSV holds it: true and false in small letters, nothing for None, no formula, no controls."""
+    """A CSV value: true and false in lower case, empty for None, without formulas and control characters."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What was waited for, as tables: the largest wait types by form, and in each form by arm."""
+"""Waits as tables: the largest wait types by form, and in each form by arm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.wait_totals import WaitShare
 
 MOST = 8
-"""Wait types shown; the rest is in the raw data."""
+"""Most wait types shown; the raw data has all."""
 
 NO_WAITS = "wait statistics are not known"
 
@@ -26,7 +26,7 @@ class WaitsTable:
 
 
 def waits_tables(loaded: LoadedRun, vm: str) -> list[WaitsTable]:
-    """All arms by form first, then each form by arm; empty when no waits are known or none occurred."""
+    """All arms by form first, then each form by arm; empty when waits are unknown or none occurred."""
     forms = [item for item in loaded.waits if item.vm == vm and item.shares is not None]
     tables = [_table("All arms", [f"Form {item.form}" for item in forms], forms)]
     for form in dict.fromkeys(item.form for item in forms):
@@ -36,7 +36,7 @@ def waits_tables(loaded: LoadedRun, vm: str) -> list[WaitsTable]:
 
 
 def waits_grids(loaded: LoadedRun, vm: str) -> list[GridTable]:
-    """The same tables for files: each caption says the unit, whose waits they are, and if simulated."""
+    """The same tables for files: each caption has the unit, the VM and arms, and whether it is simulated."""
     simulated = f"{banner(loaded.simulated)}. " if loaded.simulated else ""
     return [
         GridTable(
@@ -50,7 +50,7 @@ def waits_grids(loaded: LoadedRun, vm: str) -> list[GridTable]:
 
 
 def _by_arm(loaded: LoadedRun, vm: str, form: str) -> list[WaitShare]:
-    """One form's arms in the order of the study, the positive control last."""
+    """One form's arms in the study's order, the positive control last."""
     known = {
         item.arm: item
         for item in loaded.waits_by_arm

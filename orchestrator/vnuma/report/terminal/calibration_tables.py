@@ -1,4 +1,4 @@
-"""What `vnuma calibrate` found, as tables for the screen and for docs/reference/calibration.md."""
+"""Results of `vnuma calibrate` as tables, for the terminal and docs/reference/calibration.md."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def tables(found: Calibration) -> Iterator[GridTable]:
 
 
 def origin(found: Calibration) -> str:
-    """What was simulated, in a paragraph."""
+    """What was simulated, as a paragraph."""
     return (
         f"{found.studies:,} simulated studies for each line and number of blocks B, seed {found.seed}; "
         "4 arms, A/A but where the reference is noisy, SD 0.5% between and 0.5% within boots, 3 iterations. "
@@ -198,7 +198,7 @@ def _reference(
     minus_from: int = 0,
     places: int = 1,
 ) -> str:
-    """The other implementation's figures, where it simulated the same truth and blocks."""
+    """The other implementation's figures, if it simulated the same truth and blocks."""
     entry = REFERENCE.get(rates[0].truth.name)
     known = triple(entry) if entry else None
     if known is None:

@@ -1,4 +1,4 @@
-"""The run as text for a terminal: at most 80 columns, no colour, the answer in words below the figures."""
+"""The run as text for a terminal: at most 80 columns, no colour, the answer below the figures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
-    """Table 1, verdicts and what they rest on. Below `width` columns tables become lines."""
+    """Table 1, verdicts and their basis. Below `width` columns tables become lines."""
     parts = [_heading(loaded, width)]
     for vm in loaded.study.vms:
         parts += [part for part in _vm_parts(loaded, vm, width) if part]
@@ -65,7 +65,7 @@ def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 
 
 def as_markdown(loaded: LoadedRun) -> str:
-    """What decides, to paste: for each VM its answer, Table 1 and the verdicts."""
+    """The primary results for pasting: each VM's answer, Table 1 and the verdicts."""
     parts = [
         f"# {loaded.run.name}: {loaded.study.title or loaded.study.name}",
         _emphasised(banner(loaded.simulated)),
@@ -87,7 +87,7 @@ def _emphasised(text: str) -> str:
 
 
 def brief_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
-    """What decides, and how far to trust it; the answer stands last, where a terminal is read."""
+    """The primary results and how far to trust them; the answer is last, nearest to the prompt."""
     parts = [_heading(loaded, width)]
     for vm in loaded.study.vms:
         own = [analysis for analysis in loaded.result.primary if analysis.vm == vm]
@@ -101,7 +101,7 @@ def brief_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 
 
 def answer_text(loaded: LoadedRun, width: int = WIDTH) -> str:
-    """The first sentence of the report and what limits it; of several VMs, one each."""
+    """The report's first sentence and its limits; with several VMs, one for each."""
     lines = list(_answers(loaded, width))
     for found in loaded.result.primary:
         vm = loaded.vm(found.vm)
@@ -118,18 +118,18 @@ def _answers(loaded: LoadedRun, width: int) -> Iterator[str]:
 
 
 def answer_sentences(loaded: LoadedRun) -> Iterator[str]:
-    """The first sentence of the report; of several VMs, one each."""
+    """The report's first sentence; with several VMs, one for each."""
     for found in loaded.result.primary:
         yield _of(loaded, found) + "".join(text for text, _ in answer(loaded, found))
 
 
 def _of(loaded: LoadedRun, found: Analysis) -> str:
-    """The VM's name before what is said of it, where there are several."""
+    """The VM's name before its text, if there are several."""
     return f"{found.vm}: " if len(loaded.study.vms) > 1 else ""
 
 
 def _limits(loaded: LoadedRun, width: int) -> Iterator[str]:
-    """What bounds the verdicts, in full."""
+    """What limits the verdicts, in full."""
     for found in loaded.result.primary:
         vm = loaded.vm(found.vm)
         for item in limiting(loaded, vm, found) if vm else ():
@@ -137,7 +137,7 @@ def _limits(loaded: LoadedRun, width: int) -> Iterator[str]:
 
 
 def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
-    """Table 1 and verdicts; below them what does not decide, what limits the verdicts, and the answer."""
+    """Table 1 and verdicts, then secondary results, limits, and the answer."""
     several = len(loaded.study.vms) > 1
     parts = [
         sensitivity_text(found, boots_or_iterations(loaded, found), f" on {found.vm}" * several, width)
@@ -151,7 +151,7 @@ def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 
 
 def _notes(loaded: LoadedRun) -> Iterator[str]:
-    """What the figures above are, for those who have not read the documentation."""
+    """What the figures above mean, for readers without the documentation."""
     yield "Differences are within-block ratios: they need not equal the gap of medians."
     if any(published_text(loaded, analysis, WIDTH) for analysis in loaded.result.analyses):
         yield no_test(loaded.result.design.replicate)
@@ -210,7 +210,7 @@ def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
 
 
 def _figures(analysis: Analysis, size_word: str, width: int, *, secondary: bool) -> str:
-    """Medians with differences under them; the secondary form shows medians and percent alone."""
+    """Medians with differences below; the secondary form has medians and percent only."""
     measure = analysis.measure
     what = f"{measure.unit}, {medians(analysis.replicate)}, {direction(measure)}"
     title = f"{named(measure)}, {what}"
@@ -234,7 +234,7 @@ def _figures(analysis: Analysis, size_word: str, width: int, *, secondary: bool)
 
 
 def _lines(analysis: Analysis, size_word: str, width: int) -> Iterator[str]:
-    """The narrow form of the table: a line or two for each size and arm, nothing cut off."""
+    """The narrow form of the table: a line or two for each size and arm, nothing truncated."""
     unit = analysis.measure.unit
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
         reference = table.cells[0].median or 0.0
@@ -258,11 +258,11 @@ def _lines(analysis: Analysis, size_word: str, width: int) -> Iterator[str]:
 
 
 _WIDEST_ARM = 18
-"""Longer names of arms push their sentence to the right."""
+"""A longer arm name shifts its sentence to the right."""
 
 
 def _verdicts(analysis: Analysis, width: int) -> str:
-    """One sentence an arm, on the mean over all sizes."""
+    """One sentence per arm, on the mean over all sizes."""
     longest = min(max((len(arm.arm) for arm in analysis.arms), default=0), _WIDEST_ARM) + 2
     return "\n".join(
         _wrap(f"{arm.arm:<{longest - 2}}  {verdict_words(arm.verdict)}", " " * longest, width)
@@ -292,11 +292,11 @@ def _trust(loaded: LoadedRun, analysis: Analysis, reference: str, width: int) ->
 
 
 _SAID_ELSEWHERE = frozenset({"no_data", "aa_missing", "no_aa", "aa_note", "aa_alarm"})
-"""Cautions whose content already stands in a verdict or in the A/A sentence."""
+"""Cautions whose content a verdict or the A/A sentence already has."""
 
 
 def _not_counted(loaded: LoadedRun, analysis: Analysis, width: int) -> list[str]:
-    """Attempts that did not count and cells without a value, each with its reason."""
+    """Uncounted attempts and cells without a value, each with its reason."""
     vm = loaded.vm(analysis.vm)
     lost = loaded.not_counted(vm) if vm else ()
     texts = [lost_words(loaded, vm)] if vm and lost else []
@@ -312,7 +312,7 @@ def _not_counted(loaded: LoadedRun, analysis: Analysis, width: int) -> list[str]
 
 
 def _wrap(text: str, indent: str, width: int, *, first: str = "") -> str:
-    """Wrap without ever cutting a number, an arm or a name; a no-break space ends as a plain one."""
+    """Wrap without splitting a number, an arm or a name; no-break spaces become plain ones at the end."""
     wrapped = textwrap.fill(
         text,
         width=width - 1,
