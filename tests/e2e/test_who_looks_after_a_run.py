@@ -33,7 +33,7 @@ from vnuma.engine.lease.supervision import (
     require_supervision,
 )
 from vnuma.engine.restore.restoration import Restored
-from vnuma.engine.restore.restore_leftover import restore_leftovers
+from vnuma.engine.restore.restore_leftover import Wanted, restore_leftovers
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import claim
@@ -127,7 +127,7 @@ def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: L
     require_supervision(steps.store, steps.run)
     age_heartbeat(steps.store)
 
-    said = restore_leftovers(f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}", [], None, None, "refuse", print)
+    said = restore_leftovers(steps.store, Wanted())
 
     assert not said.problems
     assert steps.vm.at_baseline
@@ -282,7 +282,7 @@ def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_put_back(
     dead = Steps.prepared(tmp_path / "a", running, name="second", vm="other")
     dead.take()
 
-    said = restore_leftovers(f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}", [], None, None, "refuse", print)
+    said = restore_leftovers(dead.store, Wanted())
 
     assert said.in_use == ["sql16, by small.1, which is running"]
     assert not said.problems

@@ -30,7 +30,7 @@ from vnuma.engine.lease.audit import Journal, audit_lines
 from vnuma.engine.lease.context import vm_of_run
 from vnuma.engine.restore.baseline_diff import stored_baseline
 from vnuma.engine.restore.restoration import Choice, Restored
-from vnuma.engine.restore.restore_leftover import restore_by_audit
+from vnuma.engine.restore.restore_leftover import Wanted, restore_by_audit
 from vnuma.engine.restore.restore_machine import MachineRestoration
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.recover import reopen
@@ -304,7 +304,7 @@ def test_a_machine_whose_store_is_lost_is_told_by_its_audit_log(machine: Machine
         machine.write("numa_balancing", "0")
     log = tmp_path / "store.audit.jsonl"
 
-    report = restore_by_audit(f"sqlite:///{tmp_path}/store.db", log, [], tmp_path, "refuse", print)
+    report = restore_by_audit(machine.store, log, Wanted(inventory=tmp_path))
 
     (problem,) = report.problems
     assert isinstance(problem, NotAtBaseline)

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from vnuma.engine.lease.context import open_run
-from vnuma.engine.lease.unrestored_vms import unrestored_vms
-from vnuma.engine.restore import restore_leftover
 from vnuma.engine.restore.baseline_diff import differences_now
+from vnuma.engine.restore.restore_leftover import Wanted, restore_leftovers
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.archive import manifest
 from vnuma.report.archive.read import import_run
@@ -152,17 +151,15 @@ def poisoned(exported: tuple[Store, LoadedRun, Path], tmp_path: Path, trap: Path
 
 def test_restore_leaves_an_earlier_products_import_alone(poisoned: Store, tmp_path: Path) -> None:
     """Its inventory is gone, no VM of it counts as left, and a name or run asked for is refused."""
-    url = f"sqlite:///{poisoned.place.path}"
     with poisoned.read() as connection:
-        assert unrestored_vms(connection) == []
-        assert vms.vms_not_at_baseline(connection) == ()
+        assert vms.unrestored_vms(connection) == []
         assert runs.get_run(connection, "quick.1").inventory is None
         assert leases.get_lease(connection, "vc/sql16") is None
-    assert restore_leftover.restore_leftovers(url, [], None, None, "refuse", print).problems == []
+    assert restore_leftovers(poisoned, Wanted()).problems == []
     with pytest.raises(InputError, match="sql16"):
-        restore_leftover.restore_leftovers(url, ["sql16"], None, None, "refuse", print)
+        restore_leftovers(poisoned, Wanted(["sql16"]))
     with pytest.raises(InputError, match="was imported"):
-        restore_leftover.restore_leftovers(url, [], "quick.1", None, "refuse", print)
+        restore_leftovers(poisoned, Wanted(run="quick.1"))
     assert not (tmp_path / "sprung").exists()
 
 

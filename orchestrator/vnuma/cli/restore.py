@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import InventoryOption, StoreOption, VmsArgument, find_inventory
+from vnuma.cli.options import InventoryOption, StoreOption, VmsArgument, find_inventory, opened_store
 from vnuma.cli.screen import say
 
 if TYPE_CHECKING:
@@ -52,23 +52,26 @@ def restore(
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs;
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
     """
-    from vnuma.engine.sites.restoring import Wanted, restore_everywhere, show_everywhere
+    from vnuma.engine.restore.restore_leftover import Wanted, restore_by_audit, show_by_audit
+    from vnuma.engine.sites.restoring import restore_everywhere, show_everywhere
     from vnuma.errors import UsageError
 
     if theirs and baseline:
         raise UsageError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
-    if from_audit:
-        _by_audit(store, from_audit, vms or [], find_inventory(inventory), choice, dry_run=dry_run)
-        return
-    wanted = Wanted(vms or [], run, inventory, choice)
+    site = find_inventory(inventory) if from_audit else inventory
+    wanted = Wanted(vms or [], run, site, choice, lambda text: say(text, sys.stderr))
+    opened = opened_store(store)
     if dry_run:
-        for line in show_everywhere(store, wanted) or ["Every VM is at its baseline."]:
+        show = show_by_audit(opened, from_audit, wanted) if from_audit else show_everywhere(opened, wanted)
+        for line in show or ["Every VM is at its baseline."]:
             say(line)
         return
-    outcomes = restore_everywhere(store, wanted, lambda text: say(text, sys.stderr))
+    outcomes = (
+        restore_by_audit(opened, from_audit, wanted) if from_audit else restore_everywhere(opened, wanted)
+    )
     if not outcomes.done and not outcomes.problems and not outcomes.in_use:
-        say("Every VM is at its baseline.")
+        say("The audit log contains nothing to undo." if from_audit else "Every VM is at its baseline.")
     _tell(outcomes)
 
 
@@ -86,18 +89,3 @@ def _tell(outcomes: RestoreReport) -> None:
         say(str(problem), sys.stderr)
         report_bug_within(problem)
     outcomes.raise_for_outcome()
-
-
-def _by_audit(
-    store: str | None, file: Path, vms: list[str], inventory: Path, choice: Choice, *, dry_run: bool
-) -> None:
-    from vnuma.engine.restore.restore_leftover import restore_by_audit, show_by_audit
-
-    if dry_run:
-        for line in show_by_audit(store, file, vms, inventory, choice):
-            say(line)
-        return
-    outcomes = restore_by_audit(store, file, vms, inventory, choice, lambda text: say(text, sys.stderr))
-    if not outcomes.done and not outcomes.problems:
-        say("The audit log contains nothing to undo.")
-    _tell(outcomes)

@@ -92,14 +92,6 @@ class Vm:
 
 
 @dataclass(frozen=True)
-class UnrestoredVm:
-    """A VM that is not at its baseline, with the run, or the site's part of it, that must restore it."""
-
-    vm: Vm
-    run: Run
-
-
-@dataclass(frozen=True)
 class Lease:
     """A held lease: only writes with this `token` count."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import check_token
-from vnuma.store.rows import UnrestoredVm, Vm
+from vnuma.store.rows import Run, Vm
 from vnuma.store.runs import at_site, imported_ids, run_of
 from vnuma.store.states import RestoreOutcome
 from vnuma.store.types import utc_now
@@ -124,24 +124,20 @@ def set_restored(
     _set(conn, vm_id, restored_at=restored_at, restore_outcome=outcome, restore_detail_json=detail)
 
 
-def vms_not_at_baseline(conn: Connection) -> tuple[UnrestoredVm, ...]:
-    """Every VM of this site's runs with a baseline and no settled restore since: it may be changed."""
-    return _with_runs(conn, _ROW.where(_vm.baseline_at.is_not(None), _vm.restored_at.is_(None)))
+def unrestored_vms(conn: Connection) -> list[tuple[Vm, Run]]:
+    """VMs to restore or release, each with its run, or the site's part of it.
 
-
-def vms_leased(conn: Connection) -> tuple[UnrestoredVm, ...]:
-    """Every VM that one of this site's runs has leased, at its baseline or not."""
+    Those with a baseline and no settled restore since come before those that are only leased. Running runs
+    are included, imported ones are not.
+    """
     lease = tables.lease.c
-    held = (lease.vm_key == _vm.vm_key) & (lease.run_id == _vm.run_id)
-    return _with_runs(conn, _ROW.where(select(lease.token).where(held).exists()))
-
-
-def _with_runs(conn: Connection, query: Select[*tuple[Any, ...]]) -> tuple[UnrestoredVm, ...]:
-    own = query.where(_vm.run_id.not_in(imported_ids())).order_by(_vm.run_id, _vm.id)
-    found = [vm_of(row) for row in conn.execute(own)]
+    leased = select(lease.token).where(lease.vm_key == _vm.vm_key, lease.run_id == _vm.run_id).exists()
+    away = _vm.baseline_at.is_not(None) & _vm.restored_at.is_(None)
+    own = _ROW.where(away | leased, _vm.run_id.not_in(imported_ids())).order_by(_vm.run_id, _vm.id)
+    found = sorted(map(vm_of, conn.execute(own)), key=lambda vm: vm.at_baseline)
     wanted = select(tables.run).where(tables.run.c.id.in_({vm.run_id for vm in found}))
     runs = {row.id: run_of(row) for row in conn.execute(wanted)}
-    return tuple(UnrestoredVm(vm, at_site(conn, runs[vm.run_id], vm.node)) for vm in found)
+    return [(vm, at_site(conn, runs[vm.run_id], vm.node)) for vm in found]
 
 
 def vm_of(row: Row[*tuple[Any, ...]]) -> Vm:

@@ -19,13 +19,12 @@ from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision, is_alive
-from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.run.overview import overview
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.engine.sites.following import elsewhere_of
 from vnuma.errors import InputError, VmHeld
-from vnuma.store import runs, sites, tables
+from vnuma.store import runs, sites, tables, vms
 from vnuma.store.copy_run import copy_run
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Run
@@ -86,7 +85,7 @@ def test_each_vm_is_in_use_while_its_own_process_lives(going: Going) -> None:
     claim_supervision(going.store, going.part, BESIDE)
 
     with going.store.read() as connection:
-        used = {vm.name: is_alive(run) for vm, run in unrestored_vms(connection)}
+        used = {vm.name: is_alive(run) for vm, run in vms.unrestored_vms(connection)}
 
     assert used == {"sql-b": True, "sql-a": False}
 

@@ -20,6 +20,7 @@ from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 from vnuma.store.sites import sites_of_run
+from vnuma.store.states import RunState
 from vnuma.store.types import utc_now
 
 # A supervisor counts as dead after this long without a heartbeat, sent every BEAT_S or more often.
@@ -103,6 +104,14 @@ def release_dead_supervisor(store: Store, run: Run) -> None:
     with unless_full(), store.write() as connection:
         refuse_if_alive(runs.lock_run(connection, run))
         runs.clear_supervisor(connection, run)
+
+
+def stop_unless_worked_on(store: Store, run: Run) -> None:
+    """Mark a run whose VM was restored as stopped, unless it has ended or is worked on elsewhere."""
+    with store.write() as connection:
+        whole = runs.get_run(connection, run.name)
+        if not whole.state.ended and not is_worked_on(connection, whole):
+            runs.set_run_state(connection, run.id, RunState.STOPPED)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -215,7 +215,7 @@ class AuditRestoration:
             power.power_on(session, ref, host_moid=None, fence=apply.no_fence, timeout_s=PowerRules.task_s)
 
 
-def chosen(found: Iterable[Unanswered], names: Sequence[str]) -> tuple[Unanswered, ...]:
+def chosen(found: Iterable[Unanswered], names: Collection[str]) -> tuple[Unanswered, ...]:
     """Those with these names, or all. Raises InputError for a name that the log does not have."""
     kept = tuple(one for one in found if not names or one.vm in names)
     missing = ", ".join(sorted(set(names) - {one.vm for one in kept}))

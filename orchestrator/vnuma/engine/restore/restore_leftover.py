@@ -7,18 +7,14 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vnuma.domain.study.study import Study
-from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.places import store_url
-from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.audit_chain import read_chain
 from vnuma.engine.lease.baseline import parse_mark
-from vnuma.engine.lease.supervision import is_alive, is_worked_on, release_dead_supervisor
-from vnuma.engine.lease.unrestored_vms import unrestored_vms
-from vnuma.engine.restore.restoration import Choice
+from vnuma.engine.lease.context import study_of
+from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
+from vnuma.engine.restore.restoration import Choice, Restoration
 from vnuma.engine.restore.restore_from_audit import (
     AuditRestoration,
     MachineByHand,
@@ -28,10 +24,9 @@ from vnuma.engine.restore.restore_from_audit import (
 )
 from vnuma.engine.restore.restore_target import BY_AUDIT, restoration_of
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
-from vnuma.store import runs
-from vnuma.store.open import Store, open_store
+from vnuma.store import runs, vms
+from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
-from vnuma.store.states import RunState
 from vnuma.store.types import iso
 from vnuma.vsphere import lease_mark, read
 from vnuma.vsphere.connect import connect
@@ -68,50 +63,74 @@ class RestoreReport:
         return sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
 
 
-def restore_leftovers(
-    url: str | None,
-    names: list[str],
-    run: str | None,
-    inventory: Path | None,
-    choice: Choice,
-    say: Callable[[str], None],
-    elsewhere: Collection[str] = (),
-) -> RestoreReport:
+@dataclass(frozen=True)
+class Wanted:
+    """Which VMs to restore, and how; all that were left if neither names nor run are given.
+
+    `say` hears of the progress. VMs `elsewhere` are left to the nodes that reach them.
+    """
+
+    names: Collection[str] = ()
+    run: str | None = None
+    inventory: Path | None = None
+    choice: Choice = "refuse"
+    say: Callable[[str], None] = lambda _: None
+    elsewhere: Collection[str] = ()
+
+    @property
+    def everything(self) -> bool:
+        """Whether neither a VM nor a run was named."""
+        return not (self.names or self.run)
+
+    def inventory_for(self, owner: Run) -> Path:
+        """The given inventory, else the one that the run was started with."""
+        return self.inventory or Path(owner.inventory or "inventory")
+
+
+def restore_leftovers(store: Store, wanted: Wanted) -> RestoreReport:
     """Restore the VMs that a run has left; a failure with one does not stop the others.
 
-    A VM of a living run is in use, which is a problem only if its name or run was given. VMs `elsewhere` are
-    left to the nodes that reach them. Raises InputError for an unknown VM or run.
+    A VM of a living run is in use, which is a problem only if its name or run was given. Raises InputError
+    for an unknown VM or run.
     """
-    store = open_store(store_url(url))
     outcome = RestoreReport()
-    for row, owner in leftover_vms(store, names, run):
-        if row.name in elsewhere:
-            continue
-        if is_alive(owner) and not (names or run):
+    for row, owner in leftover_vms(store, wanted):
+        if is_alive(owner) and wanted.everything:
             outcome.in_use.append(f"{row.name}, by {owner.name}, which is running")
             continue
         try:
-            target, study = _target(row, owner, inventory), _study(store, owner)
-            shell = PlayedShell(row.name, inventory_for(owner, inventory))
+            work = _restoration(store, wanted, row, owner)
             release_dead_supervisor(store, owner)
-            work = restoration_of(store, owner, study, row, target, choice=choice, say=say, shell=shell)
             outcome.done.append(work.restore().words)
             if work.keeps_database():
-                outcome.kept.append(_kept(study, row, owner, inventory_for(owner, inventory)))
-            _settle(store, owner)
+                outcome.kept.append(_kept(work, wanted.inventory_for(owner)))
+            stop_unless_worked_on(store, owner)
         except VnumaError as error:
             outcome.problems.append(error)
     try:
         outcome.problems += [
             undone_by_hand(one, store)
             for one in unanswered(store)
-            if run in (None, one.run) and (not names or one.vm in names)
+            if wanted.run in (None, one.run) and (not wanted.names or one.vm in wanted.names)
         ]
-        if inventory and not names and not run:
-            outcome.problems += _marked(store, inventory, elsewhere)
+        if wanted.inventory and wanted.everything:
+            outcome.problems += _marked(store, wanted.inventory, wanted.elsewhere)
     except VnumaError as error:  # must not hide what was restored
         outcome.problems.append(error)
     return outcome
+
+
+def _restoration(store: Store, wanted: Wanted, row: Vm, owner: Run) -> Restoration:
+    """Raises VmHeld while the VM's run is alive."""
+    if is_alive(owner):
+        raise VmHeld(
+            f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
+        )
+    inventory = wanted.inventory_for(owner)
+    target, shell = stored_target(inventory, row.vm_key, row.name), PlayedShell(row.name, inventory)
+    with store.read() as connection:
+        study = study_of(connection, owner)
+    return restoration_of(store, owner, study, row, target, choice=wanted.choice, say=wanted.say, shell=shell)
 
 
 def _marked(store: Store, inventory: Path, elsewhere: Collection[str]) -> Iterator[VnumaError]:
@@ -135,19 +154,12 @@ def _marked(store: Store, inventory: Path, elsewhere: Collection[str]) -> Iterat
             )
 
 
-def restore_by_audit(
-    url: str | None,
-    file: Path,
-    names: list[str],
-    inventory: Path,
-    choice: Choice,
-    say: Callable[[str], None],
-) -> RestoreReport:
+def restore_by_audit(store: Store, file: Path, wanted: Wanted) -> RestoreReport:
     """Restore from the audit log `file` what runs unknown to the store have left."""
     outcome = RestoreReport()
-    works = _by_audit(open_store(store_url(url)), file, names, inventory, choice, say)
+    works = _by_audit(store, file, wanted)
     for words in _doubts(file):
-        say(words)
+        wanted.say(words)
     for work in works:
         try:
             outcome.done.append(work.restore())
@@ -156,13 +168,10 @@ def restore_by_audit(
     return outcome
 
 
-def show_by_audit(
-    url: str | None, file: Path, names: list[str], inventory: Path, choice: Choice
-) -> list[str]:
+def show_by_audit(store: Store, file: Path, wanted: Wanted) -> list[str]:
     """What `restore_by_audit` would change, by line."""
-    works = _by_audit(open_store(store_url(url)), file, names, inventory, choice, lambda _: None)
-    lines = [line for work in works for line in work.plan()] or ["The audit log contains nothing to undo."]
-    return [*_doubts(file), *lines]
+    lines = [line for work in _by_audit(store, file, wanted) for line in work.plan()]
+    return [*_doubts(file), *(lines or ["The audit log contains nothing to undo."])]
 
 
 def _doubts(file: Path) -> list[str]:
@@ -173,59 +182,31 @@ def _doubts(file: Path) -> list[str]:
     return [f"Note      {file}: {problem}. Compare the restored settings with a backup, or with syslog."]
 
 
-def _by_audit(
-    store: Store,
-    file: Path,
-    names: list[str],
-    inventory: Path,
-    choice: Choice,
-    say: Callable[[str], None],
-) -> list[AuditRestoration | MachineByHand]:
-    found = [
-        (one, stored_target(inventory, one.vm_key, one.vm)) for one in chosen(unanswered(store, file), names)
-    ]
-    return [BY_AUDIT[target.kind](store, one, target, choice, say) for one, target in found]
+def _by_audit(store: Store, file: Path, wanted: Wanted) -> list[AuditRestoration | MachineByHand]:
+    inventory, left = wanted.inventory or Path("inventory"), chosen(unanswered(store, file), wanted.names)
+    found = [(one, stored_target(inventory, one.vm_key, one.vm)) for one in left]
+    return [BY_AUDIT[target.kind](store, one, target, wanted.choice, wanted.say) for one, target in found]
 
 
-def _settle(store: Store, owner: Run) -> None:
-    """Mark a run whose VM a person restored as stopped, unless it is worked on elsewhere."""
-    with store.write() as connection:
-        run = runs.get_run(connection, owner.name)
-        if not run.state.ended and not is_worked_on(connection, run):
-            runs.set_run_state(connection, owner.id, RunState.STOPPED)
-
-
-def _kept(study: Study, row: Vm, owner: Run, inventory: Path) -> str:
-    database = study.dataset.database
-    drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", str(inventory), "--limit", row.name)
+def _kept(work: Restoration, inventory: Path) -> str:
+    vm, database = work.vm.name, work.study.dataset.database
+    drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", str(inventory), "--limit", vm)
     values = ("-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}")
     return (
-        f"{row.name}: database {database} is kept for vnuma run --resume {owner.name}; to drop it: "
+        f"{vm}: database {database} is kept for vnuma run --resume {work.run.name}; to drop it: "
         f"{shlex.join((*drop, *values))}"
     )
 
 
-def show_leftovers(
-    url: str | None,
-    names: list[str],
-    run: str | None,
-    inventory: Path | None,
-    choice: Choice,
-    elsewhere: Collection[str] = (),
-) -> list[str]:
+def show_leftovers(store: Store, wanted: Wanted) -> list[str]:
     """What `restore_leftovers` would change, by line; empty where nothing needs restoring."""
-    store = open_store(store_url(url))
     lines = []
-    for row, owner in leftover_vms(store, names, run):
-        if row.name in elsewhere:
-            continue
-        if is_alive(owner) and not (names or run):
+    for row, owner in leftover_vms(store, wanted):
+        if is_alive(owner) and wanted.everything:
             lines.append(f"{row.name} is in use by {owner.name}, which is running")
             continue
-        target = _target(row, owner, inventory)
         try:
-            study, shell = _study(store, owner), PlayedShell(row.name, inventory_for(owner, inventory))
-            planned = restoration_of(store, owner, study, row, target, choice=choice, shell=shell).plan()
+            planned = _restoration(store, wanted, row, owner).plan()
         except RestoreConflict as error:
             lines.append(str(error))
             continue
@@ -236,48 +217,24 @@ def show_leftovers(
     return lines
 
 
-def _study(store: Store, owner: Run) -> Study:
-    with store.read() as connection:
-        return parse_study(runs.get_study(connection, owner.study_id).yaml, f"study of {owner.name}")
-
-
-def leftover_vms(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm, Run]]:
-    """VMs to restore: those not at their baseline, and those still leased to a run.
+def leftover_vms(store: Store, wanted: Wanted) -> Iterator[tuple[Vm, Run]]:
+    """VMs to restore: those not at their baseline, and those still leased to a run; none of `elsewhere`.
 
     Raises InputError for an unknown VM or run.
     """
     with store.read() as connection:
-        wanted_run = runs.get_run(connection, run).id if run else None
-        if wanted_run is not None:
-            runs.refuse_imported(connection, wanted_run)
-        rows = unrestored_vms(connection)
-    missing = set(names) - {row.name for row, _ in rows}
-    unknown = ", ".join(sorted(missing - _by_log(store))) if missing else ""
+        run = runs.get_run(connection, wanted.run) if wanted.run else None
+        if run:
+            runs.refuse_imported(connection, run.id)
+        rows = vms.unrestored_vms(connection)
+    missing = set(wanted.names) - {row.name for row, _ in rows}
+    unknown = ", ".join(sorted(missing - {one.vm for one in unanswered(store)})) if missing else ""
     if unknown:
         raise InputError(
             f"Nothing to restore on {unknown}: at its baseline, or in no run of this store.",
             fix="vnuma status lists the VMs that are not at their baseline.",
         )
     for row, owner in rows:
-        if (names and row.name not in names) or (wanted_run and owner.id != wanted_run):
-            continue
-        yield row, owner
-
-
-def _by_log(store: Store) -> set[str]:
-    """VMs that only the audit log knows."""
-    return {one.vm for one in unanswered(store)}
-
-
-def _target(row: Vm, owner: Run, inventory: Path | None) -> AnyTarget:
-    """The target of a VM. Raises VmHeld while its run is alive."""
-    if is_alive(owner):
-        raise VmHeld(
-            f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
-        )
-    return stored_target(inventory_for(owner, inventory), row.vm_key, row.name)
-
-
-def inventory_for(owner: Run, inventory: Path | None) -> Path:
-    """The given inventory, else the one that the run was started with."""
-    return inventory or Path(owner.inventory or "inventory")
+        asked_for = not wanted.names or row.name in wanted.names
+        if asked_for and row.name not in wanted.elsewhere and (run is None or owner.id == run.id):
+            yield row, owner

@@ -65,5 +65,8 @@ def _machine_by_audit(_store: Store, one: Unanswered, *_: object) -> MachineByHa
     return MachineByHand(one)
 
 
-BY_AUDIT: Mapping[Kind, Callable[..., AuditRestoration | MachineByHand]] = {Kind.VM: _vm_by_audit, Kind.MACHINE: _machine_by_audit}
+BY_AUDIT: Mapping[Kind, Callable[..., AuditRestoration | MachineByHand]] = {
+    Kind.VM: _vm_by_audit,
+    Kind.MACHINE: _machine_by_audit,
+}
 """The restore of a target that only the audit log knows, by its kind."""

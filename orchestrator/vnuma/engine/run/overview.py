@@ -8,9 +8,8 @@ from sqlalchemy import Connection
 
 from vnuma.engine.access.places import store_url
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.store import runs
+from vnuma.store import runs, vms
 from vnuma.store.open import open_store
 from vnuma.store.rows import Run
 
@@ -75,8 +74,10 @@ def _listed(connection: Connection) -> list[Run]:
 
 def vms_away(connection: Connection) -> tuple[Away, ...]:
     """VMs of this site's runs that are not at their baseline, or still leased."""
-    left = unrestored_vms(connection)
-    return tuple(Away(vm.name, run.name, is_alive(run), vm.restore_outcome) for vm, run in left)
+    return tuple(
+        Away(vm.name, run.name, is_alive(run), vm.restore_outcome)
+        for vm, run in vms.unrestored_vms(connection)
+    )
 
 
 def line_of(progress: Progress) -> RunLine:

@@ -6,23 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import (
     is_alive,
-    is_worked_on,
     refuse_if_alive,
     release_dead_supervisor,
+    stop_unless_worked_on,
 )
-from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.run_outcome import naming_all
 from vnuma.errors import NotAtBaseline
-from vnuma.store import runs
+from vnuma.store import runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
-from vnuma.store.states import RunState
 
 
 @dataclass(frozen=True)
@@ -75,22 +73,19 @@ def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[
     said: list[str] = []
     away: list[NotAtBaseline] = []
     with store.read() as connection:
-        left = unrestored_vms(connection)
+        left = vms.unrestored_vms(connection)
     for vm, run in left:
         if vm.name not in targets or is_alive(run):
             continue
         with store.read() as connection:
-            study = parse_study(runs.get_study(connection, run.study_id).yaml, f"study of {run.name}")
+            study = study_of(connection, run)
         release_dead_supervisor(store, run)
         try:
             done = restoration_of(store, run, study, vm, targets[vm.name]).restore()
         except NotAtBaseline as error:
             away.append(error)
             continue
-        with store.write() as connection:
-            whole = runs.get_run(connection, run.name)
-            if not whole.state.ended and not is_worked_on(connection, whole):
-                runs.set_run_state(connection, run.id, RunState.STOPPED)
+        stop_unless_worked_on(store, run)
         said.append(f"Restored  {done.words} (left by {run.name}, whose controller died)")
     if away:
         raise naming_all(away)

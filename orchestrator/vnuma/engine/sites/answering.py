@@ -23,7 +23,7 @@ from vnuma.engine.mesh.question import (
 )
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan import VmPlan, plan_all
-from vnuma.engine.restore.restore_leftover import restore_leftovers, show_leftovers
+from vnuma.engine.restore.restore_leftover import Wanted, restore_leftovers, show_leftovers
 from vnuma.engine.run.recover import restore_after_death
 from vnuma.engine.run.start import client_of
 from vnuma.engine.run.supervise import supervise
@@ -95,12 +95,12 @@ def _is_worked_on(store: Store, run: Run) -> bool:
 
 def _restore(question: Mapping[str, Any]) -> Document:
     """Restore what runs left of the question's VMs, or with `show` return what that would change."""
-    _shared_store(question["newest"])
+    store = _shared_store(question["newest"])
     with _vms_of(question) as (hosts, targets):
-        names, run, choice = list(targets), question["run"], question["choice"]
+        wanted = Wanted(list(targets), question["run"], hosts, question["choice"])
         if question["show"]:
-            return {"lines": show_leftovers(None, names, run, hosts, choice)}
-        report = restore_leftovers(None, names, run, hosts, choice, lambda _: None)
+            return {"lines": show_leftovers(store, wanted)}
+        report = restore_leftovers(store, wanted)
     return {
         "done": report.done,
         "kept": report.kept,

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vnuma.engine.access.inventory import nodes_of, read_targets, stored_target
-from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.mesh.control import ask_node
 from vnuma.engine.mesh.node_files import controller_socket
 from vnuma.engine.mesh.question import error_from, question_about
-from vnuma.engine.restore.restoration import Choice
 from vnuma.engine.restore.restore_leftover import (
     RestoreReport,
-    inventory_for,
+    Wanted,
     leftover_vms,
     restore_leftovers,
     show_leftovers,
 )
 from vnuma.engine.sites.planning import PREPARE_S, newest, refuse_unsendable
 from vnuma.errors import InputError, NotAtBaseline, VnumaError
-from vnuma.store.open import Store, open_store
+from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which VMs to restore, and how; all that were left if neither names nor run are given."""
-
-    names: list[str]
-    run: str | None
-    inventory: Path | None
-    choice: Choice
 
 
 @dataclass(frozen=True)
@@ -48,19 +36,16 @@ class _Part:
     targets: dict[str, AnyTarget]
 
 
-def restore_everywhere(url: str | None, wanted: Wanted, say: Callable[[str], None]) -> RestoreReport:
+def restore_everywhere(store: Store, wanted: Wanted) -> RestoreReport:
     """Restore the VMs that runs have left: here, or by the nodes that reach them.
 
     Without a mesh here, all are restored from here, as another machine of a site does whose node is gone.
     Raises as `restore_leftovers` does.
     """
-    store = open_store(store_url(url))
     parts = list(_parts(store, wanted))
-    report = restore_leftovers(
-        url, wanted.names, wanted.run, wanted.inventory, wanted.choice, say, _named(parts, wanted)
-    )
+    report = restore_leftovers(store, replace(wanted, elsewhere=_named(parts, wanted)))
     for part in parts:
-        if is_alive(part.run) and not (wanted.names or wanted.run):
+        if is_alive(part.run) and wanted.everything:
             report.in_use += [f"{name}, by {part.run.name}, which is running" for name in part.targets]
             continue
         try:
@@ -74,13 +59,10 @@ def restore_everywhere(url: str | None, wanted: Wanted, say: Callable[[str], Non
     return report
 
 
-def show_everywhere(url: str | None, wanted: Wanted) -> list[str]:
+def show_everywhere(store: Store, wanted: Wanted) -> list[str]:
     """What `restore_everywhere` would change, by line; empty where nothing needs restoring."""
-    store = open_store(store_url(url))
     parts = list(_parts(store, wanted))
-    lines = show_leftovers(
-        url, wanted.names, wanted.run, wanted.inventory, wanted.choice, _named(parts, wanted)
-    )
+    lines = show_leftovers(store, replace(wanted, elsewhere=_named(parts, wanted)))
     for part in parts:
         lines += _asked(store, part, wanted, show=True).get("lines", ())
     return lines
@@ -119,7 +101,7 @@ def _named(parts: list[_Part], wanted: Wanted) -> set[str]:
 
 
 def _reached_by_nodes(wanted: Wanted) -> set[str]:
-    if wanted.inventory is None or wanted.names or wanted.run or not _has_mesh():
+    if wanted.inventory is None or not wanted.everything or not _has_mesh():
         return set()
     return set(nodes_of(read_targets(wanted.inventory)))
 
@@ -129,8 +111,8 @@ def _parts(store: Store, wanted: Wanted) -> Iterator[_Part]:
     if not _has_mesh():
         return
     found: dict[tuple[str, str], _Part] = {}
-    for row, owner in leftover_vms(store, wanted.names, wanted.run):
-        place = inventory_for(owner, wanted.inventory)
+    for row, owner in leftover_vms(store, wanted):
+        place = wanted.inventory_for(owner)
         target = _target(place, row)
         node = nodes_of({row.name: target}).get(row.name) if target else None
         if target and node:
