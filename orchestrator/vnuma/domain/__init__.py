@@ -1,1 +1,1 @@
-"""Pure knowledge: studies, arms, topologies, changes, recipes and predictions. No input, no output."""
+"""Pure knowledge: studies, arms, topologies, changes, recipes and predictions. No I/O."""

@@ -1,1 +1,1 @@
-"""One configuration under test: its fields, the settings that they become, and whether a boot counts."""
+"""One configuration under test: its fields, the resulting settings, and whether a boot is valid."""

@@ -1,4 +1,4 @@
-"""Affinity: the logical CPUs a VM is pinned to, the NUMA nodes it may use, where its memory comes from."""
+"""Affinity: the logical CPUs a VM is pinned to, its NUMA nodes, and the source of its memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NODE_AFFINITY = "numa.nodeAffinity"
 
 
 def affinity_settings(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]:
-    """The settings of an arm's three affinities. Raises ArmImpossible."""
+    """The settings for an arm's three affinities. Raises ArmImpossible."""
     desired: dict[str, Value] = {}
     match arm.affinity:
         case "keep":
@@ -65,7 +65,7 @@ def core_firsts(node: NumaNode, threads_per_core: int) -> tuple[int, ...]:
 
 
 def cores_of(host: HostFacts) -> dict[int, int]:
-    """Logical CPU -> a number of its physical core, by the host's own lists (see `core_firsts`)."""
+    """Core number by logical CPU, from the host's own lists (see `core_firsts`)."""
     width = host.threads_per_core
     cores: dict[int, int] = {}
     for node in host.numa_nodes:
@@ -79,9 +79,9 @@ def physical_cores(
 ) -> tuple[int, ...]:
     """One logical CPU per physical core for `vcpus` vCPUs, on as few host NUMA nodes as possible.
 
-    A node that can hold all is taken alone (the lowest numbered); otherwise nodes are filled evenly.
-    With `nodes` those are used, evenly. `spare` adds so many cores of the same nodes; without `nodes`
-    other nodes help out. Raises ArmImpossible when there are too few physical cores.
+    If one node is enough, the lowest such is used alone; otherwise nodes are filled evenly, and so are given
+    `nodes`. `spare` adds that many cores of the same nodes, or without `nodes` of others if necessary. Raises
+    ArmImpossible for too few physical cores.
     """
     cores = {node.id: core_firsts(node, host.threads_per_core) for node in host.numa_nodes}
     if nodes is None:
@@ -105,7 +105,7 @@ def physical_cores(
 
 
 def _fewest(host: HostFacts, cores: dict[int, tuple[int, ...]], vcpus: int) -> list[int]:
-    """The lowest numbered nodes that hold so many cores: one alone, if one does."""
+    """The lowest numbered nodes with that many cores: one alone if possible."""
     for node in sorted(cores):
         if len(cores[node]) >= vcpus:
             return [node]
@@ -121,7 +121,7 @@ def _fewest(host: HostFacts, cores: dict[int, tuple[int, ...]], vcpus: int) -> l
 
 
 def _evenly(nodes: list[tuple[int, ...]], vcpus: int) -> tuple[int, ...]:
-    """Take CPUs from the nodes in turn, so that no node carries more than its share."""
+    """Take CPUs from the nodes in turn, so that all are used evenly."""
     taken: list[int] = []
     for depth in range(max(map(len, nodes))):
         taken += [node[depth] for node in nodes if depth < len(node)][: vcpus - len(taken)]
@@ -129,7 +129,7 @@ def _evenly(nodes: list[tuple[int, ...]], vcpus: int) -> tuple[int, ...]:
 
 
 def refuse_impossible(cpus: tuple[int, ...], vcpus: int, host: HostFacts) -> None:
-    """Refuse a CPU list that vSphere would refuse or that means nothing. Raises ArmImpossible."""
+    """Raise ArmImpossible for a CPU list that vSphere would refuse or that has no effect."""
     known = {cpu for node in host.numa_nodes for cpu in node.cpus}
     unknown = sorted(set(cpus) - known)
     if unknown:

@@ -1,4 +1,4 @@
-"""An arm: one configuration under test, and what it intends the guest to see."""
+"""An arm: one configuration under test, and the topology that its guest should see."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TopologyField = Annotated[
 
 
 def _switch(value: object) -> object:
-    """YAML 1.1, as Ansible reads it, makes true and false of on and off."""
+    """YAML 1.1, as in Ansible, turns on and off into true and false."""
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
@@ -55,7 +55,7 @@ MemorySize = Annotated[int, Field(gt=0, multiple_of=4)]
 Megahertz = Annotated[int, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
-# Keys with a field of their own: written twice, one would undo the other.
+# Keys that have a field of their own: the two would overwrite each other.
 _OWN_FIELDS = {
     "numa.nodeaffinity": "numa_node_affinity",
     "numa.vcpu.followcorespersocket": "follow_cores_per_socket",
@@ -78,7 +78,7 @@ def _numa_keys(keys: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _key_value(value: object) -> object:
-    """The value of an extraConfig key is text, however YAML reads it."""
+    """An extraConfig value is text, whatever type YAML gives it."""
     if isinstance(value, bool):
         return str(value).upper()
     return str(value) if isinstance(value, int) else value
@@ -91,7 +91,7 @@ NumaKeys = Annotated[
 
 
 def _plain(value: object) -> object:
-    """Lists and mappings as Python's own: a YAML reader's keep comments and lines."""
+    """Plain lists and dicts; a YAML reader's own have comments and lines."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
@@ -101,14 +101,14 @@ Latency = Literal["keep", "low", "normal", "medium", "high"]
 
 
 class Strict(BaseModel):
-    """Base of everything read from a file: unknown fields are errors, values never change."""
+    """Base of everything read from a file: unknown fields are errors, and values are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)
 class Short:
-    """How a field is called in the names of a crossing's arms: `1x16 mhz=full`."""
+    """A field's name in the names of a crossing's arms: `1x16 mhz=full`."""
 
     word: str
 
@@ -280,7 +280,7 @@ class Arm(ArmSettings):
 
     @property
     def vcpu_count(self) -> int | None:
-        """How many vCPUs the arm needs; None where only the study or the VM says so."""
+        """The arm's number of vCPUs; None where only the study or the VM has it."""
         return self.topology.vcpus if isinstance(self.topology, Topology) else self.vcpus
 
     @property
@@ -290,11 +290,11 @@ class Arm(ArmSettings):
 
     @property
     def label(self) -> str:
-        """What tables call this arm."""
+        """The arm's name in tables."""
         return self.name or str(self.topology)
 
 
 def short_name(field: str) -> str:
-    """How a field of an arm is called in the names of arms; its own name where none is declared."""
+    """A field's name in the names of arms; its own name unless another is declared."""
     known = Arm.model_fields.get(field)
     return next((item.word for item in known.metadata if isinstance(item, Short)), field) if known else field

@@ -1,4 +1,4 @@
-"""An arm begins with the VM's own settings, not with what the arm before it has set. Pure."""
+"""An arm starts from the VM's own settings, not from those of the arm before it. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from vnuma.domain.vm.setting import Settings, Value
 from vnuma.errors import ArmImpossible
 
 _WRITTEN_BY_ESXI = frozenset({AUTOSIZE_COOKIE, AUTOSIZE_MAX})
-"""At every power-on: the VM's own are no one's choice."""
+"""Rewritten at every power-on, so the VM's values are not anybody's choice."""
 
 _LOCKED, _RESERVED = "memoryReservationLockedToMax", "memoryReservation"
 
 
 def own_values(arms: Iterable[Arm], baseline: Settings, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
-    """Every setting that some arm of a study sets, as the VM's baseline has it.
+    """Every setting that some arm of a study sets, with its value in the VM's baseline.
 
-    What an arm keeps is the VM's own value: with these first and the arm's over them, its shape is the same
-    whichever arm was measured before. Arms that this VM cannot have set nothing.
+    Applying these first and an arm's settings over them gives the arm the same shape whichever arm was
+    measured before. Impossible arms set nothing.
     """
     own = replace(vm, settings=baseline)
     names: set[str] = set()
@@ -37,7 +37,7 @@ def own_values(arms: Iterable[Arm], baseline: Settings, vm: VmFacts, host: HostF
 
 
 def over_own(own: Settings, desired: Settings) -> dict[str, Value]:
-    """An arm's settings over the VM's own. A reservation that is locked to the memory is vSphere's to set."""
+    """An arm's settings over the VM's own. vSphere itself sets a reservation that is locked to the memory."""
     both = {**own, **desired}
     if both.get(_LOCKED) is True and _RESERVED not in desired:
         both.pop(_RESERVED, None)

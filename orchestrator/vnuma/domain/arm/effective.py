@@ -1,8 +1,8 @@
-"""Intended against effective: does this boot count for its arm?
+"""Compare a boot with its arm: is it valid?
 
-Three sides are compared with what the arm intends and what the release's rules predict: vSphere's
-read-back, what SQL Server shows in the guest, and vmware.log of that boot. The first two decide; the log
-explains, and what cannot be seen is not evaluated, which is neither pass nor fail.
+vSphere's read-back, the guest's view in SQL Server and the boot's vmware.log are compared with the arm and
+the release's rules. The first two decide; the log only explains. What cannot be read is not evaluated, which
+is neither pass nor fail.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from vnuma.logs.vmware import VmwareLog
 
 @dataclass(frozen=True)
 class Judgement:
-    """`mismatches` are sentences; none means that the boot counts. `not_evaluated` could not be seen.
+    """`mismatches` are sentences; a boot without any is valid. `not_evaluated` could not be read.
 
-    `notes` are worth knowing and decide nothing.
+    `notes` are informational.
     """
 
     mismatches: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Judgement:
 
     @property
     def counts(self) -> bool:
-        """Whether what the guest sees is what the arm asked for."""
+        """Whether the guest sees what the arm asked for."""
         return not self.mismatches
 
 
@@ -44,9 +44,9 @@ def judge(
     start: ErrorLog | None = None,
     evidence: LogEvidence | None = None,
 ) -> Judgement:
-    """Compare what SQL Server sees in the guest with what the arm intends.
+    """Compare the guest's view in SQL Server with what the arm intends.
 
-    `start` is what SQL Server's error log says of its start, `evidence` vmware.log.
+    `start` is from SQL Server's error log at its start, `evidence` from vmware.log.
     """
     wrong: list[str] = []
     unseen: list[str] = []
@@ -72,7 +72,7 @@ def judge(
 
 
 def _sockets(guest: GuestTopology, start: ErrorLog | None) -> Topology | None:
-    """Sockets and cores per socket by the DMV, else by the error log, which has them since 2012."""
+    """Sockets and cores per socket from the DMV, or from the error log, which has them since 2012."""
     for seen in (guest, start):
         if seen and seen.sockets is not None and seen.cores_per_socket is not None:
             return Topology(seen.sockets, seen.cores_per_socket)
@@ -91,7 +91,7 @@ def _nodes(arm: Arm, prediction: Prediction, guest: GuestTopology, log: VmwareLo
 
 
 def _why(prediction: Prediction, guest: GuestTopology, log: VmwareLog | None) -> list[str]:
-    """What explains the number that the guest has."""
+    """Explanations for the guest's node count."""
     if prediction.vnuma_nodes == guest.numa_nodes:
         words = [f"as predicted: {prediction.because}"]
     else:

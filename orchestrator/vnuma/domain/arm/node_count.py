@@ -17,9 +17,9 @@ from vnuma.errors import ArmImpossible
 
 
 def node_count_settings(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
-    """What brings the stated number of vNUMA nodes about; nothing where the arm sizes nodes itself.
+    """The settings for the stated number of vNUMA nodes; empty if the arm sizes nodes itself.
 
-    Raises ArmImpossible where no setting of this release gives that number.
+    Raises ArmImpossible if no setting of this release gives that number.
     """
     nodes = arm.vnuma_nodes
     if nodes is None or _sized_by_hand(arm):
@@ -43,7 +43,7 @@ def node_count_settings(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> d
 
 
 def _sized_by_hand(arm: Arm) -> bool:
-    """Whether the arm states a node size, or what decides it: then vnuma_nodes is only compared."""
+    """Whether the arm sets the node size by another field: vnuma_nodes is then only compared."""
     return (
         arm.max_per_virtual_node != "keep"
         or arm.cores_per_numa_node not in ("keep", "auto")
@@ -52,7 +52,7 @@ def _sized_by_hand(arm: Arm) -> bool:
 
 
 def _by_virtual_numa(arm: Arm, size: int) -> dict[str, Value]:
-    """ESXi 8 with hardware 20: virtualNuma.coresPerNumaNode, which wants cores per socket stated."""
+    """ESXi 8 with hardware 20: virtualNuma.coresPerNumaNode, which requires explicit cores per socket."""
     if arm.cores_per_socket is None:
         raise ArmImpossible(
             "T13",
@@ -64,14 +64,14 @@ def _by_virtual_numa(arm: Arm, size: int) -> dict[str, Value]:
 
 
 def _by_keys(arm: Arm, size: int) -> dict[str, Value]:
-    """6.5 and later: a node per socket where that is the size, else a maximum that sockets do not touch."""
+    """6.5 and later: a node per socket if that is the size, else a maximum that sockets do not affect."""
     if arm.cores_per_socket == size and size > 1:
         return {FOLLOW: "1", MAX_PER_NODE: None}
     return {FOLLOW: None, MAX_PER_NODE: str(size)}
 
 
 def _by_sockets(arm: Arm, vcpus: int, nodes: int) -> dict[str, Value]:
-    """Up to 6.0 sockets of several cores are the nodes; only with one core each a maximum holds."""
+    """Up to 6.0, multi-core sockets are the nodes; a maximum works only with one core per socket."""
     size = vcpus // nodes
     if arm.cores_per_socket == 1:
         return {FOLLOW: None, MAX_PER_NODE: str(size)}
@@ -86,7 +86,7 @@ def _by_sockets(arm: Arm, vcpus: int, nodes: int) -> dict[str, Value]:
 
 
 def _hot_add(arm: Arm, nodes: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
-    """CPU hot-add hides vNUMA, except on ESXi 8 where the VM says otherwise."""
+    """CPU hot-add hides vNUMA, except on ESXi 8 with the VM's own setting."""
     on = vm.settings.get("cpuHotAddEnabled") is True if arm.cpu_hot_add == "keep" else arm.cpu_hot_add == "on"
     if not on or nodes == 1:
         return {}

@@ -1,7 +1,7 @@
-"""The recipe: which settings bring an arm about on a given ESXi release.
+"""The recipe: the settings that produce an arm on a given ESXi release.
 
-Rules by release: vSphere Resource Management guides 6.0, 6.5 and 8.0 ("Virtual NUMA Controls");
-Denneman, "Decoupling of Cores per Socket from Virtual NUMA Topology in vSphere 6.5" (2016).
+Rules by release: vSphere Resource Management guides 6.0, 6.5 and 8.0 ("Virtual NUMA Controls"); Denneman,
+"Decoupling of Cores per Socket from Virtual NUMA Topology in vSphere 6.5" (2016).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["AUTOSIZE_COOKIE", "AUTOSIZE_MAX", "DECOUPLED_SINCE", "FOLLOW", "desi
 
 
 def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
-    """What to set on this VM for this arm. Settings that the arm keeps are left out.
+    """What to set on this VM for this arm, without settings that the arm keeps.
 
-    Raises ArmImpossible when this host or VM cannot give the arm what it asks for.
+    Raises ArmImpossible when this host or VM cannot provide what the arm asks for.
     """
     if arm.topology == "keep":
         raise ArmImpossible(
@@ -65,7 +65,7 @@ def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]
 
 
 def vcpus_of(arm: Arm, vm: VmFacts) -> int:
-    """How many vCPUs the arm gives this VM: its own number, else the VM's."""
+    """The number of vCPUs in this arm: its own, else the VM's."""
     own = vm.settings["numCPUs"]
     assert isinstance(own, int)
     return arm.vcpu_count or own
@@ -123,17 +123,17 @@ def _numa_keys(arm: Arm, host: HostFacts) -> dict[str, Value]:
 
 
 def _sized(arm: Arm) -> bool:
-    """Whether the arm states the size of a node: sockets are then not to be followed as well."""
+    """Whether the arm states a node size: sockets must then not be followed as well."""
     return isinstance(arm.max_per_virtual_node, int) or isinstance(arm.cores_per_numa_node, int)
 
 
 def _number(value: str | int) -> str | None:
-    """The text of a numeric key; None removes it, which leaves ESXi's own value."""
+    """The text of a numeric key; None removes it, which restores ESXi's default."""
     return None if value == "auto" else str(value)
 
 
 def _refuse_incompatible_nodes(arm: Arm, vm: VmFacts, after: Settings) -> None:
-    """A node size set by hand must fit vCPUs and sockets, else the VM does not power on (rule T13)."""
+    """A manual node size must fit vCPUs and sockets, or the VM does not power on (rule T13)."""
     size, vcpus, per_socket = (
         after.get(name) for name in ("coresPerNumaNode", "numCPUs", "numCoresPerSocket")
     )
@@ -159,6 +159,6 @@ def _refuse_incompatible_nodes(arm: Arm, vm: VmFacts, after: Settings) -> None:
 
 
 def _spelled(desired: dict[str, Value], current: Settings) -> dict[str, Value]:
-    """extraConfig keys as this VM spells them: ESXi reads them without case."""
+    """extraConfig keys in this VM's spelling, since ESXi ignores their case."""
     own = {name.lower(): name for name in current if is_extra_config(name)}
     return {own.get(name.lower(), name) if is_extra_config(name) else name: v for name, v in desired.items()}

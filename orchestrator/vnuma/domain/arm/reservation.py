@@ -1,4 +1,4 @@
-"""Memory size, reservations and latency sensitivity of an arm, within what VM and host have."""
+"""Memory size, reservations and latency sensitivity of an arm, within the limits of VM and host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vnuma.domain.vm.setting import Value
 from vnuma.errors import ArmImpossible
 
 _BEYOND = "P30"
-"""Preflight's id of a reservation that the VM, or its host, cannot have at all."""
+"""Preflight's id for a reservation beyond the VM's or its host's size."""
 
 
 def reservation_settings(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
@@ -95,7 +95,7 @@ def full_cpu_reservation(vcpus: int, host: HostFacts) -> int:
 
 
 def _refuse_high_without_reservations(arm: Arm, vcpus: int, after: dict[str, Value], host: HostFacts) -> None:
-    """High latency sensitivity gives every vCPU a core; ESXi wants all memory and CPU reserved for it."""
+    """High latency sensitivity gives every vCPU a core, and requires reserving all memory and CPU."""
     if after.get("latencySensitivity") != "high":
         return
     memory = after.get("memoryReservationLockedToMax") is True or (

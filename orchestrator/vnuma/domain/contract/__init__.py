@@ -1,1 +1,1 @@
-"""What a belief of a server is, and what came of asking one."""
+"""Assumptions about servers, and the results of checking them."""

@@ -1,4 +1,4 @@
-"""A belief: one sentence about a kind of server, with its source, and how one is asked whether it is so."""
+"""An assumption about a kind of server: one sentence with its source and a function that checks it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from vnuma.errors import VnumaError
 SCHEMA = "vnuma/contract/1"
 
 Asked = TypeVar("Asked")
-"""Through what a server of one kind is asked: a connection, a session at a vCenter."""
+"""The access to a server of one kind: a connection, or a session at a vCenter."""
 
 
 class Verdict(StrEnum):
-    """What came of asking one server."""
+    """The result of checking one server."""
 
     HELD = "held"
     DIFFERS = "differs"
@@ -29,11 +29,11 @@ class DiffersError(Exception):
 
 
 class NotEvaluableError(Exception):
-    """This server cannot be asked: an older version, or a right that is missing."""
+    """Not checkable on this server: too old a version, or a missing permission."""
 
 
 def expect(seen: object, wanted: object) -> str:
-    """What was seen, as text; raises DiffersError where it is something else than wanted."""
+    """What was seen, as text. Raises DiffersError unless it is `wanted`."""
     if seen != wanted:
         raise DiffersError(f"{seen} instead of {wanted}")
     return str(seen)
@@ -48,12 +48,12 @@ class Belief(Generic[Asked]):
     source: str
     look: Callable[[Asked], str]
     since: int = 0
-    """The major version from which it is believed; an older server is not asked."""
+    """The major version from which it is assumed; older servers are not checked."""
 
 
 @dataclass(frozen=True)
 class Beliefs(Generic[Asked]):
-    """The beliefs of one kind of server, in the order in which they are asked."""
+    """The assumptions about one kind of server, in the order of checking."""
 
     by_id: dict[str, Belief[Asked]] = field(default_factory=dict)
 
@@ -67,14 +67,14 @@ class Beliefs(Generic[Asked]):
         return self.by_id[id_]
 
     def add(self, one: Belief[Asked]) -> None:
-        """Add a belief. Two of one id are a mistake of ours."""
+        """Add an assumption. Raises for a duplicate id."""
         assert one.id not in self.by_id, one.id
         self.by_id[one.id] = one
 
     def declare(
         self, id_: str, source: str, since: int = 0
     ) -> Callable[[Callable[[Asked], str]], Callable[[Asked], str]]:
-        """Declare a function as the look of a belief; its docstring is the sentence."""
+        """Decorator that makes a function the check of an assumption; its docstring is the sentence."""
 
         def declared(look: Callable[[Asked], str]) -> Callable[[Asked], str]:
             self.add(Belief(id_, " ".join((look.__doc__ or "").split()), source, look, since))
@@ -85,7 +85,7 @@ class Beliefs(Generic[Asked]):
 
 @dataclass(frozen=True)
 class Judged:
-    """What came of one belief: `seen` has neither names nor addresses."""
+    """The result for one assumption: `seen` has neither names nor addresses."""
 
     id: str
     verdict: Verdict
@@ -93,8 +93,8 @@ class Judged:
 
 
 def judged(id_: str, look: Callable[[], str], nameless: Callable[[VnumaError], str]) -> Judged:
-    """Ask once. `nameless` words an error that the adapter raised, whose own text names the server,
-    or raises it where nothing more can be asked.
+    """Check once. `nameless` describes an adapter's error, whose own text names the server, or raises it to
+    end the checks.
     """
     try:
         return Judged(id_, Verdict.HELD, look())
@@ -108,10 +108,10 @@ def judged(id_: str, look: Callable[[], str], nameless: Callable[[VnumaError], s
 
 @dataclass(frozen=True)
 class Answers:
-    """What one server answered to every belief. `of` says what it is, as versions and words without names.
+    """One server's results for every assumption. `of` describes it without names, such as its version.
 
-    `simulated` is the lab's scenario where it is not a real server. `leftover` is what is left on it, as a
-    sentence. `cut_short` is the error that ended the questions early: raise it after showing these answers.
+    `simulated` is the lab's scenario if it is not a real server. `leftover` is what is left on it, as a
+    sentence. `cut_short` is the error that ended the checks early: raise it after showing these results.
     """
 
     of: Mapping[str, object]
@@ -121,10 +121,10 @@ class Answers:
     cut_short: Exception | None = None
 
     def count(self, verdict: Verdict) -> int:
-        """How many beliefs have this verdict."""
+        """The number of assumptions with this verdict."""
         return sum(one.verdict is verdict for one in self.beliefs)
 
     def document(self) -> dict[str, object]:
-        """For a file to send in."""
+        """A document for sending in."""
         beliefs = {one.id: {"verdict": str(one.verdict), "seen": one.seen} for one in self.beliefs}
         return {"schema": SCHEMA, **in_json(self.simulated), "of": dict(self.of), "beliefs": beliefs}

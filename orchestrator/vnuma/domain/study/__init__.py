@@ -1,1 +1,1 @@
-"""A study file: read, validated whole, and the design that it declares."""
+"""A study file: read, validated as a whole, and the design that it declares."""

@@ -21,7 +21,7 @@ from vnuma.domain.topology.topology import topologies
 from vnuma.domain.workloads.problem import Path, Problem
 
 MOST_ARMS = 100
-"""More arms than this are no experiment that anybody waits for."""
+"""An experiment with more arms would never end."""
 
 MOST_LETTERS = 40
 """The longest name of an arm."""
@@ -30,7 +30,7 @@ _WORDS = {"physical_cores": "cores"}
 
 
 class Crossing:
-    """A crossing as a study file writes it, and the arms that it makes."""
+    """A crossing in a study file, and the arms that it expands to."""
 
     def __init__(self, written: Mapping[str, Any], vcpus: object) -> None:
         self._written = written
@@ -40,7 +40,7 @@ class Crossing:
         }
 
     def arms(self) -> list[dict[str, Any]]:
-        """Every arm as if it had been written out: topology by topology, the last factor fastest."""
+        """The expanded arms: topology by topology, the last factor fastest."""
         several = [name for name, values in self.factors.items() if len(values) > 1]
         made = []
         for topology, vcpus in self._topologies():
@@ -57,7 +57,7 @@ class Crossing:
         return made
 
     def problems(self) -> Iterator[Problem]:
-        """What is wrong with the crossing itself: its arms are judged as arms."""
+        """What is wrong with the crossing itself; its arms are checked as arms."""
         if "topologies" not in self._written:
             yield Problem(("arms",), "crossed arms need topologies.", "Write topologies: all, or a list.")
         if self._count() > MOST_ARMS:
@@ -86,14 +86,14 @@ class Crossing:
         return Problem(("arms",), f"the factors make {made:,} arms.", f"Cross at most {MOST_ARMS}.")
 
     def _count(self) -> int:
-        """How many arms it makes at least, without making them: a few lines can cross to billions."""
+        """A lower bound of its number of arms, without expanding them: a few lines can cross to billions."""
         given = len(self._given()) if self._written.get("topologies") != "all" else 1
         return (
             max(1, len(self._counts)) * given * prod(max(1, len(values)) for values in self.factors.values())
         )
 
     def in_file(self, path: Path) -> Path:
-        """Where the file says what a path of the written-out arms names."""
+        """The path in the file for a path in the expanded arms."""
         if path[:1] != ("arms",) or len(path) < 2:
             return path
         field = {"topology": "topologies"}.get(str(path[2]), str(path[2])) if len(path) > 2 else ""
@@ -122,7 +122,7 @@ def _word(name: str, value: object) -> str:
 
 
 def _text(value: object) -> str:
-    """A factor's value in a name: short, and the same every time."""
+    """A factor's value in a name: short, and always the same."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list | tuple):

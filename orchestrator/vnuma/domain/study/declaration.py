@@ -1,4 +1,4 @@
-"""What a run declares before its first boot, and its hash: study, method and stopping rule."""
+"""What a run declares before its first boot, with a hash: study, method and stopping rule."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from vnuma.domain.study.study import Study
 
 METHOD = 4
-"""The method of docs/statistics.md; raised with every change that can alter a verdict.
+"""The version of docs/statistics.md's method; raised by every change that can alter a verdict.
 
-2: squares with the place as a factor, the place as a declared covariate.
-3: verdicts wait for the last declared cell.
-4: and for a failed cell that is tried again."""
+2: squares with the place as a factor, the place as a declared covariate. 3: verdicts wait for the last
+declared cell. 4: and for a failed cell that is tried again.
+"""
 SCOPE = "declared"
-"""Scope of the run's facts that hold `plan` and `sha256`."""
+"""Scope of the run's facts `plan` and `sha256`."""
 
 _NAMES = {
     "study_sha256": "the study file",
@@ -33,20 +33,20 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Declared:
-    """A declaration as stored: `plan` is what `declaration` gave, `sha256` its hash at that time."""
+    """A stored declaration: `plan` comes from `declaration`, `sha256` is its hash at that time."""
 
     plan: Mapping[str, Any]
     sha256: str
 
     @property
     def earlier_runs(self) -> tuple[str, ...]:
-        """Runs of the study that were there already: their outcome may have been known."""
+        """Earlier runs of the study, whose outcome may have been known."""
         named = self.plan.get("earlier_runs")
         return tuple(map(str, named)) if isinstance(named, list) else ()
 
 
 def declaration(study: Study, study_sha256: str, earlier_runs: Sequence[str]) -> dict[str, Any]:
-    """The plan as a value that can be stored; `study_sha256` is of the study file's text."""
+    """The plan as a storable value; `study_sha256` is the hash of the study file's text."""
     design = study.design
     return {
         **({"covariate": design.covariate} if design.covariate != "none" else {}),
@@ -72,7 +72,7 @@ def hash_of(plan: Mapping[str, Any]) -> str:
 
 
 def deviations(declared: Declared, now: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is not as declared, in words; `now` is the declaration made again from what is stored."""
+    """Deviations from the declaration, as text; `now` is the declaration recomputed from the store."""
     if hash_of(declared.plan) != declared.sha256:
         return ("the stored plan does not match its hash: it was altered",)
     return tuple(f"{name} differs" for key, name in _NAMES.items() if declared.plan.get(key) != now.get(key))

@@ -64,7 +64,7 @@ class Design(Strict):
     iterations: int = Field(default=3, ge=1, le=50, description="Timed iterations per boot, size and form.")
     equivalence: Percent = Field(
         default=0.01,
-        json_schema_extra={"default": "1%"},  # as a file has it
+        json_schema_extra={"default": "1%"},  # as in a file
         description=(
             "Arms within this distance of the reference, on either side, are equivalent. Declared beforehand."
         ),
@@ -88,5 +88,5 @@ class Design(Strict):
 
     @property
     def most_blocks(self) -> int:
-        """Blocks that are planned: with `precision`, more than are likely run."""
+        """Blocks that are planned: with `precision`, more than will probably run."""
         return self.max_blocks if self.precision else self.blocks

@@ -1,4 +1,4 @@
-"""When VMs may be changed: windows of the week in a stated time zone."""
+"""When VMs may be changed: weekly windows in a stated time zone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WINDOW = re.compile(r"(?P<days>[A-Za-z,\- ]+?)\s+(?P<start>\d\d:\d\d)-(?P<end>\
 _DAY_MINUTES = 24 * 60
 _WEEK_MINUTES = 7 * _DAY_MINUTES
 _AHEAD_DAYS = 8
-"""A window of the week recurs within this many days."""
+"""A weekly window recurs within this many days."""
 
 
 class AllowedHours(Strict):
@@ -56,12 +56,12 @@ class AllowedHours(Strict):
 
     @property
     def words(self) -> str:
-        """For people: `Mon-Fri 20:00-06:00 (Europe/Berlin)`."""
+        """As text: `Mon-Fri 20:00-06:00 (Europe/Berlin)`."""
         return f"{'; '.join(self.windows)} ({self.time_zone})"
 
     @property
     def longest_s(self) -> float | None:
-        """Length of the longest window by the clock, those that meet being one; None: it never closes."""
+        """Length of the longest window by the clock, adjacent ones merged; None: it never closes."""
         merged: list[tuple[int, int]] = []
         for start, end in sorted(self._minutes_of_fortnight()):
             if merged and start <= merged[-1][1]:
@@ -72,7 +72,7 @@ class AllowedHours(Strict):
         return None if longest >= _WEEK_MINUTES else longest * 60.0
 
     def _minutes_of_fortnight(self) -> Iterator[tuple[int, int]]:
-        """Every window of two weeks, so that one which meets the next week's is seen whole."""
+        """Every window of two weeks, so that one that continues into the next week is complete."""
         for text in self.windows:
             days, start, end = _parse(text)
             length = (end - start) % _DAY_MINUTES or _DAY_MINUTES
@@ -81,19 +81,19 @@ class AllowedHours(Strict):
                     yield begin, begin + length
 
     def closes(self, now: datetime) -> datetime | None:
-        """When the window that is open at `now` ends, in the study's zone; None while none is open.
+        """When the window that is open at `now` ends, in the study's zone; None if none is open.
 
-        Windows that meet count as one. Beyond a week it is not looked: of hours that never close it is a
-        moment more than a week ahead, and a later one when asked later.
+        Adjacent windows count as one. The search ends after a week, so for hours that never close the result
+        is over a week ahead and moves on.
         """
         return next((end for start, end in self._merged(now) if start <= now < end), None)
 
     def opens(self, now: datetime) -> datetime:
-        """When the next window after `now` opens, in the study's zone; of one that is open, when it did."""
+        """When the next window after `now` opens, in the study's zone; for an open one, when it did."""
         return next(start for start, end in self._merged(now) if end > now)
 
     def _merged(self, now: datetime) -> list[tuple[datetime, datetime]]:
-        """The windows from yesterday on, in order, those that meet made one."""
+        """The windows from yesterday on, in order, adjacent ones merged."""
         zone = ZoneInfo(self.time_zone)
         merged: list[tuple[datetime, datetime]] = []
         for start, end in sorted(self._spans(now.astimezone(zone).date() - timedelta(days=1))):
@@ -104,7 +104,7 @@ class AllowedHours(Strict):
         return [(start.astimezone(zone), end.astimezone(zone)) for start, end in merged]
 
     def _spans(self, first: date) -> Iterator[tuple[datetime, datetime]]:
-        """In UTC, so that a night in which the clocks change has its true length."""
+        """In UTC, so that a night with a clock change has its true length."""
         zone = ZoneInfo(self.time_zone)
         for offset in range(_AHEAD_DAYS + 2):
             day = first + timedelta(days=offset)
@@ -116,14 +116,14 @@ class AllowedHours(Strict):
 
 
 def _at(day: date, minutes: int, zone: ZoneInfo) -> datetime:
-    """A wall clock's reading on that day, or on the next one, as a moment in UTC."""
+    """A wall clock time on that day, or on the next one, in UTC."""
     later, minute = divmod(minutes, _DAY_MINUTES)
     clock = datetime.combine(day + timedelta(days=later), time(minute // 60, minute % 60), zone)
     return clock.astimezone(UTC)
 
 
 def _parse(text: str) -> tuple[frozenset[int], int, int]:
-    """Days (0 is Monday), start and end in minutes. Raises ValueError that says what would be right."""
+    """Days (0 is Monday), start and end in minutes. Raises ValueError with the correct form."""
     match = _WINDOW.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"'{text}' is not a window: write it as Mon-Fri 20:00-06:00")

@@ -14,9 +14,9 @@ A_A_SUFFIX = " (A/A)"
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One cell to be: its place in the order, and the column it belongs to.
+    """A planned cell: its position in the order, and its column.
 
-    `label` is the arm's name; the second run of the reference arm in a block has a label of its own.
+    `label` is the arm's name; the second run of the reference arm in a block has its own.
     """
 
     position: int
@@ -26,7 +26,7 @@ class PlannedCell:
 
 
 def columns(study: Study) -> tuple[tuple[str, str], ...]:
-    """(arm, label) of every column of a block, the A/A column second, the positive control last."""
+    """(arm, label) of every column of a block: the A/A column second, the positive control last."""
     plain = [(label, label) for label in study.labels]
     if study.design.a_a:
         plain.insert(study.labels.index(study.reference) + 1, (study.reference, study.reference + A_A_SUFFIX))
@@ -36,9 +36,9 @@ def columns(study: Study) -> tuple[tuple[str, str], ...]:
 
 
 def plan_cells(study: Study, vm_index: int = 0) -> tuple[PlannedCell, ...]:
-    """Every cell of one VM in the order it is run; the same seed gives the same order.
+    """Every cell of one VM in order; the same seed gives the same order.
 
-    Each VM of a study has an order of its own, so that no arm meets the same hour on all of them.
+    Each VM of a study has its own order, so that no arm has the same hour on all of them.
     """
     generator = random.Random(f"{study.design.seed}/{vm_index}")
     order = _blocks(study, generator)
@@ -52,7 +52,7 @@ def plan_cells(study: Study, vm_index: int = 0) -> tuple[PlannedCell, ...]:
 
 
 def _blocks(study: Study, generator: random.Random) -> Iterator[list[tuple[str, str]]]:
-    """One block after the other, without end: a square is followed by a new one."""
+    """An endless sequence of blocks; squares follow one another."""
     every = columns(study)
     while True:
         match study.design.order:

@@ -1,6 +1,6 @@
-"""Square designs: which column runs in which place of which block, balanced by construction.
+"""Square designs: the columns' places in blocks, balanced by construction.
 
-Both are randomised from the seed: without that, a balanced order is still an order that somebody chose.
+Both are randomised from the seed, since a fixed balanced order would still be somebody's choice.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ Rows = list[list[int]]
 
 
 def latin_square(columns: int, generator: Random) -> Rows:
-    """`columns` blocks in which every column stands once in every place (Fisher 1926).
+    """`columns` blocks in which every column has every place once (Fisher 1926).
 
     The cyclic square with its rows, places and columns shuffled.
     """
@@ -20,10 +20,11 @@ def latin_square(columns: int, generator: Random) -> Rows:
 
 
 def williams_square(columns: int, generator: Random) -> Rows:
-    """Blocks in which, besides, every column follows every other equally often (Williams 1949).
+    """Blocks in which every column also follows every other equally often (Williams 1949).
 
-    `columns` blocks for an even number, each pair in succession once; twice as many for an odd one,
-    each pair twice. The zigzag 0, 1, n-1, 2, n-2, ... has every difference once; its shifts make the square.
+    `columns` blocks for an even number, with each ordered pair once in succession; twice as many for an odd
+    one, with each pair twice. The zigzag 0, 1, n-1, 2, n-2, ... has every difference once; its shifts make
+    the square.
     """
     zigzag = [(place + 1) // 2 if place % 2 else -(place // 2) % columns for place in range(columns)]
     rows = [[(step + shift) % columns for step in zigzag] for shift in range(columns)]
@@ -35,7 +36,7 @@ def williams_square(columns: int, generator: Random) -> Rows:
 
 
 def blocks_of_square(order: str, columns: int) -> int:
-    """How many blocks make one square; 1 where every block is balanced by itself."""
+    """Number of blocks in one square; 1 if every block is balanced by itself."""
     if order == "latin_square":
         return columns
     if order == "williams":

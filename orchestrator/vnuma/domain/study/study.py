@@ -1,4 +1,4 @@
-"""A study: one experiment, described by one YAML file. Validated whole before anything is touched."""
+"""A study: one experiment in one YAML file, validated as a whole before anything is touched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnuma.domain.workloads.kinds import AnyWorkload, as_workload
 from vnuma.domain.workloads.settings import Seconds, WorkloadContext, WorkloadSettings, maxdop_of
 
 Acceptable = Literal["P13", "P14", "P21", "P22", "P23", "P24", "P26"]
-"""Blocking findings of preflight that somebody who knows the VM may accept."""
+"""Blocking findings of preflight that a study may accept."""
 
 
 class Dataset(Strict):
@@ -36,7 +36,7 @@ class Dataset(Strict):
 
     @property
     def smaller_table_rows(self) -> int | None:
-        """Rows of the smaller table, which no size may pass; None for a copy: its source decides."""
+        """Rows of the smaller table, the limit for sizes; None for a copy, whose source decides."""
         if self.source != "generated":
             return None
         return min(self.transaction_history_rows, self.sales_order_detail_rows)
@@ -241,13 +241,13 @@ class Study(Strict):
 
     @property
     def control_arm(self) -> str | None:
-        """What tables call the positive control; None without one."""
+        """The positive control's name in tables; None without one."""
         return f"{self.reference}{CONTROL_SUFFIX}" if self.design.control == "remote" else None
 
     def arm(self, label: str) -> Arm:
-        """The arm of that name, with `all_arms` filled in where it has no setting of its own.
+        """The arm of that name, with `all_arms` filled in where it has no value of its own.
 
-        The positive control has the reference arm's settings: it differs inside the guest alone.
+        The positive control has the reference arm's settings: it differs only inside the guest.
         """
         label = self.reference if label == self.control_arm else label
         arm = next(arm for arm in self.arms if arm.label == label)
@@ -260,7 +260,7 @@ class Study(Strict):
         return arm.model_copy(update=common)
 
     def workload_of(self, label: str) -> WorkloadSettings:
-        """The workload as that arm runs it: with what the arm sets differently, its MAXDOP included."""
+        """The workload with that arm's overrides, including its MAXDOP."""
         arm = self.arm(label)
         own = dict(arm.workload) | ({} if arm.maxdop == "keep" else {"maxdop": arm.maxdop})
         if not own:
@@ -269,27 +269,27 @@ class Study(Strict):
 
     @property
     def workload_context(self) -> WorkloadContext:
-        """What the workload may know of this study."""
+        """What the workload may know about this study."""
         rows = self.dataset.smaller_table_rows
         return WorkloadContext(rows, self.arms, self.workload_of)
 
     @property
     def maxdops(self) -> tuple[int, ...]:
-        """Every MAXDOP hint that some arm runs with, in the order of the arms; 0 is the server's own."""
+        """The distinct MAXDOP hints, in the order of the arms; 0 is the server's own setting."""
         return tuple(dict.fromkeys(maxdop_of(self.workload_of(label)) for label in self.labels))
 
     @property
     def sets_soft_numa(self) -> bool:
-        """Whether any arm switches SQL Server's automatic soft-NUMA."""
+        """Whether any arm changes SQL Server's automatic soft-NUMA."""
         return any(self.arm(label).soft_numa != "keep" for label in self.labels)
 
     @property
     def compares_shapes(self) -> bool:
-        """Do the arms differ in shape or in the instance's settings, not in the workload's factors alone?"""
+        """Whether the arms differ in more than the workload's factors: in shape or instance settings."""
         own = [arm.model_dump(exclude={"name", "workload"}) for arm in self.arms]
         return any(shape != own[0] for shape in own)
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The arms' names, in the order of the file."""
+        """The arms' names in the order of the file."""
         return tuple(arm.label for arm in self.arms)

@@ -1,4 +1,4 @@
-"""What a study says that cannot be although each field alone is right: its design, workload and arms."""
+"""Contradictions between a study's fields: design, workload and arms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vnuma.domain.workloads.settings import maxdop_of
 
 
 def check_design(study: Study) -> Iterator[Problem]:
-    """Stopping rules that contradict each other, squares that the blocks do not fill, a doubtful control."""
+    """Contradictory stopping rules, incomplete squares, a doubtful control."""
     yield from _check_stopping(study)
     yield from _check_square(study)
     yield from _check_covariate(study)
@@ -39,7 +39,7 @@ def _check_stopping(study: Study) -> Iterator[Problem]:
 
 
 def _check_square(study: Study) -> Iterator[Problem]:
-    """A square that is cut short is not balanced; what a stopping rule cuts later is not foreseen."""
+    """A truncated square is not balanced; truncation by a stopping rule is not predicted here."""
     order, most = study.design.order, study.design.most_blocks
     width = len(columns(study))
     square = blocks_of_square(order, width)
@@ -55,7 +55,7 @@ def _check_square(study: Study) -> Iterator[Problem]:
 
 
 def _check_covariate(study: Study) -> Iterator[Problem]:
-    """In fixed order place and arm are one; a square has every place as a factor."""
+    """In fixed order place and arm are confounded; a square has every place as a factor."""
     if study.design.covariate != "none" and study.design.order != "randomised":
         yield Problem(
             ("design", "covariate"),
@@ -91,7 +91,7 @@ def _check_control(study: Study) -> Iterator[Problem]:
 
 
 def check_workload(study: Study) -> Iterator[Problem]:
-    """Repeated sizes and forms, arms that differ in what cannot differ, and the workload's own rules."""
+    """Repeated sizes and forms, arms that differ in fixed fields, and the workload's own rules."""
     named: tuple[tuple[Path, Sequence[object]], ...] = (
         (("vms",), study.vms),
         (("workload", "sizes"), study.workload.sizes),
@@ -106,7 +106,7 @@ def check_workload(study: Study) -> Iterator[Problem]:
 
 
 def _published_figures(study: Study) -> Iterator[Problem]:
-    """Published ratios of figures that this workload does not tell: nothing would stand beside them."""
+    """Published ratios of figures that this workload does not have, so that nothing could be compared."""
     known = [figure.name for figure in study.workload.figures]
     for form, ratios in (study.published.figure_ratios if study.published else {}).items():
         for name in ratios:
@@ -119,7 +119,7 @@ def _published_figures(study: Study) -> Iterator[Problem]:
 
 
 def check_arms_workloads(study: Study) -> Iterator[Problem]:
-    """Fields of the workload that an arm sets: known, allowed to differ, and of a value that fits."""
+    """Workload fields in arms: known, variable, and with a valid value."""
     workload = study.workload
     factors = ", ".join(sorted(workload.factors)) or "none"
     for index, arm in enumerate(study.arms):

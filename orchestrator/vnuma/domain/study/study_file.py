@@ -1,4 +1,4 @@
-"""Reading a study file: every problem at once, each with its line and what would be right."""
+"""Read a study file and report every problem with its line and the correct form."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from vnuma.errors import InputError
 MOST_VALUES = 10_000
 DEEPEST = 40
 EVERY_FIELD = "Every field is described in docs/reference/study.md."
-"""Bounds of a study file: the largest so far has 400 values on 6 levels."""
+"""Limits for a study file: the largest so far has 400 values on 6 levels."""
 
 
 def parse_study(text: str, file: str) -> Study:
     """Read a study from YAML text; `file` is its name in messages.
 
-    Raises InputError that lists every problem with file and line.
+    Raises InputError with every problem, each with file and line.
     """
     data = _load(text, file)
     if problems := list(strange_values(data)):
@@ -47,13 +47,13 @@ def parse_study(text: str, file: str) -> Study:
 
 
 def _crossing(data: Any) -> Crossing | None:
-    """The crossing of a file whose arms are a mapping; None where they are written out."""
+    """The crossing of a file whose arms are a mapping; None if they are listed."""
     arms = data.get("arms")
     return Crossing(arms, data.get("vcpus")) if isinstance(arms, dict) else None
 
 
 def _validate_crossed(data: Any, crossing: Crossing) -> Study | list[Problem]:
-    """As `_validate`; a problem of one written-out arm is said of the factor that brought it in."""
+    """As `_validate`; a problem of an expanded arm is attributed to its factor."""
     problems = list(crossing.problems())
     result = problems or _validate({**data, "arms": crossing.arms()})
     if problems or isinstance(result, Study):
@@ -65,7 +65,7 @@ def _validate_crossed(data: Any, crossing: Crossing) -> Study | list[Problem]:
 
 
 def _validate(data: Any) -> Study | list[Problem]:
-    """The study, or everything that is wrong with it."""
+    """The study, or every problem with it."""
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
@@ -77,7 +77,7 @@ def _validate(data: Any) -> Study | list[Problem]:
 
 
 def _beside_unknown(found: Sequence[Any], data: Any) -> list[Problem]:
-    """What else is wrong where the only fault of the fields is that some are unknown."""
+    """Further problems where the fields' only fault is that some are unknown."""
     if any(item["type"] != "extra_forbidden" for item in found):
         return []
     known = deepcopy(data)
@@ -89,7 +89,7 @@ def _beside_unknown(found: Sequence[Any], data: Any) -> list[Problem]:
 
 
 def check_study(study: Study) -> Iterator[Problem]:
-    """What a study says that cannot be, although each field alone is right."""
+    """Contradictions between fields that are valid one by one."""
     seen: dict[str, int] = {}
     if study.vcpus is None and not all(arm.vcpus or arm.topology == "keep" for arm in study.arms):
         yield Problem(("vcpus",), "field 'vcpus' is missing.", EVERY_FIELD)
@@ -127,7 +127,7 @@ def check_study(study: Study) -> Iterator[Problem]:
 
 
 def _check_same(study: Study) -> Iterator[Problem]:
-    """Two names for one configuration would be an A/A column that nobody reads as one."""
+    """Two names for one configuration would be an unlabelled A/A column."""
     seen: list[Arm] = []
     for index, label in enumerate(study.labels):
         arm = study.arm(label)
@@ -151,9 +151,9 @@ def _check_reference(study: Study) -> Iterator[Problem]:
 
 
 def strange_values(data: Any) -> Iterator[Problem]:
-    """Values that no field takes and that would fail much later: in the middle of a run, or of its report.
+    """Values that no field allows and that would fail much later, during a run or its report.
 
-    Aliases are followed, since whoever reads the fields does: a file of a few lines can stand for millions.
+    Aliases are followed, as the fields' reader does: a file of a few lines can expand to millions.
     """
     stack: list[tuple[Path, Any]] = [((), data)]
     seen = 0
@@ -174,7 +174,9 @@ def strange_values(data: Any) -> Iterator[Problem]:
 
 
 def _strange(path: Path, value: object) -> str:
-    """Why no field takes a value; empty for an ordinary one. Names are one line, other text may have more."""
+    """Why no field allows a value; empty for an ordinary one. Names are one line, other text may
+    have more.
+    """
     if isinstance(value, str):
         try:
             refuse_controls(value, lines=path[-1:] != ("name",) and path[:1] not in _NAMES)
@@ -203,7 +205,7 @@ def _load(text: str, file: str) -> Any:
 
 
 def _problem(item: Any, data: Any) -> Problem:
-    """One pydantic error in our words."""
+    """A pydantic error as our Problem."""
     path, in_union = _real_path(item["loc"], data)
     kind, field = item["type"], path[-1] if path else ""
     if item["loc"][-1:] == ("[key]",):
@@ -230,7 +232,7 @@ def _problem(item: Any, data: Any) -> Problem:
 
 
 _QUOTED = 40
-"""Letters of a wrong value that a message repeats."""
+"""Most characters of an invalid value that a message repeats."""
 
 
 def _elsewhere(field: str, data: Any) -> list[str]:
@@ -242,12 +244,14 @@ def _elsewhere(field: str, data: Any) -> list[str]:
     return []
 
 
-# Fields that take a mapping among other kinds of value: pydantic puts the model's name into the location.
+# Fields that allow a mapping or other types: pydantic puts the model's name into the location.
 _MAPPING_KINDS = frozenset({PhysicalCores.__name__})
 
 
 def _of_another_kind(loc: Sequence[int | str], data: Any) -> bool:
-    """Whether an error is about a kind of value that the file does not use: a mapping is judged as one."""
+    """Whether an error is about an alternative type that the file does not use: a mapping is
+    checked as one.
+    """
     node = data
     for step in loc:
         if isinstance(node, dict):
@@ -260,9 +264,9 @@ def _of_another_kind(loc: Sequence[int | str], data: Any) -> bool:
 
 
 def _real_path(loc: Sequence[int | str], data: Any) -> tuple[Path, bool]:
-    """The keys of the file that `loc` names, and whether it goes on into a branch of a union.
+    """The file's keys in `loc`, and whether it continues into a branch of a union.
 
-    pydantic adds the branch's name to the location; that is no key of the file.
+    pydantic adds the branch's name to the location, which is not a key of the file.
     """
     path: list[int | str] = []
     node = data
@@ -287,7 +291,7 @@ def _dotted(path: Path) -> str:
 
 
 def _value_at(path: Path, data: Any) -> str | None:
-    """A value as a message quotes it; None where the file has none there."""
+    """A value as quoted in messages; None if the file has none there."""
     for step in path:
         try:
             data = data[step]
@@ -297,7 +301,7 @@ def _value_at(path: Path, data: Any) -> str | None:
 
 
 def _choices(path: Path, data: Any) -> str:
-    """What a field with several kinds of value takes, from its own description."""
+    """The values that a field with several types allows, from its description."""
     model: type[BaseModel] | None = Study
     for step in path[:-1]:
         if isinstance(step, str) and model:
@@ -316,7 +320,7 @@ def _known_fields(path: Path, data: Any) -> list[str]:
 
 
 def _model_of(model: type[BaseModel], field: str, data: Any) -> type[BaseModel] | None:
-    """The model of a field; which one a workload's section has, the file's own name of it says."""
+    """The model of a field; for a workload's section, the one that the file names."""
     if model is Study and field == "workload":
         return settings_type(str(data["workload"].get("name", "cross_join")))
     info = model.model_fields.get(field)
@@ -333,7 +337,7 @@ def _input_error(problems: list[Problem], data: Any, file: str) -> InputError:
 
 
 def _line(path: Path, data: Any) -> int:
-    """The 1-based line of the deepest key of `path` that stands in the file."""
+    """The 1-based line of the deepest key of `path` in the file."""
     node, line = data, 1
     for step in path:
         position = getattr(node, "lc", None)

@@ -33,7 +33,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
 
 
 def json_schema() -> str:
-    """The schema as JSON text, for editors. `vm` and arms written as a topology alone are allowed too."""
+    """The schema as JSON text, for editors. Also allows `vm` and arms written as a topology alone."""
     schema = Study.model_json_schema()
     properties = schema["properties"]
     properties["vm"] = {"type": "string", "description": "One VM: short for `vms: [NAME]`."}
@@ -52,7 +52,7 @@ def json_schema() -> str:
 
 
 def _crossing(schema: dict[str, Any]) -> dict[str, Any]:
-    """Crossed arms: each field of an arm takes one value or a list of them."""
+    """Crossed arms: each field of an arm allows one value or a list of them."""
     fields = {
         name: {"anyOf": [field, {"type": "array", "items": field, "minItems": 1}]}
         for name, field in schema["$defs"]["Arm"]["properties"].items()
@@ -68,7 +68,7 @@ def _crossing(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def markdown() -> str:
-    """Every field in a table, section by section; a meaning that several sections share is written once."""
+    """Every field in tables by section; a meaning that several sections share is written once."""
     parts = [_INTRODUCTION]
     written: dict[str, str] = {}
     for title, model in _SECTIONS:
@@ -109,12 +109,12 @@ _ALL_ARMS = """Fields, values and defaults are those of [each arm](#arms-each-ar
 `vcpus`, `name`, `vnuma_nodes` and `workload`, which only an arm has.
 """
 
-# Words that are worth a link to where they were written before.
+# Words that are linked to where they were explained before.
 _LONG = 8
 
 
 def _table(model: type[BaseModel], written: dict[str, str], title: str) -> str:
-    """The fields of a model; `written` has the section of each meaning so far."""
+    """A model's fields; `written` has the section of each meaning so far."""
     rows = ["| field | values | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         meaning = (field.description or "").replace("|", "\\|")
@@ -140,7 +140,7 @@ def _default(model: type[BaseModel], name: str, field: FieldInfo) -> str:
 
 
 def _values(model: type[BaseModel], name: str) -> str:
-    """What a field takes, read off the JSON Schema so that limits are the model's own."""
+    """A field's values, from the JSON Schema so that limits are the model's own."""
     schema = model.model_json_schema()
     return " or ".join(dict.fromkeys(_kind(part, schema) for part in _parts(schema["properties"][name])))
 

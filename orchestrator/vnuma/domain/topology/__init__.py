@@ -1,1 +1,1 @@
-"""Which vNUMA topology ESXi gives a VM, what guest and SQL Server see of it, and how sure that is."""
+"""Predict the vNUMA topology of a VM, what guest and SQL Server see, and the confidence."""

@@ -1,6 +1,6 @@
-"""Does a vmware.log belong to the boot that is to be judged? Only then is it evidence.
+"""Decide whether a vmware.log belongs to the boot being judged; only then is it evidence.
 
-The tests need no clocks that agree: ages are differences on one clock each, the log's on its host's,
+The test does not need synchronised clocks: ages are differences on one clock each, the log's on its host's,
 the boot's on vCenter's.
 """
 
@@ -12,16 +12,16 @@ from datetime import datetime
 from vnuma.domain.vm.facts import GuestTopology
 from vnuma.logs.vmware import VmwareLog
 
-# The layout is decided moments before vSphere counts the VM as on; reserving much memory takes longer.
+# The layout is decided just before vSphere shows the VM as on; reserving much memory takes longer.
 _SLACK_S = 120.0
 
 LOG_WORDS = "vmware.log:"
-"""How the sentence on a log that is not evaluated begins, among others of a boot."""
+"""The start of the sentence about a log that was not evaluated."""
 
 
 @dataclass(frozen=True)
 class LogEvidence:
-    """What vmware.log says of a boot, or why it says nothing: then `log` is what was read, if anything."""
+    """The vmware.log of a boot, or why it is not evaluated; `log` is then what was read, if anything."""
 
     source: str | None = None
     log: VmwareLog | None = None
@@ -42,10 +42,10 @@ def evidence_of_boot(
     earlier: str | None,
     guest: GuestTopology,
 ) -> LogEvidence:
-    """The log as evidence of a boot that is `boot_age_s` old, or why it is none.
+    """The log as evidence of a boot that is `boot_age_s` old, or why it is not.
 
-    `host_time` is when it was read, by its host's clock; `earlier` the beginning (ISO 8601) of the log of
-    the boot before. A log that contradicts the guest is not believed: the guest is what is measured.
+    `host_time` is when it was read, by its host's clock; `earlier` the start (ISO 8601) of the previous
+    boot's log. A log that contradicts the guest is rejected, since the guest is what is measured.
     """
     return LogEvidence(source, log, _not_of_boot(log, host_time, boot_age_s, earlier, guest))
 

@@ -1,4 +1,4 @@
-"""What a text about a topology means, in a sentence: what was found, and how sure that is."""
+"""The conclusion from a pasted text about a topology, in a sentence: what was found, and how certain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def conclusion(reading: Reading) -> str:
 
 
 def sizes_words(sizes: Sequence[int], what: str, count: int | None = None) -> str:
-    """`2 vNUMA nodes of 8`, or their number alone where the sizes are not known."""
+    """`2 vNUMA nodes of 8`, or only their number if the sizes are unknown."""
     number = counted(count if count is not None else len(sizes), what)
     if not sizes:
         return number

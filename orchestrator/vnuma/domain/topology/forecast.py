@@ -1,4 +1,4 @@
-"""What guest, Windows and SQL Server will see of a VM's shape: on one host, or on unlike ones."""
+"""What guest, Windows and SQL Server will see of a VM's shape, on one host or on several."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.setting import Settings
 
-# SQL Server's releases by year, as people name them -> major version.
+# Major version by the year in SQL Server's product name.
 SQL_YEARS = {2012: 11, 2014: 12, 2016: 13, 2017: 14, 2019: 15, 2022: 16, 2025: 17}
 
 
 @dataclass(frozen=True)
 class Guest:
-    """What runs in the VM. `sql_major` is 13 for 2016, 16 for 2022; an empty `windows` is not known."""
+    """The software in the VM. `sql_major` is 13 for 2016, 16 for 2022; an empty `windows` is unknown."""
 
     sql_edition: str = "Developer"
     sql_major: int = 16
@@ -37,11 +37,11 @@ class Forecast:
     prediction: Prediction
     sql_cpu_nodes: int
     sql_cpu_nodes_online: int
-    """Those with a CPU that the edition uses; the schedulers of the others are VISIBLE OFFLINE."""
+    """Nodes with a CPU that the edition uses; the schedulers of the others are VISIBLE OFFLINE."""
     by_sql: Usable
     by_windows: Usable | None
     remote_mb: int | None
-    """Memory that does not fit the nodes of its vCPUs, and is remote; None: node sizes not known."""
+    """Memory beyond the nodes of its vCPUs, which is remote; None: unknown node sizes."""
     too_wide: bool
     """More vCPUs than the host has cores."""
     too_large: bool
@@ -54,13 +54,13 @@ class Forecast:
 
     @property
     def hidden_nodes(self) -> int:
-        """Host nodes over which ESXi spreads what the guest sees as fewer nodes; 0: the guest sees each."""
+        """Host nodes that ESXi uses but the guest does not see; 0: the guest sees each."""
         clients = len(self.prediction.clients)
         return clients if clients > self.prediction.vnuma_nodes else 0
 
     @property
     def confidence(self) -> Confidence:
-        """Low if the layout or an edition's limit rests on documents that disagree."""
+        """Low if the layout or an edition's limit is based on contradicting documents."""
         parts = [self.prediction.confidence, self.by_sql.confidence]
         parts += [self.by_windows.confidence] if self.by_windows and self._windows_limits else []
         return "low" if "low" in parts else "high"
@@ -73,7 +73,7 @@ class Forecast:
 def forecast(
     settings: Settings, hardware: int, host: HostFacts, guest: Guest, unseen: Collection[str] = ()
 ) -> Forecast:
-    """What a power-on with these settings on that host gives the guest. `unseen` names settings not known."""
+    """What a power-on with these settings gives the guest. `unseen` names unknown settings."""
     vcpus, per_socket = _number(settings, "numCPUs"), _number(settings, "numCoresPerSocket") or 1
     shape = Topology(max(1, vcpus // per_socket), per_socket)
     seen = predict(host_shape(host), settings, hardware, unseen)
@@ -102,7 +102,7 @@ def forecast_on(
     guest: Guest,
     unseen: Collection[str] = (),
 ) -> list[Forecast]:
-    """The same on every host; hosts that give the same are listed together, the first of them first."""
+    """The same for every host; hosts with equal results are grouped, the first of them first."""
     found: dict[object, Forecast] = {}
     for host in hosts:
         one = forecast(settings, hardware, host, guest, unseen)
@@ -117,12 +117,12 @@ def _joined(known: Forecast, other: Forecast) -> Forecast:
 
 
 def _online(sizes: tuple[int, ...], cores: int) -> int:
-    """Nodes that the first so many CPUs lie on: an edition takes them in the order of their numbers."""
+    """Number of nodes of the first `cores` CPUs: an edition takes CPUs in order of their numbers."""
     return sum(before < cores for before in accumulate(sizes[:-1], initial=0))
 
 
 def _remote_mb(memory_mb: int, vcpus: int, seen: Prediction, host: HostFacts) -> int | None:
-    """ESXi spreads a VM's memory over its NUMA clients as it does its vCPUs."""
+    """ESXi spreads a VM's memory over its NUMA clients like its vCPUs."""
     node = host.node_memory_mb
     if not node or not memory_mb:
         return None

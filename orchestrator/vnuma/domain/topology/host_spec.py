@@ -1,4 +1,4 @@
-"""A host described in a few characters: `2x16/96@7.0` is two NUMA nodes of 16 cores and 96 GB, ESXi 7.0."""
+"""A host in short notation: `2x16/96@7.0` is two NUMA nodes of 16 cores and 96 GB, ESXi 7.0."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _SPEC = re.compile(
 
 
 def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
-    """The host that `text` describes; `release` holds where it names none, and stands in the host's name.
+    """The host described by `text`; `release` is used if it has none, and is part of the host's name.
 
-    Memory that is not given is 0, which counts as not known. Predictions assume a socket for
-    each node and no host option; rules about either are not evaluated. Raises ValueError with a sentence.
+    Missing memory is 0, which means unknown. Predictions assume a socket per node and no host option; rules
+    about either are not evaluated. Raises ValueError with a sentence.
     """
     match = _SPEC.fullmatch(text.strip())
     if not match:

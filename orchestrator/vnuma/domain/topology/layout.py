@@ -1,4 +1,4 @@
-"""A vNUMA layout as predicted, and what of a host decides it."""
+"""A predicted vNUMA layout, and the host's properties that decide it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Confidence = Literal["high", "low"]
 
 @dataclass(frozen=True)
 class HostShape:
-    """What of a host decides the layout."""
+    """The host's properties that decide the layout."""
 
     release: tuple[int, int]
     numa_nodes: int
@@ -22,14 +22,14 @@ class HostShape:
     follow_cores_per_socket: bool | None = False
     """The host's advanced option Numa.FollowCoresPerSocket; None: it could not be read."""
     build: int = 0
-    """ESXi's build number; 0: not known."""
+    """ESXi's build number; 0: unknown."""
 
 
 _BUILD_DIGITS = 12
 
 
 def host_shape(host: HostFacts) -> HostShape:
-    """What of a host's facts decides the layout."""
+    """The part of a host's facts that decides the layout."""
     options, build = host.advanced, host.release.build
     follow = (
         None if options is None else str(options.get("Numa.FollowCoresPerSocket")).lower() in {"1", "true"}
@@ -45,7 +45,7 @@ def host_shape(host: HostFacts) -> HostShape:
 
 
 def host_by_default(host: HostFacts) -> HostShape:
-    """The same with unread options as their defaults: for rules, which say themselves what was not read."""
+    """The same with defaults for unread options, for rules that report those themselves."""
     shape = host_shape(host)
     return replace(shape, follow_cores_per_socket=bool(shape.follow_cores_per_socket))
 
@@ -59,7 +59,7 @@ class Prediction:
     because: str
     alternatives: tuple[int, ...] = ()
     clients: tuple[int, ...] = ()
-    """vCPUs of each NUMA client: what ESXi places on one host node (PPD in vmware.log)."""
+    """vCPUs of each NUMA client, the unit that ESXi places on one host node (PPD in vmware.log)."""
 
     @property
     def vnuma_nodes(self) -> int:
@@ -81,7 +81,7 @@ class Prediction:
         return len(self.cpu_node_sizes(soft_numa=soft_numa))
 
     def cpu_node_sizes(self, *, soft_numa: bool) -> tuple[int, ...]:
-        """vCPUs of each SQLOS node, in order: soft-NUMA splits a vNUMA node as evenly as it can."""
+        """vCPUs of each SQLOS node in order; soft-NUMA splits a vNUMA node as evenly as possible."""
         sizes: list[int] = []
         for size in self.node_sizes:
             parts = soft_numa_nodes(size) if soft_numa else 1

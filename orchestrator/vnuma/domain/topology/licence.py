@@ -1,9 +1,9 @@
-"""How many cores an edition of SQL Server or Windows uses of a virtual machine, and how sure that is.
+"""How many cores an edition of SQL Server or Windows uses in a virtual machine, and how certain that is.
 
-SQL Server: "Compute capacity limits by edition of SQL Server" and "Editions and supported features of
-SQL Server 2025" (learn.microsoft.com). For virtual machines Microsoft says that logical processors are
-limited, not sockets; published error logs of VMware guests show that sockets do count (Express with 8
-sockets of one core used one). Both readings are given where they differ.
+SQL Server: "Compute capacity limits by edition of SQL Server" and "Editions and supported features of SQL
+Server 2025" (learn.microsoft.com). For virtual machines Microsoft says that logical processors are limited,
+not sockets; published error logs of VMware guests show that sockets do count (Express with 8 sockets of one
+core used one). Both readings are given where they differ.
 
 Web's limit, Standard's before 2016 and Windows' socket limits are general knowledge here: low confidence.
 """
@@ -24,12 +24,14 @@ SERVER_CAL_CORES = 20
 
 SQL_2022_CU11 = (16, 0, 4105)
 MOST_IN_A_NODE = 64
-"""Logical processors of a NUMA node with which that build and later ones still start (Broadcom KB 374613)."""
+"""Most logical processors in a NUMA node with which that build and later ones still start (Broadcom KB
+374613).
+"""
 
 
 @dataclass(frozen=True)
 class SqlLimit:
-    """What an edition may use: the lesser of so many sockets and so many cores."""
+    """An edition's limit: the lesser of so many sockets and so many cores."""
 
     edition: str
     sockets: int = UNLIMITED
@@ -43,7 +45,7 @@ class SqlLimit:
         return self.cores < UNLIMITED
 
     def __str__(self) -> str:
-        """In words: the lesser of 4 sockets and 24 cores."""
+        """As text: the lesser of 4 sockets and 24 cores."""
         if self.sockets >= UNLIMITED:
             return f"{self.cores} cores" if self.limited else "no limit of its own"
         return f"the lesser of {self.sockets} sockets and {self.cores} cores"
@@ -51,7 +53,7 @@ class SqlLimit:
 
 @dataclass(frozen=True)
 class Usable:
-    """Cores that are used; `otherwise` is the other reading's number where the documents allow two."""
+    """Cores that are used; `otherwise` is the other reading's number if the documents allow two."""
 
     cores: int
     confidence: Confidence
@@ -60,13 +62,14 @@ class Usable:
 
 
 def most_in_a_node(sql_major: int) -> int:
-    """How many vCPUs a node may have for SQL Server of this major version to start, with all its updates."""
+    """Most vCPUs in a node with which SQL Server of this major version starts, with all its updates."""
     return MOST_IN_A_NODE if sql_major >= SQL_2022_CU11[0] else UNLIMITED
 
 
 def sql_limit(edition: str, major: int) -> SqlLimit:
-    """The limit of an edition, named as SERVERPROPERTY('Edition') does or in one word; `major` is 13 for
-    2016, 15 for 2019, 16 for 2022, 17 for 2025."""
+    """The limit of an edition, named as in SERVERPROPERTY('Edition') or in one word; `major` is 13 for 2016,
+    15 for 2019, 16 for 2022, 17 for 2025.
+    """
     words = edition.lower()
     if "express" in words:
         return SqlLimit("Express", 1, 4, 1410 if major >= SQL_2016 else 1024)
@@ -84,8 +87,9 @@ def sql_limit(edition: str, major: int) -> SqlLimit:
 
 
 def has_resource_governor(edition: str, major: int) -> bool:
-    """Whether the edition has Resource Governor: Enterprise and its kin, Standard from 2025 on ("Editions
-    and supported features of SQL Server 2025", learn.microsoft.com)."""
+    """Whether the edition has Resource Governor: Enterprise and equivalent ones, Standard since 2025
+    ("Editions and supported features of SQL Server 2025", learn.microsoft.com).
+    """
     name = sql_limit(edition, major).edition
     return name not in {"Express", "Web"} and (name != "Standard" or major >= SQL_2025)
 
@@ -113,7 +117,7 @@ def _limit_words(limit: SqlLimit) -> str:
     return f"{limit.edition} uses {'up to ' if limit.sockets >= UNLIMITED else ''}{limit}"
 
 
-# The first name found decides. A socket is a socket, however many cores it has.
+# The first matching name decides.
 _WINDOWS_SOCKETS = (
     (r"server", 64),
     (r"pro for workstations|enterprise|education", 4),
@@ -123,7 +127,7 @@ _WINDOWS_SOCKETS = (
 
 
 def windows_sockets(caption: str) -> int | None:
-    """Most sockets that this Windows uses, by its caption; None: not known. General knowledge."""
+    """Most sockets that this Windows uses, by its caption; None: unknown. General knowledge."""
     words = caption.lower()
     if "windows" not in words:
         return None
@@ -133,7 +137,7 @@ def windows_sockets(caption: str) -> int | None:
 
 
 def usable_by_windows(caption: str, shape: Topology) -> Usable | None:
-    """Cores that Windows uses of this shape; None where its limit is not known."""
+    """Cores that Windows uses of this shape; None if its limit is unknown."""
     sockets = windows_sockets(caption)
     if sockets is None:
         return None

@@ -1,4 +1,4 @@
-"""What of VM and host takes part in a power-on's vNUMA layout."""
+"""The properties of VM and host that affect a power-on's vNUMA layout."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from vnuma.domain.vm.setting import Settings, Value
 
 
 class PowerOn:
-    """One power-on: the host, and the VM's settings by name in lower case."""
+    """One power-on: the host, and the VM's settings by lower-case name."""
 
     def __init__(self, host: HostShape, settings: Settings, hardware_version: int) -> None:
         self.host = host
         self.keys = {name.lower(): value for name, value in settings.items()}
         self.hardware = hardware_version
         self.vcpus = self.number("numCPUs")
-        # A number that vSphere chose itself is shown too, but decides nothing.
+        # vSphere also shows numbers that it chose itself; they have no effect.
         automatic = self.true("autoCoresPerSocket")
         self.per_socket = 1 if automatic else self.number("numCoresPerSocket") or 1
         self.stated_sockets = not automatic and self.number("numCoresPerSocket") > 1
@@ -43,11 +43,11 @@ class PowerOn:
 
     @property
     def node_size(self) -> int:
-        """virtualNuma.coresPerNumaNode as set by hand; 0: automatic."""
+        """virtualNuma.coresPerNumaNode as set manually; 0: automatic."""
         return 0 if self.true("autoCoresPerNumaNode") else self.number("coresPerNumaNode")
 
     def number(self, name: str) -> int:
-        """A setting as a number; 0 where it is not one."""
+        """A setting as a number; 0 if it is not one."""
         return int_of(self.keys.get(name.lower()))
 
     def true(self, name: str) -> bool:
@@ -56,7 +56,7 @@ class PowerOn:
 
 
 def int_of(value: Value) -> int:
-    """A value as a number; 0 where it is none."""
+    """A value as a number; 0 if it is not one."""
     try:
         return int(str(value))
     except ValueError:

@@ -1,7 +1,7 @@
-"""What ESXi's rules say the guest will get, and how sure that is.
+"""The guest's topology by ESXi's rules, and how certain it is.
 
-A prediction is never used in place of an observation: it tells what to expect, which arms cannot
-differ, and what counts when an arm states no number of its own.
+A prediction never replaces an observation: it shows what to expect, which arms cannot differ, and what an arm
+without a stated number is compared with.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ __all__ = [
     "predict",
 ]
 
-# From these builds on (6.5 U3, 6.7 U2) a VM wider than a node may get vNUMA with fewer than nine vCPUs, says
-# Denneman ("AMD EPYC Naples vs Rome", 2019-10); VMware's guides go on to list nine.
+# From these builds on (6.5 U3, 6.7 U2) a VM wider than a node may get vNUMA with fewer than nine vCPUs,
+# according to Denneman ("AMD EPYC Naples vs Rome", 2019-10); VMware's guides still state nine.
 _BELOW_MINIMUM_BUILDS = {(6, 5): 13_932_383, (6, 7): 13_006_603}
 
 
 def predict(
     host: HostShape, settings: Settings, hardware_version: int = 20, unseen: Collection[str] = ()
 ) -> Prediction:
-    """The vNUMA layout that a power-on with these settings gives on that host.
+    """The vNUMA layout of a power-on with these settings on that host.
 
-    `unseen` names what of the VM nobody could look at: it counts as not set, and lowers the confidence.
+    `unseen` names unknown settings of the VM: they count as not set, and lower the confidence.
     """
     power_on = _Rules(host, settings, hardware_version)
     layout = power_on.layout()
@@ -55,14 +55,14 @@ def predict(
 
 
 class _Rules(PowerOn):
-    """One power-on's rules in the order in which the first that applies decides."""
+    """The rules of a power-on, in order; the first that applies decides."""
 
     def layout(self) -> Prediction:
         """The sizes of the vNUMA nodes."""
         return self.one_node() or self.shaped()
 
     def shaped(self) -> Prediction:
-        """The layout of a VM that nothing forces to one node."""
+        """The layout of a VM that is not forced to one node."""
         return self.by_hand() or self.by_sockets() or self.stored() or self.automatic()
 
     def one_node(self) -> Prediction | None:
@@ -74,7 +74,7 @@ class _Rules(PowerOn):
             return Prediction(one, "high", "hardware version below 8 has no vNUMA")
         if self.true("cpuHotAddEnabled") and not (self.virtual_numa and self.true("exposeVnumaOnCpuHotadd")):
             if release == (6, 0):
-                # A log of 6.0 shows it; VMware's vCloud Architecture Toolkit says that 6.0 lifted it.
+                # A log of 6.0 shows it; VMware's vCloud Architecture Toolkit says that 6.0 removed it.
                 return self.one_or(self.shaped(), "CPU hot-add hides vNUMA; reports for 6.0 disagree")
             return Prediction(one, "high", "CPU hot-add hides vNUMA")
         if self.virtual_numa and self.node_size:
@@ -88,7 +88,7 @@ class _Rules(PowerOn):
         return self.wide_below_minimum()
 
     def wide_below_minimum(self) -> Prediction:
-        """Wider than a host node with fewer than nine vCPUs: updates of 6.5 and 6.7 changed that."""
+        """Wider than a host node with fewer than nine vCPUs, which updates of 6.5 and 6.7 changed."""
         release, since = self.host.release, _BELOW_MINIMUM_BUILDS.get(self.host.release)
         words = f"fewer than {DEFAULT_MINIMUM_VCPUS} vCPUs (numa.vcpu.min), but wider than a host NUMA node"
         if release < DECOUPLED_SINCE or (since and 0 < self.host.build < since):
@@ -102,7 +102,7 @@ class _Rules(PowerOn):
         return Prediction(wide.node_sizes, "low", words, (1,))
 
     def by_hand(self) -> Prediction | None:
-        """A node size that somebody set: vSphere 8's field, or numa.vcpu.maxPerVirtualNode."""
+        """A manual node size: vSphere 8's field, or numa.vcpu.maxPerVirtualNode."""
         if self.virtual_numa and self.node_size:
             return Prediction(
                 filled(self.vcpus, self.node_size),
@@ -115,17 +115,17 @@ class _Rules(PowerOn):
         sizes, words = filled(self.vcpus, largest), f"numa.vcpu.maxPerVirtualNode is {largest}"
         sockets = self.by_sockets()
         if sockets and sockets.vnuma_nodes != len(sizes):
-            # VMware's 6.0 guide: with this key, do not set cores per socket. Which one wins is not said.
+            # VMware's 6.0 guide says not to set cores per socket with this key, but not which one wins.
             words += f", but {sockets.because}"
             return Prediction(sizes, "low", words, sockets.acceptable)
         return Prediction(sizes, "low" if self.vcpus % largest else "high", words)
 
     def by_sockets(self) -> Prediction | None:
-        """A node per socket: up to 6.0 always, from 6.5 on where that is asked for.
+        """A node per socket: always up to 6.0, from 6.5 on if requested.
 
-        For a VM that fits one host node the documents on releases up to 6.0 allow two readings:
-        Denneman (2016) names "more vCPUs than a node has cores" as a condition for vNUMA; VMware's
-        guide does not, and a 6.0 log of 10 vCPUs on 10-core nodes shows two.
+        For a VM that fits one host node the documents on releases up to 6.0 allow two readings: Denneman
+        (2016) names "more vCPUs than a node has cores" as a condition for vNUMA; VMware's guide does not, and
+        a 6.0 log of 10 vCPUs on 10-core nodes shows two.
         """
         if self.per_socket == 1:
             return None
@@ -146,7 +146,7 @@ class _Rules(PowerOn):
         if not largest or (once is not None and not true_of(once)) or self.true("numa.autosize"):
             return None
         if cookie and int_of(cookie) // 10_000 != self.vcpus:
-            return None  # observed cookies are vCPUs * 10,000 and more; sized anew when the count changes
+            return None  # observed cookies are at least vCPUs * 10,000; sized again when the count changes
         fresh, sizes = self.automatic(), evenly(self.vcpus, ceil(self.vcpus / largest))
         if len(sizes) == fresh.vnuma_nodes:
             return fresh
@@ -154,13 +154,13 @@ class _Rules(PowerOn):
         return Prediction(sizes, "low", words, (fresh.vnuma_nodes,))
 
     def automatic(self) -> Prediction:
-        """Sized to the host: as few nodes as hold the VM, filled evenly."""
+        """Sized to the host: the fewest nodes that fit the VM, filled evenly."""
         nodes = max(1, ceil(self.vcpus / self.capacity))
         if nodes == 1:
             return self.fitting()
         if self.host.release >= SOCKETS_WHOLE_SINCE and self.stated_sockets:
-            # ESXi 7 keeps sockets whole when it spreads vCPUs: 30 vCPUs on 2 x 20 cores become 16/14
-            # with 2 cores per socket, 18/12 with 6 (Denneman 2021-12-02).
+            # ESXi 7 keeps sockets whole when it distributes vCPUs: 30 vCPUs on 2 x 20 cores become 16/14 with
+            # 2 cores per socket, 18/12 with 6 (Denneman 2021-12-02).
             sockets = evenly(self.vcpus // self.per_socket, nodes)
             sizes = tuple(count * self.per_socket for count in sockets)
             if sizes[-1] and sizes[0] <= self.capacity and sum(sizes) == self.vcpus:
@@ -172,8 +172,8 @@ class _Rules(PowerOn):
     def fitting(self) -> Prediction:
         """A VM that fits a host node gets one. For ESXi 8 and hardware 20 sources disagree.
 
-        Denneman (2022-10-25) says that nodes follow a stated cores per socket there; his run of
-        2023-03-02 shows one node, for a VM of an older hardware version.
+        Denneman (2022-10-25) says that nodes follow explicit cores per socket there; his run of 2023-03-02
+        shows one node, for a VM of an older hardware version.
         """
         one, words = (self.vcpus,), "the vCPUs fit one host NUMA node"
         sockets = self.vcpus // self.per_socket
@@ -183,9 +183,9 @@ class _Rules(PowerOn):
         return Prediction(one, "high", words)
 
     def clients(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """How ESXi splits the VM over host nodes: at least a client per vNUMA node, and as many as hold it.
+        """How ESXi splits the VM over host nodes: at least a client per vNUMA node, and as many as it needs.
 
-        numa.consolidate FALSE spreads over every host node (logs of 6.5 and 8.0 on two nodes show it).
+        numa.consolidate FALSE spreads over every host node, as logs of 6.5 and 8.0 on two nodes show.
         """
         count = max(len(sizes), ceil(self.vcpus / self.capacity))
         if false_of(self.keys.get("numa.consolidate")):
@@ -195,6 +195,6 @@ class _Rules(PowerOn):
         return evenly(self.vcpus, count)
 
     def one_or(self, other: Prediction, words: str) -> Prediction:
-        """One node, with the count of the other reading named."""
+        """One node, with the other reading's count as the alternative."""
         other_counts = tuple(count for count in other.acceptable if count != 1)
         return Prediction((self.vcpus,), "low", words, other_counts)

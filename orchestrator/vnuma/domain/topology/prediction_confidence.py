@@ -1,4 +1,4 @@
-"""What makes a predicted layout less sure: settings that no source explains, and what nobody has seen."""
+"""What lowers a prediction's confidence: settings that no source explains, and unread ones."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from vnuma.domain.topology.release import (
     PREFER_HT,
 )
 
-# ESXi makes more NUMA clients with them; whether the guest then sees as many nodes no source says. Denneman
-# (2016-08-22) names the first for a VM that would fit a node; a VM of his that does shows two nodes.
+# ESXi makes more NUMA clients with these; no source says whether the guest then sees as many nodes. Denneman
+# (2016-08-22) names the first for a VM that would fit a node; such a VM of his shows two nodes.
 _CLIENT_LIMITS = ("numa.vcpu.maxpermachinenode", "numa.vcpu.maxperclient")
 
 _KNOWN_KEYS = {
     *(name.lower() for name in (AUTOSIZE_COOKIE, AUTOSIZE_MAX, FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_HT)),
     *("numa.autosize", "numa.autosize.once", "numa.consolidate", "numa.nodeaffinity"),
-    "numa.vcpu.corespernode",  # how virtualNuma.coresPerNumaNode stands among the keys
+    "numa.vcpu.corespernode",  # how virtualNuma.coresPerNumaNode appears among the keys
     *_CLIENT_LIMITS,
 }
 
 EXTRA_CONFIG, HOT_ADD = "extraConfig", "cpuHotAddEnabled"
-"""What of a VM may not have been seen, as an estate names it: all its keys, or whether CPU hot-add is on."""
+"""Parts of a VM that may be unread, as named in an estate: all its keys, or CPU hot-add."""
 
 
 @dataclass(frozen=True)
 class _Doubt:
-    """Why a layout is less sure, and the number of nodes that there may be instead, where one is known."""
+    """Why a layout is less certain, and the alternative number of nodes, if known."""
 
     why: str
     instead: int | None = None
 
 
 def with_confidence(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -> Prediction:
-    """The layout, less sure where there are doubts, with the other counts named."""
+    """The layout with its confidence lowered by doubts, and with their node counts as alternatives."""
     doubts = [*_by_settings(layout, power_on), *_by_unseen(layout, power_on, unseen)]
     if not doubts:
         return layout
@@ -53,7 +53,7 @@ def with_confidence(layout: Prediction, power_on: PowerOn, unseen: Collection[st
 
 
 def _by_settings(layout: Prediction, power_on: PowerOn) -> Iterator[_Doubt]:
-    """Settings that take part, and whose effect on vNUMA no source states."""
+    """Settings that affect the layout in a way that no source states."""
     if power_on.keys.get("cpuaffinity") and layout.vnuma_nodes > 1:
         yield _Doubt("CPU affinity ends NUMA management, and no source says whether vNUMA is still shown")
     allowed = str(power_on.keys.get("numa.nodeaffinity") or "")
@@ -79,17 +79,17 @@ def _by_settings(layout: Prediction, power_on: PowerOn) -> Iterator[_Doubt]:
 
 
 def _spreads_unknown(power_on: PowerOn) -> bool:
-    """Whether more host nodes than the VM's vCPUs need are left to choose from, and more than two.
+    """Whether there are more than two host nodes, and more than the VM's vCPUs need.
 
-    With two the logs agree: it is spread over both. Of a small VM on more nodes, 6 vCPUs and 96 GB on eight,
-    two clients of three were seen, not six of one.
+    With two, all logs show the VM spread over both. A small VM on more nodes (6 vCPUs and 96 GB on eight) had
+    two clients of three, not six of one.
     """
     needed = max(2, ceil(power_on.vcpus / power_on.capacity))
     return false_of(power_on.keys.get("numa.consolidate")) and power_on.host.numa_nodes > needed
 
 
 def _by_unseen(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -> Iterator[_Doubt]:
-    """What may be set on VM or host without anybody having seen it."""
+    """What may be set on VM or host but was not read."""
     if not power_on.may_have_vnuma:
         return
     if (
@@ -111,7 +111,7 @@ def _by_unseen(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -
 
 
 def _ignores_sockets(layout: Prediction, power_on: PowerOn) -> bool:
-    """Whether following the sockets would give another layout, and nothing nearer to the VM decides."""
+    """Whether following the sockets would change the layout, and no setting of the VM decides that."""
     if power_on.host.release < DECOUPLED_SINCE or power_on.per_socket == 1:
         return False
     by_vm = power_on.keys.get(FOLLOW.lower()) is not None or power_on.number(MAX_PER_NODE)

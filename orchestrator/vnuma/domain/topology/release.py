@@ -1,4 +1,4 @@
-"""What ESXi releases and virtual hardware versions have, and the names of the keys that decide vNUMA."""
+"""Features of ESXi releases and virtual hardware versions, and the keys that decide vNUMA."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MAX_PER_NODE = "numa.vcpu.maxPerVirtualNode"
 MINIMUM = "numa.vcpu.min"
 PREFER_HT = "numa.vcpu.preferHT"
 
-# From 6.5 on, cores per socket no longer shape the guest's NUMA nodes by themselves.
+# Since 6.5, cores per socket alone no longer shape the guest's NUMA nodes.
 DECOUPLED_SINCE = (6, 5)
 
-# From 7.0 on, virtual sockets stay whole when vCPUs are spread over nodes (Denneman 2021-12-02).
+# Since 7.0, virtual sockets stay whole when vCPUs are distributed over nodes (Denneman 2021-12-02).
 SOCKETS_WHOLE_SINCE = (7, 0)
 
-# vNUMA came with vSphere 5.0 and hardware version 8; below, no arm could differ from another.
+# vNUMA needs vSphere 5.0 and hardware version 8; below, all arms would be alike.
 VNUMA_SINCE = (5, 0)
 MINIMUM_HARDWARE = 8
 
@@ -28,7 +28,7 @@ VIRTUAL_NUMA_SETTINGS = (
     *("autoCoresPerSocket", "coresPerNumaNode", "autoCoresPerNumaNode"),
     "exposeVnumaOnCpuHotadd",
 )
-"""The settings that came with them: a VM of another release or hardware version has none of these."""
+"""Their settings, which a VM of another release or hardware version lacks."""
 
 # "numa.vcpu.min": smallest vCPU count that gets a vNUMA topology (vSphere 6.0 resource guide).
 DEFAULT_MINIMUM_VCPUS = 9
@@ -58,7 +58,7 @@ def hardware_version_of(release: tuple[int, int]) -> int:
     return next((version for since, version in _HARDWARE if release >= since), 7)
 
 
-# Newest hardware version that a release runs, with the updates that brought one (Broadcom KB 315655).
+# Newest hardware version of each release, with the update that introduced it (Broadcom KB 315655).
 _NEWEST_HARDWARE = (
     ((9, 0), 22),
     ((8, 0, 2), 21),
@@ -77,8 +77,9 @@ _NEWEST_KNOWN = (9, 0)
 
 
 def newest_hardware(version: str) -> int | None:
-    """The newest virtual hardware version that ESXi of this version runs; None: not known. Of a release
-    without its update (8.0) that of its last update; 6.7 has one version for all updates."""
+    """The newest virtual hardware version that ESXi of this version runs; None: unknown. For a release
+    without its update (8.0), that of its last update; 6.7 has one version for all updates.
+    """
     parts = tuple(int(part) for part in version.split(".") if part.isdecimal())[:3]
     if not (5, 0) <= parts[:2] <= _NEWEST_KNOWN:
         return None

@@ -1,4 +1,4 @@
-"""Which VM sizes suit a host: neighbouring sizes with the same number of vNUMA nodes, and the even ones."""
+"""VM sizes that suit a host: ranges with the same number of vNUMA nodes, and the even ones."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from vnuma.domain.topology.layout import Prediction
 
 @dataclass(frozen=True)
 class Span:
-    """Neighbouring VM sizes (vCPUs) that get the same number of vNUMA nodes."""
+    """A range of VM sizes (vCPUs) with the same number of vNUMA nodes."""
 
     nodes: str
-    """That number, with the other readings if there are any; `-` if no host node can hold these sizes."""
+    """That number, with alternatives if any; `-` if no host node fits these sizes."""
     memory: str
     confidence: str
     vcpus: tuple[int, ...]
     even: tuple[int, ...]
-    """Those whose nodes are equal."""
+    """The sizes with equal nodes."""
 
     @property
     def fits(self) -> bool:
@@ -29,7 +29,7 @@ class Span:
 
 
 def spans_by_hosts(rows: Sequence[Forecast]) -> dict[tuple[str, ...], tuple[Span, ...]]:
-    """The spans of each host, ascending; hosts with the same spans share an entry."""
+    """The ranges of each host, ascending; hosts with the same ranges share an entry."""
     found: dict[tuple[Span, ...], list[str]] = {}
     for host in dict.fromkeys(name for row in rows for name in row.hosts):
         found.setdefault(tuple(_spans(row for row in rows if host in row.hosts)), []).append(host)
@@ -37,18 +37,18 @@ def spans_by_hosts(rows: Sequence[Forecast]) -> dict[tuple[str, ...], tuple[Span
 
 
 def even_everywhere(found: Iterable[Sequence[Span]]) -> tuple[int, ...]:
-    """The sizes that are even on every host, ascending: a VM of such a size can move to any of them."""
+    """Sizes that are even on every host, ascending: VMs of such sizes can move to any of them."""
     even = [{size for span in spans for size in span.even if span.fits} for spans in found]
     return tuple(sorted(set.intersection(*even))) if even else ()
 
 
 def is_even(row: Forecast) -> bool:
-    """Whether every vNUMA node has the same number of vCPUs, and the host has that many cores."""
+    """Whether all vNUMA nodes have the same number of vCPUs, and the host has that many cores."""
     return not row.too_wide and _even(row.prediction)
 
 
 def memory_words(row: Forecast) -> str:
-    """Where the memory of this size lies, in a few words."""
+    """The placement of this size's memory, in a few words."""
     if row.too_wide or row.too_large:
         return "does not fit"
     if row.remote_mb is None:
@@ -59,7 +59,7 @@ def memory_words(row: Forecast) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers, short: `4-16`, `18-32 by 2`, `33, 36`, `4-14, 16-30 by 2, 36`; empty for none."""
+    """Ascending numbers in short form: `4-16`, `18-32 by 2`, `33, 36`, `4-14, 16-30 by 2, 36`; or empty."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and (len(runs[-1]) == 1 or number - runs[-1][-1] == runs[-1][1] - runs[-1][0]):
@@ -90,7 +90,7 @@ def _spans(rows: Iterable[Forecast]) -> Iterator[Span]:
 
 
 def _nodes(row: Forecast) -> str:
-    """What the sizes of a span have in common; sizes that no host node can hold form one span."""
+    """What the sizes of a range have in common; sizes that fit no host node form one range."""
     if row.too_wide:
         return "-"
     others = "".join(f", else {count}" for count in row.prediction.alternatives)
@@ -98,7 +98,7 @@ def _nodes(row: Forecast) -> str:
 
 
 def _common(sizes: Sequence[Forecast], even: Sequence[Forecast], words: Callable[[Forecast], str]) -> str:
-    """What is so for all sizes, or else for all even ones, or each of the differing words."""
+    """What all sizes share, or all even ones, or each distinct text."""
     every = list(dict.fromkeys(map(words, sizes)))
     if len(every) == 1:
         return every[0]

@@ -9,7 +9,7 @@ SOFT_NUMA_LEAST = 5
 
 
 def evenly(vcpus: int, nodes: int) -> tuple[int, ...]:
-    """As equal as whole numbers allow, larger first."""
+    """As equal as integers allow, larger first."""
     return tuple(vcpus // nodes + (index < vcpus % nodes) for index in range(nodes))
 
 
@@ -20,6 +20,8 @@ def filled(vcpus: int, largest: int) -> tuple[int, ...]:
 
 
 def soft_numa_nodes(cores: int) -> int:
-    """How many soft-NUMA nodes automatic soft-NUMA makes of a hardware node: 16 cores become 2, 9 stay 1."""
+    """Number of soft-NUMA nodes that automatic soft-NUMA makes of a hardware node: 2 for 16 cores,
+    1 for 9.
+    """
     parts = -(-cores // SOFT_NUMA_CORES)
     return parts - 1 if parts > 1 and cores // parts < SOFT_NUMA_LEAST else max(parts, 1)

@@ -41,10 +41,10 @@ def topologies(vcpus: int) -> tuple[Topology, ...]:
 
 
 def partial_socket(settings: Settings) -> str:
-    """Why a VM of these vCPUs and cores per socket does not power on; empty: it does, or one is not known.
+    """Why a VM with these vCPUs and cores per socket does not power on; empty if it does, or unknown.
 
-    vSphere may store such a shape, but a power-on ends with "Virtual core count is imperfect divisor of CPUs"
-    (https://blog.solori.net/2010/11/08/short-take-vsphere-multi-core-virtual-machines/).
+    vSphere may store such a shape, but the power-on fails with "Virtual core count is imperfect divisor of
+    CPUs" (https://blog.solori.net/2010/11/08/short-take-vsphere-multi-core-virtual-machines/).
     """
     vcpus, per_socket = settings.get("numCPUs"), settings.get("numCoresPerSocket")
     if not isinstance(vcpus, int) or not isinstance(per_socket, int) or per_socket < 1:

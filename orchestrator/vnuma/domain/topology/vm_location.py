@@ -1,4 +1,4 @@
-"""Where a VM runs, or is to run."""
+"""The hosts on which a VM runs or may run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from vnuma.domain.vm.facts import HostFacts, VmFacts
 
 @dataclass(frozen=True)
 class VmLocation:
-    """`hosts` begins with the VM's own; `unread` names hosts of its cluster that could not be read.
+    """`hosts` starts with the VM's own; `unread` names unreadable hosts of its cluster.
 
-    `unseen` names what of the VM's settings is not known, as an export's.
+    `unseen` names unknown settings of the VM, as in an export.
     """
 
     hosts: tuple[HostFacts, ...]

@@ -1,1 +1,1 @@
-"""What was read of a VM, its host, its guest and its SQL Server: facts, settings and changes."""
+"""Facts, settings and changes of a VM, its host, its guest and its SQL Server."""

@@ -1,7 +1,7 @@
-"""JSON that somebody else wrote: read within bounds of size, depth and numbers. Pure.
+"""Read JSON from elsewhere within limits of size, depth and numbers. Pure.
 
-Python's reader takes NaN, integers of any length and strings that no encoding can write; each of them
-fails much later, in the middle of a report.
+Python's reader accepts NaN, integers of any length and strings that no encoding can write; each fails much
+later, during a report.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 DEEPEST = 64
-"""Levels of lists and mappings: what vnuma writes has less than ten."""
+"""Most levels of lists and mappings; vnuma's own documents have fewer than ten."""
 
 _MEGABYTE = 1_000_000
 _LARGEST_WHOLE = 2**63
@@ -20,7 +20,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_json(text: str | bytes, *, most_bytes: int = 16 * _MEGABYTE) -> Any:
-    """The document. Raises ValueError, which says in a few words what is wrong."""
+    """The document. Raises ValueError with the problem in a few words."""
     if len(text) > most_bytes:
         raise ValueError(f"it is larger than {most_bytes / _MEGABYTE:g} MB")
     try:

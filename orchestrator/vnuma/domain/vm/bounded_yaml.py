@@ -1,7 +1,7 @@
-"""YAML that somebody wrote by hand or on purpose: read within bounds of size and depth. Pure.
+"""Read YAML from elsewhere within limits of size and depth. Pure.
 
-The reader's time grows with the square of open brackets, its merges double, and what looks like a number,
-a date or an escape raises whatever Python raises there.
+The reader's time grows with the square of open brackets, merges double, and text that looks like a number, a
+date or an escape raises any Python error.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
 MOST_LETTERS = 150_000
-"""Some seconds of reading. The largest study so far has 10,000 characters."""
+"""Takes some seconds to read. The largest study so far has 10,000 characters."""
 
 MOST_BRACKETS = 160
-"""Open at once."""
+"""Most brackets open at once."""
 
 _FAILURES = (YAMLError, ValueError, OverflowError, AttributeError, TypeError, LookupError, AssertionError)
 
 
 class NotYaml(ValueError):
-    """A text that cannot be read. Says in a few words what is wrong; `line` counts from 1."""
+    """An unreadable text, with the problem in a few words; `line` counts from 1."""
 
     def __init__(self, problem: str, line: int = 1) -> None:
         super().__init__((problem.splitlines() or ["it is not valid YAML"])[0])
@@ -31,7 +31,7 @@ class NotYaml(ValueError):
 
 
 def read_yaml(text: str) -> Any:
-    """The document; mappings and lists know the lines of their keys. Raises NotYaml."""
+    """The document; mappings and lists have the lines of their keys. Raises NotYaml."""
     if len(text) > MOST_LETTERS:
         raise NotYaml(f"the file is larger than {MOST_LETTERS:,} characters")
     if _open_brackets(text) > MOST_BRACKETS:
@@ -52,13 +52,13 @@ def read_yaml(text: str) -> Any:
 
 
 def _why(error: Exception) -> str:
-    if isinstance(error, YAMLError | ValueError) and str(error):  # a date or number that looks right
+    if isinstance(error, YAMLError | ValueError) and str(error):  # an invalid date or number
         return str(error)
     return "a merge, tag or escape in it cannot be resolved"
 
 
 def _open_brackets(text: str) -> int:
-    """The most brackets open at once, quoted ones too."""
+    """Most brackets open at once, including quoted ones."""
     depth = most = 0
     for bracket in re.findall(r"[\[\]{}]", text):
         depth = depth + 1 if bracket in "[{" else max(0, depth - 1)

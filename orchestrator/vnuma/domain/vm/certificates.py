@@ -1,4 +1,4 @@
-"""What a server's certificate says of itself, and the sentence for one that is not trusted."""
+"""A server's certificate: its names, and the message for one that is not trusted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cryptography import x509
 
 from vnuma.errors import CertificateRejected
 
-# OpenSSL's numbers for what is wrong with a certificate (X509_V_ERR_*).
+# OpenSSL's codes for certificate errors (X509_V_ERR_*).
 _EXPIRED = 10
 _NAME_MISMATCH = (62, 64)
 
@@ -16,7 +16,7 @@ _NAME_MISMATCH = (62, 64)
 def rejection(
     where: str, certificate: x509.Certificate, verify_code: int, ca_file: str | None, section: str
 ) -> CertificateRejected:
-    """Why OpenSSL's `verify_code` rejects it; `section` of the inventory has `ca_file` and `host`."""
+    """The error for OpenSSL's `verify_code`; `section` of the inventory has `ca_file` and `host`."""
     if verify_code == _EXPIRED:
         return CertificateRejected(
             f"{where} presents a certificate that expired on "
@@ -38,13 +38,13 @@ def rejection(
 
 
 def common_name(name: x509.Name) -> str:
-    """`CN=Corp-CA2` where there is a common name, else the whole distinguished name."""
+    """`CN=Corp-CA2` if there is a common name, else the whole distinguished name."""
     names = name.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
     return f"CN={names[0].value!s}" if names else name.rfc4514_string() or "unnamed"
 
 
 def names(certificate: x509.Certificate) -> str:
-    """The host names and addresses that a certificate is for."""
+    """The host names and addresses in a certificate."""
     try:
         alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

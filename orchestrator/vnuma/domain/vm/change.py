@@ -1,4 +1,4 @@
-"""A change to a VM is a value: computed here, applied and read back elsewhere.
+"""A change to a VM as a value: computed here, applied and read back elsewhere.
 
 The same value serves the plan, check mode, the diff, applying and restoring.
 """
@@ -35,7 +35,7 @@ class Edit:
 
 
 def value_words(value: Value, *, unset: str = "not set") -> str:
-    """A setting's value as people read it; `unset` is the word for none."""
+    """A setting's value as text; `unset` is the word for none."""
     if value is None or value == ():
         return unset
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -65,7 +65,7 @@ class Change:
 
 
 def change_to(current: Settings, desired: Settings) -> Change:
-    """What must be edited so that `current` becomes `desired`; settings not named are kept.
+    """The edits that turn `current` into `desired`; other settings are kept.
 
     Evidence keys and derived values are never edited: vSphere ignores or computes them.
     """
@@ -79,7 +79,7 @@ def change_to(current: Settings, desired: Settings) -> Change:
 
 
 def with_moved(change: Change, current: Settings) -> tuple[Edit, ...]:
-    """The edits, and the reservation that vSphere moves with the lock to all memory, and leaves there."""
+    """The edits, and the reservation that vSphere changes with the lock to all memory."""
     if change.desired.get("memoryReservationLockedToMax") is not True:
         return change.edits
     before, memory = current.get("memoryReservation"), {**current, **change.desired}.get("memoryMB")
@@ -89,13 +89,13 @@ def with_moved(change: Change, current: Settings) -> tuple[Edit, ...]:
 
 
 def asked(settings: Settings, name: str) -> Value:
-    """A setting as it would be asked for: 0 where the number shown is one that vSphere chose itself."""
+    """A setting as it would be written: 0 for a number that vSphere chose itself."""
     automatic = AUTOMATIC.get(name)
     return 0 if automatic and settings.get(automatic) is True else settings.get(name)
 
 
 def settings_after(current: Settings, desired: Settings) -> dict[str, Value]:
-    """The settings once `desired` is made: what a power-on then goes by."""
+    """The settings after `desired`, for a power-on."""
     after = {**current, **desired}
     for name, automatic in AUTOMATIC.items():
         if name in desired:
@@ -104,11 +104,10 @@ def settings_after(current: Settings, desired: Settings) -> dict[str, Value]:
 
 
 def change_back(current: Settings, baseline: Settings) -> Change:
-    """What must be edited so that the VM is again as its baseline says.
+    """The edits that restore the VM's baseline.
 
-    Governed extraConfig keys that the baseline did not have are removed. A value that was
-    automatic and still is stays unsent: sending 0 again forces a hardware reconfigure
-    (terraform-provider-vsphere pull 2732).
+    Governed extraConfig keys that the baseline lacks are removed. A value that was and is automatic is not
+    sent: sending 0 again forces a hardware reconfigure (terraform-provider-vsphere pull 2732).
     """
     desired = {name: value for name, value in baseline.items() if not is_evidence(name)}
     for name in current:
@@ -118,7 +117,7 @@ def change_back(current: Settings, baseline: Settings) -> Change:
         if baseline.get(automatic) is False:
             continue
         if current.get(automatic) is True:
-            desired.pop(value, None)  # not set before reads back as automatic, with a computed value
+            desired.pop(value, None)  # unset before: reads back as automatic with a computed value
         elif baseline.get(automatic) is True:
             desired[value] = 0
     if baseline.get("memoryReservationLockedToMax") is True:
@@ -127,7 +126,7 @@ def change_back(current: Settings, baseline: Settings) -> Change:
 
 
 def net(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """What edits made one after the other come to: each setting's first value and last, if they differ."""
+    """The net effect of consecutive edits: each setting's first and last value, if they differ."""
     first: dict[str, Edit] = {}
     for edit in edits:
         begun = first.get(edit.setting, edit)
@@ -136,7 +135,7 @@ def net(edits: Iterable[Edit]) -> tuple[Edit, ...]:
 
 
 def differences(expected: Settings, observed: Settings) -> Change:
-    """Which expected settings read back as something else. Empty: all equal."""
+    """The expected settings that read back differently. Empty: all equal."""
     return change_to(observed, expected)
 
 
@@ -145,7 +144,7 @@ def _order(item: tuple[str, Value]) -> tuple[bool, str]:
 
 
 def _same(name: str, left: Value, right: Value) -> bool:
-    """Equal as vSphere reads it: extraConfig is text without case; a CPU set has no order."""
+    """Equality as in vSphere: extraConfig ignores case, CPU sets have no order."""
     if left is None or right is None:
         empty = (None, "", (), 0) if name in AUTOMATIC else (None, "", ())
         return left in empty and right in empty

@@ -1,10 +1,9 @@
-"""Who changed a setting, by the events that vCenter keeps of reconfigurations. Pure.
+"""Who changed a setting, from vCenter's reconfiguration events. Pure.
 
 An event has the request (`configSpec`), and since vSphere 6.5 a list of what it changed (`configChanges`):
-`config.hardware.numCPU: 8 -> 16;`. The request alone is no proof: clients also send what stays as it is. The
-list alone is none either, because it holds text that users wrote. Quoted text does not count, and nobody is
-named where quotes do not match. Form of the list, as published:
-https://github.com/puppetlabs/vmpooler/pull/629; the API:
+`config.hardware.numCPU: 8 -> 16;`. The request alone is no proof, since clients also send unchanged values.
+Nor is the list, since it contains users' text. Quoted text is ignored, and no author is named if quotes do
+not match. Published form of the list: https://github.com/puppetlabs/vmpooler/pull/629; the API:
 https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/VmReconfiguredEvent
 """
 
@@ -23,9 +22,9 @@ _PATHS: Mapping[str, str] = {name: spec.path for name, spec in TYPED.items()} | 
 
 @dataclass(frozen=True)
 class ConfigEvent:
-    """One reconfiguration: when (UTC), by whom (`DOMAIN\\user`), what it asked for, and what it changed.
+    r"""One reconfiguration: when (UTC), by whom (`DOMAIN\user`), its request and its changes.
 
-    `wrote` are settings that the request named; `changes` is vCenter's list, None where the event has none.
+    `wrote` are the settings in the request; `changes` is vCenter's list, None if the event has none.
     """
 
     at: datetime
@@ -33,19 +32,19 @@ class ConfigEvent:
     wrote: Mapping[str, Value]
     changes: str | None = None
     deleted: str = ""
-    """Of vCenter's list what it deleted: keys of extraConfig."""
+    """vCenter's list of deleted extraConfig keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who changed a setting, and when (UTC, ISO 8601). `before` is vCenter's text; empty: not said."""
+    """Who changed a setting, and when (UTC, ISO 8601). `before` is vCenter's text; empty: not reported."""
 
     user: str
     at: str
     before: str = ""
 
 
-# What vSphere changes with another setting, though the request names only that one.
+# Settings that vSphere changes along with the requested one.
 _MOVES_WITH: Mapping[str, tuple[str, ...]] = {
     "memoryReservation": ("memoryReservationLockedToMax", "memoryMB"),
     "numCoresPerSocket": ("numCPUs",),
@@ -56,10 +55,9 @@ _LONGEST = 200
 
 
 def last_change(setting: str, now: Value, events: Sequence[ConfigEvent], kept: str) -> Author | str:
-    """Who gave a setting the value that it has now, or why that is not known.
+    """Who gave a setting its present value, or why that is unknown.
 
-    `now` is the setting's value as it would be asked for; `kept` says how long vCenter keeps events, or
-    which of them were read.
+    `now` is the value as it would be written; `kept` says how long vCenter keeps events, or which were read.
     """
     for event in sorted(events, key=lambda one: one.at, reverse=True):
         texts = _change(setting, event)
@@ -79,7 +77,7 @@ def last_change(setting: str, now: Value, events: Sequence[ConfigEvent], kept: s
 
 
 def _change(setting: str, event: ConfigEvent) -> tuple[str, str] | str | None:
-    """A setting's texts before and after, where this event changed it; or why that cannot be told."""
+    """A setting's texts before and after, if this event changed it; or why that is unclear."""
     names = {name.lower(): value for name, value in event.wrote.items()}
     if not {name.lower() for name in (setting, *_MOVES_WITH.get(setting, ()))} & names.keys():
         return None
@@ -90,14 +88,14 @@ def _change(setting: str, event: ConfigEvent) -> tuple[str, str] | str | None:
 
 
 _TOKEN = re.compile(r'"(?:\\.|[^\\])*?"(?= -> |\s*[;,)]|\s*\Z)|"| -> |;(?=\s|\Z)', re.DOTALL)
-"""A quoted text as a whole, a quote that nothing closes, or what parts values and entries."""
+"""A whole quoted text, an unclosed quote, or a separator of values and entries."""
 
 _PATH = re.compile(r'\s*([^\s:"]+(?:\("[^"]*"\)[^\s:"]*)*): ')
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """`PATH: BEFORE -> AFTER;`, or without an arrow all of it in `before`, and `after` None."""
+    """`PATH: BEFORE -> AFTER;`, or without an arrow everything in `before`, and `after` None."""
 
     path: str
     before: str
@@ -105,7 +103,7 @@ class _Entry:
 
 
 def _entries(changes: str) -> Iterator[_Entry | None]:
-    """The list's entries; None for a piece that is not one, such as after a quote that nothing closes."""
+    """The list's entries; None for a piece that is not one, such as after an unclosed quote."""
     start, arrow = 0, None
     for token in _TOKEN.finditer(changes):
         if token[0] == '"':
@@ -127,7 +125,7 @@ def _entries(changes: str) -> Iterator[_Entry | None]:
 
 
 def _listed(setting: str, changes: str) -> tuple[str, str] | str | None:
-    """A setting's texts in vCenter's list; None where it did not change; a reason where that is unclear."""
+    """A setting's texts in vCenter's list; None if unchanged; a reason if unclear."""
     if setting in _PATHS:
         path = re.escape(f"config.{_PATHS[setting]}") + r"(?:\.\w+)?"
     else:
@@ -152,12 +150,12 @@ def _texts(entry: _Entry) -> tuple[str, str] | None:
 
 
 def _is(setting: str, after: str, now: Value) -> bool:
-    """Whether a text is the value; where texts are not plain values (sets, shares), the event is believed."""
+    """Whether a text is the value; for texts that are not plain values (sets, shares), trust the event."""
     chosen_by_vsphere = setting in AUTOMATIC and now == 0
     if not after or after.startswith("(") or isinstance(now, tuple) or chosen_by_vsphere:
         return True
     if setting.endswith("Shares"):
-        return True  # the level now, their number in the event
+        return True  # the present level, and the number in the event
     if setting == HARDWARE:
         number = after.removeprefix("vmx-")  # vmx-09 is 9
         return number.isdecimal() and int(number) == now

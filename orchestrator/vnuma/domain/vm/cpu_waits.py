@@ -1,4 +1,4 @@
-"""How long a VM's vCPUs waited for the host's CPUs, as vSphere counts it."""
+"""How long a VM's vCPUs waited for the host's CPUs, by vSphere's counters."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from dataclasses import dataclass
 
 READY_LIMIT = 0.05
 CO_STOP_LIMIT = 0.03
-"""Shares of a vCPU's time above which administrators look for contention (usual thresholds, no standard)."""
+"""Shares of a vCPU's time above which administrators look for contention (usual thresholds, not a
+standard).
+"""
 
 
 @dataclass(frozen=True)
 class CpuWaits:
-    """The mean of the last hour, as shares of one vCPU's time (0.05 is 5%); None: vSphere has no sample."""
+    """The last hour's mean, as shares of one vCPU's time (0.05 is 5%); None: no sample."""
 
     ready: float | None
-    """Ready to run, but no CPU of the host was free."""
+    """Ready to run while no CPU of the host was free."""
     co_stop: float | None
-    """Stopped, so that the VM's other vCPUs could catch up."""
+    """Stopped so that the VM's other vCPUs could catch up."""
 
 
 def share_of_vcpu(milliseconds: float, interval_s: float, vcpus: int) -> float:
-    """A VM's summation counter over one interval, which adds up all vCPUs, as a share of one vCPU's time.
+    """A VM's summation counter of an interval, over all vCPUs, as a share of one vCPU's time.
 
     https://knowledge.broadcom.com/external/article/387750/understanding-the-cpu-ready-values-in-th.html
     """

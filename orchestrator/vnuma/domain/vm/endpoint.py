@@ -1,7 +1,7 @@
-"""Whether the SQL Server that a connection reached runs inside a VM: facts of both sides, and what they say.
+"""Decide whether a connected SQL Server runs inside a VM, by comparing facts of both.
 
-A clone may share its original's name, and on a network of its own even the address. What it can't share is
-its power-cycle: only a server that falls silent with the VM and comes back with it runs inside it.
+A clone may have its original's name, and on an isolated network even its address, but not its power-cycle:
+only the server inside the VM falls silent and comes back with it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Literal
 Fact = Literal["agrees", "contradicts", "unknown"]
 
 _SLACK_S = 1.0
-"""Two clocks, one here and one there, are read at slightly different moments."""
+"""The two clocks are read at slightly different times."""
 _DRIFT = 0.001
-"""Two clocks that nobody sets drift apart by less than this part of the time."""
+"""Maximum relative drift of two clocks that are not adjusted."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What the inventory says of the server's address (`vnuma_sql.identity`).
+    """The server's expected address in the inventory (`vnuma_sql.identity`).
 
-    Without an `address` the VM's own guest addresses count, as VMware Tools report them; with
-    `power_cycle_only` no address does.
+    Without an `address` the VM's guest addresses from VMware Tools count; with `power_cycle_only` no address
+    does.
     """
 
     address: str | None = None
@@ -32,14 +32,14 @@ class Identity:
 
     @property
     def is_stated(self) -> bool:
-        """Whether somebody chose it."""
+        """Whether the inventory sets it."""
         return self.power_cycle_only or self.address is not None
 
 
 @dataclass(frozen=True)
 class VmSide:
-    """A VM that is powered on: its guest's addresses as Tools report them (empty: they report none), and for
-    how many seconds it had been on at `at`, a moment of this machine's monotonic clock.
+    """A running VM: its guest's addresses from Tools (empty: none reported), and the seconds it had been on
+    at `at`, a time of this machine's monotonic clock.
     """
 
     addresses: frozenset[str]
@@ -47,15 +47,15 @@ class VmSide:
     at: float
 
     def age_at(self, moment: float) -> float:
-        """For how many seconds it had been on at another moment of that clock."""
+        """The seconds it had been on at another time of that clock."""
         return self.age_s + moment - self.at
 
 
 @dataclass(frozen=True)
 class ServerSide:
-    """A SQL Server: the address that our connection reached, and how many seconds it had been up at `at`.
+    """A SQL Server: the address reached, and the seconds it had been up at `at`.
 
-    None is what it does not show: the address without TCP, the uptime without VIEW SERVER STATE.
+    None if not shown: the address without TCP, the uptime without VIEW SERVER STATE.
     """
 
     address: str | None
@@ -65,7 +65,7 @@ class ServerSide:
 
 @dataclass(frozen=True)
 class Likeness:
-    """What each fact says of a server's being inside a VM."""
+    """What each fact says about whether a server runs inside a VM."""
 
     address: Fact
     uptime: Fact
@@ -76,12 +76,12 @@ class Likeness:
 
     @property
     def contradictions(self) -> tuple[str, ...]:
-        """Sentences without a subject's name: what is impossible for a server inside the VM."""
+        """Sentences without a subject's name about what is impossible for a server inside the VM."""
         return tuple(self._contradictions())
 
     @property
     def agrees(self) -> bool:
-        """Whether every fact is known and agrees."""
+        """Whether every fact is known and matches."""
         return self.address == self.uptime == "agrees"
 
     def _contradictions(self) -> Iterator[str]:
@@ -96,7 +96,7 @@ class Likeness:
 
     @property
     def missing(self) -> str:
-        """Why not every fact is known; empty when all are."""
+        """Why some facts are unknown; empty when all are known."""
         said = []
         if self.server.address is None:
             said.append("SQL Server reports no address for this connection")
@@ -128,12 +128,12 @@ def _uptime(vm: VmSide, server: ServerSide) -> Fact:
 
 
 def began_within(uptime_s: float, age_s: float) -> bool:
-    """Whether something that has been up for so long can have begun within the last `age_s` seconds."""
+    """Whether something with that uptime can have started within the last `age_s` seconds."""
     return uptime_s <= age_s * (1 + _DRIFT) + _SLACK_S
 
 
 def plain(address: str) -> str:
-    """An IP address in one spelling: no zone, and IPv4 where it is mapped into IPv6. Raises ValueError."""
+    """An IP address in canonical form: no zone, and IPv4 if mapped into IPv6. Raises ValueError."""
     parsed = ip_address(address.strip().partition("%")[0])
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped:
         return str(parsed.ipv4_mapped)

@@ -1,4 +1,4 @@
-"""An estate as it was read at one moment: VMs, their hosts and clusters, and what could not be seen."""
+"""An estate at the time of reading: VMs, their hosts and clusters, and what could not be read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Unseen:
 
 
 HOST_DECIDES = "the design leaves the hardware version to the host"
-"""Why a new VM's hardware version is not known until its host is."""
+"""Why a new VM's hardware version is unknown before its host is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Before:
-    """A planned VM as it is now, as the plan's prior state shows it; `unknown` names what that leaves out."""
+    """A planned VM's present state, from the plan's prior state; `unknown` names what that lacks."""
 
     settings: Settings
     hardware_version: int
@@ -46,35 +46,35 @@ class Before:
 
 @dataclass(frozen=True)
 class EstateVm:
-    """A VM, and why some of its facts are not known: by setting, or "host", or "extraConfig".
+    """A VM, and why some of its facts are unknown: by setting, or "host", or "extraConfig".
 
-    `tags` are vSphere's, each as `category:name`; None: they were not read.
+    `tags` are vSphere's, each as `category:name`; None: not read.
     """
 
     facts: VmFacts
     absent: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] | None = None
     guest: WindowsFacts | None = None
-    """Windows as VMware Tools tell it; None: they do not, or it is another system."""
+    """Windows as reported by VMware Tools; None: not reported, or another system."""
     declared: Declared | None = None
     """Where a design's code declares it; None: no code, or not found."""
     sql: SqlEdition | None = None
-    """The SQL Server that a design plans; None: it names none, or the VM exists."""
+    """The SQL Server that a design plans; None: none named, or the VM exists."""
     accepted: tuple[str, ...] = ()
-    """What a design says of accepted findings, as it is written there; see `vnuma.estate.waivers`."""
+    """Accepted findings in a design, verbatim; see `vnuma.estate.waivers`."""
     hardware_of_host: bool = False
-    """Whether its hardware version is that of the host which its design describes: another gives its own."""
+    """Whether its hardware version comes from the host in its design: another host gives its own."""
     before: Before | None = None
-    """The VM before the plan is applied; None: it is new, or no plan says."""
+    """The VM before the plan is applied; None: it is new, or unknown."""
     waits: CpuWaits | None = None
-    """How long its vCPUs waited; None: not read, and `absent` says why under "waits" where it was tried."""
+    """How long its vCPUs waited; None: not read, with the reason in `absent` under "waits" if tried."""
 
 
 SourceKind = Literal["vcenter", "rvtools", "terraform", "ansible", "table", "vmx", "ovf"]
 
 
 def running_memory(vms: Iterable[EstateVm]) -> Mapping[str, Mapping[str, int]]:
-    """MB of the VMs that are on, by host and VM: managed object ids. Empty for any other host."""
+    """MB of the running VMs, by host and VM (managed object ids). Empty for any other host."""
     running: dict[str, dict[str, int]] = defaultdict(dict)
     for vm in vms:
         memory = vm.facts.settings.get("memoryMB")
@@ -85,7 +85,7 @@ def running_memory(vms: Iterable[EstateVm]) -> Mapping[str, Mapping[str, int]]:
 
 @dataclass(frozen=True)
 class Estate:
-    """What one vCenter, one export of it, or one design shows.
+    """One vCenter, one export of it, or one design.
 
     `read_at` is UTC in ISO 8601; `simulated` names the lab's scenario.
     """
@@ -100,15 +100,15 @@ class Estate:
     unseen: tuple[Unseen, ...] = ()
     simulated: str | None = None
     whole: bool = True
-    """Whether everything there was read, not some VMs by name."""
+    """Whether everything was read, rather than some VMs by name."""
     full_at: str = ""
-    """When every VM was last read in full, as `read_at`; empty: not told."""
+    """When every VM was last read in full, as `read_at`; empty: unknown."""
     taken_over: int = 0
-    """VMs whose configuration is that of an earlier reading: vCenter says that it has not changed."""
+    """VMs with the configuration of an earlier reading, unchanged according to vCenter."""
 
     @cached_property
     def hosts(self) -> Mapping[str, HostFacts]:
-        """Every host that could be read, by managed object id."""
+        """Every readable host, by managed object id."""
         return {host.moid: host for cluster in self.clusters for host in cluster.hosts}
 
     @cached_property

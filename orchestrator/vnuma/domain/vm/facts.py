@@ -1,4 +1,4 @@
-"""What was read of a VM, its host and its guest: plain values, with units in the names."""
+"""Facts of a VM, its host and its guest: plain values, with units in the names."""
 
 from __future__ import annotations
 
@@ -52,66 +52,66 @@ class HostFacts:
     memory_mb: int
     numa_nodes: tuple[NumaNode, ...]
     mhz: int = 0
-    """Nominal clock of a core; 0: not told."""
+    """Nominal clock of a core; 0: unknown."""
     in_drs_cluster: bool = False
     drs_default: str | None = None
     numa_reported: bool | None = None
-    """Whether `numa_nodes` came from the host's own list; False: one node of everything was assumed."""
+    """Whether `numa_nodes` came from the host; False: one node with everything was assumed."""
     power_policy: str | None = None
-    """The CPU power policy's short name, as vSphere shows it: static (High performance), dynamic, low."""
+    """The CPU power policy's short name in vSphere: static (High performance), dynamic, low."""
     threads_used: bool | None = None
-    """Whether ESXi schedules on every thread that is on; False: on one of each core (SCAv1)."""
+    """Whether ESXi schedules on every enabled thread; False: on one per core (SCAv1)."""
     advanced: Mapping[str, str] | None = None
     """The advanced options Numa.* of the host, by name."""
     max_cores_per_socket: int | None = None
     """Most cores per virtual socket that this host supports (its VM capability)."""
     powered_on_mb: Mapping[str, int] | None = None
-    """Memory of every VM that is powered on here, by managed object id; None: not counted."""
+    """Memory of every running VM, by managed object id; None: not counted."""
     evc_mode: str | None = None
     """The EVC mode in effect, such as intel-broadwell; empty: none; None: not read."""
     described: bool = False
-    """Whether somebody described it by its NUMA nodes alone: sockets and options are then assumed."""
+    """Whether it was described by its NUMA nodes alone: sockets and options are then assumed."""
 
     @cached_property
     def threads_per_core(self) -> int:
         """Logical CPUs per physical core: 2 with hyper-threading on.
 
-        Where ESXi does not use hyper-threads, its nodes list a CPU of each core, whatever `threads` says.
+        If ESXi does not use hyper-threads, its nodes list one CPU per core, whatever `threads` says.
         """
         listed = sum(len(node.cpus) for node in self.numa_nodes)
         return max(1, min(self.threads, listed) // self.cores)
 
     @cached_property
     def cores_per_node(self) -> int:
-        """Physical cores of the smallest NUMA node: what a VM must fit into."""
+        """Physical cores of the smallest NUMA node, which a VM must fit."""
         return min(len(node.cpus) for node in self.numa_nodes) // self.threads_per_core
 
     @cached_property
     def node_memory_mb(self) -> int:
-        """Memory of the smallest NUMA node: what a VM must fit into."""
+        """Memory of the smallest NUMA node, which a VM must fit."""
         return min(node.memory_mb for node in self.numa_nodes)
 
     @cached_property
     def running_mb(self) -> int | None:
-        """Memory of all VMs that are powered on here; None: not counted."""
+        """Memory of all running VMs here; None: not counted."""
         return None if self.powered_on_mb is None else sum(self.powered_on_mb.values())
 
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """A cluster and its hosts. A host outside any cluster is a cluster of one, without DRS."""
+    """A cluster and its hosts. A standalone host is a cluster of one, without DRS."""
 
     moid: str
     name: str
     drs_enabled: bool | None
     hosts: tuple[HostFacts, ...]
-    """The hosts that could be read; see `unread`."""
+    """The readable hosts; see `unread`."""
     unread: tuple[str, ...] = ()
-    """Names of hosts that could not be read: disconnected, or no right to see them."""
+    """Names of unreadable hosts: disconnected, or not visible to the account."""
 
     @cached_property
     def shapes(self) -> Mapping[tuple[object, ...], HostFacts]:
-        """One host for each shape that the cluster has: what decides where a VM's nodes come to lie."""
+        """One host for each distinct shape in the cluster, by what decides the placement of a VM's nodes."""
         return {
             (
                 host.release.key,
@@ -128,8 +128,8 @@ class ClusterFacts:
 class VmFacts:
     """One VM as vSphere shows it now.
 
-    `settings` holds every typed setting and every governed or evidence extraConfig key;
-    `guest_full_name` may be empty before Tools have ever run.
+    `settings` has every typed setting and every governed or evidence extraConfig key; `guest_full_name` may
+    be empty before Tools have ever run.
     """
 
     moid: str
@@ -144,7 +144,7 @@ class VmFacts:
     host_moid: str
     host_name: str
     tools_running: bool
-    """Asked of a study's VM only: no design rule needs it."""
+    """Read only for a study's VM: no design rule needs it."""
     change_version: str
     settings: Settings
     lease: str | None = None
@@ -163,7 +163,7 @@ class VmFacts:
 
 @dataclass(frozen=True)
 class SqlNode:
-    """One row of sys.dm_os_nodes, the DAC's node left out."""
+    """One row of sys.dm_os_nodes, without the DAC's node."""
 
     node_id: int
     memory_node_id: int
@@ -173,19 +173,19 @@ class SqlNode:
 
 @dataclass(frozen=True)
 class GuestTopology:
-    """What SQL Server shows of the guest's topology; None where this version has no such column."""
+    """The guest's topology as SQL Server shows it; None if this version lacks the column."""
 
     vcpus: int
     sockets: int | None
     cores_per_socket: int | None
     numa_nodes: int
-    """Memory nodes as SQL Server sees them: the guest's vNUMA nodes, never soft-NUMA."""
+    """Memory nodes in SQL Server: the guest's vNUMA nodes, never soft-NUMA."""
     sql_cpu_nodes: int
-    """SQLOS nodes, soft-NUMA included."""
+    """SQLOS nodes, including soft-NUMA."""
     soft_numa: str | None
     nodes: tuple[SqlNode, ...] = ()
     visible_online: int = 0
     visible_offline: int = 0
     memory_node_kb: Mapping[int, int] = field(default_factory=dict)
     xtp_pages_kb: Mapping[int, int] = field(default_factory=dict)
-    """Where the memory-optimised pages lie: kilobytes per memory node (MEMORYCLERK_XTP)."""
+    """Kilobytes of memory-optimised pages by memory node (MEMORYCLERK_XTP)."""

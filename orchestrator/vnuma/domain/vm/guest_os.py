@@ -1,4 +1,4 @@
-"""Which Windows runs in a guest, from what others say of it: VMware Tools, and SQL Server's banner."""
+"""Which Windows runs in a guest, from VMware Tools or SQL Server's banner."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import re
 from vnuma.domain.vm.server import WindowsFacts
 
 TOOLS_KEY = "guestInfo.detailed.data"
-"""The extraConfig key into which VMware Tools 11 and later write what runs in the guest."""
+"""The extraConfig key with VMware Tools' (11 and later) description of the guest."""
 
 _FIELD = re.compile(r"(\w+)='([^']*)'")
 _BANNER = re.compile(r" on (Windows.+?) [\d.]+ <\w+> \(Build (\d+)")
 
 
 def windows_of_tools(detail: str, full_name: str = "") -> WindowsFacts | None:
-    """From the text under `TOOLS_KEY`, else from Tools' name of the system, which has no build.
+    """From the text under `TOOLS_KEY`, else from Tools' system name, which has no build.
 
     `buildNumber='17763' familyName='Windows' prettyName='Windows Server 2019 Standard, 64-bit (Build ...)'`.
-    None: not told, or no Windows.
+    None: unknown, or not Windows.
     """
     told = dict(_FIELD.findall(detail))
     name = told.get("prettyName") or full_name
@@ -32,7 +32,7 @@ def windows_of_tools(detail: str, full_name: str = "") -> WindowsFacts | None:
 def windows_of_banner(version_text: str) -> WindowsFacts | None:
     """From SQL Server's @@VERSION: `... on Windows Server 2019 Standard 10.0 <X64> (Build 17763: )`.
 
-    None: SQL Server on Linux, or a text of another kind.
+    None for SQL Server on Linux, or another text.
     """
     found = _BANNER.search(version_text)
     return WindowsFacts(build=int(found[2]), caption=found[1]) if found else None

@@ -1,4 +1,4 @@
-"""A Linux machine that is measured as it is: what it shows of itself, before anything is touched."""
+"""Facts of a Linux machine that is measured without reshaping, read before anything is touched."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _UNDER_THE_CPU = "TCG"
 
 @dataclass(frozen=True)
 class Node:
-    """One NUMA node: its CPUs, and its memory in MB when it was looked at.
+    """One NUMA node: its CPUs, and its memory in MB at the time of reading.
 
-    `cached_mb` is what dropping the page cache gives back: FilePages without those of a tmpfs.
+    `cached_mb` is what dropping the page cache frees: FilePages without those of a tmpfs.
     """
 
     id: int
@@ -28,41 +28,41 @@ class Node:
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """A machine and what decides whether, and what, can be measured on it."""
+    """A machine, and what decides whether and what can be measured on it."""
 
     hostname: str
     kernel: str
     identity: str
-    """The same at every look: the machine id, else the firmware's UUID, else the host name."""
+    """Constant: the machine id, else the firmware's UUID, else the host name."""
     cpu_model: str
     nodes: tuple[Node, ...]
     distances: Mapping[int, tuple[int, ...]]
     is_root: bool
     numactl: bool
     dd_times: bool
-    """Whether its dd says how long it took: some builds of busybox do not."""
+    """Whether its dd reports its duration, which some builds of busybox do not."""
     emulated: str | None
-    """What emulates it in software; None for hardware, and for a VM that hardware runs."""
+    """The software that emulates it; None for hardware, and for a hardware-assisted VM."""
     virtualization: str
     numa_balancing: str | None
-    """kernel.numa_balancing: `0`, `1` or more; None where the kernel has none."""
+    """kernel.numa_balancing: `0`, `1` or more; None if the kernel lacks it."""
     transparent_hugepages: str | None
     spread_page: str | None
-    """The cpuset's memory_spread_page: `1` spreads the page cache whatever numactl says."""
+    """The cpuset's memory_spread_page: `1` spreads the page cache despite numactl."""
     memory_limit_mb: int | None
-    """Of the cgroup that the commands run in; None without one."""
+    """Limit of the cgroup that runs the commands; None without one."""
     allowed_nodes: tuple[int, ...]
     """Nodes whose memory the commands may use (Mems_allowed_list)."""
     file_system: str
     free_disk_mb: int | None
     may_write: bool = True
-    """Whether the commands may write in the folder: not on a file system that is mounted read-only."""
+    """Whether the commands may write in the folder, which may be on a read-only file system."""
     may_drop_caches: bool = True
-    """Whether they may write /proc/sys/vm/drop_caches: root of a container often may not."""
+    """Whether they may write /proc/sys/vm/drop_caches, which root of a container often may not."""
     free_shm_mb: int | None = None
-    """Room in /dev/shm; None where there is none."""
+    """Free space in /dev/shm; None without it."""
     simulated: str | None = None
-    """The scenario of the lab that plays it; None for a real machine."""
+    """The scenario of the lab that simulates it; None for a real machine."""
 
     def node(self, number: int) -> Node | None:
         """The node of that number."""
@@ -70,7 +70,7 @@ class MachineFacts:
 
     @property
     def provenance(self) -> str | None:
-        """What its figures are measured on, as a store keeps it (domain.provenance); None for hardware."""
+        """What its figures are measured on, as stored (domain.provenance); None for hardware."""
         return self.simulated or (emulated_by(self.emulated) if self.emulated else None)
 
     @property
@@ -81,7 +81,7 @@ class MachineFacts:
 
 
 def machine_facts(text: str) -> MachineFacts:
-    """Read what `workloads.machine_question` printed. Raises ValueError when it is no answer."""
+    """Parse the output of `workloads.machine_question`. Raises ValueError for anything else."""
     part = linux_nodes.sections(text)
     memory = linux_nodes.meminfo(part.get("meminfo", ""))
     cpus = _cpus_by_node(part.get("cpulists", ""))
@@ -142,19 +142,19 @@ def _distances(text: str) -> dict[int, tuple[int, ...]]:
 
 
 def _chosen(text: str) -> str | None:
-    """The choice in brackets, as sysfs marks it: `always [madvise] never`."""
+    """The choice in brackets, as in sysfs: `always [madvise] never`."""
     return text.partition("[")[2].partition("]")[0] or None
 
 
 def _limit_mb(text: str) -> int | None:
-    """A cgroup's limit in bytes; `max`, and the huge number of version 1, are no limit."""
+    """A cgroup's limit in bytes; `max`, and version 1's huge number, mean none."""
     return int(text) // 2**20 if text.isdecimal() and int(text) < 2**60 else None
 
 
 def _emulator(model: str, virtualization: str, part: Mapping[str, str]) -> str | None:
-    """QEMU without KVM: its CPU's name says TCG, or its firmware says QEMU and there is no kvm-clock.
+    """QEMU without KVM: its CPU's name contains TCG, or its firmware is QEMU's and there is no kvm-clock.
 
-    systemd-detect-virt(1) tells `qemu` (software emulation) from `kvm` in the same way.
+    systemd-detect-virt(1) distinguishes `qemu` (software emulation) from `kvm` in the same way.
     """
     by_firmware = _line(part, "vendor").upper() == "QEMU" and "kvm" not in part.get("clocks", "")
     if _UNDER_THE_CPU in model or virtualization == "qemu" or by_firmware:

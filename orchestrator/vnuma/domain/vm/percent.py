@@ -1,4 +1,4 @@
-"""A percentage in a study file: written `1%`, held as the ratio 0.01."""
+"""A percentage in a study file: written as `1%`, kept as the ratio 0.01."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _TEXT = re.compile(r"(\d{1,3}(?:\.\d{1,4})?)\s*%")
 
 
 def percent_of(value: object) -> float:
-    """The ratio that a text such as `0.5%` means; a ratio from our own code passes.
+    """The ratio of a text such as `0.5%`; accepts a ratio from our own code.
 
-    Raises ValueError for anything else: a bare number could be meant either way.
+    Raises ValueError for anything else, since a bare number is ambiguous.
     """
     match = _TEXT.fullmatch(value.strip()) if isinstance(value, str) else None
     ratio = float(match[1]) / 100 if match else value if isinstance(value, float) else 0.0

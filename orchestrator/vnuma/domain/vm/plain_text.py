@@ -1,7 +1,7 @@
-"""Text that can be printed, stored and drawn: no control characters, nothing that no encoding writes. Pure.
+"""Text that can be printed, stored and drawn: without control characters and unencodable ones. Pure.
 
-A terminal obeys control characters, a page's reading order obeys Unicode's direction marks, and a lone
-surrogate (half of a UTF-16 pair) cannot be written to any file.
+Terminals obey control characters, Unicode's direction marks change the reading order, and a lone surrogate
+(half of a UTF-16 pair) cannot be written to a file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[+-]?[\d.,]+%?")
 
 
 def refuse_controls(text: str, *, lines: bool = False) -> None:
-    """ValueError that names the first such character; with `lines`, line breaks and tabs are fine."""
+    """Raise ValueError with the first such character; with `lines`, line breaks and tabs are allowed."""
     for match in _CONTROL.finditer(text):
         if not (lines and match[0] in _LAYOUT):
             raise ValueError(
@@ -27,7 +27,7 @@ def refuse_controls(text: str, *, lines: bool = False) -> None:
 
 
 def escaped(text: str) -> str:
-    r"""The text with each such character but line breaks and tabs written out, as \x1b: for terminals."""
+    r"""The text with each such character except line breaks and tabs escaped, as \x1b: for terminals."""
     return _CONTROL.sub(lambda match: _written(match[0]), text)
 
 
@@ -37,13 +37,13 @@ def counted(number: int, noun: str) -> str:
 
 
 def signed_seconds(seconds: float) -> str:
-    """How far a clock is ahead (+) or behind (-), in whole seconds: +3 s, -12 s, 0 s."""
+    """A clock's difference in whole seconds, ahead (+) or behind (-): +3 s, -12 s, 0 s."""
     whole = round(seconds)
     return f"{whole:+,} s" if whole else "0 s"
 
 
 def duration(seconds: float | None) -> str:
-    """A time for people: 41 s, 12 min, 15 h 55 min."""
+    """A duration: 41 s, 12 min, 15 h 55 min."""
     if seconds is None:
         return "unknown"
     if seconds < 99.5:
@@ -53,7 +53,7 @@ def duration(seconds: float | None) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
-    """Rows of cells as lines, each column as wide as its widest cell; figures go to the `right`."""
+    """Rows of cells as lines with aligned columns; those in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -65,17 +65,17 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
 
 
 def spreadsheet_safe(text: str) -> str:
-    """Text that a spreadsheet would run as a formula gets an apostrophe before it; numbers stay."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula; numbers stay."""
     return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 def in_yaml(text: str) -> str:
-    """The text as a YAML scalar in double quotes: plain ASCII as it is, all else by its number."""
+    """The text as a YAML scalar in double quotes: plain ASCII unchanged, everything else by number."""
     return f'"{"".join(map(_in_quotes, text))}"'
 
 
 def data_in_yaml(text: str) -> str:
-    """The same for Ansible, marked as what is never a template.
+    """The same for Ansible, marked as never a template.
 
     https://docs.ansible.com/ansible/latest/playbook_guide/playbooks_advanced_syntax.html
     """

@@ -1,6 +1,6 @@
-"""What a run's figures were measured on, from the one word that a store keeps of it. Pure.
+"""What a run's figures were measured on, from the stored word. Pure.
 
-None is hardware; `emulated: ...` is a machine that a program emulates; any other word is the lab's scenario.
+None is hardware; `emulated: ...` is a machine emulated by software; anything else is the lab's scenario.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ _EMULATED = "emulated: "
 
 
 def scenario_of(about: str) -> str | None:
-    """The lab's scenario from what a server or machine says of itself: a lab always says that it is one."""
+    """The lab's scenario in a server's or machine's description of itself; a lab always includes it."""
     match = _SIMULATED.search(about)
     return (match[1] or "unnamed") if match else None
 
 
 def emulated_by(program: str) -> str:
-    """The word for a machine that this program emulates."""
+    """The word for a machine emulated by this program."""
     return f"{_EMULATED}{program}"
 
 
 def kind(word: str) -> str:
-    """`emulated` or `simulated`: for names of files and one-line marks."""
+    """`emulated` or `simulated`, for file names and short labels."""
     return "emulated" if word.startswith(_EMULATED) else "simulated"
 
 
 def mark(word: str | None) -> str:
-    """What stands in a file's name before its ending: `.simulated`; empty for real figures."""
+    """The part of a file's name before its ending: `.simulated`; empty for real figures."""
     return f".{kind(word)}" if word else ""
 
 
 def banner(word: str | None) -> str:
-    """The first line of every output about figures that no hardware gave; empty for real ones."""
+    """The first line of every output with figures not from hardware; empty for real ones."""
     if not word:
         return ""
     if word.startswith(_EMULATED):
@@ -42,7 +42,7 @@ def banner(word: str | None) -> str:
 
 
 def measured_on(word: str | None) -> str:
-    """For a table of what was measured on what."""
+    """Table text: what was measured on."""
     if not word:
         return "real machines"
     if word.startswith(_EMULATED):
@@ -51,12 +51,12 @@ def measured_on(word: str | None) -> str:
 
 
 def in_json(word: str | None) -> dict[str, bool | str | None]:
-    """What every JSON document says of it: whether no hardware was measured, and the lab's scenario."""
+    """The keys in every JSON document: whether hardware was measured, and the lab's scenario."""
     return {"simulated": word is not None, "scenario": word}
 
 
 def says_nothing(word: str) -> str:
-    """Why figures of the lab or of an emulator say nothing about any machine."""
+    """Why figures of the lab or of an emulator apply to no machine."""
     if word.startswith(_EMULATED):
         return (
             f"The machine is emulated by {word.removeprefix(_EMULATED)}, where local and remote memory "

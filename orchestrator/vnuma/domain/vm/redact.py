@@ -1,4 +1,4 @@
-"""Taking names, addresses, identifiers and accounts out of what is recorded, before it leaves a site."""
+"""Remove names, addresses, identifiers and accounts from recordings before they leave a site."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SHORTEST_NAME = 2
 
 
 class Redactor:
-    """Replaces known names by their placeholders, then whatever looks like an address or an identifier."""
+    """Replaces known names with placeholders, then whatever looks like an address or identifier."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        """`names` maps what is secret to its placeholder, such as `vcsa01.corp` to `<vcenter>`."""
+        """`names` maps secrets to placeholders, such as `vcsa01.corp` to `<vcenter>`."""
         known = {name: word for name, word in names.items() if len(name) >= _SHORTEST_NAME}
         longest_first = sorted(known, key=len, reverse=True)
         self._known = {name.casefold(): word for name, word in known.items()}
@@ -34,7 +34,7 @@ class Redactor:
         )
 
     def text(self, value: str) -> str:
-        """One text without anything that names a site."""
+        """A text without anything that identifies a site."""
         if self._names:
             value = self._names.sub(lambda match: self._known[match[0].casefold()], value)
         for pattern, word in _PATTERNS:
@@ -42,7 +42,7 @@ class Redactor:
         return value
 
     def all(self, value: Any) -> Any:
-        """Every text of a document, keys included."""
+        """The same for every text in a document, including keys."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""The least-privilege role of a study: which vSphere privilege each change needs. The one list of them.
+"""The least-privilege role for a study: the vSphere privilege that each change needs.
 
-Sources: the comments of VirtualMachineConfigSpec and of each method in VMware's API reference. Which
-privilege cores per socket and virtualNuma need is not stated there; CPUCount is what is asked for.
+Sources: the comments of VirtualMachineConfigSpec and of each method in VMware's API reference. The privilege
+for cores per socket and virtualNuma is not documented there; CPUCount is required here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ POWER_OFF = "VirtualMachine.Interact.PowerOff"
 
 
 Where = Literal["datastore", "cluster", "root", "attributes"]
-"""On which objects a privilege is asked for: the VM's datastores, its host's cluster, the root folder, or
-the VM itself where there are custom attributes."""
+"""The objects on which a privilege is needed: the VM's datastores, its host's cluster, the root folder, or
+the VM itself where there are custom attributes.
+"""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Helps:
-    """A privilege that one can do without: where it is asked for, what for, and what is not without it."""
+    """An optional privilege: on which object, what for, and what does not work without it."""
 
     privilege: str
     where: Where
@@ -52,7 +53,7 @@ ROLE: tuple[Need, ...] = (
     Need(POWER_OFF, "guest shutdown, and power-off where a study allows it"),
     Need(POWER_ON, "power-on"),
 )
-"""On each VM of a study. The built-in role Read-only must reach its host, cluster and folders as well."""
+"""Needed on each VM of a study, with Read-only on its host, cluster and folders."""
 
 ELSEWHERE: tuple[Helps, ...] = (
     Helps("Datastore.Browse", "datastore", "finding vmware.log", "vmware.log is not evaluated"),
@@ -76,7 +77,7 @@ ELSEWHERE: tuple[Helps, ...] = (
         "somebody else must set it",
     ),
 )
-"""What a study can do without."""
+"""Optional privileges."""
 
 _PURPOSES = {need.privilege: need.purpose for need in ROLE}
 

@@ -1,4 +1,4 @@
-"""What was read of a SQL Server and of the Windows it runs on: plain values, units in the names."""
+"""Facts of a SQL Server and its Windows: plain values, units in the names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vnuma.domain.vm.facts import GuestTopology
 
 @dataclass(frozen=True)
 class Permissions:
-    """What this login may do on the server; None where the version knows no such permission."""
+    """This login's permissions on the server; None if the version lacks one."""
 
     view_server_state: bool
     view_server_performance_state: bool | None
@@ -26,9 +26,9 @@ class Permissions:
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """A SQL Server as it runs now. None: this version does not say, or this login may not see it.
+    """A running SQL Server. None: not in this version, or not visible to this login.
 
-    Memory is in kilobytes or megabytes as named; `max_dop` and the like are the values in use.
+    Memory is in kilobytes or megabytes as named; `max_dop` and similar are values in use.
     """
 
     version: str
@@ -53,7 +53,7 @@ class ServerFacts:
     affinity: str | None
     virtual_machine: str | None
     numa_node_count: int | None
-    """As sys.dm_os_sys_info says: soft-NUMA nodes are included."""
+    """As in sys.dm_os_sys_info, which includes soft-NUMA nodes."""
     soft_numa: str | None
     memory_model: str | None
     max_dop: int | None
@@ -65,7 +65,7 @@ class ServerFacts:
     permissions: Permissions
     other_sessions: int
     foreign_committed_kb: Mapping[int, int]
-    """Memory that a node of SQL Server took from another one, by memory node."""
+    """A node's memory on other nodes, by memory node."""
 
     @cached_property
     def major(self) -> int:
@@ -76,9 +76,9 @@ class ServerFacts:
 
 @dataclass(frozen=True)
 class SqlEdition:
-    """Edition and version of a SQL Server, as it runs or as a design plans it.
+    """Edition and version of a SQL Server, running or planned.
 
-    `major` is 16 for 2022; an empty `version` is planned: any update of that release.
+    `major` is 16 for 2022; an empty `version` means planned: any update of that release.
     """
 
     edition: str
@@ -88,7 +88,7 @@ class SqlEdition:
 
 @dataclass(frozen=True)
 class XtpDatabase:
-    """A database with memory-optimised tables, and the resource pool that it is bound to (None: none)."""
+    """A database with memory-optimised tables, and its resource pool (None: none)."""
 
     name: str
     pool: str | None
@@ -98,9 +98,9 @@ class XtpDatabase:
 
 @dataclass(frozen=True)
 class SqlFacts:
-    """A SQL Server as the design rules read it: its facts, its topology, and what only rules need.
+    """A SQL Server for the design rules: its facts, its topology, and what only rules need.
 
-    None: not read, or this version does not say.
+    None: not read, or not in this version.
     """
 
     server: ServerFacts
@@ -109,11 +109,11 @@ class SqlFacts:
     """From the error log: "using N logical processors based on SQL Server licensing"."""
     xtp_databases: tuple[XtpDatabase, ...] | None = None
     tcp_ports: str | None = None
-    """The TCP port setting as it stands, node masks included: `1433,50001[0x1]`."""
+    """The TCP port setting, including node masks: `1433,50001[0x1]`."""
     connection_nodes: tuple[int, ...] | None = None
-    """NUMA nodes that this login's connections landed on, one entry per connection."""
+    """NUMA nodes of this login's connections, one entry per connection."""
     processor_groups: int | None = None
-    """Windows processor groups that SQL Server's nodes lie in."""
+    """Windows processor groups of SQL Server's nodes."""
     dop_feedback: bool | None = None
     """Whether DOP feedback may change degrees of parallelism (2022 and later)."""
     unread: Mapping[str, str] = field(default_factory=dict)
@@ -121,13 +121,13 @@ class SqlFacts:
 
     @cached_property
     def edition(self) -> SqlEdition:
-        """What runs."""
+        """The running edition."""
         return SqlEdition(self.server.edition, self.server.major, self.server.version)
 
 
 @dataclass(frozen=True)
 class WindowsFacts:
-    """Windows as Tools or SQL Server show it. None: not read."""
+    """Windows as shown by Tools or SQL Server. None: not read."""
 
     build: int | None = None
     """Such as 17763 (2019), 20348 (2022), 26100 (2025)."""

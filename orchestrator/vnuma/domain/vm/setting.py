@@ -1,13 +1,11 @@
-"""The settings of a VM that a study may change or must restore, and what each one needs.
+"""The settings of a VM that a study may change or must restore, and their requirements.
 
-Settings are a flat mapping from name to value. Typed settings have vSphere's own names; a name with
-a dot is an extraConfig key. `None` means: not set (an absent extraConfig key, or a field that this
-release does not have).
+Settings are a flat mapping from name to value. Typed settings have vSphere's own names; a name with a dot is
+an extraConfig key. `None` means: not set (an absent extraConfig key, or a field that this release lacks).
 
-Sources: the comments of VirtualMachineConfigSpec in VMware's API reference; "needs power-off" is
-stated there only for hot-add; for CPU count, cores per socket and affinity it follows the vSphere
-Client's documentation. Latency sensitivity takes its cores at power-on, so a change while the VM runs
-would be there and not in effect.
+Sources: the comments of VirtualMachineConfigSpec in VMware's API reference; "needs power-off" is stated there
+only for hot-add; for CPU count, cores per socket and affinity it follows the vSphere Client's documentation.
+Latency sensitivity takes its cores at power-on, so a change while the VM runs would have no effect yet.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ Settings = Mapping[str, Value]
 
 
 class Power(StrEnum):
-    """Power states, in vSphere's words."""
+    """Power states, with vSphere's names."""
 
     ON = "poweredOn"
     OFF = "poweredOff"
@@ -30,11 +28,11 @@ class Power(StrEnum):
 
 @dataclass(frozen=True)
 class SettingSpec:
-    """What one typed setting is: `unit` for people, `cold` if the VM must be off to change it.
+    """A typed setting: `unit` for people, `cold` if the VM must be off to change it.
 
-    `path` leads to it below the VM's `config`: to a leaf, since its parent carries much that nobody needs
-    (config.hardware has every device). `unset` is what "not set" is called when a setting that was set has to
-    become unset again; None for one that always has a value.
+    `path` is below the VM's `config` and ends at a leaf, since its parent has much unneeded data
+    (config.hardware has every device). `unset` is the explicit value for "not set"; None for a setting that
+    always has a value.
     """
 
     name: str
@@ -79,31 +77,31 @@ TYPED: Mapping[str, SettingSpec] = {
     )
 }
 
-# Settings that vSphere 8 can choose itself: asked for as 0; which derived setting then says so.
+# Settings that vSphere 8 can choose itself, requested as 0, with the derived setting that shows it.
 AUTOMATIC: Mapping[str, str] = {
     "numCoresPerSocket": "autoCoresPerSocket",
     "coresPerNumaNode": "autoCoresPerNumaNode",
 }
 
-# Derived by vSphere and never written: compared for information, not for equality.
+# Derived by vSphere and never written: shown, but not compared for equality.
 DERIVED = frozenset(AUTOMATIC.values())
 
-# ESXi rewrites these at every power-on, and clears the last one with the reboot that it is set for: their
-# change is nobody's.
+# ESXi rewrites these at every power-on, and clears the last one with its reboot: a change of them has no
+# author.
 WRITTEN_BY_ESXI = frozenset(
     {"numa.autosize.cookie", "numa.autosize.vcpu.maxpervirtualnode", "rebootpoweroff"}
 )
 
 HARDWARE = "hardwareVersion"
-"""What the virtual hardware version is called beside settings, though a study never changes it."""
+"""The virtual hardware version's name among settings, though a study never changes it."""
 
-# vSphere ignores these in extraConfig without a word, since typed fields own them: evidence only.
+# vSphere silently ignores these in extraConfig, since typed fields own them: evidence only.
 _OWNED_BY_TYPED_FIELDS = ("cpuid.corespersocket", "sched.cpu.", "sched.mem.")
 
-# Read because design rules look at them; a study neither changes nor puts them back.
+# Read for the design rules; a study neither changes nor restores them.
 _READ_ONLY = ("cpuid.maxvcpus",)
 
-# The lease's own keys are managed by the lease, not by changes.
+# The lease manages its own keys; changes do not.
 LEASE_PREFIX = "vnuma."
 
 
@@ -113,7 +111,7 @@ def is_extra_config(name: str) -> bool:
 
 
 def is_governed(key: str) -> bool:
-    """Whether an extraConfig key belongs to the baseline: the NUMA keys and the power-cycle key."""
+    """Whether an extraConfig key is part of the baseline: the NUMA keys and the power-cycle key."""
     lowered = key.lower()
     return lowered.startswith("numa.") or lowered == "vmx.reboot.powercycle"
 
@@ -124,7 +122,7 @@ def is_evidence(key: str) -> bool:
 
 
 def needs_power_off(name: str) -> bool:
-    """Whether a change of this setting takes effect only with the VM off.
+    """Whether this setting takes effect only with the VM off.
 
     extraConfig keys are stored while the VM runs but read at power-on, so they count as cold.
     """

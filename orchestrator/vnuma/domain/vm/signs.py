@@ -1,4 +1,4 @@
-"""Shapes beside the words of states: what colour tells, to those who do not see it. Pure."""
+"""Symbols next to states, for people who cannot rely on their colours. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIGNS = {
     "↻": ("tried again",),
 }
 SIGNS = {state: sign for sign, states in _SIGNS.items() for state in states}
-"""The shape of each state."""
+"""The symbol of each state."""
 
 IN_ASCII = {"✓": "+", "✗": "x", "▶": ">", "·": ".", "↻": "~"}
-"""The same for a terminal that has no such letters."""
+"""The same for a terminal limited to ASCII."""

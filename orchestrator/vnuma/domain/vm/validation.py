@@ -1,4 +1,4 @@
-"""What pydantic found wrong, in our sentences."""
+"""pydantic's findings as our sentences."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ FIELD_FAULTS = {
     "mapping_type": "must be a mapping",
     "model_type": "must be a mapping of fields",
 }
-"""By pydantic's kind of finding. What was found is not repeated: it may be a password in the wrong place."""
+"""By pydantic's type of finding. The value is not repeated, since it may be a misplaced password."""
 
 
 def message(item: ErrorDetails) -> str:
-    """One finding, as the end of a sentence: without the prefix that pydantic gives to our own messages."""
+    """One finding as the end of a sentence, without pydantic's prefix for our own messages."""
     if item["type"] in FIELD_FAULTS:
         return FIELD_FAULTS[item["type"]].format_map(item.get("ctx", {}))
     text = str(item["msg"]).removeprefix("Value error, ")
@@ -44,7 +44,7 @@ def message(item: ErrorDetails) -> str:
 
 
 def messages(error: ValidationError, whole: str = "") -> str:
-    """All findings on one line, each with its field, or with `whole` where it is of the value as a whole."""
+    """All findings on one line, each with its field, or with `whole` for the value as a whole."""
     return "; ".join(
         f"{'.'.join(map(str, item['loc'])) or whole}: {message(item)}" for item in error.errors()
     )

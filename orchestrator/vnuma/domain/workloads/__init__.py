@@ -1,1 +1,1 @@
-"""The workload section of a study file: what each workload can be told, and what its figures mean."""
+"""The workload section of a study file: each workload's settings, and what its figures mean."""

@@ -1,7 +1,7 @@
 """Every workload that a study file can name: ours, and those of installed packages.
 
 A package adds one with an entry point in the group `vnuma.workloads`: its name is the workload's, and it
-leads to an object with the attributes of `vnuma.workloads.bench.Workload`.
+refers to an object with the attributes of `vnuma.workloads.bench.Workload`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from vnuma.domain.workloads.settings import WorkloadSettings
 GROUP = "vnuma.workloads"
 
 PARTS = ("obstacles", "prepare", "sentinel", "bench")
-"""What the engine calls of a workload, beside its settings."""
+"""The parts of a workload that the engine calls, besides its settings."""
 
 SHIPPED = "vnuma.workloads"
-"""Where our own lie: each is a package, named as studies name it, with its settings in `settings`."""
+"""The folder of our own: each is a package, named as in studies, with its settings in `settings`."""
 
 
 def _shipped() -> Iterator[tuple[str, type[WorkloadSettings]]]:
@@ -50,7 +50,7 @@ DEFAULT = "cross_join"
 
 
 def settings_type(name: str) -> type[WorkloadSettings]:
-    """The settings that a workload of this name takes. Raises ValueError naming those that there are."""
+    """The settings class of a workload. Raises ValueError with the known names."""
     if name in KINDS:
         return KINDS[name]
     found = installed(name)
@@ -66,9 +66,9 @@ def settings_type(name: str) -> type[WorkloadSettings]:
 
 
 def installed(name: str) -> Any:
-    """The workload of that name that another installed package brings; ours cannot be replaced.
+    """The workload of that name from another installed package; ours cannot be replaced.
 
-    Raises ValueError where there is none, or where its package cannot be loaded.
+    Raises ValueError if there is none, or its package does not load.
     """
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
@@ -86,9 +86,9 @@ def installed(name: str) -> Any:
 
 
 def as_workload(value: object) -> WorkloadSettings:
-    """The settings that a study file's section describes; without a name, the paper's workload.
+    """The settings in a study file's section; without a name, the paper's workload.
 
-    Raises ValueError, or pydantic's ValidationError, whose places lie inside the section.
+    Raises ValueError, or pydantic's ValidationError with locations inside the section.
     """
     if isinstance(value, WorkloadSettings):
         return value
@@ -101,7 +101,7 @@ def as_workload(value: object) -> WorkloadSettings:
 
 
 class _AnyWorkload:
-    """How pydantic reads, writes and describes the field."""
+    """How pydantic validates, serialises and describes the field."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -123,4 +123,4 @@ class _AnyWorkload:
 
 
 AnyWorkload = Annotated[WorkloadSettings, _AnyWorkload]
-"""The field of a study that holds any workload's settings."""
+"""The field of a study for any workload's settings."""

@@ -1,4 +1,4 @@
-"""What a figure means: its name, its unit, which way is better, and where a sample holds it."""
+"""A figure's meaning: name, unit, better direction, and where a sample has it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Better = Literal["lower", "higher"]
 class Metric:
     """One declared figure.
 
-    `source` says where a sample holds it: `elapsed_ms` for SQL Server's own elapsed time, `value` for a
-    workload's own result in `unit`, `figures` for what it gives beside that, under `name`.
+    `source` says where a sample has it: `elapsed_ms` for SQL Server's own elapsed time, `value` for a
+    workload's own result in `unit`, `figures` for its other results, by `name`.
     """
 
     name: str

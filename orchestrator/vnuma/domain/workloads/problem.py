@@ -9,7 +9,7 @@ Path = tuple[int | str, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong in a file: where (keys from the top), what, and what would be right."""
+    """One problem in a file: where (keys from the top), what, and the correct form."""
 
     path: Path
     what: str

@@ -1,4 +1,4 @@
-"""What one iteration gave: the record that a workload makes, the store keeps and the archive shows."""
+"""The result of one iteration: one record from workload to store and archive."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What an iteration may tell besides its time; None means: not known.
+    """An iteration's results besides its time; None means unknown.
 
     `cpu_ms` and the times of parse and compile are SQL Server's own, `client_ms` is this machine's. `value`
     is the workload's metric in its unit, for metrics whose source is `value`; `figures` are the other
-    declared ones, by name. `waits` holds wait statistics by difference, `execution` where and how it ran and
+    declared ones, by name. `waits` has wait statistics by difference, `execution` where and how it ran and
     which clock timed it.
     """
 
@@ -29,8 +29,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class Reading(Figures):
-    """An iteration that was measured. `elapsed_ms` is the length of what was measured: the server's own time
-    of one statement, or the window of a throughput.
+    """A measured iteration. `elapsed_ms` is the server's own time of one statement, or the window of a
+    throughput.
     """
 
     elapsed_ms: float

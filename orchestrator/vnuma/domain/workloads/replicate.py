@@ -1,11 +1,11 @@
-"""What is repeated: the unit that blocks hold, and whose number stands behind every interval."""
+"""The replicate: the unit of blocks, and what n counts."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 Replicate = Literal["boot", "pass"]
-"""A VM's power-cycle; or a pass over a machine that is measured as it is, and not booted."""
+"""A VM's power-cycle; or a pass over a machine that is not booted."""
 
 _PLURALS = {"boot": "boots", "pass": "passes"}
 
@@ -16,7 +16,7 @@ def plural(replicate: Replicate) -> str:
 
 
 def medians(replicate: Replicate) -> str:
-    """What one figure of an arm is: `median of boot medians`."""
+    """An arm's figure: `median of boot medians`."""
     return f"median of {replicate} medians"
 
 

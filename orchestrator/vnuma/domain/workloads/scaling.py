@@ -1,4 +1,4 @@
-"""How throughput grows with load: where it peaks, and whether more load, or more CPUs, give less."""
+"""How throughput grows with load: its peak, and whether more load or more CPUs reduce it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LOSS = 0.05
-"""A rate this much below the best one before it, or more, is a loss worth telling."""
+"""A rate this much below the best earlier one, or more, is reported as a loss."""
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A curve as it was measured: loads in ascending order with their rates. It tests nothing.
+    """A measured curve: ascending loads with their rates, without any test.
 
     `lower` are the loads whose rate is below the best one at a smaller load by LOSS or more.
     """
@@ -26,7 +26,9 @@ class Scaling:
         return dict(self.points)[self.peak]
 
     def worst_loss(self, loads: tuple[int, ...]) -> float:
-        """The largest loss at these loads against the best rate at a smaller one, as a share; 0 for none."""
+        """The largest loss at these loads relative to the best rate at a smaller one, as a share;
+        0 for none.
+        """
         best, worst = 0.0, 0.0
         for load, rate in self.points:
             best = max(best, rate)
@@ -35,7 +37,7 @@ class Scaling:
 
 
 def scaling(rates: Mapping[int, float]) -> Scaling | None:
-    """The curve of rates by load; None for fewer than two loads. Rates are positive."""
+    """The curve of positive rates by load; None for fewer than two loads."""
     if len(rates) < 2:
         return None
     points = tuple(sorted(rates.items()))

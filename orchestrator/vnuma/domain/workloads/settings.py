@@ -1,4 +1,4 @@
-"""What the settings of every workload have in common."""
+"""What the settings of all workloads share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vnuma.domain.workloads.replicate import Replicate
 from vnuma.domain.workloads.sizes import sized
 
 InstanceSetting = Literal["process_affinity", "resource_pool", "tcp_ports"]
-"""A setting of the whole SQL Server instance that a workload changes: in the baseline, and restored."""
+"""A setting of the whole SQL Server instance that a workload changes; part of the baseline, and restored."""
 
 INSTANCE_CHANGES: Mapping[InstanceSetting, str] = {
     "process_affinity": "process affinity on each boot; read at the start, restored after the workload.",
@@ -24,7 +24,7 @@ INSTANCE_CHANGES: Mapping[InstanceSetting, str] = {
     ),
     "tcp_ports": "TcpPort in its registry, its own port first; read at the start, restored with a restart.",
 }
-"""What a plan says of each."""
+"""A plan's text for each."""
 
 Seconds = Annotated[float, Field(gt=0)]
 Size = Annotated[int, Field(ge=1)]
@@ -34,7 +34,7 @@ ClockChoice = Literal["auto", "messages", "query_stats"]
 PlanChoice = Literal["actual", "off"]
 
 COARSE_BELOW_MS = 100
-"""Rounding to whole milliseconds (SD 0.29 ms) adds 0.3% and more below this: as much as boots vary."""
+"""Below this, rounding to whole milliseconds (SD 0.29 ms) adds 0.3% or more: as much as boots vary."""
 
 CLOCK_MEANING = (
     "`messages` times by SET STATISTICS TIME, in whole ms; `query_stats` by sys.dm_exec_query_stats, "
@@ -49,10 +49,10 @@ PLAN_MEANING = (
 
 @dataclass(frozen=True)
 class WorkloadContext:
-    """What a workload may know of the study that it stands in.
+    """What a workload may know about its study.
 
-    `smaller_table_rows` counts the dataset's smaller table, None where the source decides it; `settings_of`
-    gives the workload as the arm with that label runs it.
+    `smaller_table_rows` counts the dataset's smaller table, None if the source decides; `settings_of` gives
+    the workload with the overrides of the arm with that label.
     """
 
     smaller_table_rows: int | None
@@ -63,96 +63,100 @@ class WorkloadContext:
 class WorkloadSettings(Strict):
     """Base of every workload's section in a study file.
 
-    Each boot measures every size in every form, `forms[0]` being the primary one. What the class says
-    about itself stands in the class variables; what a study may set, in the fields.
+    Each boot measures every size in every form; `forms[0]` is the primary one. Class variables describe the
+    workload; fields are what a study may set.
     """
 
     size_word: ClassVar[str] = "rows"
     """What a size counts, in the plural: `rows a side`, `streams`, `connections`."""
 
     fixed_work: ClassVar[bool] = True
-    """Whether each iteration of a size does as much work: else its CPU time and duration compare nothing."""
+    """Whether each iteration of a size does the same work; otherwise its CPU time and duration are not
+    compared.
+    """
 
     sizes_are_loads: ClassVar[bool] = True
-    """Whether a larger size asks for more at once, so that a throughput's curve over sizes means scaling."""
+    """Whether a larger size means more concurrent work, so that a throughput's curve over sizes shows
+    scaling.
+    """
 
     guest: ClassVar[Literal["sql_server", "linux"]] = "sql_server"
-    """What has to run in the guest."""
+    """What must run in the guest."""
 
     factors: ClassVar[frozenset[str]] = frozenset()
-    """Fields that an arm may set differently, under its own `workload`."""
+    """Fields that an arm may override in its own `workload`."""
 
     node_factors: ClassVar[frozenset[str]] = frozenset()
-    """Those of them that choose NUMA nodes: arms may differ by them alone, on VMs of one shape."""
+    """Those that choose NUMA nodes: arms of one shape may differ only by them."""
 
     replicate: ClassVar[Replicate] = "boot"
-    """What is repeated: the one place that decides what reports call it."""
+    """What is repeated, and its name in reports."""
 
     changes: ClassVar[frozenset[InstanceSetting]] = frozenset()
-    """What of the SQL Server instance the workload changes."""
+    """The settings of the SQL Server instance that the workload changes."""
 
     needs_remote_memory: ClassVar[bool] = False
-    """Whether it needs two vNUMA nodes on two physical nodes: what is virtually remote is remote."""
+    """Whether it needs two vNUMA nodes on two physical nodes, so that virtually remote memory is remote."""
 
     offers_control: ClassVar[bool] = False
-    """Whether the positive control (`design.control: remote`) can place its data."""
+    """Whether it supports the positive control (`design.control: remote`) by placing its data."""
 
     figures: ClassVar[tuple[Metric, ...]] = ()
-    """What a sample tells besides its metric, under these names; source `figures`."""
+    """A sample's other figures by name; source `figures`."""
 
     @property
     def pool_share(self) -> int | None:
-        """Percent of SQL Server's memory in the resource pool that it makes; None: it makes none."""
+        """Percent of SQL Server's memory for its resource pool; None without one."""
         return None
 
     name: str
     sizes: tuple[int, ...]
-    if TYPE_CHECKING:  # a field of most workloads, a property of those that name their forms otherwise
+    if TYPE_CHECKING:  # a field of most workloads; a property where forms have another name
 
         @property
         def forms(self) -> tuple[str, ...]:
-            """What is measured side by side; the first form decides."""
+            """What is measured in each boot; the first form is primary."""
 
     timeout_s: Seconds = Field(default=3600, description="Deadline of one execution, in seconds.")
 
     @property
     def caller(self) -> str | None:
-        """The inventory's host that SQL Server is called from; None: the machine that vnuma runs on."""
+        """The inventory's host from which SQL Server is called; None: the machine that vnuma runs on."""
         return None
 
     def metric(self, form: str) -> Metric:
-        """What is analysed of that form."""
+        """The analysed metric of that form."""
         del form
         return ELAPSED
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
-        """What of the study does not go with this workload, although each field alone is right."""
+        """Contradictions between the study and this workload."""
         del around
         yield from ()
 
     def kernel_settings(self) -> Mapping[str, str]:
-        """Kernel settings of a Linux machine that a pass holds, with their values; empty for none."""
+        """Kernel settings of a Linux machine during a pass, with their values; empty for none."""
         return {}
 
     def waits_for(self) -> str | None:
-        """A database that has to be online before any boot is measured, besides the study's own."""
+        """A database besides the study's own that must be online before a boot is measured."""
         return None
 
     def caution(self) -> tuple[str, str] | None:
-        """What a reader of its verdicts has to know, and what to do about it; None for nothing."""
+        """A caution for readers of its verdicts, and what to do about it; or None."""
         return None
 
     def assumed_seconds(self, size: int, form: str) -> float:
-        """How long one iteration likely takes on real hardware, before anything was measured."""
+        """An iteration's assumed duration on real hardware."""
         del size, form
         return 10.0
 
     def chosen(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """Those fields with their values as text, in the order of their names."""
+        """Those fields with their values as text, sorted by name."""
         return tuple((name, str(getattr(self, name))) for name in sorted(names))
 
     def summary(self) -> str:
-        """What is run, for a plan: `call_volume with 1, 2 and 4 connections (noop, seek)`."""
+        """A plan's text: `call_volume with 1, 2 and 4 connections (noop, seek)`."""
         sizes = ", ".join(f"{size:,}" for size in self.sizes)
         return f"{self.name} with {sizes} {self.size_word} ({', '.join(self.forms)})"
 
@@ -162,6 +166,6 @@ class WorkloadSettings(Strict):
 
 
 def maxdop_of(workload: WorkloadSettings) -> int:
-    """The MAXDOP hint of a workload's statements; 0, the server's own, for one that has none."""
+    """The MAXDOP hint of a workload's statements; 0, the server's own, without one."""
     hint = getattr(workload, "maxdop", 0)
     return hint if isinstance(hint, int) else 0

@@ -1,4 +1,4 @@
-"""A size in words: how many of what its workload counts."""
+"""A size as text: a number of what its workload counts."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def sized(size: int, size_word: str) -> str:
 
 
 def in_table(size: int) -> str:
-    """As a table's first column has it: `500`, `1472`, `2,000,000`."""
+    """In a table's first column: `500`, `1472`, `2,000,000`."""
     return f"{size:,}" if size > 9999 else str(size)
