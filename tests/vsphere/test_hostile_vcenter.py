@@ -209,3 +209,18 @@ def test_pages_without_end_are_not_read_for_ever(
             read_vm(session, ref)
 
         altered.alter = lambda body: body
+
+
+def test_an_answer_in_the_second_thread_that_is_not_vspheres_ends_the_reading(
+    shared_lab: LabHandle, altered: Proxy
+) -> None:
+    """Hosts are read beside the VMs, on a connection of their own: what fails there is not lost."""
+    with connect(vcenter_of(shared_lab, port=altered.port, ca_file=altered.ca_file)) as session:
+        earlier = read_estate(session)
+        altered.alter = lambda body: b"<broken" if b'<obj type="HostSystem">' in body else body
+
+        with pytest.raises(VCenterUnreachable, match=f"127.0.0.1:{altered.port}"):
+            read_estate(session, earlier=earlier)
+
+        altered.alter = lambda body: body
+        assert read_estate(session, earlier=earlier).taken_over == len(earlier.vms)

@@ -64,6 +64,20 @@ def test_a_shared_session_costs_no_more_round_trips_than_a_login(
     log_out(shared)
 
 
+def test_what_is_read_beside_needs_no_login_of_its_own(shared_lab: LabHandle) -> None:
+    """A second connection belongs to the same session, which is still there when it is closed."""
+    before = logged_in(shared_lab)
+    with connect(vcenter_of(shared_lab)) as session:
+        with session.beside() as other, ThreadPoolExecutor(1) as pool:
+            name = pool.submit(lambda: read_vm(other, find_vm(other, "sql16")).name)
+            assert read_vm(session, find_vm(session, "sql16")).name == name.result()
+        trips = session.round_trips
+        assert other.round_trips > 1
+        assert trips > other.round_trips
+        assert find_vm(session, "sql16") is not None
+    assert logged_in(shared_lab) - before == 1
+
+
 def test_a_session_that_has_ended_is_renewed_once_for_all(lab: LabFactory, shared: Logins) -> None:
     """Eight workers meet an expired session at once: one of them logs in."""
     running = lab()

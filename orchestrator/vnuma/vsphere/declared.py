@@ -16,7 +16,7 @@ from vnuma.vsphere.http_response import BadAnswer
 
 def require_property(kind: type, path: str, value: Any) -> None:
     """Raise BadAnswer unless an object of this kind may have that value there."""
-    declared = _declared(kind, path)
+    declared = declared_type(kind, path)
     if declared is not None and not _fits(value, declared):
         raise BadAnswer(f"{path} is {type(value).__name__}, not {declared.__name__}")
 
@@ -38,7 +38,7 @@ def require_result(result: Any, info: Any) -> Any:
 
 
 @cache
-def _declared(kind: type, path: str) -> type | None:
+def declared_type(kind: type, path: str) -> type | None:
     """The type of a property; None if unknown or unrestricted."""
     found: Any = kind
     for name in path.split("."):

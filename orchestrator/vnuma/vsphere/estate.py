@@ -19,7 +19,14 @@ from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
 from vnuma.domain.vm.server import WindowsFacts
 from vnuma.errors import VCenterUnreachable
 from vnuma.vsphere import settings
-from vnuma.vsphere.estate_changes import GUEST_MARKS, TOOLS_PATH, Changes, find_changes
+from vnuma.vsphere.estate_changes import (
+    CONNECTED,
+    GUEST_MARKS,
+    TOOLS_PATH,
+    Changes,
+    connection_of,
+    find_changes,
+)
 from vnuma.vsphere.facts import (
     GUEST_DETAIL,
     GUEST_NAME,
@@ -35,7 +42,7 @@ from vnuma.vsphere.facts import (
     vm_facts,
 )
 from vnuma.vsphere.faults import describe
-from vnuma.vsphere.host_options import OPTIONS, numa_options
+from vnuma.vsphere.host_options import OPTIONS
 from vnuma.vsphere.inventory import container_properties, path_of, upwards
 from vnuma.vsphere.read import cluster_properties
 from vnuma.vsphere.session import Found, Query, Session
@@ -43,7 +50,6 @@ from vnuma.vsphere.session import Found, Query, Session
 _AT_ONCE = 500
 """Objects per request: enough to be fast, few enough to be answered in time."""
 
-_CONNECTED = "connected"
 _VM_NEEDED = ("name", "config.hardware.numCPU", "config.instanceUuid", "config.version", "runtime.powerState")
 _HOST_NEEDED_NOW = ("name", "summary.config.product")
 _HOST_NEEDED = (*_HOST_NEEDED_NOW, "hardware.cpuInfo", "hardware.systemInfo", "hardware.memorySize")
@@ -132,7 +138,9 @@ def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | 
             seen: Any = view.view
             refs = list(seen) if only is None else _around(session, only)
         read = _read(session, refs, [vm, hosts, cluster_properties(), *container_properties()])
-        return Changes({found.ref: found for found in read})
+        changes = Changes({found.ref: found for found in read})
+        changes.read_options()
+        return changes
     with _everything(session) as view:
         changes = find_changes(session, view, earlier)
     changes.objects.update((found.ref, found) for found in _read(session, changes.changed, [vm]))
@@ -172,15 +180,15 @@ def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
             continue
         known = changes.hardware.get(ref)
         needed = _HOST_NEEDED if known is None else _HOST_NEEDED_NOW
-        name, state = found.values.get("name", ref._GetMoId()), _state(found)
-        if state != _CONNECTED:
+        name, state = found.values.get("name", ref._GetMoId()), connection_of(found)
+        if state != CONNECTED:
             unseen.append(_Miss(Unseen("host", name, f"{state} according to vCenter")))
         elif any(path not in found.values for path in needed):
             unseen.append(_Miss(Unseen("host", name, _why(found, needed))))
         else:
             drs = drs_of(found, objects)
             facts = host_facts(found, drs) if known is None else host_as_now(known, found, drs)
-            hosts[facts.moid] = replace(facts, advanced=numa_options(found.values.get(OPTIONS)))
+            hosts[facts.moid] = replace(facts, advanced=changes.options.get(ref))
     return hosts, unseen
 
 
@@ -188,8 +196,8 @@ def _connected_hosts(objects: Mapping[Any, Found]) -> dict[Any, str]:
     """Hosts by reference, with why they cannot be judged; empty if they can."""
     return {
         ref: ""
-        if _state(found) == _CONNECTED
-        else f"{found.values.get('name', 'its host')} is {_state(found)}"
+        if connection_of(found) == CONNECTED
+        else f"{found.values.get('name', 'its host')} is {connection_of(found)}"
         for ref, found in objects.items()
         if isinstance(ref, vim.HostSystem)
     }
@@ -235,7 +243,7 @@ def _vms(
         absent = _absent(found)
         if moid not in hosts:
             absent["host"] = states.get(host) or (
-                "the VM's host may not be read" if host else f"the VM has no host ({_state(found)})"
+                "the VM's host may not be read" if host else f"the VM has no host ({connection_of(found)})"
             )
         if absent:
             kept = {name: value for name, value in facts.settings.items() if name not in absent}
@@ -263,17 +271,13 @@ def _absent(found: Found) -> dict[str, str]:
 def _why(found: Found, needed: Iterable[str]) -> str:
     """Why required properties are missing."""
     faults = [_in_words(found.missing[path]) for path in needed if path in found.missing]
-    return faults[0] if faults else f"vCenter shows no configuration ({_state(found)})"
+    return faults[0] if faults else f"vCenter shows no configuration ({connection_of(found)})"
 
 
 def _in_words(fault: vmodl.MethodFault) -> str:
     if isinstance(fault, vim.fault.NoPermission):
         return f"the account lacks the privilege {fault.privilegeId or 'System.Read'}"
     return describe(fault)
-
-
-def _state(found: Found) -> str:
-    return str(found.values.get("runtime.connectionState", _CONNECTED))
 
 
 def _with_others(objects: Mapping[Any, Found]) -> set[str]:

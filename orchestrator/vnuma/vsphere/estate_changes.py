@@ -9,6 +9,7 @@ folder, guest, DRS, clusters, hosts; a host's hardware only after a boot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,7 +20,7 @@ from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
 from vnuma.vsphere.facts import GUEST_DETAIL, GUEST_NAME, HOST_STATE_PATHS
-from vnuma.vsphere.host_options import OPTIONS
+from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import VAPP_VMS, container_properties
 from vnuma.vsphere.read import cluster_properties
 from vnuma.vsphere.session import Found, Query, Session
@@ -41,29 +42,49 @@ GUEST_MARKS = (TOOLS_PATH, GUEST_NAME)
 """Read in addition if the guest's details do not prove that the same Windows is running."""
 
 
+CONNECTED = "connected"
+
+
+def connection_of(found: Found) -> str:
+    """The state of vCenter's connection to a host, or of a VM; connected where it is not said."""
+    return str(found.values.get("runtime.connectionState", CONNECTED))
+
+
 @dataclass(frozen=True)
 class Changes:
     """Hosts, clusters and folders as they are; VMs to read in full; unchanged VMs.
 
-    `partly` are VMs whose guest (`GUEST_MARKS`) and hosts whose hardware must still be read.
+    `partly` are VMs whose guest (`GUEST_MARKS`) and hosts whose hardware must still be read; `options`
+    are the hosts' NUMA options.
     """
 
     objects: dict[Any, Found] = field(default_factory=dict)
     changed: list[vim.VirtualMachine] = field(default_factory=list)
     taken: dict[Any, EstateVm] = field(default_factory=dict)
     hardware: dict[Any, HostFacts] = field(default_factory=dict)
+    options: dict[Any, dict[str, str] | None] = field(default_factory=dict)
     partly: list[vim.ManagedEntity] = field(default_factory=list)
+
+    def read_options(self) -> None:
+        """Read the NUMA options of the hosts among the objects."""
+        for ref, found in self.objects.items():
+            if isinstance(ref, vim.HostSystem) and connection_of(found) == CONNECTED:
+                self.options[ref] = numa_options(found.values.get(OPTIONS))
 
 
 def find_changes(session: Session, view: vim.view.ContainerView, earlier: Estate) -> Changes:
     """Sort the VMs of a view into changed and unchanged since an earlier reading of a vCenter."""
-    read = session.retrieve([_marks(session, view)])
-    found = Changes({one.ref: one for one in read if not isinstance(one.ref, vim.VirtualMachine)})
+    inside = Query.TraversalSpec(type=vim.view.ContainerView, path="view", skip=False)
+    everything = Query.ObjectSpec(obj=view, skip=True, selectSet=[inside])
+    with session.beside() as other, ThreadPoolExecutor(1, "around") as pool:
+        around = pool.submit(_around_vms, other, everything)
+        marks = session.retrieve_plain(vim.VirtualMachine, _VM_MARKS, everything)
+        found = around.result()
     found.hardware.update(_same_hardware(session, found.objects.values(), earlier))
     hosts = (ref for ref in found.objects if isinstance(ref, vim.HostSystem))
     found.partly.extend(ref for ref in hosts if ref not in found.hardware)
     places, known = _places(found.objects.values()), {one.facts.moid: one for one in earlier.vms}
-    for mark in (one for one in read if isinstance(one.ref, vim.VirtualMachine)):
+    for mark in marks:
         before, place = known.get(mark.ref._GetMoId()), places.get(mark.ref, {})
         if before and len(place) == _HOST_AND_FOLDER and _is_unchanged(session, mark, before):
             found.taken[mark.ref] = before
@@ -81,18 +102,19 @@ def find_changes(session: Session, view: vim.view.ContainerView, earlier: Estate
 _HOST_AND_FOLDER = 2
 
 
-def _marks(session: Session, view: vim.view.ContainerView) -> Query.FilterSpec:
-    """For each object in a view, the properties that decide whether to read more of it."""
-    inside = Query.TraversalSpec(type=vim.view.ContainerView, path="view", skip=False)
-    marks = {vim.VirtualMachine: _VM_MARKS, vim.HostSystem: _HOST_MARKS}
-    return Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=view, skip=True, selectSet=[inside])],
+def _around_vms(session: Session, everything: Query.ObjectSpec) -> Changes:
+    """Hosts, clusters and folders, with the VMs they hold: in a thread of its own, as this takes long too."""
+    asked = Query.FilterSpec(
+        objectSet=[everything],
         propSet=[
-            *(Query.PropertySpec(type=of, pathSet=session.known(of, paths)) for of, paths in marks.items()),
+            Query.PropertySpec(type=vim.HostSystem, pathSet=session.known(vim.HostSystem, _HOST_MARKS)),
             cluster_properties(),
             *container_properties(contents=True),
         ],
     )
+    found = Changes({one.ref: one for one in session.retrieve([asked])})
+    found.read_options()
+    return found
 
 
 def _same_hardware(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
@@ -31,6 +33,8 @@ class _Channel(http.client.HTTPSConnection):
     """
 
     response_class = BoundedResponse
+    take: Callable[[bytes], bytes] | None = None
+    """Reads a part of an answer itself, and returns what is left for pyVmomi."""
 
     def getresponse(self) -> Any:
         response = super().getresponse()
@@ -41,7 +45,7 @@ class _Channel(http.client.HTTPSConnection):
         if "Content-Type" in response.headers and kind not in _SOAP_TYPES:
             self.close()
             raise BadAnswer(f"HTTP {response.status} with {kind} instead of an answer")
-        return response.document()
+        return response.document(self.take)
 
 
 class Transport(SoapStubAdapter):
@@ -66,9 +70,26 @@ class Transport(SoapStubAdapter):
         )
         self.scheme: Any = _Channel
         self.vcenter = vcenter
+        self._context = context
         self.round_trips = 0
         self._naming = False
         self._connection: Any = None
+        self._take: Callable[[bytes], bytes] | None = None
+
+    def twin(self) -> Transport:
+        """A channel of its own in the same session. A channel serves one thread at a time."""
+        twin = Transport(self.vcenter, self._context, self.version)
+        twin.cookie = self.cookie
+        return twin
+
+    @contextmanager
+    def taking(self, take: Callable[[bytes], bytes]) -> Iterator[None]:
+        """For calls whose answers `take` gets first: pyVmomi reads what it returns."""
+        self._take = take
+        try:
+            yield
+        finally:
+            self._take = None
 
     def InvokeMethod(self, mo: Any, info: Any, args: Any, outerStub: Any = None) -> Any:
         """One call, one round trip."""
@@ -106,6 +127,7 @@ class Transport(SoapStubAdapter):
         """The connection for one call, stored so that an interrupted call can close it."""
         stub: Any = super()
         self._connection = stub.GetConnection()
+        self._connection.take = self._take
         return self._connection
 
     def close(self) -> None:

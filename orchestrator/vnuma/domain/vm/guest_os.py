@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from vnuma.domain.vm.server import WindowsFacts
 
@@ -13,6 +14,7 @@ _FIELD = re.compile(r"(\w+)='([^']*)'")
 _BANNER = re.compile(r" on (Windows.+?) [\d.]+ <\w+> \(Build (\d+)")
 
 
+@lru_cache(1024)  # many VMs have the same guest
 def windows_of_tools(detail: str, full_name: str = "") -> WindowsFacts | None:
     """From the text under `TOOLS_KEY`, else from Tools' system name, which has no build.
 
