@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 try:
     __version__ = version("vnuma")
-except PackageNotFoundError:  # run from a source tree that was never installed
+except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
 
 def open(run: str = "latest", *, store: str | None = None) -> RunTables:
     """A stored run's tables for notebooks and scripts, by the run's name; see `vnuma.frames`.
 
-    Raises InputError for a run that is not there, StoreError when the store cannot be read.
+    Raises InputError for an unknown run, StoreError when the store cannot be read.
     """
     from vnuma.frames import open_run
 

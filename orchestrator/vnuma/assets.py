@@ -1,8 +1,8 @@
-"""Where the files that belong to vnuma are: shipped ones, and the folders for its own.
+"""Locations of shipped files and of vnuma's own folders.
 
-A wheel carries templates, studies, inventories and the lab's sources in `vnuma/_data`, and the
-Ansible content in the collection beside the package. In a checkout the same folders stand at its
-root. A wheel for one platform carries the lab's program too.
+A wheel has templates, studies, inventories and the lab's sources in `vnuma/_data`, and the Ansible content in
+the collection next to the package. A checkout has the same folders at its root. A wheel for one platform also
+has the lab's program.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def asset(path: str) -> Path:
 
 
 def lab_program() -> Path | None:
-    """The lab's program where the wheel carries it. None in a checkout and in the wheel for any platform."""
+    """The lab's program in the wheel; None in a checkout and in the wheel for any platform."""
     program = _DATA / "bin" / "vnuma-lab"
     return program if os.access(program, os.X_OK) else None
 
@@ -49,12 +49,12 @@ def lab_program() -> Path | None:
 def home() -> Path:
     """Folder for stores, the running lab and logs: `VNUMA_HOME`, else the user's state folder.
 
-    It is not created here.
+    Does not create it.
     """
     chosen = os.environ.get("VNUMA_HOME")
     return Path(chosen).expanduser().absolute() if chosen else user_state_path("vnuma")
 
 
 def cache() -> Path:
-    """Folder for what can be made again, such as the built lab. It is not created here."""
+    """Folder for what can be recreated, such as the built lab. Does not create it."""
     return user_cache_path("vnuma")

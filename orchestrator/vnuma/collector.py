@@ -1,4 +1,4 @@
-"""Python's garbage collector, kept out of the way of bulk work and of a command's start."""
+"""Limit Python's garbage collector during bulk work and at a command's start."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NEW_OBJECTS = 10_000
-"""So many more objects than before start a search. Python's own 700 search often while modules are loaded,
-and find nothing: a sixth of a command's time."""
+"""Number of new objects that starts a collection. Python's own 700 starts many during imports, which find
+nothing: a sixth of a command's time.
+"""
 
 
 def collect_rarely() -> None:
-    """Search for reference cycles in this process less often, and no more among what is loaded by now."""
+    """Collect garbage less often in this process, and never among the objects loaded so far."""
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS, 20, 50)
 
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause the collector: the work inside makes no reference cycles worth finding.
+    """Pause the collector, for work that creates no reference cycles worth finding.
 
-    Each search goes through every object that is alive: with a million samples, or an estate of thousands
-    of VMs, again and again for nothing (a third of the time).
+    Each collection visits every live object: with a million samples, or thousands of VMs, that would take a
+    third of the time for nothing.
     """
     was_on = gc.isenabled()
     gc.disable()

@@ -1,7 +1,7 @@
-"""The one exception tree. Every expected failure is a `VnumaError` whose class carries the exit code.
+"""The exception tree. Every expected failure is a `VnumaError` whose class has the exit code.
 
-A message says what happened and where; `fix` says what to do next. Anything that is not a
-`VnumaError` is a bug: the command line names the log file and exits with 1.
+A message says what happened and where; `fix` says what to do next. Anything that is not a `VnumaError` is a
+bug: the command line names the log file and exits with 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class VnumaError(Exception):
         self.fix = fix
 
     def also(self, later: VnumaError) -> None:
-        """Tell, after this failure, of one that followed when its consequences were to be undone."""
+        """Add a failure that happened while undoing this one's consequences."""
         self.what = f"{self.what} Then, while undoing it: {later.what}"
         self.fix = "\n  ".join(fix for fix in (self.fix, later.fix) if fix) or None
         self.args = (self.what,)
@@ -48,7 +48,7 @@ def _rebuild(cls: type[VnumaError], what: str, fix: str | None) -> VnumaError:
 
 
 class UsageError(VnumaError):
-    """Options of the command line that contradict each other, lack one, or have a value that none takes."""
+    """Contradicting, missing or invalid options of the command line."""
 
     exit_code = 2
 
@@ -60,7 +60,7 @@ class InputError(VnumaError):
 
 
 class EnvironmentProblem(VnumaError):
-    """Network, login, privilege, driver: something outside the study has to be put right."""
+    """Network, login, privilege, driver: something outside the study has to be fixed."""
 
     exit_code = 4
 
@@ -70,7 +70,7 @@ class VCenterUnreachable(EnvironmentProblem):
 
 
 class CertificateRejected(EnvironmentProblem):
-    """The server did not prove who it is: a certificate that we do not trust, or none. Nothing was sent."""
+    """The server did not prove its identity: an untrusted certificate, or none. Nothing was sent."""
 
 
 class LoginRefused(EnvironmentProblem):
@@ -78,7 +78,7 @@ class LoginRefused(EnvironmentProblem):
 
 
 class AccountRefused(LoginRefused):
-    """vCenter or SQL Server does not accept the account: each further try may lock it."""
+    """vCenter or SQL Server does not accept the account: each further attempt may lock it."""
 
 
 class PrivilegeMissing(EnvironmentProblem):
@@ -112,7 +112,7 @@ class PreflightBlocked(VnumaError):
 
 
 class ArmImpossible(PreflightBlocked):
-    """This VM on this host cannot take an arm's shape. `rule` is the design rule that says so."""
+    """This VM on this host cannot have an arm's shape. `rule` is the design rule that says so."""
 
     rule = ""
 
@@ -130,8 +130,8 @@ class CellsMissing(VnumaError):
 class AttemptFailed(VnumaError):
     """One attempt at a cell ended without a result.
 
-    `reason` is a stable word for stores and scripts; `outcome` is `failed` (it could not be
-    measured) or `invalid` (it was, but not what the arm asked for).
+    `reason` is a stable identifier for stores and scripts; `outcome` is `failed` (it could not be measured)
+    or `invalid` (it was, but not with the arm's topology).
     """
 
     exit_code = 6
@@ -158,13 +158,13 @@ class PowerFailed(AttemptFailed):
 
 
 class QuestionPending(AttemptFailed):
-    """vSphere has stopped the VM until somebody answers its question."""
+    """The VM is blocked until somebody answers vSphere's question."""
 
     reason = "question_pending"
 
 
 class ReadBackDiffers(AttemptFailed):
-    """vSphere accepted the change, but reads back something else."""
+    """vSphere accepted the change, but another value reads back."""
 
     reason = "read_back_differs"
 
@@ -182,7 +182,7 @@ class SqlTimeout(AttemptFailed):
 
 
 class ConnectionDropped(AttemptFailed):
-    """The connection broke in the middle of a measurement."""
+    """The connection broke during a measurement."""
 
     reason = "connection_dropped"
 
@@ -194,7 +194,7 @@ class MeasurementFailed(AttemptFailed):
 
 
 class HostChanged(AttemptFailed):
-    """The VM runs on another ESXi host than the one the run began on."""
+    """The VM runs on another ESXi host than at the start of the run."""
 
     reason = "host_changed"
     outcome = "invalid"
@@ -214,14 +214,14 @@ class TopologyMismatch(AttemptFailed):
 
 
 class WrongServer(AttemptFailed):
-    """The SQL Server that answers does not run inside the VM, or that is not proven. Nothing was written."""
+    """The SQL Server that answers does not run inside the VM, or this is not proven. Nothing was written."""
 
     reason = "wrong_server"
     outcome = "invalid"
 
 
 class PlacementNotProven(AttemptFailed):
-    """The positive control's tables do not lie where they were made, or the guest has one node only."""
+    """The positive control's tables are not where they were placed, or the guest has only one node."""
 
     reason = "placement_not_proven"
     outcome = "invalid"
@@ -230,7 +230,7 @@ class PlacementNotProven(AttemptFailed):
 class NotAtBaseline(VnumaError):
     """A VM is not as it was before the study, and its lease is kept.
 
-    `bug` is what nobody foresaw and kept it from being restored: to be reported as a bug too.
+    `bug` is an unexpected exception that prevented the restore: it is to be reported as a bug too.
     """
 
     exit_code = 7
@@ -248,7 +248,7 @@ class VmHeld(VnumaError):
 
 
 class LeaseLost(VmHeld):
-    """This process' fencing token is no longer the VM's current one: it must stop writing."""
+    """This process's fencing token is no longer the VM's current one: it must stop writing."""
 
 
 class StoreError(VnumaError):
@@ -262,7 +262,7 @@ class StoreBusy(StoreError):
 
 
 class StoreAway(StoreError):
-    """The store's server stopped, restarted or lost the connection: what was under way is undone."""
+    """The store's server stopped, restarted or lost the connection: the transaction is rolled back."""
 
 
 class ThresholdMet(VnumaError):
@@ -272,7 +272,7 @@ class ThresholdMet(VnumaError):
 
 
 class AuditAltered(VnumaError):
-    """The audit log is not as it was written, or lacks lines."""
+    """The audit log was altered, or lacks lines."""
 
     exit_code = 10
 
@@ -295,9 +295,9 @@ _TO_WRITE = {
 
 
 def to_write(error: OSError, folder: Path | str = ".") -> str:
-    """What to do where a file could not be written, by why the system refused it.
+    """What to do about a file that could not be written, by the system's reason.
 
-    `folder` is where that was, unless the error itself names a file.
+    `folder` is its place, unless the error itself names a file.
     """
     if isinstance(error.filename, str | Path):
         folder = Path(error.filename).absolute().parent
@@ -306,12 +306,12 @@ def to_write(error: OSError, folder: Path | str = ".") -> str:
 
 
 def is_of_system(error: OSError) -> bool:
-    """Whether the machine is at fault rather than vnuma: it has no room, or this user no right to a file."""
+    """Whether the machine is at fault rather than vnuma: full disk, or missing permission."""
     return error.errno in _NOT_STORED or (error.errno in _FORBIDDEN and bool(error.filename))
 
 
 def of_system(error: OSError) -> VnumaError:
-    """StoreError where nothing can be stored, else EnvironmentProblem: what the operating system refused."""
+    """StoreError if nothing can be stored, else EnvironmentProblem, for a refusal by the operating system."""
     where = f": {error.filename}" if error.filename else ""
     what = f"The operating system refused a request ({error.strerror or error}{where})."
     if error.errno in _NOT_STORED:
@@ -322,5 +322,5 @@ def of_system(error: OSError) -> VnumaError:
 
 
 def reason_word(kind: type[Exception]) -> str:
-    """A class name as a stable word for the store: SqlUnreachable -> sql_unreachable."""
+    """A class name as a stable identifier for the store: SqlUnreachable -> sql_unreachable."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.rpartition(".")[2]).lower()

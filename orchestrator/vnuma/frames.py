@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RunTables:
-    """One run, read once and analysed. A missing value is NaN or null with a reason beside it, never zero."""
+    """One run, read once and analysed. A missing value is NaN or null with a reason, never zero."""
 
     def __init__(self, store: Store, loaded: LoadedRun) -> None:
         self._store, self._loaded = store, loaded
@@ -34,7 +34,7 @@ class RunTables:
 
     @property
     def name(self) -> str:
-        """As `vnuma status` shows it: quick.1."""
+        """Its name in `vnuma status`: quick.1."""
         return self._loaded.run.name
 
     @property
@@ -43,7 +43,7 @@ class RunTables:
         return self._loaded.simulated
 
     def document(self) -> dict[str, Any]:
-        """The whole result, as `vnuma results --format json` prints it (docs/results.schema.json)."""
+        """The whole result, as in `vnuma results --format json` (docs/results.schema.json)."""
         return document(self._loaded)
 
     def arrow(self, table: str) -> pa.Table:
@@ -60,7 +60,7 @@ class RunTables:
         return table_of(chosen.columns, [[dict(row) for row in chosen.rows(self._loaded)]])
 
     def samples(self) -> pd.DataFrame:
-        """Every iteration, in ms, warm-ups and attempts that did not count included.
+        """Every iteration, in ms, including warm-ups and attempts that did not count.
 
         Analysed are those with `attempt_outcome` valid, `warmup` False and no `reason`.
         """
@@ -71,7 +71,7 @@ class RunTables:
         return self._frame("results")
 
     def verdicts(self) -> pd.DataFrame:
-        """What decides: a row for each VM and arm, over all sizes, of the primary form and metric."""
+        """The verdicts: a row for each VM and arm, over all sizes, of the primary form and metric."""
         rows = self.results()
         return rows[rows["primary"] & (rows["size"] == ALL)].reset_index(drop=True)
 
@@ -93,9 +93,9 @@ class RunTables:
 
 
 def open_run(run: str = "latest", *, store: str | None = None) -> RunTables:
-    """A run by name or `latest`, from a store's URL (VNUMA_STORE, else the usual one).
+    """A run by name or `latest`, from a store's URL (VNUMA_STORE, else the default).
 
-    Raises InputError for a run that is not there, StoreError when the store cannot be read.
+    Raises InputError for an unknown run, StoreError when the store cannot be read.
     """
     opened = open_store(store_url(store), create=False)
     return RunTables(opened, load_run(opened, run))

@@ -1,6 +1,6 @@
-"""Functions that run in a separate process: if their input crashes it, only that call fails.
+"""Run functions in a separate process, so that input that crashes it fails only that call.
 
-Readers and drawers that are not written in Python end a process instead of raising, and bound no memory.
+Readers and renderers not written in Python may abort the process instead of raising, and do not limit memory.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MEGABYTE = 1024 * 1024
 
 
 class IsolationError(Exception):
-    """The call gave no answer; the message says why, in a few words."""
+    """The call gave no result; the message says why, in a few words."""
 
 
 class IsolatedModule:
-    """The functions of one module, called in one process that lives until it fails or this one ends.
+    """The functions of one module, called in a process that lives until it fails or this one ends.
 
-    Arguments and results are what JSON can hold. Each call may take `seconds`.
+    Arguments and results must be JSON values. Each call may take `seconds`.
     """
 
     def __init__(self, module: str, *, seconds: float) -> None:
@@ -39,7 +39,7 @@ class IsolatedModule:
         self._lock = threading.Lock()
 
     def call(self, function: str, *arguments: Any) -> Any:
-        """The function's result. Raises IsolationError where it raises, dies, or does not end in time."""
+        """The function's result. Raises IsolationError if it raises, dies, or exceeds its time."""
         with self._lock:
             process = self._running()
             late = _Deadline(self._seconds, process)
@@ -79,7 +79,7 @@ class IsolatedModule:
             return 0
         atexit.unregister(self.close)
         process.kill()
-        with suppress(OSError):  # what was still to be written to a process that has gone
+        with suppress(OSError):  # unsent data for a process that has ended
             process.communicate()
         return process.wait()
 
@@ -119,7 +119,7 @@ def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:
 
 
 def serve() -> None:
-    """Answer calls until standard input ends. What a function prints goes nowhere."""
+    """Answer calls until standard input ends. A function's output is discarded."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     functions = import_module(sys.argv[1])
     answers = os.fdopen(os.dup(1), "wb")
@@ -131,7 +131,9 @@ def serve() -> None:
 
 
 def bound(*, memory_mb: float, cpu_seconds: float) -> None:
-    """From here on, this process may use that much more, or it is killed. For functions that are called."""
+    """Limit how much more memory and CPU this process may use, before it is killed. For the called
+    functions.
+    """
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = math.ceil(used.ru_utime + used.ru_stime + cpu_seconds)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))

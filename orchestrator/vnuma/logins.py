@@ -1,8 +1,8 @@
-"""What the processes of one run know together of their logins: refusals, and sessions that they share.
+"""Logins shared by the processes of one run: refusals and sessions.
 
-A wrong password that each process tried for itself would lock its account: vCenter's single sign-on does so
-after five failures in three minutes, a domain often after three to ten. So a refused login is remembered,
-without the password, in a folder that only the run's own processes see. A session's cookie lies there too.
+If each process tried a wrong password, its account would be locked: vCenter's single sign-on does so after
+five failures in three minutes, a domain often after three to ten. So refused logins are remembered, without
+the password, in a folder that only the run's own processes can read, which also has the session cookies.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from typing import Any
 from vnuma.errors import AccountRefused, LoginRefused
 
 WAIT_S = 90.0
-"""How long another process may take to log in: vCenter's time-out for an answer, three times."""
+"""Time limit for another process's login: three times vCenter's time-out."""
 
 _LOOK_S = 0.02
 
 _ROOM = 4096
-"""Bytes of an account's file, taken before its first login: it can then be written on a full disk too."""
+"""Bytes of an account's file, allocated before its first login, so that it can be written on a full disk."""
 
 
 class Logins:
     """Refusals and sessions by account, such as `vc01:443 study@vsphere.local`.
 
-    Without a folder, or with one on a disk that was full from the start, each process knows of its own alone:
-    that costs a login, and never keeps a VM from being restored.
+    Without a folder, or on a disk that was full from the start, each process remembers only its own: that
+    costs a login, but never prevents a VM's restore.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.once = False
-        """Whether the first refusal is the last: for commands that only look."""
+        """Whether the first refusal is the last, for read-only commands."""
         self._own: dict[str, dict[str, Any]] = {}
 
     def require_open(self, account: str) -> None:
-        """Raise AccountRefused, in the words of the refusal, for an account that is not to be tried again."""
+        """Raise AccountRefused, with the refusal's text, for an account that must not be tried again."""
         known = self._read(account)
         if known.get("closed"):
             raise AccountRefused(known["what"], fix=known["fix"])
 
     def refused(self, account: str, error: LoginRefused, most: int, *, password: bool) -> LoginRefused:
-        """Count a refusal. What to raise: the error, or AccountRefused once there were `most` in a row.
+        """Count a refusal; returns the error, or AccountRefused after `most` in a row.
 
-        Only where a `password` was tried could further tries lock the account: then the error says so.
+        Further attempts can lock the account only if a `password` was tried: then the error says so.
         """
         count = int(self._read(account).get("refused", 0)) + 1
         closed = isinstance(error, AccountRefused) or count >= (1 if self.once else most)
@@ -61,21 +61,21 @@ class Logins:
         return final if closed else error
 
     def accepted(self, account: str) -> None:
-        """Forget the refusals of an account that has logged in: servers do so too."""
+        """Forget the refusals of an account that has logged in, as servers do too."""
         if self._read(account).get("refused"):
             self._write(account, {})
 
     def session(self, account: str) -> dict[str, Any]:
-        """The session that the run has at a vCenter; empty without one."""
+        """The run's session at a vCenter; empty without one."""
         found: dict[str, Any] = self._read(account).get("session", {})
         return found
 
     def keep_session(self, account: str, session: Mapping[str, Any]) -> None:
-        """Let the run's other processes use a session."""
+        """Share a session with the run's other processes."""
         self._write(account, {"session": dict(session)})
 
     def sessions(self) -> Iterator[dict[str, Any]]:
-        """Every session that is kept."""
+        """Every stored session."""
         kept = [self._document(path) for path in self.folder.glob("*.json")] if self.folder else []
         for known in (*kept, *self._own.values()):
             if known.get("session"):
@@ -83,7 +83,7 @@ class Logins:
 
     @contextmanager
     def alone(self, account: str) -> Iterator[None]:
-        """One process at a time. One that another keeps waiting for WAIT_S goes on by itself."""
+        """A lock for one process at a time; after WAIT_S a waiting process continues without it."""
         if self.folder is None:
             yield
             return
@@ -113,25 +113,25 @@ class Logins:
             return {}
         try:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # not there, or cut short by a full disk
+        except (OSError, ValueError):  # missing, or cut short by a full disk
             return {}
         return found
 
     def _write(self, account: str, document: dict[str, Any]) -> None:
-        """To a file that only this user can read; to memory where no file can be written."""
+        """Write to a file that only this user can read; to memory if no file can be written."""
         self._own[account] = document
         if self.folder is None:
             return
         path, text = self._path(account), json.dumps(document).encode().ljust(_ROOM)
         if _replaced(path, text) or _overwritten(path, text):
             del self._own[account]
-        elif not document.get("refused"):  # what was known before is not true any more
+        elif not document.get("refused"):  # its old content is no longer valid
             with suppress(OSError):
                 path.unlink()
 
 
 def _replaced(path: Path, text: bytes) -> bool:
-    """In one piece, whoever reads meanwhile."""
+    """Replace it atomically; returns whether that succeeded."""
     new = path.with_suffix(f".{os.getpid()}")
     try:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -146,7 +146,7 @@ def _replaced(path: Path, text: bytes) -> bool:
 
 
 def _overwritten(path: Path, text: bytes) -> bool:
-    """In place: a full disk still has the room that the file took before."""
+    """Overwrite it in place, for which a full disk still has room; returns whether that succeeded."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
@@ -177,20 +177,20 @@ def _times(count: int) -> str:
 
 
 class Sharing:
-    """A process whose logins are shared with those that it starts, for as long as it lasts."""
+    """A process that shares its logins with its child processes."""
 
     def __init__(self) -> None:
         self._ending = ExitStack()
         self._logins: Logins | None = None
 
     def logins(self, begin: Callable[[ExitStack], Logins]) -> Logins:
-        """What is shared; `begin` makes it at the first call and may push what is to be done at the end."""
+        """The shared logins; `begin` creates them at the first call and may push clean-up to the end."""
         if self._logins is None:
             self._logins = begin(self._ending)
         return self._logins
 
     def end(self) -> None:
-        """Log out and remove what was kept."""
+        """Log out and remove the shared files."""
         self._logins = None
         self._ending.close()
 
@@ -199,13 +199,13 @@ _sharing: list[Sharing] = []
 
 
 def now_sharing() -> Sharing | None:
-    """What this process shares its logins by; None where each connection logs in for itself."""
+    """This process's shared logins; None if each connection logs in by itself."""
     return _sharing[-1] if _sharing else None
 
 
 @contextmanager
 def sharing() -> Iterator[Sharing]:
-    """Share logins for the duration of a `with`: one for each vCenter and account, ended at its end."""
+    """Share logins inside a `with`: one for each vCenter and account, logged out at its end."""
     _sharing.append(Sharing())
     try:
         yield _sharing[-1]

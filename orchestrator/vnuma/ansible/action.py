@@ -1,8 +1,8 @@
-"""The one base class of the action plugins: options in, JSON out, errors as failures of the task.
+"""The base class of the action plugins: options in, JSON out, errors as failures of the task.
 
-A plugin says what to do in `act`. Its options are those that its documentation stub in
-`plugins/modules/` describes, so they are written down once. Heavy imports stand at the top of each
-plugin file: the play's parent process imports them once and every worker inherits them.
+A plugin implements `act`. Its options are those of its documentation stub in `plugins/modules/`, so they are
+defined once. Heavy imports are at the top of each plugin file: the play's parent process imports them once
+and every worker inherits them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ try:
     from vnuma.engine.access.target import AnyTarget, Target, target_of_task
     from vnuma.engine.run.approval import VARIABLE, refuse_by_hand
 except DriverMissing as error:
-    # Ansible takes any other exception of a plugin's import for a bug of its own, and shows a traceback.
+    # Ansible reports any other exception during a plugin's import as its own bug, with a traceback.
     raise AnsibleError(str(error)) from None
 
 Options = dict[str, Any]
@@ -42,7 +42,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
     """An action plugin of this collection. Works in check mode; never runs on the target."""
 
     spec: ClassVar[ArgumentSpec]
-    """The plugin's options: `argument_spec(__file__)`, read as the file is imported, once for all workers."""
+    """The plugin's options: `argument_spec(__file__)`, read on import, once for all workers."""
 
     _requires_connection = False
     _supports_async = False
@@ -61,7 +61,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         return result
 
     def refuse_unapproved(self, vm: Target) -> None:
-        """Before a change outside a run. Raises PreflightBlocked where the inventory wants approvals."""
+        """Raise PreflightBlocked before a change outside a run, if the inventory requires approvals."""
         refuse_by_hand(vm.name, native(self._templar.template(self._variables.get(VARIABLE))))
 
     def act(self, options: Options, *, check: bool) -> Options:
@@ -70,14 +70,14 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
 
 
 def vm_of(options: Options) -> Target:
-    """The task's VM, for actions that only a VM can take. Raises InputError."""
+    """The task's VM, for actions that need a VM. Raises InputError."""
     return target_of(options).in_vcenter()
 
 
 def target_of(options: Options) -> AnyTarget:
-    """The task's VM or machine: a machine has no vCenter.
+    """The task's VM or machine; a machine has no vCenter.
 
-    Raises InputError naming what is wrong with the inventory's variables.
+    Raises InputError with what is wrong with the inventory's variables.
     """
     document = {name: _field(options["target"], name) for name in options["target"]}
     try:
@@ -88,16 +88,16 @@ def target_of(options: Options) -> AnyTarget:
 
 
 def _field(target: Mapping[str, Any], name: str) -> Any:
-    """One field of the task's target, without Ansible's tags; the result of a lookup is a secret."""
+    """One field of the task's target, without Ansible's tags; a lookup's result is a secret."""
     if name in ("vcenter", "sql") and isinstance(target[name], Mapping):
         return with_secrets(target[name], str(target.get("name")), f"vnuma_{name}")
     return native(target[name])
 
 
 def argument_spec(plugin_file: str) -> ArgumentSpec:
-    """The options of a plugin as its documentation stub describes them, fragments included.
+    """The options of a plugin from its documentation stub, fragments included.
 
-    What is inside an option of type dict is not Ansible's to check: `Target` and the study's models do.
+    Ansible does not check the content of dict options: `Target` and the study's models do.
     """
     stub = Path(plugin_file).resolve().parent.parent / "modules" / Path(plugin_file).name
     document, *_ = get_docstring(
@@ -111,7 +111,7 @@ def argument_spec(plugin_file: str) -> ArgumentSpec:
 
 
 def _failure(error: VnumaError) -> Options:
-    """An expected failure as a task's result: the message, and stable words for playbooks."""
+    """A task's result for an expected failure: the message, and stable identifiers for playbooks."""
     failure = {
         "failed": True,
         "msg": str(error),
@@ -122,7 +122,7 @@ def _failure(error: VnumaError) -> Options:
 
 
 def plain(value: Any) -> Any:
-    """A result as JSON types only: workers hand it to their parent."""
+    """A result as JSON types only, since workers pass it to their parent."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
     if isinstance(value, Enum):

@@ -12,14 +12,14 @@ from vnuma.engine.access.machine_shell import Output, command, output_of, refuse
 
 @dataclass(frozen=True)
 class ConnectionShell:
-    """`workloads.shell.Shell` of the host that a task works on."""
+    """`workloads.shell.Shell` for a task's host."""
 
     action: ActionBase
     name: str
 
     def run(self, script: str) -> Output:
-        """Run a script, as root where the task says `become`. Raises MachineUnreachable."""
+        """Run a script, as root if the task has `become`. Raises MachineUnreachable."""
         try:
             return output_of(self.action._low_level_execute_command(command(script)))
-        except AnsibleError as error:  # a connection that fails, or an SSH client that is not there
+        except AnsibleError as error:  # a failed connection, or a missing SSH client
             raise refused(self.name, error.message) from error

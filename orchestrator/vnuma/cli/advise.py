@@ -102,7 +102,7 @@ def _text(advice: Advice, vcpus: int) -> list[str]:
 
 
 def _answer(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int) -> Iterator[str]:
-    """What every shape has alike: the nodes that it needs, and what the edition uses of it."""
+    """What all shapes have in common: the nodes needed, and what the edition uses."""
     nodes = advice.nodes_needed
     needs = "fits one host NUMA node" if nodes == 1 else f"needs {nodes} host NUMA nodes"
     yield f"A VM of {vcpus} vCPUs and {memory_mb / 1024:.4g} GB {needs} on {hosts}."
@@ -135,7 +135,7 @@ def _target(there: VmLocation, name: str) -> Target:
 
 
 def _as_tool(tool: Tool, best: Candidate, there: VmLocation, name: str) -> str:
-    """The settings of a shape for a tool, under the marker of a lab."""
+    """The settings of a shape for a tool, below the lab's marker."""
     text = fix_as(tool, best.fix(there.vm), _target(there, name))
     marker = [f"# {in_comment(banner(there.simulated))}"] if there.simulated else []
     return "\n".join([*marker, text or f"# The VM is {best.topology} already."])

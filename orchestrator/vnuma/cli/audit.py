@@ -1,4 +1,4 @@
-"""`vnuma audit`: every change that was made to a VM, and whether its log is as it was written."""
+"""`vnuma audit`: every change made to a VM, and whether the log is unaltered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _ShowsByDefault(Verbs):
     """`vnuma audit quick.4` is `vnuma audit show quick.4`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What names no verb, nor asks for help, belongs to `show`."""
+        """Arguments without a verb, except for help, belong to `show`."""
         return super().parse_args(ctx, args if args[:1] in _HELP else self._named(args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:

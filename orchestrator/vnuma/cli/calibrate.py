@@ -11,7 +11,7 @@ from vnuma.cli.options import TableOrJson, TableOrJsonOption
 from vnuma.cli.screen import echo, say
 
 MOST_STUDIES = 50_000
-"""More would need more memory than a small machine has, and no figure here needs it."""
+"""More would exceed a small machine's memory, and no figure here needs it."""
 
 
 def calibrate(

@@ -43,7 +43,7 @@ def show(store: str | None, since: str | None, *, as_json: bool) -> None:
 
 
 def _time(text: str) -> datetime:
-    """A day or a moment; without a zone, UTC."""
+    """A day or a time; UTC without a zone."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

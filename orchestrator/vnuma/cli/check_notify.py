@@ -1,4 +1,4 @@
-"""Who is notified of a recorded check: of new findings, of drift, and of a check that could not be made."""
+"""Notifications of a recorded check: new findings, drift, and a failed check."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NAMED = 10
 
 @contextmanager
 def telling(site: Path | None) -> Iterator[Tell]:
-    """Notify people of the check inside, as the inventory `site` says; None: nobody.
+    """Send notifications about the check inside, as the inventory `site` says; None: none.
 
-    A notification that fails is shown, and harms nothing. Raises InputError for an invalid vnuma_notify.
+    A failed notification is only shown. Raises InputError for an invalid vnuma_notify.
     """
     if site is None:
         yield lambda _result: None
@@ -41,7 +41,7 @@ def telling(site: Path | None) -> Iterator[Tell]:
         _hear(
             notifier,
             "check_failed",
-            simulated=None,  # whether the source is a lab is known only once it was read
+            simulated=None,  # only a reading shows whether the source is a lab
             words=error.what,
             exit_code=error.exit_code,
             next=error.fix,
@@ -55,7 +55,7 @@ def telling(site: Path | None) -> Iterator[Tell]:
 
 
 def _tell(notifier: Notifier, result: CheckResult) -> None:
-    """What is new since the last recorded check; the first one has nothing to compare with."""
+    """New findings since the last recorded check; the first one has nothing to compare with."""
     simulated = result.simulated is not None
     new = [item.judged for item in result.groups if item.judged.change == "new" and not item.judged.waived]
     if new:

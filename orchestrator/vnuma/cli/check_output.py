@@ -1,4 +1,4 @@
-"""What `vnuma check` writes, in the requested format, and the exit code that a pipeline gets."""
+"""What `vnuma check` writes in the requested format, and its exit code."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def _show_counts(result: CheckResult, output: Path) -> None:
 
 
 _SIGN = 2
-"""Columns of the sign before each line."""
+"""Width of the symbol before each line."""
 _STYLES = {"block": "bold red", "warn": "yellow", "info": "blue"}
 
 
 def judge(result: CheckResult, fail_on: FailOn | None) -> None:
-    """Raise ThresholdMet if an unwaived finding is at least that severe, or for drift where it counts."""
+    """Raise ThresholdMet for an unwaived finding of at least that severity, or for drift where it counts."""
     if fail_on is None:
         return
     from vnuma.checks.finding import Severity

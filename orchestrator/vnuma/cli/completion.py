@@ -1,4 +1,4 @@
-"""What a shell offers for a word that is being typed. A prompt is not a place for an error: then nothing."""
+"""Shell completion. An error gives no suggestions, since a prompt is no place for a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENDINGS = (".yml", ".yaml")
 
 
 def _begun(names: Callable[[], list[str]]) -> Callable[[str], list[str]]:
-    """Those that begin as what is typed does."""
+    """The names that start with what was typed."""
 
     @wraps(names)
     def offered(incomplete: str) -> list[str]:

@@ -148,8 +148,8 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
 
 
 def tell(answers: Answers, output: Path | None, format_: TextOrJson = TextOrJson.TEXT) -> None:
-    """A line for each belief, the file, and the count of each result. Raises the error that ended the
-    questions early, and when a belief differs.
+    """A line for each assumption, the file, and the count of each result. Raises the error that ended the
+    checks early, and when an assumption differs.
     """
     from vnuma.domain.contract.belief import Verdict
     from vnuma.errors import EnvironmentProblem

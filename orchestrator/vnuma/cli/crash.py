@@ -24,7 +24,7 @@ def write_crash(error: BaseException) -> Path:
 
 
 def report_bug(error: BaseException) -> None:
-    """Say on standard error that this is a bug. Its traceback is in a file, or printed here if that fails."""
+    """Report a bug on standard error. Its traceback is in a file, or printed here if that fails."""
     try:
         where = f"The traceback is in {write_crash(error)}"
     except OSError as refused:
@@ -34,6 +34,6 @@ def report_bug(error: BaseException) -> None:
 
 
 def report_bug_within(error: Exception) -> None:
-    """The same for a bug that kept a VM from being restored, if there was one."""
+    """The same for a bug that prevented a VM's restore, if there was one."""
     if isinstance(error, NotAtBaseline) and error.bug:
         report_bug(error.bug)

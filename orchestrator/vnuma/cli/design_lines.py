@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def design_lines(study: Study) -> list[str]:
-    """Order, controls besides the arms, when it ends, and whether a verdict is possible."""
+    """Order, controls besides the arms, end, and whether a verdict is possible."""
     from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
     from vnuma.domain.vm.percent import percent_text
     from vnuma.report.model.words import ORDER_WORDS
@@ -64,12 +64,12 @@ def assumed_plans(study: Study) -> Plans:
 
 
 def at_most(study: Study) -> str:
-    """The words before a number that a stopping rule may leave unreached."""
+    """The words before a number that a stopping rule may not reach."""
     return "at most " if study.design.precision else ""
 
 
 def in_all(study: Study, plans: Sequence[TargetPlan]) -> float:
-    """Seconds that the study takes on all its VMs."""
+    """The study's duration on all its VMs, in seconds."""
     from vnuma.domain.study.cell_time import seconds_in_all
 
     take_turns = study.design.neighbours == "take_turns"

@@ -1,4 +1,4 @@
-"""`vnuma doctor`: checks everything that a study needs, from the outside. Changes nothing."""
+"""`vnuma doctor`: check everything that a study needs. Changes nothing."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def doctor(
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)
     if format_ is TextOrJson.JSON:
-        # A lab says in its vCenter's name, or in its machine's, that it is one.
+        # A lab identifies itself in its vCenter's or its machine's name.
         scenario = next(filter(None, (scenario_of(item.what) for item in findings)), None)
         checks = [asdict(item) for item in findings]
         echo_json({"schema": "vnuma/doctor/1", **in_json(scenario), "checks": checks})
@@ -104,7 +104,7 @@ def doctor(
 def _behind(
     site: str, targets: Mapping[str, AnyTarget], inventory: Path, named: list[str]
 ) -> dict[str, AnyTarget]:
-    """Those that this node reaches. Raises InputError where that is none, or not all that were named."""
+    """The targets that this node reaches. Raises InputError for none, or if a named one is missing."""
     from vnuma.errors import InputError
 
     behind = {name: target for name, target in targets.items() if target.node == site}

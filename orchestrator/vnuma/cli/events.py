@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class JsonLines:
-    """Writes each event as a line. A failure to write ends the log, never the run."""
+    """Writes each event as a line. A failure to write ends the log, not the run."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -41,8 +41,8 @@ class JsonLines:
 
 
 class EventLog:
-    """A run as events: its start and end, each cell that ended, each step, each wait, each VM that needs a
-    person, each VM restored.
+    """A run as events: start, end, each ended cell, each step, each wait, each VM that needs a person, each
+    VM restored.
     """
 
     def __init__(self, *listeners: Listener) -> None:
@@ -51,7 +51,7 @@ class EventLog:
         self._latest: Progress | None = None
 
     def start(self, progress: Progress) -> None:
-        """Before the first change. Trouble from an earlier part of the run is not reported again."""
+        """Before the first change. Problems from an earlier part of the run are not reported again."""
         self._latest = progress
         for vm in progress.vms:
             self._is_new(vm, "needs_person", vm.lasting)
@@ -119,7 +119,7 @@ class EventLog:
 
 @contextmanager
 def following(where: str | None) -> Iterator[list[Listener]]:
-    """The writer of events, to a file or for `-` to standard output; empty if none is wanted.
+    """The writer of events, to a file or for `-` to standard output; empty without one.
 
     Lines are appended to an existing file. Raises InputError if it cannot be opened.
     """
@@ -129,7 +129,7 @@ def following(where: str | None) -> Iterator[list[Listener]]:
         yield [JsonLines(sys.stdout.buffer)]
     else:
         try:
-            # Unbuffered: a line that could not be written is not tried again when the file is closed.
+            # Unbuffered, so that a failed line is not written again when the file is closed.
             file = FileIO(where, "a")
         except OSError as error:
             raise InputError(

@@ -66,7 +66,7 @@ def evidence(
 
 
 def _conclusion(text: str, reading: Reading, host: str | None, release: str, threads: int) -> str:
-    """What was found, and for a vmware.log how it compares to the prediction."""
+    """The conclusion, and for a vmware.log how it compares to the prediction."""
     from vnuma.domain.topology.evidence_words import conclusion
 
     words = conclusion(reading)
@@ -94,7 +94,7 @@ def read_text(file: str) -> str:
         raise InputError(
             f"{file} cannot be read: {error.strerror}.", fix="Name a readable text file."
         ) from error
-    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))  # as SQL Server writes its error log
+    wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))  # the encoding of SQL Server's error log
     return data.decode("utf-16" if wide else "utf-8-sig", errors="replace")
 
 

@@ -92,13 +92,13 @@ def init(
 class _Question:
     text: str
     default: str | None = None
-    """What an empty answer means; None: an answer is required."""
+    """The value for an empty answer; None: an answer is required."""
     read: Callable[[str], object] = str
-    """Reads the answer. Raises InputError."""
+    """Parses the answer. Raises InputError."""
 
 
 def _questions() -> dict[str, _Question]:
-    """By option, in the order in which they are asked."""
+    """The questions by option, in order."""
     from vnuma.engine.access.new_inventory import require_ca_file, sql_address, vcenter_address
 
     ca_file = "File with the CA certificate (empty: the system's)"
@@ -155,7 +155,7 @@ def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _ask(question: _Question) -> str:
-    """Ask until the answer can be read."""
+    """Ask until the answer is valid."""
     from vnuma.errors import InputError
 
     def read(text: str) -> str:

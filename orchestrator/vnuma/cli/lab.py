@@ -51,7 +51,7 @@ def up(
 
 
 def _up_lines(state: LabState) -> Iterator[str]:
-    """What is running and where, and the next command: for VMs, or for Linux machines alone."""
+    """What is running and where, and the next command, depending on the kind of machines."""
     yield f"SIMULATED lab is up: scenario {state.scenario}, ESXi {state.esxi}, process {state.pid}."
     yield from (f"  {vm.path}  SQL Server at {vm.sql_host}:{vm.sql_port}" for vm in state.vms)
     yield from (f"  {one.name}  Linux, SSH at {one.host}:{one.port}" for one in state.machines)
@@ -179,7 +179,7 @@ def fault(
 
 
 def _field(text: str) -> tuple[str, object]:
-    """KEY=VALUE; a number is a number."""
+    """KEY=VALUE, with numbers parsed."""
     from vnuma.errors import UsageError
 
     key, equals, value = text.partition("=")
@@ -192,6 +192,6 @@ def _field(text: str) -> tuple[str, object]:
 
 
 def _fault_line(fault: dict[str, object]) -> str:
-    """One fault of the lab: number, kind, what it hits, how often it struck."""
+    """A fault's number, kind, target, and number of occurrences."""
     rest = [f"{key}={value}" for key, value in fault.items() if key not in {"id", "used", "kind"}]
     return " ".join([f"{fault['id']:>3}  {fault['kind']}", *rest, f"(struck {fault['used']} times)"])

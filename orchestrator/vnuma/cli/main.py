@@ -1,4 +1,4 @@
-"""The entry point: verbs, and the one place where an error becomes a message and an exit code."""
+"""The entry point: the verbs, and the place where errors become messages and exit codes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _root(
     """Which virtual NUMA topology should this SQL Server VM have, and how sure are we?"""
 
 
-# As `vnuma --help` lists them: what is done first stands first, each in a line that fits on 80 columns.
+# In the order of `vnuma --help`: what is done first comes first, each in a line of at most 80 columns.
 _VERBS = {
     "Prepare": (
         ("init", init.init, "Write an inventory; passwords stay references"),
@@ -162,7 +162,7 @@ def _main() -> None:
         with sharing():
             code = _run()
     except KeyboardInterrupt:
-        if code is None:  # else only logging out of vCenter was interrupted
+        if code is None:  # otherwise only logging out of vCenter was interrupted
             sys.stderr.write("Interrupted.\n")
             code = Interrupted.exit_code
     except typer.Exit as done:
@@ -186,7 +186,7 @@ def _run() -> int:
             raise
         known = of_system(error)
         known.__cause__ = error
-    with suppress(OSError):  # a log on a full disk: the code is what is left to tell it
+    with suppress(OSError):  # the log's disk is full, so only the exit code tells
         _tell(known)
     return known.exit_code
 
@@ -202,7 +202,7 @@ def _tell(error: VnumaError) -> None:
 
 
 class _Pipe(io.FileIO):
-    """A pipe whose reader may leave, as `| head` does: the verb continues, unread, to its own exit code."""
+    """A pipe whose reader may leave, as `| head` does: the verb continues to its own exit code."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -215,7 +215,7 @@ class _Pipe(io.FileIO):
 
 
 def _outlive_readers() -> None:
-    """Never end a verb because nobody reads its output any more."""
+    """Never end a verb because its output is no longer read."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and not stream.isatty():

@@ -1,4 +1,4 @@
-"""`vnuma plan --document`: the plan as a change board reads it."""
+"""`vnuma plan --document`: the plan as a page for a change board."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PLACES = {"interleave": "over all nodes in turn", "depleted": "where there is r
 
 @dataclass(frozen=True)
 class _Page:
-    """What differs between a page about VMs and one about machines."""
+    """Differences between a page about VMs and one about machines."""
 
     words: ChangeWords
     each: str
@@ -55,7 +55,7 @@ class _Page:
 
 @dataclass(frozen=True)
 class _Change:
-    """What differs between a VM's and a machine's plan."""
+    """Differences between a VM's and a machine's plan."""
 
     where: str
     kind: str

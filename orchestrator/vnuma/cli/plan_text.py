@@ -1,4 +1,4 @@
-"""What `vnuma plan` prints of one VM or machine."""
+"""The text of `vnuma plan` about one VM or machine."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Lines:
-    """What differs between a VM's and a machine's plan."""
+    """Differences between a VM's and a machine's plan."""
 
     head: str
     changes: list[str]
     """Arms, and what they change there."""
     time: str
-    """Text before and after the time: the number of boots or passes, and how sure the time is."""
+    """Text before and after the time: the number of boots or passes, and how certain the time is."""
     sure: str
     notes: list[str]
 

@@ -83,9 +83,7 @@ def power(
 
 
 def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) -> list[Needed]:
-    """The blocks at each spread. Simulating takes seconds, or a minute on a busy machine, so it shows
-    progress.
-    """
+    """The blocks at each spread. Shows progress, since simulating takes seconds or, if busy, a minute."""
     from vnuma.analysis import planning
 
     found = []
@@ -97,7 +95,7 @@ def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) ->
 
 
 def _plans(study: Study, design: AnalysisDesign, pilot: Pilot | None) -> Plans | None:
-    """Plans from a pilot's split and costs, or from assumptions; None if the pilot has no split."""
+    """Plans from a pilot's components and costs, or from assumptions; None if the pilot lacks them."""
     from vnuma.analysis.allocation import allocate, wanted_width
 
     if pilot is None:
@@ -145,7 +143,7 @@ class _Found:
 
     @property
     def _each(self) -> str:
-        """The unit that is repeated, in the plural."""
+        """The replicate, in the plural."""
         return plural_of(self.study.workload.replicate)
 
     def _heading(self) -> str:

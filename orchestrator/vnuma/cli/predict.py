@@ -122,7 +122,7 @@ def predict(
 
 
 def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:
-    """Raises InputError for a VM that exists in a shape that does not power on."""
+    """Raise InputError for an existing VM with a shape that does not power on."""
     from vnuma.domain.topology.topology import partial_socket
 
     for why in filter(None, map(partial_socket, wanted)):
@@ -181,7 +181,7 @@ def _table(rows: list[Forecast]) -> list[str]:
 
 
 def sizes(nodes: tuple[int, ...]) -> str:
-    """The sizes of nodes, short: 2 x 8, or 18+12."""
+    """The sizes of nodes in short form: 2 x 8, or 18+12."""
     return f"{len(nodes)} x {nodes[0]}" if len(set(nodes)) == 1 else "+".join(map(str, nodes))
 
 
@@ -215,7 +215,7 @@ def _memory(row: Forecast) -> str:
 
 
 def _why(rows: list[Forecast]) -> list[str]:
-    """Each reason once, with the shapes that it applies to."""
+    """The distinct reasons, each with its shapes."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         told = [row.prediction.because]

@@ -1,4 +1,4 @@
-"""What `vnuma predict` writes for programs: JSON with everything known, CSV with a line for each row."""
+"""What `vnuma predict` writes for programs: complete JSON, or CSV with a line per row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def document(rows: Sequence[Forecast], there: VmLocation) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[Forecast], there: VmLocation) -> str:
-    """A line for each row of the JSON, lists as `18+12`; an empty cell is not known.
+    """A line for each row of the JSON, lists as `18+12`; empty cells are unknown.
 
     `even` says whether every vNUMA node has the same number of vCPUs; it is false if the host has too few
     cores. `otherwise_cores` is the other reading of the edition's limit.

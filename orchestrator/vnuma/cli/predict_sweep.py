@@ -21,7 +21,7 @@ _AUTOMATIC_SINCE = 20
 
 
 def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[dict[str, Value]]:
-    """The shapes of `vcpus=4..128` as settings: one for each size that is a multiple of the cores per socket.
+    """The shapes of `vcpus=4..128` as settings: each size that is a multiple of the cores per socket.
 
     Without cores per socket the host chooses: hardware version 20 and later has a setting for that; in older
     versions 1 core per socket means it. Raises UsageError.
@@ -48,7 +48,7 @@ def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[
 
 
 def sweep_table(rows: Sequence[Forecast]) -> list[str]:
-    """A line for each span of sizes; hosts with the same spans share lines."""
+    """A line for each range of sizes; hosts with the same ranges share lines."""
     from vnuma.domain.topology.sizes import even_everywhere, ranges, spans_by_hosts
 
     found = spans_by_hosts(rows)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vnuma.engine.run.progress import Progress, VmProgress
 
 HEARTBEAT_S = 600.0
-# Columns for a step without which a table of VMs becomes two lines each.
+# Most columns for a step before a table of VMs becomes two lines each.
 _STEP = 32
 
 
@@ -39,7 +39,7 @@ _STEP = 32
 def watching(follow: Watch | None = None) -> Iterator[Watch]:
     """A function that shows progress on standard error while the context is open.
 
-    `follow`, a log of events, gets the same first.
+    `follow`, a log of events, is called first.
     """
     with _shown() as show:
 
@@ -220,21 +220,19 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
 
 
 def _signed(outcome: str) -> str:
-    """An outcome with its shape; the first word of one that goes on is its state."""
+    """An outcome with its symbol; the first word is its state if it has more."""
     return sign(outcome.partition(",")[0], sys.stderr) + outcome
 
 
 def _stopping_lines(progress: Progress) -> list[str]:
-    """What a stop does and what another Ctrl-C would do; empty while VMs are being restored, which no Ctrl-C
-    ends.
-    """
+    """What a stop does and what another Ctrl-C would do; empty during restores, which Ctrl-C does not end."""
     if not progress.run.stop_requested or any(map(_is_restoring, progress.vms)) or _has_all(progress):
         return []
     return [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; VMs are still restored."]
 
 
 def _has_all(progress: Progress) -> bool:
-    """Whether no cell is left that a stop could leave out."""
+    """Whether a stop would leave out no cell."""
     return progress.done == progress.total
 
 

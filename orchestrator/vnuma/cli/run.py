@@ -125,7 +125,7 @@ def run(
 
 
 _RUN = re.compile(r"[\w-]+\.\d+|latest")
-"""How a run is named, where a study file is expected."""
+"""A run's name in place of a study file."""
 
 
 def _start(
@@ -236,7 +236,7 @@ def _resume(
 
 
 def _is_complete(store: Store, run: Run) -> bool:
-    """Whether it has every cell, and every VM is back: there is no reason to touch them again."""
+    """Whether every cell is valid and every VM restored, so that nothing needs touching again."""
     from vnuma.engine.run.progress import progress_of
     from vnuma.store.states import RunState
 
@@ -257,7 +257,7 @@ def _supervise(
     follow: list[Listener],
     notifier: Notifier,
 ) -> None:
-    """Run it, show how it ended, and notify people. Raises the error that decides the exit code."""
+    """Run it, show the outcome, and notify people. Raises the error that decides the exit code."""
     from vnuma.cli.progress import watching
     from vnuma.engine.run.progress import progress_of
     from vnuma.engine.run.run_outcome import end_of
@@ -280,7 +280,7 @@ def _supervise(
                 ended = supervise(store, url, run_row, study, here, inventory, watch, elsewhere)
             events.show(ended.progress)
             _tell(ended)
-        except OSError as error:  # nobody hears it: what decides the exit code outranks that
+        except OSError as error:  # the error that decides the exit code takes precedence
             if ended:
                 ended.raise_for_outcome()
             raise of_system(error) from error
@@ -293,7 +293,7 @@ def _supervise(
         events.end(end_of(ended, error), error)
         raise
     finally:
-        with suppress(KeyboardInterrupt):  # somebody who waits no longer does not change the exit code
+        with suppress(KeyboardInterrupt):  # an impatient user's Ctrl-C does not change the exit code
             _send_traces(store, run_row, since)
             notifier.wait()
         _show_unsent(store, run_row, notifier)
@@ -314,7 +314,7 @@ def _show_answer(store: Store, ended: RunOutcome) -> str:
 
 
 def _send_traces(store: Store, run: Run, since: datetime) -> None:
-    """Send them where OTEL_* asks for it; that they were not sent is shown, and ends no run."""
+    """Send them if OTEL_* says so. A failure is shown and does not end the run."""
     from vnuma.engine.run.traces import send_traces, wanted
 
     if not wanted():
@@ -349,7 +349,7 @@ def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
 
 
 def _tell(ended: RunOutcome) -> None:
-    """How the run ended, all but the error that decides the exit code."""
+    """The outcome, except the error that decides the exit code."""
     for vm in ended.progress.vms:
         if vm.ended_by:
             say(f"Ended     {vm.name}, {vm.ended_by}", sys.stderr)

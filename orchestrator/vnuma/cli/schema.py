@@ -16,7 +16,7 @@ class SchemaFormat(StrEnum):
 
 
 class SchemaOf(StrEnum):
-    """Whose schema."""
+    """The documented model."""
 
     STUDY = "study"
     RESULTS = "results"

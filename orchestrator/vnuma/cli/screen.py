@@ -1,4 +1,4 @@
-"""What every verb prints alike: line width, errors, the notice that something is simulated."""
+"""What all verbs print alike: line width, errors, the notice about simulation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from vnuma.domain.vm.plain_text import escaped
 from vnuma.domain.vm.signs import IN_ASCII, SIGNS
 from vnuma.errors import InputError, VnumaError
 
-# Nothing is wider than this, however wide the terminal.
+# The widest output, however wide the terminal.
 WIDEST = 100
-# A terminal that does not tell its width, as a serial console, and one too narrow for any layout.
+# For a terminal that reports no width, such as a serial console, or one too narrow for any layout.
 USUAL = 80
 NARROWEST = 40
-# Below this, a column of words is no longer read but spelt.
+# A narrower column of words is hard to read.
 _NARROWEST_CELL = 16
-# What goes on stands under what follows a label, if that begins in the first columns.
+# Continuation lines align with the text after a label, if that starts in the first columns.
 _LABEL = 24
 
 
@@ -43,7 +43,7 @@ class Colour(StrEnum):
 
 @dataclass
 class Manner:
-    """How this process prints; set once, by options that every verb has."""
+    """How this process prints; set once, by the options of every verb."""
 
     colour: Colour = Colour.AUTO
     quiet: bool = False
@@ -71,7 +71,7 @@ _CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34}
 
 
 def sign(state: str, stream: TextIO | None = None) -> str:
-    """The shape of a state and a space, for a terminal; nothing for a file, a pipe or another word."""
+    """A state's symbol and a space, for a terminal; empty for a file, a pipe or another word."""
     target = stream or sys.stdout
     shape = SIGNS.get(state)
     if not shape or not target.isatty():
@@ -85,9 +85,9 @@ def sign(state: str, stream: TextIO | None = None) -> str:
 
 
 def signed(line: str, stream: TextIO | None = None) -> str:
-    """On a terminal, the line with the shape of the state that it begins with, in two columns before it.
+    """On a terminal, the line with its first word's state symbol in two columns before it.
 
-    Other lines go in by as much. Two columns that are there already are used.
+    Other lines are indented alike. Two leading blanks are used instead.
     """
     if not (stream or sys.stdout).isatty():
         return line
@@ -97,14 +97,14 @@ def signed(line: str, stream: TextIO | None = None) -> str:
 
 
 def painted(text: str, stream: TextIO) -> str:
-    """The text, coloured if wanted. Colour never carries meaning of its own."""
+    """The text, coloured if enabled. Colour never has a meaning of its own."""
     if not coloured(stream):
         return text
     return _MEANINGS.sub(lambda word: f"\x1b[{_CODES[str(word.lastgroup)]}m{word[0]}\x1b[0m", text)
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A console on standard output, coloured as `coloured` says and never wider than 100 columns."""
+    """A console on standard output, coloured as `coloured` says and at most 100 columns wide."""
     target = stream or sys.stdout
     forced = True if MANNER.colour is Colour.ALWAYS else None
     made = Console(
@@ -139,7 +139,7 @@ VERBS = (
     *("restore", "results", "run", "schema", "serve", "setup", "site", "status", "stop", "store"),
     "version",
 )
-"""What a text may name as a command."""
+"""Commands that a text may name."""
 
 _NAMED = re.compile(rf"(?<![\w./=-])vnuma (?=(?:{'|'.join(VERBS)})\b)")
 
@@ -148,8 +148,8 @@ _PLAYBOOK = re.compile(r"(?<![\w./=-])ansible-playbook (?=-i |vnuma\.vnuma\.)")
 
 
 def runnable(text: str) -> str:
-    """The text with commands that this shell finds: `.venv/bin/vnuma plan` if vnuma is not on PATH; Ansible's
-    commands likewise.
+    """The text with commands as this shell finds them: `.venv/bin/vnuma plan` if vnuma is not on PATH;
+    Ansible's commands likewise.
     """
     here = command()
     if here == "vnuma":
@@ -205,7 +205,7 @@ def require_yes(question: str) -> None:
 def say(text: str, stream: TextIO | None = None) -> None:
     """Print lines on standard output, or another stream, folded to its width.
 
-    Control characters are written out: names come from vCenters, inventories and archives of others.
+    Control characters are escaped, since names come from vCenters, inventories and archives of others.
     """
     target = stream or sys.stdout
     target.write(painted(folded(escaped(runnable(text)), width(target)), target) + "\n")
@@ -219,7 +219,7 @@ def note(text: str) -> None:
 
 
 def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
-    """Print text as it is laid out, with control characters escaped as in `say`."""
+    """Print text without folding, with control characters escaped as in `say`."""
     target = sys.stderr if err else sys.stdout
     target.write(escaped(text) + ("\n" if nl else ""))
     target.flush()
@@ -231,7 +231,7 @@ def echo_json(document: Mapping[str, Any]) -> None:
 
 
 def write_out(text: str, output: Path | None, what: str) -> None:
-    """Print a document as it is, or write it to a file, whose folder is made. Raises InputError."""
+    """Print a document unchanged, or write it to a file, creating its folder. Raises InputError."""
     if output is None:
         echo(text, nl=False)
         return
@@ -259,7 +259,7 @@ def working() -> Iterator[Callable[[str], None]]:
 
 def folded(text: str, columns: int | None) -> str:
     """Wide lines continue below, indented under the text after their label. No word, path or command is
-    cut.
+    split.
     """
     if columns is None:
         return text
@@ -276,9 +276,9 @@ def _fold(line: str, columns: int) -> list[str]:
 
 
 def aligned(rows: Sequence[Sequence[str]], columns: int | None = None) -> list[str]:
-    """Rows of cells as lines, each column as wide as its widest cell.
+    """Rows of cells as lines with aligned columns.
 
-    If that is wider than `columns`, cells of the widest columns wrap.
+    If they are wider than `columns`, cells of the widest columns wrap.
     """
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     while columns and sum(widths) + 2 * (len(widths) - 1) > columns and max(widths) > _NARROWEST_CELL:
@@ -287,7 +287,7 @@ def aligned(rows: Sequence[Sequence[str]], columns: int | None = None) -> list[s
 
 
 def _row(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """A row in as many lines as its longest cell takes."""
+    """A row in as many lines as its longest cell needs."""
     cells = [
         wrap(cell, max(room, 1), break_on_hyphens=False) or [""]
         for cell, room in zip(row, widths, strict=True)

@@ -1,4 +1,4 @@
-"""`vnuma setup`: installs on request what a machine lacks."""
+"""`vnuma setup`: install on request what a machine lacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 
 class Odbc(StrEnum):
-    """Where an ODBC driver for SQL Server comes from."""
+    """The source of an ODBC driver for SQL Server."""
 
     WHEEL = "wheel"
 

@@ -53,7 +53,7 @@ _EDITIONS = ("developer", "evaluation", "enterprise", "standard", "web", "expres
 
 @dataclass(frozen=True)
 class LookAhead:
-    """What `vnuma predict` and `vnuma advise` are asked about: a VM, its hosts, and what runs in it."""
+    """The inputs of `vnuma predict` and `vnuma advise`: a VM, its hosts, and its software."""
 
     vcpus: Annotated[
         int | None,
@@ -104,7 +104,7 @@ class LookAhead:
     ] = ""
 
     def site(self) -> VmLocation:
-        """The hosts for the VM: as described, or read from a VM's or a cluster's hosts. Raises UsageError."""
+        """The VM's hosts: as described, or read from a VM's or a cluster's. Raises UsageError."""
         from vnuma.domain.topology.vm_location import VmLocation
 
         if self.host_nodes:
@@ -123,7 +123,7 @@ class LookAhead:
         )
 
     def size(self, site: VmLocation, vcpus: int | None = None) -> tuple[int, int]:
-        """vCPUs (`vcpus`, if given) and memory in MB: as asked, or the VM's own. Raises UsageError."""
+        """vCPUs (`vcpus`, if given) and memory in MB, as requested or the VM's own. Raises UsageError."""
         own = site.vm.settings if site.vm else {}
         count = vcpus or self.vcpus or own.get("numCPUs")
         memory = self.memory * 1024 if self.memory else own.get("memoryMB")
@@ -134,14 +134,14 @@ class LookAhead:
         return count, memory
 
     def hardware_version(self, site: VmLocation) -> int:
-        """The version that was given, the VM's own, or the one of the oldest release there."""
+        """The version that was given, the VM's own, or that of the oldest release among the hosts."""
         from vnuma.domain.topology.release import hardware_version_of
 
         own = site.vm.hardware_version if site.vm else None
         return self.hardware or own or min(hardware_version_of(host.release.key) for host in site.hosts)
 
     def guest(self, *, soft_numa: bool = True) -> Guest:
-        """What runs in the VM. Raises UsageError for an edition or a year that SQL Server does not have."""
+        """The VM's software. Raises UsageError for an unknown edition or year of SQL Server."""
         from vnuma.domain.topology.forecast import SQL_YEARS, Guest
 
         word = self.edition.strip().lower()
@@ -153,7 +153,7 @@ class LookAhead:
         if self.sql not in SQL_YEARS:
             years = ", ".join(map(str, SQL_YEARS))
             raise UsageError(f"--sql: SQL Server {self.sql} does not exist.", fix=f"Use one of {years}.")
-        # Named alone, Enterprise means the one licensed by core.
+        # Enterprise alone means the one licensed by core.
         full = "enterprise: core-based" if word == "enterprise" else word
         windows = self.windows
         named = windows if not windows or "windows" in windows.lower() else f"Windows {windows}"
@@ -161,7 +161,7 @@ class LookAhead:
 
 
 def where(site: VmLocation) -> str:
-    """A short text about the hosts, and what could not be read from them."""
+    """A short text about the hosts, and what could not be read of them."""
     unread = f"; not read: {', '.join(site.unread)}" if site.unread else ""
     return some([host.name for host in site.hosts]) + unread
 
@@ -172,7 +172,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[HostFacts]:
-    """The hosts that were described. Raises UsageError."""
+    """The described hosts. Raises UsageError."""
     from vnuma.domain.topology.host_spec import parse_host
 
     try:

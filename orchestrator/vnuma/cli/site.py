@@ -1,4 +1,4 @@
-"""`vnuma site`: nodes of a Receptor mesh, which look at VMs that the controller does not reach."""
+"""`vnuma site`: nodes of a Receptor mesh, for VMs that the controller cannot reach."""
 
 from __future__ import annotations
 

@@ -83,6 +83,6 @@ def _document(seen: Overview) -> dict[str, object]:
     from dataclasses import asdict, replace
 
     document = asdict(replace(seen, progress=None))
-    del document["progress"]  # what it holds is told in words alone
+    del document["progress"]  # shown only as text
     lines = [asdict(line) | in_json(line.simulated) for line in seen.runs]
     return {"schema": "vnuma/status/1", **document, "runs": lines}

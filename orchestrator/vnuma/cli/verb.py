@@ -1,4 +1,4 @@
-"""What every verb of the command line has: options for its output, and its place in the list of verbs."""
+"""What every verb has: options for its output, and its place in the list of verbs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _MANNERS: dict[str, tuple[object, object]] = {
     ),
     "color": (Annotated[Colour, typer.Option("--color", help="When to colour text.")], Colour.AUTO),
 }
-"""Options that every verb has: their annotation and default."""
+"""The options that every verb has, with annotation and default."""
 
 COMMON = frozenset(_MANNERS)
 
 
 def verb(function: Callable[..., None]) -> Callable[..., None]:
-    """The function of a verb as the command line calls it: with the options that all verbs have.
+    """A verb's function for the command line, with the common options added.
 
-    A parameter whose type is a dataclass stands for one option a field.
+    A parameter whose type is a dataclass becomes one option per field.
     """
     own = inspect.signature(function, eval_str=True).parameters.values()
     together: dict[str, Any] = {one.name: one.annotation for one in own if is_dataclass(one.annotation)}
@@ -65,7 +65,7 @@ def _option(name: str, annotation: object, default: object) -> inspect.Parameter
 
 
 class Verbs(TyperGroup):
-    """The list of verbs, by what they are for."""
+    """The list of verbs, grouped by purpose."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each panel, in the order in which its first verb was added."""

@@ -1,7 +1,7 @@
-"""The embedded lab: the stand-in for vCenter, ESXi, guest and SQL Server (docs/lab.md).
+"""The embedded lab, which simulates vCenter, ESXi, guest and SQL Server (docs/lab.md).
 
-Its Go sources ship with vnuma; `build` compiles them, `up`, `status` and `down` handle one running
-lab per state folder.
+Its Go sources ship with vnuma; `build` compiles them, `up`, `status` and `down` manage one running lab per
+state folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A running lab over its control endpoint: its faults, and what its SQL Servers were asked."""
+"""A running lab's control endpoint: its faults, and the requests to its SQL Servers."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ _TIMEOUT_S = 10.0
 
 
 def add(state: LabState, fault: Mapping[str, Any]) -> Fault:
-    """Give the lab a fault, in the words of a scenario (docs/lab.md); the fault with its number.
+    """Add a fault in a scenario's notation (docs/lab.md); returns it with its number.
 
-    Raises InputError in the lab's own words when it cannot play it.
+    Raises InputError with the lab's own message when it cannot simulate it.
     """
     answer: Fault = _ask(state, "POST", "/faults", json.dumps(dict(fault)))
     return answer
 
 
 def listed(state: LabState) -> list[Fault]:
-    """Every fault that the lab has, with its number and how often it has struck."""
+    """Every fault of the lab, with its number and how often it occurred."""
     answer: list[Fault] = _ask(state, "GET", "/faults")
     return answer
 
 
 def clear(state: LabState, number: int | None = None) -> int:
-    """Take one fault back, or all; how many there were."""
+    """Remove one fault, or all; returns how many."""
     answer: dict[str, int] = _ask(state, "DELETE", "/faults" + (f"?id={number}" if number else ""))
     return answer["removed"]
 
 
 def audit(state: LabState) -> dict[str, dict[str, Any]]:
-    """By inventory path: logins and requests that a VM's SQL Server had, and every change asked of it."""
+    """By inventory path: logins and requests at a VM's SQL Server, and every change requested of it."""
     answer: dict[str, dict[str, Any]] = _ask(state, "GET", "/audit")
     return answer
 

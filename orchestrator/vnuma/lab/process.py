@@ -1,6 +1,6 @@
-"""A running lab: start it, look at it, stop it.
+"""A running lab: start it, query it, stop it.
 
-The lab outlives the command that started it; what is needed to find it again stands in `lab.json`.
+The lab outlives the command that started it; `lab.json` has what is needed to find it again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class LabMachine:
 
 @dataclass(frozen=True)
 class LabState:
-    """A running lab. `started` tells its process from a later one that got the same number."""
+    """A running lab. `started` distinguishes its process from a later one with the same number."""
 
     pid: int
     started: str
@@ -71,7 +71,7 @@ class LabState:
 
     @classmethod
     def from_ready(cls, event: dict[str, Any], password_file: Path, started: str) -> LabState:
-        """The state that the lab's `ready` line tells."""
+        """The state in the lab's `ready` line."""
         vcenter = event["vcenter"]
         vms = (
             LabVm(vm["name"], vm["path"], sql["host"], sql["port"], sql["user"], tuple(sql["node_ports"]))
@@ -104,9 +104,9 @@ def up(
 ) -> LabState:
     """Start a lab that outlives this process, and wait until it answers.
 
-    `scenario` is the name of a built-in one or a file; `state_dir` holds its certificate, password
-    and state (default: `lab` in vnuma's home). Raises EnvironmentProblem when a lab runs there
-    already, or when this one does not come up.
+    `scenario` is the name of a built-in one or a file; `state_dir` has its certificate, password and state
+    (default: `lab` in vnuma's home). Raises EnvironmentProblem when a lab runs there already, or this one
+    does not start.
     """
     folder = _folder(state_dir)
     running = status(folder)
@@ -127,7 +127,7 @@ def up(
 
 
 def status(state_dir: Path | None = None) -> LabState | None:
-    """The lab that runs with this state folder, None when there is none."""
+    """The lab running with this state folder, or None."""
     state = _read_state(_folder(state_dir))
     return state if state is not None and _started(state.pid) == state.started else None
 
@@ -135,7 +135,7 @@ def status(state_dir: Path | None = None) -> LabState | None:
 def down(state_dir: Path | None = None, *, timeout_s: float = 10.0) -> bool:
     """Stop the lab of this state folder; False when none runs.
 
-    The process is stopped only if it is the one that was started: same number and same start time.
+    Stops the process only if it is the one that was started: same number and same start time.
     """
     folder = _folder(state_dir)
     state = status(folder)
@@ -169,13 +169,13 @@ def arguments(
 
 
 def _folder(state_dir: Path | None) -> Path:
-    """The state folder: as given, else VNUMA_LAB_STATE, else `lab` in vnuma's home."""
+    """The state folder: the given one, else VNUMA_LAB_STATE, else `lab` in vnuma's home."""
     named = os.environ.get("VNUMA_LAB_STATE")
     return (state_dir or (Path(named) if named else assets.home() / "lab")).absolute()
 
 
 def _spawn(command: list[str], folder: Path) -> int:
-    """Start the lab in a session of its own, handed over to init at once: no terminal, no zombie."""
+    """Start the lab in its own session, handed over to init at once: no terminal, no zombie."""
     script = 'umask 077; "$@" </dev/null >"$0/events.jsonl" 2>"$0/lab.log" & echo $!'
     answer = subprocess.run(
         ["/bin/sh", "-c", script, str(folder), *command],
@@ -208,7 +208,7 @@ def _wait_ready(pid: int, folder: Path, timeout_s: float) -> dict[str, Any]:
 
 
 def first_event(path: Path, kind: str) -> dict[str, Any] | None:
-    """The first line of a lab's output that tells of `kind`, None if there is none yet."""
+    """The first event of that kind in a lab's output, or None."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -257,7 +257,7 @@ def _gone(state: LabState, timeout_s: float) -> bool:
 
 
 def _started(pid: int) -> str | None:
-    """When the process was started, in the system's own words; None when it does not run."""
+    """When the process started, in the system's notation; None when it does not run."""
     if sys.platform != "linux":
         answer = subprocess.run(
             ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
@@ -268,7 +268,7 @@ def _started(pid: int) -> str | None:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The program's name, in brackets, may hold spaces; fields are counted after it (proc(5)).
+    # The program's name, in brackets, may contain spaces; fields are counted after it (proc(5)).
     fields = text.rpartition(")")[2].split()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     return None if fields[0] == "Z" else f"{boot}/{fields[19]}"

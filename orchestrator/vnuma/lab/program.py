@@ -1,4 +1,4 @@
-"""The lab's program: the wheel's, else built once per set of sources and Go release, into the cache."""
+"""The lab's program: the wheel's, else built once per sources and Go release into the cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BUILD_TIMEOUT_S = 1200
 _KEPT = 5
 """Programs kept in the cache: each edit of the sources adds one of 25 MB."""
 _IN_USE_S = 6 * 3600
-"""One found in the cache since then stays as well: tests of another checkout start theirs again and again."""
+"""Programs used within this time stay too: tests of another checkout start theirs repeatedly."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def find_go() -> Go | None:
 
 
 def find_built() -> Path | None:
-    """The wheel's program; else one built from the shipped sources, by this machine's Go where it has one."""
+    """The wheel's program; else one built from the shipped sources, by this machine's Go if it has one."""
     shipped = assets.lab_program()
     if shipped is not None:
         return shipped
@@ -64,14 +64,14 @@ def find_built() -> Path | None:
 
 
 def build(*, say: Callable[[str], None] | None = None) -> Path:
-    """The lab's program, built from the shipped sources unless the cache has it already.
+    """Build the lab's program from the shipped sources unless the cache has it.
 
-    `say` hears one sentence before a build, which takes a minute or two the first time. Raises
-    EnvironmentProblem when there is no Go toolchain or the build fails.
+    `say` is called with one sentence before a build, which takes a minute or two the first time. Raises
+    EnvironmentProblem without a Go toolchain, or when the build fails.
     """
     built = find_built()
     if built is not None:
-        with suppress(OSError):  # a cache that is only read, or one that another build tidies up
+        with suppress(OSError):  # a read-only cache, or another build is cleaning up
             os.utime(built.parent)
         return built
     go = find_go()
@@ -120,14 +120,14 @@ def _go_version(program: Path) -> str | None:
 
 
 def _lab_files(sources: Path) -> Iterator[Path]:
-    """What goes into the program: everything in the module but its tests."""
+    """The files of the program: everything in the module except its tests."""
     for path in sorted(sources.rglob("*")):
         if path.is_file() and not path.name.endswith("_test.go") and "testdata" not in path.parts:
             yield path
 
 
 def sources_digest(sources: Path) -> str:
-    """What names a set of sources: a hash of all files that go into the program."""
+    """A hash of all files of the program, which identifies the sources."""
     digest = hashlib.sha256()
     for path in _lab_files(sources):
         content = path.read_bytes()
@@ -182,10 +182,10 @@ def compile_program(
 
 
 def _forget_old(folder: Path) -> None:
-    """Remove all but the newest programs and those in use; one that runs is not harmed by it."""
+    """Remove all but the newest programs and those in use; a running one is not harmed."""
     ages = []
     for entry in folder.iterdir():
-        with suppress(FileNotFoundError):  # another build may tidy up at the same time
+        with suppress(FileNotFoundError):  # another build may clean up at the same time
             ages.append((time.time() - entry.stat().st_mtime, entry))
     for age, entry in sorted(ages)[_KEPT:]:
         if age > _IN_USE_S:

@@ -1,5 +1,5 @@
-"""What ESXi, SQL Server and tools in the guest print, read into values. Pure; no text makes it fail.
+"""Parse output of ESXi, SQL Server and guest tools. Pure; no text makes it fail.
 
-A figure is read only where there is no doubt about it; whatever is missing stays None. Formats differ by
-release and by how a text was copied, so prefixes, spacing and line breaks do not matter.
+Only unambiguous figures are read; missing ones are None. Formats differ by release and by how a text was
+copied, so prefixes, spacing and line breaks are ignored.
 """

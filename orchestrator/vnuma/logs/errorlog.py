@@ -1,11 +1,11 @@
-"""SQL Server's error log: what the server found of sockets, licensing, nodes and machine when it started."""
+"""SQL Server's error log: sockets, licensing, nodes and machine at its start."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# Consoles wrap the log anywhere, in the middle of words too, so these match a text without any blanks.
+# Consoles wrap the log anywhere, even within words, so these match text without any blanks.
 _N = r"(\d{1,6})(?!\d)"
 _DETECTED = re.compile(
     rf"detected{_N}sockets?with{_N}corespersocket"
@@ -24,10 +24,10 @@ _MACHINE = re.compile(r"System Manufacturer: '([^']{0,200})', System Model: '([^
 
 @dataclass(frozen=True)
 class ErrorLog:
-    """What the log says; None or empty where it says nothing.
+    """The log's content; None or empty where missing.
 
-    `using` is how many logical processors the licence lets the server use. `node_cpus` are the active CPUs of
-    each SQLOS node; with soft-NUMA these are more than the guest's nodes.
+    `using` is how many logical processors the licence allows. `node_cpus` are the active CPUs of each SQLOS
+    node; with soft-NUMA there are more of these than guest nodes.
     """
 
     sockets: int | None = None
@@ -42,7 +42,7 @@ class ErrorLog:
 
 
 def read_errorlog(text: str) -> ErrorLog:
-    """The start-up messages in an error log or an excerpt of one. Of several starts the last one holds."""
+    """The start-up messages in an error log or an excerpt; of several starts, the last."""
     words = text.split()
     dense = "".join(words)
     detected = _last(_DETECTED, dense)

@@ -41,7 +41,7 @@ class HostNodes:
 
 
 def memory_screen(text: str) -> MemoryScreen:
-    """The NUMA columns of esxtop's memory screen, as far as they are shown."""
+    """The NUMA columns of esxtop's memory screen, as far as shown."""
     nodes: tuple[tuple[int, int], ...] = ()
     vms: list[VmMemory] = []
     header: list[str] = []
@@ -60,7 +60,7 @@ def memory_screen(text: str) -> MemoryScreen:
 
 
 def _row(header: list[str], fields: list[str]) -> VmMemory | None:
-    """A VM's line; its name may hold blanks, so columns are counted from both ends."""
+    """A VM's line; its name may contain blanks, so columns are counted from both ends."""
     at = header.index("NAME")
     after = len(header) - at - 1
     if len(fields) < len(header) or after < 1:
@@ -83,7 +83,7 @@ def _row(header: list[str], fields: list[str]) -> VmMemory | None:
 
 
 def host_nodes(text: str) -> HostNodes | None:
-    """vsish's lists under "CPU Packages" and "NUMA nodes": a number a line. None unless both are there."""
+    """vsish's lists under "CPU Packages" and "NUMA nodes", one number per line. None unless both exist."""
     counts: dict[str, int] = {}
     heading = ""
     for line in text.splitlines():

@@ -19,7 +19,7 @@ _MOST_CPUS = 4096
 
 @dataclass(frozen=True)
 class GuestView:
-    """What a tool in the guest shows; None where it does not. Sizes are logical CPUs by node."""
+    """A tool's view of the guest; None where missing. Sizes are logical CPUs by node."""
 
     cpus: int | None = None
     sockets: int | None = None
@@ -64,7 +64,7 @@ def lscpu(text: str) -> GuestView:
 
 
 def lstopo(text: str) -> GuestView:
-    """lstopo's text form: packages and NUMA nodes, and their cores where it counts or lists them."""
+    """lstopo's text form: packages and NUMA nodes, with their cores if counted or listed."""
     lines = text.splitlines()
     packages = sum(len(_PACKAGE.findall(line)) for line in lines)
     nodes = sum(len(_LSTOPO_NODE.findall(line)) for line in lines)
@@ -82,7 +82,7 @@ def lstopo(text: str) -> GuestView:
 
 
 def _cpus(ranges: str) -> int:
-    """How many CPUs a list such as `0-7,16-23` names."""
+    """The number of CPUs in a list such as `0-7,16-23`."""
     total = 0
     for first, last in _RANGE.findall(ranges):
         total += max(0, int(last or first) - int(first) + 1)

@@ -1,4 +1,4 @@
-"""Which of the known texts somebody has handed in, and what it says."""
+"""Recognise the kind of a text and parse it."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _TOPOLOGY = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """One kind of text that was recognised, and its figures; what is unknown is left out."""
+    """A recognised kind of text and its figures, without unknown ones."""
 
     kind: str
     figures: Document
 
 
 def read_any(text: str) -> tuple[Reading, ...]:
-    """Everything that a text is recognised as; nothing for a text of no known kind. Raises nothing."""
+    """Everything that a text is recognised as; empty for an unknown kind. Raises nothing."""
     return tuple(
         Reading(kind, figures) for kind, read in _KINDS.items() if (figures := _plain(read(text))) is not None
     )
 
 
 def _plain(value: object) -> Document | None:
-    """A dataclass as a document of what it knows; None when it knows nothing."""
+    """A dataclass as a document of its known values; None without any."""
     document = value if isinstance(value, dict) else asdict(value)  # type: ignore[call-overload]
     known = {
         name: item

@@ -1,6 +1,6 @@
-"""What Linux shows of its NUMA nodes: /sys/devices/system/node, and `dd`'s own time.
+"""Linux's NUMA nodes from /sys/devices/system/node, and `dd`'s own times.
 
-Every parser takes text in the C locale and raises ValueError for text of another kind.
+Every parser takes text in the C locale and raises ValueError for any other text.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MOST_CPUS = 65536
 
 @dataclass(frozen=True)
 class Copied:
-    """What `dd` says when it ends: bytes, and seconds by its own clock."""
+    """`dd`'s final line: bytes, and seconds by its own clock."""
 
     bytes: int
     seconds: float
 
 
 def sections(text: str) -> dict[str, str]:
-    """A script's output cut at its lines `@@ NAME`; what stands before the first is left out."""
+    """A script's output split at its lines `@@ NAME`, without the part before the first."""
     found: dict[str, list[str]] = {}
     name = None
     for line in text.splitlines():
@@ -70,7 +70,7 @@ def number_list(text: str) -> tuple[int, ...]:
 
 
 def copied(text: str) -> tuple[Copied, ...]:
-    """Every `dd`'s last line in a text: of GNU coreutils, old and new, and of busybox."""
+    """The final line of every `dd` in a text: old and new GNU coreutils, and busybox."""
     found = tuple(Copied(int(size), float(seconds)) for size, seconds in _DD.findall(text))
     if any(one.seconds <= 0 for one in found):
         raise ValueError("dd reports an elapsed time of zero")

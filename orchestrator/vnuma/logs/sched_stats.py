@@ -1,8 +1,8 @@
-"""`sched-stats` of ESXi, the tables on NUMA: columns are found by their names, which differ by release.
+"""NUMA tables of ESXi's `sched-stats`: columns are found by name, which differs by release.
 
 Clients (`-t numa-clients`): 6.5 prints 11 columns with percent signs, 7.0 without, 8.0 may print 9. One
-client is a physical proximity domain of a VM. Also memory by client (`-t numa-cnode`) and the host's
-nodes (`-t numa-pnode`).
+client is a physical proximity domain of a VM. Also memory by client (`-t numa-cnode`) and the host's nodes
+(`-t numa-pnode`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PNODE = ("nodeid", "nvcpu", "freemem")
 
 @dataclass(frozen=True)
 class NumaClient:
-    """One NUMA client. Memory in KB; percentages are None where the table has no such column."""
+    """One NUMA client. Memory in KB; percentages are None if the table lacks the column."""
 
     group_name: str
     group_id: int
@@ -57,7 +57,7 @@ class PhysicalNode:
 
 
 def numa_clients(text: str) -> tuple[NumaClient, ...]:
-    """The rows of every table of clients in a text; rows that cannot be read are left out."""
+    """The readable rows of every table of clients in a text."""
     found = []
     for row in _rows(text, _CLIENTS):
         group, client, home = (_whole(row.get(name)) for name in ("groupid", "clientid", "homenode"))
@@ -82,7 +82,7 @@ def client_nodes(text: str) -> tuple[ClientNode, ...]:
 
 
 def physical_nodes(text: str) -> tuple[PhysicalNode, ...]:
-    """The rows of every table of physical nodes. ESXi prints none at all where there is one node."""
+    """The rows of every table of physical nodes. ESXi prints none for a single node."""
     found = []
     for row in _rows(text, _PNODE):
         node = _whole(row.get("nodeid"))
@@ -93,7 +93,7 @@ def physical_nodes(text: str) -> tuple[PhysicalNode, ...]:
 
 
 def _rows(text: str, needed: tuple[str, ...]) -> Iterator[Row]:
-    """Rows under each header that has the needed columns; a row must have as many fields as its header."""
+    """Rows under each header with the needed columns; a row must have as many fields as its header."""
     header: list[str] = []
     for line in text.splitlines():
         fields = line.split()
@@ -105,6 +105,6 @@ def _rows(text: str, needed: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _whole(text: str | None) -> int | None:
-    """A whole number of reasonable length; None for anything else."""
+    """An integer of reasonable length; None for anything else."""
     plain = (text or "").rstrip("%")
     return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) <= 18 else None

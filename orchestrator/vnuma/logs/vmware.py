@@ -1,13 +1,12 @@
-"""vmware.log: which vNUMA nodes a power-on gave the VM, and on which physical nodes they lie.
+"""vmware.log: the vNUMA nodes of a power-on, and their physical nodes.
 
-Two forms are known. Up to ESXi 6.0 a line for each vCPU, `numa: VCPU 3: VPD 0 (PPD 0)`, and a summary;
-from 6.5 on `numaHost: 16 VCPUs 2 VPDs 2 PPDs` and then `numaHost: VCPU 3 VPD 0 PPD 0`, later with a
-NodeMask. VPD: virtual proximity domain, a vNUMA node. PPD: physical proximity domain, a NUMA client.
+Two forms are known. Up to ESXi 6.0 a line for each vCPU, `numa: VCPU 3: VPD 0 (PPD 0)`, and a summary; from
+6.5 on `numaHost: 16 VCPUs 2 VPDs 2 PPDs` and then `numaHost: VCPU 3 VPD 0 PPD 0`, later with a NodeMask. VPD:
+virtual proximity domain, a vNUMA node. PPD: physical proximity domain, a NUMA client.
 
-DICT lines are the configuration as the power-on found it; excerpts also have them without quotes, or as lines
-of the .vmx. A DICT line counts more than a .vmx line, which may be text that a user wrote. What ESXi sizes
-itself (`numa.autosize.*`) is there that of the power-on before; only `ConfigDB: Setting` lines show the new
-values.
+DICT lines are the configuration at the power-on; excerpts also have them without quotes, or as lines of the
+.vmx. A DICT line takes precedence over a .vmx line, which may be a user's text. In it, ESXi's own sizing
+(`numa.autosize.*`) is that of the previous power-on; only `ConfigDB: Setting` lines show the new values.
 """
 
 from __future__ import annotations
@@ -47,16 +46,16 @@ _OVERRIDDEN = re.compile(r"\bmanual override\b|\bsizing request\b.{0,40}\bignore
 _INVALID_COOKIE = re.compile(r"Invalid NUMA cookie", re.I)
 
 _MOST_LINES = 2000
-"""Raw lines kept: more than a VM of the largest size gives."""
+"""Most raw lines kept: more than a VM of the largest size has."""
 
 
 @dataclass(frozen=True)
 class VmwareLog:
-    """What one vmware.log tells of vNUMA; None or empty where it tells nothing.
+    """A vmware.log's content on vNUMA; None or empty where missing.
 
-    `began` is the first line's time, `numa_at` that of the last account of the layout. Sizes are vCPUs by
-    node in the order of their numbers, and only there when they agree with the totals. `settings` are the
-    DICT lines, `written` what ESXi stored anew; keys in lower case. `lines` are those on vNUMA, unchanged.
+    `began` is the first line's time, `numa_at` that of the last description of the layout. Sizes are vCPUs by
+    node in the order of their numbers, and present only if they match the totals. `settings` are the DICT
+    lines, `written` what ESXi stored; keys in lower case. `lines` are those on vNUMA, unchanged.
     """
 
     began: datetime | None = None
@@ -76,7 +75,7 @@ class VmwareLog:
     resume_vpd: int | None = None
     forced_uma: bool = False
     overridden: bool = False
-    """ESXi says that a setting by hand decides, and not its own sizing."""
+    """ESXi says that a manual setting overrides its own sizing."""
     invalid_cookie: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict)
@@ -85,12 +84,12 @@ class VmwareLog:
 
     @property
     def hot_add(self) -> bool:
-        """CPU hot-add, by the configuration or because it made the VM uniform."""
+        """CPU hot-add, from the configuration or because it made the VM uniform."""
         return self.forced_uma or self.settings.get("vcpu.hotadd", "").upper() == "TRUE"
 
     @property
     def tells_layout(self) -> bool:
-        """Whether it says how many vNUMA nodes there are."""
+        """Whether it has the number of vNUMA nodes."""
         return self.vpds is not None
 
 
@@ -104,7 +103,7 @@ class Cookie:
 
 
 def read_cookie(text: str) -> Cookie | None:
-    """The parts of a cookie; None when it does not have the known form."""
+    """The parts of a cookie; None for an unknown form."""
     if not re.fullmatch(r"\d{5,9}", text.strip(), re.ASCII):
         return None
     vcpus, rest = divmod(int(text), 10_000)
@@ -114,7 +113,7 @@ def read_cookie(text: str) -> Cookie | None:
 
 @dataclass
 class _Account:
-    """One account of the layout; a log has several when the VM was reset or moved."""
+    """One description of the layout; a log has several when the VM was reset or moved."""
 
     header: tuple[int, int, int] | None = None
     summary: tuple[int, int, int] | None = None
@@ -172,7 +171,7 @@ class _Reader:
 
 
 def read_vmware_log(text: str) -> VmwareLog:
-    """All that a vmware.log, or an excerpt of one, says of vNUMA. Of several accounts the last one holds."""
+    """Everything about vNUMA in a vmware.log or an excerpt; of several layouts, the last."""
     reader = _Reader()
     for line in text.splitlines():
         reader.take(line)
@@ -200,7 +199,7 @@ def read_vmware_log(text: str) -> VmwareLog:
 
 
 def _account_with(account: _Account, words: str, line: str) -> _Account:
-    """The account of the layout with one line more; the line may begin a new one."""
+    """The layout's description with one more line, which may start a new one."""
     header, summary, vcpu = _HEADER.search(words), _SUMMARY.search(words), _VCPU.search(words)
     if header:
         account = _Account(header=_three(header))
@@ -218,7 +217,7 @@ def _account_with(account: _Account, words: str, line: str) -> _Account:
 
 
 def _with_layout(log: VmwareLog, account: _Account) -> VmwareLog:
-    """Totals and sizes of an account; a total that its own lines contradict is a doubt."""
+    """Totals and sizes of a description; a total that its own lines contradict is a doubt."""
     placed = account.placed
     vpd_sizes = _sizes(vpd for vpd, _ in placed.values())
     ppd_sizes = _sizes(ppd for _, ppd in placed.values())
@@ -242,14 +241,14 @@ def _with_layout(log: VmwareLog, account: _Account) -> VmwareLog:
         ppds=ppds,
         virtual_sockets=sockets,
         vpd_sizes=vpd_sizes if whole and vpds == len(vpd_sizes) else (),
-        # Older releases say PPD 0 on every line, whatever the summary says: then the lines tell nothing.
+        # Older releases print PPD 0 on every line, whatever the summary says, so the lines are not used.
         ppd_sizes=ppd_sizes if whole and ppds == len(ppd_sizes) else (),
         doubts=tuple(doubts),
     )
 
 
 def _not_nested(log: VmwareLog) -> list[str]:
-    """A socket that belongs to two vNUMA nodes: ESXi permits it, and guests read it differently."""
+    """A socket that belongs to two vNUMA nodes: ESXi permits it, and guests interpret it differently."""
     cores, most = log.cores_per_socket, log.max_vcpus_per_vpd
     if not cores or not most or cores % most == 0 or most % cores == 0:
         return []

@@ -1,4 +1,4 @@
-"""Where the server may listen, and who may read: only this machine, unless TLS and a token say otherwise."""
+"""Where the server may listen and who may read: only this machine, unless TLS and a token are set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from vnuma.errors import InputError, UsageError
 
 LEAST_TOKEN = 16
-"""Characters of a token: `openssl rand -hex 16` has 32."""
+"""Minimum length of a token: `openssl rand -hex 16` gives 32 characters."""
 
 COOKIE = "vnuma_reader"
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -29,7 +29,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class Proxy:
-    """A reverse proxy that has proven who reads, and names that in a header. Only its address is believed."""
+    """A reverse proxy that authenticates readers and names them in a header. Only its address is trusted."""
 
     address: str
     header: str
@@ -37,7 +37,7 @@ class Proxy:
 
 @dataclass(frozen=True)
 class Access:
-    """Address, and what a reader has to show."""
+    """The address, and the credentials that a reader needs."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -45,13 +45,13 @@ class Access:
     token: str | None = None
     proxy: Proxy | None = None
     writer: str | None = None
-    """The token of those who may stop runs, and approve them by a proven name; None: nobody may, here."""
+    """The token of those who may stop runs, or approve them under a proven name; None: nobody may here."""
     public_names: tuple[str, ...] = ()
-    """Names that readers know the server by, besides its address."""
+    """Names by which readers know the server, besides its address."""
 
     @property
     def proves_writers(self) -> bool:
-        """Whether a writer's name is proven: an approval by nobody in particular is none."""
+        """Whether a writer's name is proven, as approvals need."""
         return self.writer is not None and self.proxy is not None
 
     @property
@@ -65,7 +65,9 @@ class Access:
             return False
 
     def require_safe(self) -> None:
-        """Raise UsageError for an address that others reach without TLS and proof, InputError for a file."""
+        """Raise UsageError for an address that others reach without TLS and credentials, InputError for a
+        file.
+        """
         for whose, token in (("token", self.token), ("writer's token", self.writer)):
             if token is not None and len(token) < LEAST_TOKEN:
                 raise InputError(
@@ -91,10 +93,11 @@ class Access:
             )
 
     def knows_host(self, header: str) -> bool:
-        """Whether the name in a request's Host header is ours; one that cannot be parsed is not.
+        """Whether the name in a request's Host header is ours; False for an invalid one.
 
-        A page of another site can lead a browser here by a name of its own (DNS rebinding). A token protects
-        from that. A proxy's header does not: such a page can send it, and from the proxy's own machine.
+        A page of another site can lead a browser here under a name of its own (DNS rebinding). A token
+        protects from that, but not a proxy's header, which such a page can send, even from the proxy's own
+        machine.
         """
         name = _name_in(header)
         if name is None:
@@ -111,7 +114,7 @@ class Access:
         return self.writer is not None and hmac.compare_digest(given.encode(), self.writer.encode())
 
     def cookie(self) -> str:
-        """What a browser keeps instead of the token; it outlives a restart of the server."""
+        """What a browser stores instead of the token; it survives a restart of the server."""
         assert self.token is not None
         return hmac.new(self.token.encode(), b"vnuma serve, reader", hashlib.sha256).hexdigest()
 

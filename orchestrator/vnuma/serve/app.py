@@ -1,4 +1,4 @@
-"""The addresses of the server, and the stream of what changes."""
+"""The server's routes, and the stream of changes."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from vnuma.serve.reader import POLL_S, Reader
 from vnuma.store.open import Store
 
 MOST_WATCHERS = 500
-"""Streams at once: each is a connection that stays open."""
+"""Most streams at once: each is a connection that stays open."""
 
 ALIVE_S = 15.0
-"""A stream without news says so, for proxies that end silent connections."""
+"""Interval of keep-alive messages, for proxies that end silent connections."""
 
 _RUN = "/runs/"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a writer asks of a run: `who` by a proxy's proof, under which change ticket."""
+    """A writer's request for a run: `who` as proven by a proxy, under which change ticket."""
 
     run: str
     who: str | None
@@ -44,11 +44,11 @@ class Asked:
 
 
 Act = Callable[[Asked], str]
-"""Does it and says what will happen. Raises VnumaError."""
+"""Does it and returns what will happen. Raises VnumaError."""
 
 
 def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starlette:
-    """The application over one store; `acts` are what writers may do to a run, by the address' last word."""
+    """The application over one store; `acts` are a writer's actions on a run, by the address' last part."""
     pages = Pages(Reader(store), may_act=access.writer is not None, may_approve=access.proves_writers)
     watching = anyio.CapacityLimiter(MOST_WATCHERS)
 
@@ -94,7 +94,7 @@ def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starle
     async def events(request: Request) -> Response:
         live = _live_of(pages, request.query_params.get("page", "/"))
         seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
-        await run_in_threadpool(live)  # a run that is not there is an error, not a stream
+        await run_in_threadpool(live)  # an unknown run is an error, not a stream
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         if watching.available_tokens < 1:
@@ -146,7 +146,7 @@ def _or_trouble(pages: Pages, live: Callable[[], Live]) -> Live:
 async def _stream(
     watching: anyio.CapacityLimiter, pages: Pages, live: Callable[[], Live], seen: str
 ) -> AsyncIterator[str]:
-    """Each change of the page's live part, for as long as the reader listens."""
+    """Each change of the page's live part, as long as the reader listens."""
     async with watching:
         yield "retry: 2000\n\n"
         silent = 0.0

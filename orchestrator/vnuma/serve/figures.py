@@ -1,4 +1,4 @@
-"""The report's parts for the browser: analysed once for all who look, and anew when attempts have ended."""
+"""The report's parts for the browser: computed once for all readers, and again when attempts have ended."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from vnuma.store.change_detection import figures_mark
 from vnuma.store.open import Store
 
 REPORTS = 8
-"""Whole reports that are kept: each is about a megabyte."""
+"""Most cached reports: each is about a megabyte."""
 
 
 class Figures:
-    """Texts of pages, kept by run. Nothing of a run's samples stays in memory."""
+    """Cached page texts by run. No samples stay in memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -35,10 +35,11 @@ class Figures:
         self._behind = ThreadPoolExecutor(1, thread_name_prefix="figures")
 
     def answers(self, progress: Progress) -> tuple[str, Hashable]:
-        """Answer and verdicts of each VM as HTML, and a mark of it. Asks nothing of the store if none ended.
+        """Answer and verdicts of each VM as HTML, and a mark of them. Reads nothing if no attempt ended.
 
-        While the run goes on, what is behind by an attempt is given at once; the next who asks gets the new
-        one. Once it has ended, who asks waits for its last figures: nothing may tell them to look again.
+        While the run goes on, a text that is one attempt behind is returned at once, and the next request
+        gets the new one. After its end, requests wait for the final figures, since nothing would trigger
+        another one.
         """
         run_id = progress.run.id
         mark = progress.run.state, tuple((vm.done, vm.valid, vm.last, vm.ended_by) for vm in progress.vms)
@@ -59,7 +60,7 @@ class Figures:
     def compared(
         self, pair: tuple[int, int], allowed: Sequence[str], render: Callable[[Comparison], str]
     ) -> str:
-        """Two runs compared. Raises InputError where they may not be."""
+        """Two compared runs. Raises InputError where they may not be compared."""
         marks = tuple(map(self._mark, pair))
 
         def make() -> str:
@@ -69,7 +70,7 @@ class Figures:
         return self._compared.get((pair, tuple(allowed)), marks, make)
 
     def estate(self, render: Callable[[Sequence[History]], tuple[str, str | None]]) -> tuple[str, str | None]:
-        """The recorded checks of estates, and what simulates them. Raises InputError where there is none."""
+        """The recorded checks of estates, and what simulates them. Raises InputError without any."""
         with self._store.read() as connection:
             checks = estate_checks.checks_of(connection)
         return self._estate.get("estate", checks, lambda: render(history(self._store)))

@@ -1,4 +1,4 @@
-"""What stands before every page: who may read, which methods, and what a browser may do with the answer."""
+"""Checks before every page: who may read, which methods, and headers that restrict browsers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ POLICY = (
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # with none at all a browser would not say which page sends a form
+    "referrer-policy": "same-origin",  # with no policy at all a browser would not send the Origin of a form
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
 SIGN_IN = "/sign-in"
 ACT = re.compile(r"/runs/[^/]+/(stop|approve)")
-"""Where a writer acts on a run: the only other addresses that take POST."""
+"""Routes for a writer's actions on a run: the only other ones that accept POST."""
 
 OPEN = (SIGN_IN, "/static/style.css", "/static/serve.js")
-"""What can be had without a token."""
+"""Routes that need no token."""
 
 _LARGEST_FORM = 4096
 
@@ -40,7 +40,7 @@ SignInPage = Callable[..., str]
 
 
 class Guard:
-    """Lets only readers through, and adds the headers that every answer has."""
+    """Lets only readers through, and adds the common headers of all answers."""
 
     def __init__(self, app: ASGIApp, access: Access, sign_in_page: SignInPage) -> None:
         self._app = app
@@ -87,7 +87,7 @@ class Guard:
         return request.method == "POST" and (path == SIGN_IN or may_act)
 
     def _is_of_this_site(self, request: Request) -> bool:
-        """What a browser says of the page that sent a form; programs say nothing."""
+        """Whether a form comes from this site, by the browser's headers; programs send none."""
         origin = request.headers.get("origin")
         if origin is None:
             return True
@@ -126,7 +126,7 @@ class Guard:
 
 
 def proven_user(access: Access, request: Request) -> str | None:
-    """Who asks, by the header of a proxy that has proven it; None without such a proxy."""
+    """The user named by an authenticating proxy's header; None without such a proxy."""
     peer = request.client.host if request.client else None
     if access.proxy is None or peer != access.proxy.address:
         return None
@@ -134,7 +134,7 @@ def proven_user(access: Access, request: Request) -> str | None:
 
 
 def _own_path(given: str) -> str:
-    """A path of this server; the first page for anything that leads elsewhere."""
+    """A path of this server; the first page for any other address."""
     try:
         parts = urlsplit(given)
     except ValueError:
@@ -144,7 +144,7 @@ def _own_path(given: str) -> str:
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The first value of each field; none of a form that is too large."""
+    """The first value of each field; empty for a form that is too large."""
     body = b""
     async for chunk in request.stream():
         body += chunk

@@ -1,4 +1,4 @@
-"""What is made once for all who look: kept until what it was made of has changed."""
+"""A cache shared by all readers: entries stay until their source has changed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ class _Entry(Generic[T]):
     lock: Lock = field(default_factory=Lock)
     made: tuple[Hashable, T] | None = None
     making: Hashable = None
-    """The mark of what is being made in the background."""
+    """The mark of the value being made in the background."""
 
 
 class Kept(Generic[T]):
-    """At most so many values by key, the least used go first. Of many who ask at once, one makes it."""
+    """At most so many values by key, least recently used removed first. Concurrent requests make a value
+    once.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -31,7 +33,7 @@ class Kept(Generic[T]):
         self._lock = Lock()
 
     def get(self, key: Hashable, mark: Hashable, make: Callable[[], T]) -> T:
-        """The value for this mark: what is there, or made now while others who ask for it wait."""
+        """The value for this mark, cached or made now; concurrent requests for it wait."""
         entry = self._entry(key)
         with entry.lock:
             if entry.made is None or entry.made[0] != mark:
@@ -39,10 +41,10 @@ class Kept(Generic[T]):
             return entry.made[1]
 
     def latest(self, key: Hashable, mark: Hashable, make: Callable[[], T], background: Executor) -> T:
-        """The same, but where an older value is there it is given at once, and the new one made behind it.
+        """The same, but an older value is returned at once while the new one is made in the background.
 
-        If making it fails, the older value goes: the next who asks makes it, and gets the error. It stays
-        while the store cannot be read: the view says so, and the next who asks has it tried again.
+        If making it fails, the older value is removed, and the next request makes it and gets the error. It
+        stays while the store cannot be read: the view says so, and the next request tries again.
         """
         entry = self._entry(key)
         made = entry.made

@@ -1,4 +1,4 @@
-"""Listen at an address and serve a store until somebody ends it."""
+"""Listen at an address and serve a store until stopped."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from vnuma.serve.app import Act, application
 from vnuma.store.open import Store
 
 PATIENCE_S = 2
-"""How long streams are waited for when the server ends."""
+"""How long to wait for streams when the server stops, in seconds."""
 
 
 def serve(store: Store, access: Access, say: Callable[[str], None], acts: Mapping[str, Act]) -> None:
-    """Serve until Ctrl-C or SIGTERM; `say` hears the address.
+    """Serve until Ctrl-C or SIGTERM; `say` is called with the address.
 
-    Raises UsageError for an address that others could read, InputError for a token or certificate that
-    cannot be used, EnvironmentProblem for an address that is taken.
+    Raises UsageError for an address that others could read, InputError for an unusable token or certificate,
+    EnvironmentProblem for an address in use.
     """
     server = server_of(store, access, acts)
     with bound(access) as listening:
         say(address_of(access, listening))
-        with suppress(KeyboardInterrupt):  # how a server is ended
+        with suppress(KeyboardInterrupt):  # how a server is stopped
             server.run(sockets=[listening])
 
 
 def server_of(store: Store, access: Access, acts: Mapping[str, Act]) -> uvicorn.Server:
-    """A server that has yet to run. Raises UsageError and InputError as `serve` does."""
+    """A server that is not yet running. Raises UsageError and InputError as `serve` does."""
     access.require_safe()
     config = uvicorn.Config(
         application(store, access, acts),
@@ -57,7 +57,7 @@ def server_of(store: Store, access: Access, acts: Mapping[str, Act]) -> uvicorn.
 
 
 def bound(access: Access) -> socket.socket:
-    """A socket at the address. Raises EnvironmentProblem where it is taken."""
+    """A socket at the address. Raises EnvironmentProblem if it is in use."""
     family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
     try:
         return socket.create_server((access.host, access.port), family=family)
@@ -69,6 +69,6 @@ def bound(access: Access) -> socket.socket:
 
 
 def address_of(access: Access, listening: socket.socket) -> str:
-    """What a browser opens."""
+    """The address for a browser."""
     host = f"[{access.host}]" if ":" in access.host else access.host
     return f"{'https' if access.tls else 'http'}://{host}:{listening.getsockname()[1]}/"

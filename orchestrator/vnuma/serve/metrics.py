@@ -1,4 +1,4 @@
-"""The store in Prometheus' format: what a dashboard draws and an alert asks."""
+"""The store in Prometheus' format, for dashboards and alerts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vnuma.store import change_detection
 __all__ = ["CONTENT_TYPE", "metrics"]
 
 ORIGIN = ("simulated", "scenario")
-"""Labels that say what a figure was measured on."""
+"""Labels for what a figure was measured on."""
 
 
 def metrics(reader: Reader) -> bytes:
@@ -33,11 +33,11 @@ class _Store(Collector):
         self._reader = reader
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing is asked of the store when this is registered."""
+        """Empty, so that registering does not read the store."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Read the store, and say what it holds."""
+        """Read the store and yield its metrics."""
         view = self._reader.view()
         every = [one.run for one in view.runs] + [one.run for one in view.unreadable]
         runs = Counter((str(run.state), *_origin(run.simulated)) for run in every)

@@ -1,4 +1,4 @@
-"""Pages as HTML. What changes while a run goes on is made once for all who watch it."""
+"""Pages as HTML. What changes during a run is made once for all watchers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from vnuma.store import audit
 from vnuma.store.types import utc_now
 
 MOST = 300
-"""Lines of the audit log, and findings of an estate, on one page."""
+"""Most lines of the audit log, or findings of an estate, on one page."""
 
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Live:
-    """The part of a page that changes, with a mark that is equal where the text is."""
+    """The changing part of a page, with a mark that is equal for equal text."""
 
     html: str
     mark: str
@@ -57,7 +57,7 @@ class Pages:
         return self._run(given).run.name
 
     def run(self, name: str, *, refused: bool = False) -> str:
-        """A run as it stands: progress, verdicts so far, its cells. `refused`: what was asked was not done.
+        """A run's progress, verdicts so far, and cells. `refused`: why a requested action was not done.
 
         Raises InputError.
         """
@@ -76,12 +76,12 @@ class Pages:
         )
 
     def runs_live(self) -> Live:
-        """What changes of it."""
+        """The changing part of the page of runs."""
         view = self.reader.view()
         return self._made("/", view.number, lambda: _filled("runs_live", view=view, lines=_lines(view)))
 
     def run_live(self, name: str) -> Live:
-        """What changes of it. Raises InputError."""
+        """The changing part of a run's page. Raises InputError."""
         view, progress = self.reader.view(), self._run(name)
         answers, mark = self.figures.answers(progress)
 
@@ -97,7 +97,7 @@ class Pages:
         return self.figures.report(self._run(name).run.id)
 
     def compare(self, before: str, after: str, allowed: Sequence[str]) -> str:
-        """Two runs side by side, or the form that asks which."""
+        """Two runs side by side, or the form for choosing them."""
         found, problem, simulated = "", None, None
         names = [progress.run.name for progress in self.reader.view().runs]
         if before and after:
@@ -129,7 +129,7 @@ class Pages:
         return self._page("estate", "Estate", simulated, found=text)
 
     def audit(self, name: str) -> str:
-        """Who changed what on which VM, the newest first. Raises InputError."""
+        """Who changed what on which VM, newest first. Raises InputError."""
         run = self._run(name).run if name else None
         with self.reader.store.read() as connection:
             lines = audit.newest(connection, run.id if run else None, MOST)
@@ -150,11 +150,11 @@ class Pages:
         return self._page("sign_in", "Sign in", None, after=after, refused=refused)
 
     def trouble(self, error: VnumaError) -> str:
-        """What went wrong, and what to do."""
+        """The page for an error: what went wrong, and what to do."""
         return self._page("trouble", "Not available", None, error=error)
 
     def trouble_live(self, error: VnumaError) -> Live:
-        """The same in a page that was shown before."""
+        """The same as the changing part of a page already shown."""
         return _live(_filled("trouble_live", error=error))
 
     def _run(self, name: str) -> Progress:
@@ -199,7 +199,7 @@ def reference(progress: Progress) -> str:
 
 
 def rows_of(vm: VmProgress, labels: Sequence[str]) -> list[tuple[int, list[CellProgress | None]]]:
-    """A VM's cells block by block, each block's in the order of `labels`; None where a block has no such."""
+    """A VM's cells by block, each in the order of `labels`; None where a block lacks one."""
     by_place = {(cell.block, cell.label): cell for cell in vm.cells}
     blocks = sorted({cell.block for cell in vm.cells})
     return [(block, [by_place.get((block, label)) for label in labels]) for block in blocks]
@@ -223,7 +223,7 @@ def _ends(seconds: float) -> str:
 
 
 def moment(at: datetime | None) -> str:
-    """A time of today, or of another day, in UTC: watchers sit in several time zones."""
+    """A time of today, or of another day, in UTC, since watchers are in several time zones."""
     if at is None:
         return ""
     return f"{at:%H:%M}" if at.date() == utc_now().date() else f"{at:%Y-%m-%d %H:%M}"

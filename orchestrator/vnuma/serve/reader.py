@@ -1,4 +1,4 @@
-"""The store as all watchers see it: read once for all of them, and only what has changed."""
+"""One view of the store for all watchers, reading only what has changed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from vnuma.store.rows import Run
 from vnuma.store.types import utc_now
 
 POLL_S = 2.0
-"""How often the store is asked for changes while somebody watches."""
+"""How often the store is polled for changes while somebody watches, in seconds."""
 
 ANEW_S = 15.0
-"""How often a run that goes on is read although nothing has changed: its time left, its heartbeat."""
+"""How often a run in progress is read even without changes, for its time left and heartbeat."""
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A run that cannot be read, such as one whose study this version does not understand, and why."""
+    """A run that cannot be read, for example because this version does not know its study, and why."""
 
     run: Run
     why: str
@@ -36,7 +36,7 @@ class Unreadable:
 
     @property
     def error(self) -> StoreError:
-        """What a page of this run says."""
+        """The error on this run's page."""
         return StoreError(f"Run {self.run.name} cannot be read: {self.why}", fix=self.fix)
 
 
@@ -50,7 +50,7 @@ class View:
     away: tuple[Away, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
     trouble: StoreError | None = None
-    """Why the store cannot be read now: what is shown is of `read_at`."""
+    """Why the store cannot be read now: the view is as of `read_at`."""
 
     def run(self, name: str) -> Progress | None:
         """The run of that name or id. Raises StoreError for one that cannot be read."""
@@ -73,7 +73,7 @@ class _Read:
 
 
 class Reader:
-    """Reads the store when asked, at most once in `POLL_S`, for whoever asks."""
+    """Reads the store on request, at most once per `POLL_S`, for all watchers."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -83,7 +83,7 @@ class Reader:
         self._next = 0.0
 
     def view(self) -> View:
-        """The present view. A store that cannot be read now leaves the last one, with what is wrong."""
+        """The present view; if the store cannot be read, the last one with the reason."""
         with self._lock:
             if time.monotonic() >= self._next:
                 self._view = self._refreshed()

@@ -1,1 +1,3 @@
-"""Workloads: what is run on a boot, prepared, verified and read. The engine decides when, and stores it."""
+"""Workloads: what runs on a boot, and its preparation and checks. The engine decides when, and stores
+results.
+"""

@@ -1,4 +1,4 @@
-"""What a workload is to the engine, and what the engine offers to a workload."""
+"""The interface between engine and workloads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Obstacle:
 
 
 class Site(Protocol):
-    """One boot of one arm, as a workload sees it."""
+    """What a workload sees of one boot of one arm."""
 
     @property
     def vm(self) -> str:
@@ -42,7 +42,7 @@ class Site(Protocol):
 
     @property
     def settings(self) -> Any:
-        """The workload's settings as this arm runs it: of the class that the workload names."""
+        """The workload's settings for this arm, of the class that the workload names."""
 
     @property
     def dataset(self) -> Dataset:
@@ -50,7 +50,9 @@ class Site(Protocol):
 
     @property
     def server(self) -> SqlServer:
-        """The guest's SQL Server; `dataclasses.replace(server, port=..., instance="")` is another port."""
+        """The guest's SQL Server; `dataclasses.replace(server, port=..., instance="")` selects
+        another port.
+        """
 
     @property
     def simulated(self) -> bool:
@@ -61,47 +63,47 @@ class Site(Protocol):
         """The machine's shell, as root, for settings whose `guest` is linux."""
 
     def client(self, name: str | None) -> Client:
-        """The inventory's host of that name, for settings whose `client` names one; None: this machine."""
+        """The inventory's host of that name, for settings with a `client`; None: this machine."""
 
     def say(self, words: str) -> None:
-        """Show what is being done now."""
+        """Show the present step."""
 
     def record(self, scope: str, document: Mapping[str, object]) -> None:
-        """Keep facts with this attempt; reports show those of scope `workload`."""
+        """Store facts with this attempt; reports show those of scope `workload`."""
 
     def remember(self, scope: str, document: Mapping[str, object]) -> None:
-        """Keep facts for every later boot of this VM in this run."""
+        """Store facts for later boots of this VM in this run."""
 
     def remembered(self, scope: str) -> Document:
-        """What `remember` kept, the latest by key."""
+        """The latest facts from `remember`, by key."""
 
     def stop_if_asked(self) -> None:
-        """Raises Interrupted when somebody asked the run to stop at once."""
+        """Raise Interrupted when the run was asked to stop at once."""
 
     def process_affinity(self, wanted: str) -> AbstractContextManager[None]:
-        """Hold SQL Server's process affinity (`0,1,2`), for settings that say so in `changes`.
+        """Hold SQL Server's process affinity (`0,1,2`), for settings that list it in `changes`.
 
         Journalled, and restored at the end of the `with`, by the next boot, and at restore.
         """
 
     def resource_pool(self, percent: int) -> None:
-        """Bind the study's database to a pool with that share of memory, for settings that say so.
+        """Bind the study's database to a pool with that share of memory, for settings that list it.
 
-        Journalled; it stands until the restore, which takes the pool away.
+        Journalled; the restore removes the pool.
         """
 
     def kernel_settings(self) -> AbstractContextManager[None]:
-        """Hold what `settings.kernel_settings` names on a Linux machine.
+        """Hold the settings in `settings.kernel_settings` on a Linux machine.
 
         Journalled, and restored at the end of the `with`, and at restore.
         """
 
 
 class Bench(Protocol):
-    """A workload at work on one boot: verified, warm, and ready to be measured."""
+    """A workload on one boot: verified, warm, and ready to be measured."""
 
     def run(self, size: int, form: str) -> Reading:
-        """One iteration. Raises MeasurementFailed or ConnectionDropped: the attempt then ends."""
+        """Run one iteration. Raises MeasurementFailed or ConnectionDropped: the attempt then ends."""
 
 
 class Workload(Protocol):
@@ -112,37 +114,37 @@ class Workload(Protocol):
         """The class of its settings."""
 
     def obstacles(self, connection: pyodbc.Connection, settings: Any, dataset: Dataset) -> Iterator[Obstacle]:
-        """Everything that keeps it from running on this server, asked before the first change."""
+        """Everything that prevents it from running on this server, checked before the first change."""
 
     def prepare(self, site: Site) -> Document:
-        """Make its data if missing, verify them, and describe them. Idempotent.
+        """Create its data if missing, verify them, and describe them. Idempotent.
 
-        An empty document: it made no database. The database `site.dataset.database` is dropped after the
-        run; nothing else may be left behind.
+        An empty document means that it created no database. The database `site.dataset.database` is dropped
+        after the run; nothing else may be left behind.
         """
 
     def sentinel(self, settings: Any, dataset: Dataset) -> Query | None:
-        """The drift sentinel's query; None for a workload that has none."""
+        """The drift sentinel's query; None for a workload without one."""
 
     def bench(self, site: Site) -> AbstractContextManager[Bench]:
-        """Verify this boot and warm it up; leaving it undoes whatever it did to the instance.
+        """Verify this boot and warm it up; leaving it undoes its changes to the instance.
 
-        Raises MeasurementFailed, PlacementNotProven or another AttemptFailed when the boot cannot count.
+        Raises MeasurementFailed, PlacementNotProven or another AttemptFailed when the boot is not valid.
         """
 
 
 class MachineWorkload(Workload, Protocol):
-    """A workload whose settings say `guest: linux`: it asks a machine, and leaves files there."""
+    """A workload with `guest: linux` in its settings, which uses a machine and leaves files there."""
 
     def machine_obstacles(self, settings: Any, machine: MachineFacts) -> Iterator[Obstacle]:
-        """Everything that keeps an arm's settings from running there, asked before anything starts."""
+        """Everything that prevents an arm's settings from running there, checked before anything starts."""
 
     def remove(self, shell: Shell, settings: Any) -> None:
-        """Remove what `prepare` made. Safe to repeat. Raises MeasurementFailed when it stays."""
+        """Remove what `prepare` created. Safe to repeat. Raises MeasurementFailed when it stays."""
 
 
 def require_declared(reading: Reading, settings: WorkloadSettings, form: str) -> None:
-    """Raises MeasurementFailed for a reading without its metric, and for figures under other names."""
+    """Raise MeasurementFailed for a reading without its metric, or with undeclared figures."""
     metric = settings.metric(form)
     if metric.source == "value" and reading.value is None:
         raise MeasurementFailed(f"The workload {settings.name} returned no {metric.name} ({metric.unit}).")

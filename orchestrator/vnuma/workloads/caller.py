@@ -26,10 +26,10 @@ from typing import Any
 
 import pyodbc
 
-pyodbc.pooling = False  # a connection that is closed has left the server
+pyodbc.pooling = False  # a closed connection has left the server
 
 _KEYS = 997
-"""Keys drawn beforehand: a prime, so that callers do not keep step."""
+"""Keys drawn in advance: a prime number, so that callers do not synchronise."""
 
 _ANSWER_S = 10
 _EVERY_ROW = 2**31 - 1
@@ -38,7 +38,7 @@ _STATE = re.compile(r"[0-9A-Z]{5}$")
 
 @dataclass
 class _State:
-    """What the thread that calls and the thread that listens have in common."""
+    """Shared state of the calling and the listening thread."""
 
     orders: SimpleQueue[dict[str, Any]] = field(default_factory=SimpleQueue)
     answering: threading.Lock = field(default_factory=threading.Lock)
@@ -46,22 +46,22 @@ class _State:
     stopped: bool = False
 
     def answer(self, kind: str, **values: object) -> None:
-        """One line out; two threads answer."""
+        """Write one line; two threads do."""
         line = json.dumps({"answer": kind, **values}) + "\n"
         with self.answering:
             sys.stdout.write(line)
             sys.stdout.flush()
 
     def fail(self, error: pyodbc.Error, *, lost: bool) -> None:
-        """What the driver said, and whether the connection is gone."""
+        """Report the driver's error, and whether the connection is gone."""
         parts = [str(part) for part in error.args[:2]]
         if len(parts) == 2 and _STATE.match(parts[1]) and not _STATE.match(parts[0]):
-            parts.reverse()  # of pyodbc's own errors the text comes first
+            parts.reverse()  # pyodbc's own errors have the text first
         sqlstate, text = parts if len(parts) == 2 else ("", str(error))
         self.answer("failed", sqlstate=sqlstate, text=text, lost=lost)
 
     def count(self, kind: str) -> None:
-        """How many answers there were so far, and what they cost this process."""
+        """Report the number of answers so far, and this process's CPU time."""
         self.answer(kind, calls=self.calls, cpu_s=time.process_time(), at=time.monotonic())
 
 
@@ -80,11 +80,11 @@ def main() -> None:
 
 
 class _WrongAnswerError(Exception):
-    """A call gave something else than it has to."""
+    """A call returned the wrong result."""
 
 
 def _listen(state: _State) -> None:
-    """Counts are told at once, while the other thread waits for the server; the rest is its work."""
+    """Report counts at once, while the other thread waits for the server, and pass other orders to it."""
     for line in sys.stdin:
         order = json.loads(line)
         if order["do"] == "count":
@@ -92,13 +92,13 @@ def _listen(state: _State) -> None:
         else:
             state.stopped = order["do"] == "stop"
             state.orders.put(order)
-    os._exit(1)  # the parent is gone: a call that waits for the server must not keep this process
+    os._exit(1)  # the parent is gone: a call that waits for the server must not keep this process alive
 
 
 def _work(state: _State, order: dict[str, Any]) -> None:
-    """Connect, call once, wait for `go`, call until `stop`, and leave the server."""
+    """Connect, call once, wait for `go`, call until `stop`, and disconnect."""
     if order["do"] != "connect":
-        return  # what came after a failure, or the `stop` that has ended the calling
+        return  # left over after a failure, or the `stop` that ended the calls
     connection = pyodbc.connect(order["string"], autocommit=True, timeout=int(order["login_timeout_s"]))
     cursor = connection.cursor()
     try:
@@ -113,7 +113,7 @@ def _work(state: _State, order: dict[str, Any]) -> None:
                 _call(state, cursor, calls, expected)
         state.count("stopped")
     except pyodbc.Error as error:
-        with suppress(pyodbc.Error):  # results that are pending would keep the connection busy
+        with suppress(pyodbc.Error):  # pending results would keep the connection busy
             cursor.close()
         state.fail(error, lost=not _answers(connection))
     finally:
@@ -121,7 +121,7 @@ def _work(state: _State, order: dict[str, Any]) -> None:
 
 
 def _answers(connection: pyodbc.Connection) -> bool:
-    """Whether the connection still works: FreeTDS says no more than "unknown error" of one that was cut."""
+    """Whether the connection still works: FreeTDS reports only "unknown error" for one that was cut."""
     try:
         connection.timeout = _ANSWER_S
         connection.cursor().execute("SELECT 1 AS one").fetchval()
@@ -131,7 +131,9 @@ def _answers(connection: pyodbc.Connection) -> bool:
 
 
 def _calls(call: str, keys: int) -> Iterator[tuple[str, int]]:
-    """Calls with keys from 1 to `keys`, without end; making them costs nothing while calls are counted."""
+    """An endless sequence of calls with keys from 1 to `keys`, built in advance to cost nothing while
+    counting.
+    """
     draw = random.Random()
     drawn = [draw.randint(1, keys) for _ in range(_KEYS)]
     return cycle([(call.replace("?", str(key)), key) for key in drawn])
@@ -140,13 +142,13 @@ def _calls(call: str, keys: int) -> Iterator[tuple[str, int]]:
 def _call(
     state: _State, cursor: pyodbc.Cursor, calls: Iterator[tuple[str, int]], expected: int | None
 ) -> None:
-    """One call; its answer is looked at and read to its end. Raises _WrongAnswerError.
+    """One call, with its result checked and read to its end. Raises _WrongAnswerError.
 
-    With the end unread the next call would first cancel this one: an attention to the server for each call.
+    With an unread end the next call would first send an attention to the server.
     """
     call, key = next(calls)
     found = cursor.execute(call).fetchval()
-    cursor.skip(_EVERY_ROW)  # msodbcsql loses an error behind a row when the next result is asked for first
+    cursor.skip(_EVERY_ROW)  # msodbcsql loses an error after a row when the next result is requested first
     if found != (1 + key % 9 if expected is None else expected) or cursor.nextset():
         raise _WrongAnswerError(f"the call with {key} answered {found!r}")
     state.calls += 1

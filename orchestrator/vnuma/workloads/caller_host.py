@@ -28,16 +28,16 @@ START = (
     "import json;exec(compile(json.loads(open(0,'rb',buffering=0,closefd=False).readline())['program'],"
     "'vnuma','exec'))"
 )
-"""What Python is started with, by `-c`: the first line of its input holds the program."""
+"""The argument for Python's `-c`: it reads the program from the first line of its input."""
 
 _END_S = 5.0
 _REACH_S = 10.0
 _ORDERS = 0
-"""Standard input, read without a buffer: lines that wait in one would not wake the selector."""
+"""Standard input without a buffer, since buffered lines would not wake the selector."""
 
 
 class _Caller:
-    """A process of this very Python; its program comes by its input."""
+    """A process of this Python, which gets its program as input."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -49,7 +49,7 @@ class _Caller:
         self.answers = answers
 
     def tell(self, order: dict[str, Any]) -> None:
-        """One line; of a caller that has ended, its output tells."""
+        """Write one line; a caller that has ended is noticed by its output."""
         try:
             self.orders.write(json.dumps(order).encode() + b"\n")
             self.orders.flush()
@@ -57,7 +57,7 @@ class _Caller:
             pass
 
     def wait(self) -> None:
-        """Until it has ended, which it does when its input has; it is killed if it does not."""
+        """Wait for its end after its input is closed; kill it if it does not end."""
         try:
             self.process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -66,7 +66,7 @@ class _Caller:
 
 
 class _Host:
-    """The callers in the order of their starts; of them the first `active` are at work."""
+    """The callers in order of start; the first `active` of them are working."""
 
     def __init__(self) -> None:
         self.caller = ""
@@ -107,7 +107,7 @@ class _Host:
                 caller.tell(order)
 
     def _grow(self, callers: int) -> None:
-        """As many processes as asked for; more are left waiting."""
+        """Start as many processes as requested; surplus ones wait."""
         while len(self.callers) < callers:
             caller = _Caller()
             self.selector.register(caller.answers, selectors.EVENT_READ, len(self.callers))
@@ -136,7 +136,7 @@ class _Host:
 
 
 def _trust(folder: Path, ca: str, section: str) -> None:
-    """Write what drivers read, and let the callers to come find it: freetds.conf, or OpenSSL's CAs."""
+    """Write the drivers' files for callers to come: freetds.conf, or OpenSSL's CAs."""
     authorities, servers = folder / "ca.pem", folder / "freetds.conf"
     authorities.write_text(ca, encoding="utf-8")
     if section:
@@ -147,7 +147,7 @@ def _trust(folder: Path, ca: str, section: str) -> None:
 
 
 def _hello(libraries: list[str]) -> dict[str, object]:
-    """What this machine has for callers; `why` pyodbc cannot be imported, if it cannot."""
+    """What this machine has for callers; `why` pyodbc cannot be imported, if so."""
     drivers: list[str] = []
     why = None
     try:
@@ -167,13 +167,13 @@ def _hello(libraries: list[str]) -> dict[str, object]:
 
 
 def _version(library: Path) -> str:
-    """The version that FreeTDS carries in its library, empty if none."""
+    """The version in FreeTDS's library, empty if none."""
     found = re.search(rb"freetds v([0-9]+(?:\.[0-9]+)+)", library.read_bytes())
     return found[1].decode() if found else ""
 
 
 def _why_not(host: str, port: int) -> str | None:
-    """Why a port cannot be reached from here; None when it can."""
+    """Why a port cannot be reached from here; None if it can."""
     try:
         socket.create_connection((host, port), timeout=_REACH_S).close()
     except OSError as error:
@@ -182,7 +182,7 @@ def _why_not(host: str, port: int) -> str | None:
 
 
 def _stat() -> str | None:
-    """The line `cpu` of /proc/stat; None where the system has none."""
+    """The line `cpu` of /proc/stat; None if the system lacks it."""
     try:
         return Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
     except OSError:

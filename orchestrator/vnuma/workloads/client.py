@@ -1,4 +1,4 @@
-"""The machine that calls, as vnuma sees it: this one, or another one that a command reaches."""
+"""The client machine: this one, or another one that a command reaches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vnuma.workloads import caller_host
 Answer = Mapping[str, object]
 
 BEGIN_S = 60.0
-"""For a connection by SSH and the start of Python on a busy machine."""
+"""Time limit for an SSH connection and the start of Python on a busy machine."""
 
 _END_S = 10.0
 _PROGRAMS = Path(__file__).parent
@@ -31,10 +31,10 @@ _PROGRAMS = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Client:
-    """A machine that calls, and the command that starts its Python with `caller_host.START`.
+    """A client machine, and the command that starts its Python with `caller_host.START`.
 
-    Nothing of the command is secret: the connection string goes by its input. `here`: it is the machine that
-    vnuma runs on, under whatever name.
+    The command has no secrets: the connection string is sent as input. `here`: it is vnuma's own machine,
+    under whatever name.
     """
 
     name: str
@@ -48,9 +48,9 @@ _NAMES_PYTHON = "ansible_python_interpreter names its Python."
 
 @dataclass(frozen=True)
 class Hello:
-    """What a client has: its Python, its CPUs, ODBC drivers by name and by path, or why pyodbc does not load.
+    """A client's Python, CPUs and ODBC drivers by name and path, or why pyodbc does not load.
 
-    `freetds` is the version of its FreeTDS, empty where that cannot be told.
+    `freetds` is the version of its FreeTDS, empty if unknown.
     """
 
     python: str
@@ -62,7 +62,9 @@ class Hello:
 
 
 class ClientHost:
-    """`vnuma.workloads.caller_host` at work on a client. A new session keeps a terminal's signals from it."""
+    """A running `vnuma.workloads.caller_host` on a client, in a new session to shield it from a terminal's
+    signals.
+    """
 
     def __init__(self, client: Client, errors: IO[bytes]) -> None:
         self.client, self._errors = client, errors
@@ -90,7 +92,7 @@ class ClientHost:
         self._unread = b""
 
     def begin(self) -> Hello:
-        """Send the programs; what the client has. Raises MachineUnreachable when it does not answer."""
+        """Send the programs and return what the client has. Raises MachineUnreachable without an answer."""
         host, caller = (
             (_PROGRAMS / name).read_text(encoding="utf-8") for name in ("caller_host.py", "caller.py")
         )
@@ -110,7 +112,7 @@ class ClientHost:
         )
 
     def why_not(self, host: str, port: int) -> str | None:
-        """Why the client does not reach a port; None when it does."""
+        """Why the client cannot reach a port; None if it can."""
         self.order("reach", host=host, port=port)
         why = self.answer("reached", BEGIN_S)["why"]
         return str(why) if why else None
@@ -120,7 +122,7 @@ class ClientHost:
         self._line({"do": do, **values})
 
     def answer(self, kind: str, seconds: float) -> Answer:
-        """The next answer, which is of that kind. Raises MeasurementFailed."""
+        """The next answer, which must be of that kind. Raises MeasurementFailed."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             for answer in self.come(left):
@@ -129,7 +131,7 @@ class ClientHost:
         raise MeasurementFailed(f"{self.client.name} did not answer within {seconds:g} s.")
 
     def come(self, seconds: float) -> Iterator[Answer]:
-        """The answers that come within that time, at once when there are some. Raises MeasurementFailed."""
+        """Answers that arrive within that time; returns early if there are some. Raises MeasurementFailed."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._answers, selectors.EVENT_READ)
             if not selector.select(seconds):
@@ -183,7 +185,7 @@ class ClientHost:
 
 @contextmanager
 def client_host(client: Client) -> Iterator[tuple[ClientHost, Hello]]:
-    """A client for the duration of a `with`: no process outlives it. Raises MachineUnreachable."""
+    """A client for the duration of a `with`, after which no process remains. Raises MachineUnreachable."""
     with tempfile.TemporaryFile() as errors:
         host = ClientHost(client, errors)
         try:

@@ -1,8 +1,7 @@
-"""Which of SQL Server's two clocks times a query: chosen once a run, size and form, and recorded.
+"""Which of SQL Server's two clocks times a query: chosen once per run, size and form, and recorded.
 
-The message of SET STATISTICS TIME counts whole milliseconds. Of a short execution that is a coarse grid:
-below 100 ms its rounding (SD 0.29 ms) would be 0.3% and more, as much as a boot varies.
-sys.dm_exec_query_stats counts microseconds.
+SET STATISTICS TIME counts whole milliseconds, too coarse for short executions: below 100 ms its rounding (SD
+0.29 ms) would be 0.3% or more, as much as a boot varies. sys.dm_exec_query_stats counts microseconds.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ SCOPE = "clock"
 def clock_of(
     site: Site, wanted: ClockChoice, chosen: dict[str, Clock], query: Query, timing: Timing, ran: Execution
 ) -> Clock:
-    """The query's clock; its first execution in the run decides, and every later one is timed alike."""
+    """The query's clock; its first execution in the run decides for all later ones."""
     key = f"{query.form}/{query.size}"
     if key not in chosen:
         chosen[key] = choose(wanted, timing, ran)
@@ -34,13 +33,13 @@ def clock_of(
 
 
 def chosen_so_far(site: Site) -> dict[str, Clock]:
-    """What earlier executions of this run on this VM decided."""
+    """The choices of earlier executions of this run on this VM."""
     known = site.remembered(SCOPE)
     return {key: "query_stats" if value == "query_stats" else "messages" for key, value in known.items()}
 
 
 def choose(wanted: ClockChoice, timing: Timing, ran: Execution) -> Clock:
-    """As the study says; `auto` takes microseconds for short executions, where the server has them."""
+    """The study's choice; `auto` takes microseconds for short executions, if the server has them."""
     if wanted != "auto":
         return wanted
     short = timing.elapsed_ms < COARSE_BELOW_MS
@@ -50,9 +49,9 @@ def choose(wanted: ClockChoice, timing: Timing, ran: Execution) -> Clock:
 def timed_by(
     timing: Timing, clock: Clock, ran: Execution, waits: Mapping[str, Mapping[str, int]] | None = None
 ) -> Reading:
-    """The reading with the times of its clock and all that is known of the execution.
+    """The reading with its clock's times and everything known about the execution.
 
-    Raises MeasurementFailed when the clock has no time: the other one never takes its place.
+    Raises MeasurementFailed when the clock has no time: the other one never replaces it.
     """
     reading = Reading(**{**vars(timing), "waits": waits, "execution": {"clock": clock, **asdict(ran)}})
     if clock == "messages":

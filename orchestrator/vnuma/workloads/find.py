@@ -1,4 +1,4 @@
-"""The workload that a study names: one of ours, or of an installed package."""
+"""Find a study's workload: one of ours, or of an installed package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vnuma.workloads.bench import MachineWorkload, Workload
 
 
 def workload_named(name: str) -> Workload:
-    """The workload that a study names. A study is only read when there is one."""
+    """The workload of a valid study."""
     if name not in KINDS:
         found: Workload = installed(name)
         return found

@@ -1,4 +1,4 @@
-"""The one script that asks a Linux machine for everything a study of it needs to know. It changes nothing."""
+"""The script that reads everything that a study needs to know about a Linux machine. It changes nothing."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ say shm_kb; df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }'
 
 
 def machine_question(folder: str) -> str:
-    """The script; `folder` is where the file will lie. `domain.machine.machine_facts` reads its answer."""
+    """The script; `folder` is the file's. `domain.machine.machine_facts` parses its output."""
     return _SCRIPT.replace("NODES", _NODES).replace("FOLDER", quote(folder))

@@ -10,7 +10,7 @@ from vnuma.sqlserver.client.timing import Statement
 @dataclass(frozen=True, kw_only=True)
 class Query(Statement):
     """One statement to time, of that workload, size and form. Without `expected_rows` the run's first
-    execution tells how many there are.
+    execution sets them.
     """
 
     workload: str

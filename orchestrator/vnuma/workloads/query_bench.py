@@ -16,7 +16,7 @@ from vnuma.workloads.clock import Clock, chosen_so_far, clock_of, timed_by
 from vnuma.workloads.query import Query
 
 ROWS = "rows"
-"""Scope of how many rows each statement gave, where the study does not say it."""
+"""Scope of each statement's row count, if the study does not state it."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class QueryBench:
     clocks: dict[str, Clock]
 
     def run(self, size: int, form: str) -> Reading:
-        """One execution, with what it waited for and how it ran."""
+        """One execution, with its waits and how it ran."""
         query, connection = self.queries[size, form], self.connection
         before = waits.session_waits(connection)
         timing = timed(connection, query, self.site.settings.timeout_s)
@@ -46,7 +46,7 @@ class QueryBench:
 def query_bench(
     site: Site, connection: pyodbc.Connection, queries: tuple[Query, ...]
 ) -> Iterator[QueryBench]:
-    """Each form's plan is kept before, and how memory lies after what is measured."""
+    """Stores each form's plan before measuring, and the memory placement afterwards."""
     hashes = _record_plans(site, connection, queries)
     known = execution.known_statistics(connection)
     probes = {form: execution.prepare(found, known) for form, found in hashes.items()}
@@ -56,7 +56,7 @@ def query_bench(
 
 
 def same_rows(site: Site, key: str, rows: int | None) -> None:
-    """The first execution in the run says how many rows there are. Raises MeasurementFailed for others."""
+    """The first execution in the run sets the row count. Raises MeasurementFailed for others."""
     first = site.remembered(ROWS).get(key)
     if first is None:
         site.remember(ROWS, {key: rows})
@@ -68,9 +68,9 @@ def same_rows(site: Site, key: str, rows: int | None) -> None:
 
 
 def _record_plans(site: Site, connection: pyodbc.Connection, queries: tuple[Query, ...]) -> dict[str, str]:
-    """The actual plan of every form, from one untimed run each of the smallest size: once per cell.
+    """Record the actual plan of every form, from an untimed run of the smallest size, once per cell.
 
-    Returns the hash of each form's query, which its sizes share; empty where there was no plan.
+    Returns the hash of each form's query, which its sizes share; empty without a plan.
     """
     smallest = min(query.size for query in queries)
     hashes = dict.fromkeys((query.form for query in queries), "")
@@ -83,7 +83,7 @@ def _record_plans(site: Site, connection: pyodbc.Connection, queries: tuple[Quer
 
 
 def _plan_document(connection: pyodbc.Connection, query: Query) -> dict[str, object]:
-    """A plan is evidence beside the timing: without it the timing stands, and the reason is kept."""
+    """The plan as additional evidence: without it the timing is still valid, and the reason is stored."""
     try:
         return asdict(plan.actual_plan(connection, query.sql, setup=query.setup, cleanup=query.cleanup))
     except (MeasurementFailed, PrivilegeMissing, SqlFailed) as error:

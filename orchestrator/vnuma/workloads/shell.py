@@ -1,4 +1,4 @@
-"""The shell of a Linux machine, as a workload uses it. Who connects, and how, is the engine's affair."""
+"""The shell of a Linux machine, as workloads use it; the engine makes the connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Output:
 
     @property
     def last_words(self) -> str:
-        """The last line that it wrote, for a sentence about its failure."""
+        """Its last line of output, for a sentence about its failure."""
         lines = [line.strip() for line in f"{self.stdout}\n{self.stderr}".splitlines() if line.strip()]
         return lines[-1][:200] if lines else "no message"
 
@@ -27,11 +27,11 @@ class Shell(Protocol):
     """Runs POSIX shell scripts on one machine, as root."""
 
     def run(self, script: str) -> Output:
-        """Run a script to its end. Raises MachineUnreachable when the connection does not hold."""
+        """Run a script to its end. Raises MachineUnreachable when the connection breaks."""
 
 
 def require(shell: Shell, script: str, what: str) -> str:
-    """What a script prints. Raises MeasurementFailed with `what` it was for when it fails."""
+    """A script's output. Raises MeasurementFailed with its purpose (`what`) when it fails."""
     done = shell.run(script)
     if done.status:
         raise MeasurementFailed(

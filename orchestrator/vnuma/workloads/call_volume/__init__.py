@@ -1,1 +1,1 @@
-"""Short remote procedure calls from many connections at once: what the network costs SQL Server."""
+"""Short remote procedure calls from many connections: the network's cost to SQL Server."""

@@ -1,4 +1,4 @@
-"""One window of calls: what callers and server counted at its edges, whether they agree, and its figures."""
+"""One window of calls: the counts of callers and server at its edges, whether they agree, and its figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vnuma.workloads.call_volume.settings import (
 )
 
 _OWN_REQUESTS = 20
-"""Requests of our own looks at the server, and then some."""
+"""An upper bound of our own requests while reading the server."""
 
 _CLOCK_S = 0.1
 _CLOCK_SHARE = 0.005
@@ -29,7 +29,7 @@ _CLOCK_SHARE = 0.005
 
 @dataclass(frozen=True)
 class Edge:
-    """One edge of the window: callers counted, then the server looked at, then callers counted again.
+    """One edge of the window: the callers' count, the server's, and the callers' again.
 
     `at` and `machine` are the client's clock, in seconds, and its machine's CPU time.
     """
@@ -43,7 +43,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Window:
-    """From one edge to the other, by so many connections."""
+    """From one edge to the other, by that many connections."""
 
     connections: int
     before: Edge
@@ -66,7 +66,7 @@ class Window:
 
     @property
     def client_calls(self) -> float:
-        """Answers that callers counted: the middle of what the two counts at each edge leave open."""
+        """The callers' count of answers: the middle of the range that the counts at the edges allow."""
         return (sum(self._client_range())) / 2
 
     @property
@@ -76,7 +76,7 @@ class Window:
 
     @property
     def others(self) -> int:
-        """Requests of other clients, our own looks at the server included."""
+        """Requests of other clients, including our own readings of the server."""
         return self.after.server.requests - self.before.server.requests - self.calls
 
     @property
@@ -101,7 +101,7 @@ class Window:
         }
 
     def figures(self) -> dict[str, float]:
-        """The declared figures; what is not known is absent."""
+        """The declared figures, without unknown ones."""
         cpu_us = (self.after.server.cpu_ms - self.before.server.cpu_ms) * 1000
         found = {
             CPU_PER_CALL.name: cpu_us / self.calls,
@@ -124,10 +124,10 @@ class Window:
 
 
 def require_trustworthy(window: Window, *, judge_client: bool) -> None:
-    """Refuse a window that is not what it is taken for. Raises MeasurementFailed.
+    """Raise MeasurementFailed for a window that does not measure the server.
 
-    `judge_client`: whether the client can have been the limit; on the lab a call takes modelled time,
-    however long the client needs.
+    `judge_client`: whether the client can have been the limit; on the lab a call takes modelled time, however
+    long the client needs.
     """
     _require_calls(window)
     _require_clock(window)
@@ -146,7 +146,7 @@ def require_trustworthy(window: Window, *, judge_client: bool) -> None:
 
 
 def _require_calls(window: Window) -> None:
-    """Both sides count the same calls, but for those under way at the edges."""
+    """Both sides must count the same calls, except those in progress at the edges."""
     fewest, most = window._client_range()
     if window.calls <= 0 or window.seconds <= 0:
         raise MeasurementFailed(
@@ -161,7 +161,7 @@ def _require_calls(window: Window) -> None:
 
 
 def _require_clock(window: Window) -> None:
-    """The guest's wall clock and its tick count agree: nobody set the clock meanwhile."""
+    """The guest's wall clock must match its tick count: nobody set it meanwhile."""
     ticks = (window.after.server.ms_ticks - window.before.server.ms_ticks) / 1000
     if abs(ticks - window.seconds) > _CLOCK_S + _CLOCK_SHARE * window.seconds:
         raise MeasurementFailed(

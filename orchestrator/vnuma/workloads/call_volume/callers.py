@@ -1,4 +1,4 @@
-"""All callers of one boot: begun together, counted together, ended together."""
+"""All callers of one boot: started, counted and stopped together."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from vnuma.workloads.client import HERE, Answer, Client, ClientHost, Hello, clie
 
 LOGIN_S = 30.0
 ANSWER_S = 30.0
-"""For an order that takes no time; a server that hangs is noticed by it."""
+"""Time limit for an order that takes no time, which reveals a hanging server."""
 
 _SLICE_S = 0.5
 
 
 @dataclass(frozen=True)
 class Count:
-    """What the callers have counted, all at about one time: calls together, and CPU of each.
+    """The callers' counts at about one time: total calls, and CPU of each.
 
-    `cpu` holds for every caller the CPU seconds it has used and the time of its clock then.
+    `cpu` has, for every caller, its CPU seconds and its clock's time.
     """
 
     calls: int
@@ -39,7 +39,7 @@ class Count:
 
 
 class Callers:
-    """The callers on one client; more are started as more connections are asked for."""
+    """The callers on one client; more are started when more connections are needed."""
 
     def __init__(self, server: SqlServer, database: str, host: ClientHost, cpus: int) -> None:
         self._server, self._database, self._host = server, database, host
@@ -57,7 +57,7 @@ class Callers:
         return self._host.client.name
 
     def connect(self, connections: int, call: str, *, keys: int, own_session: bool) -> list[int]:
-        """Connect so many; each calls once and then waits. Returns their sessions."""
+        """Connect that many; each calls once and then waits. Returns their sessions."""
         self._active = connections
         server = located(self._server, LOGIN_S)
         files = driver_files(server)
@@ -74,11 +74,11 @@ class Callers:
         return [int(str(answer["session"])) for answer in self._answers("ready", LOGIN_S + ANSWER_S)]
 
     def go(self) -> None:
-        """Let all of them call."""
+        """Start all of them."""
         self._host.order("go")
 
     def watch(self, seconds: float, between: Callable[[], None]) -> None:
-        """Let time pass; a caller that fails ends it at once. `between` is asked every half second."""
+        """Wait; a failing caller ends it at once. `between` is called every half second."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             for answer in self._host.come(min(left, _SLICE_S)):
@@ -86,7 +86,7 @@ class Callers:
             between()
 
     def count(self) -> Count:
-        """What every caller has counted by now."""
+        """The present counts of every caller."""
         self._host.order("count")
         return _count(self._answers("count", ANSWER_S))
 
@@ -98,7 +98,7 @@ class Callers:
         return float(str(answer["at"])), machine_time(str(stat) if stat else None)
 
     def stop(self) -> Count:
-        """Let all finish their call and leave the server; the final count."""
+        """Let all finish their call and disconnect; returns the final count."""
         self._host.order("stop")
         found = _count(self._answers("stopped", ANSWER_S))
         self._active = 0
@@ -123,7 +123,7 @@ class Callers:
         return [found[caller] for caller in range(self._active)]
 
     def _unexpected(self, answer: Answer) -> VnumaError:
-        """Why a caller failed, in words."""
+        """Why a caller failed, as an error."""
         if answer["answer"] == "ended":
             return MeasurementFailed(
                 f"A caller's process ended unexpectedly (exit code {answer['status']}).",
@@ -144,9 +144,9 @@ class Callers:
 
 @contextmanager
 def callers(server: SqlServer, database: str, client: Client = HERE) -> Iterator[Callers]:
-    """Callers for the duration of a `with`: no process outlives it.
+    """Callers for the duration of a `with`, after which no process remains.
 
-    Raises MachineUnreachable, or DriverMissing when the client has none.
+    Raises MachineUnreachable, or DriverMissing when the client has no driver.
     """
     with client_host(client) as (host, hello):
         there = replace(server, driver=driver_on(client, hello, server.driver))

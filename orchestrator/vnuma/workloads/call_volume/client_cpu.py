@@ -1,4 +1,4 @@
-"""Was the client the limit? CPU of its machine and of each caller, and what was left of it."""
+"""Whether the client was the limit, from the CPU use of its machine and of each caller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _IDLE = (3, 4)
-"""Places of idle and iowait in the line `cpu` of /proc/stat (proc(5))."""
+"""Positions of idle and iowait in the line `cpu` of /proc/stat (proc(5))."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class MachineTime:
 
 
 def machine_time(stat: str | None) -> MachineTime | None:
-    """The machine's CPU time so far, of the line `cpu` of its /proc/stat; None where it has none."""
+    """The machine's CPU time so far, from the line `cpu` of its /proc/stat; None without one."""
     if stat is None:
         return None
     ticks = [int(part) for part in stat.split()[1:9]]
@@ -26,17 +26,16 @@ def machine_time(stat: str | None) -> MachineTime | None:
 
 
 def machine_busy(before: MachineTime | None, after: MachineTime | None) -> float | None:
-    """The share of all CPUs that worked in between, 0 to 1; None if it is not known."""
+    """The share of all CPUs that were busy in between, 0 to 1; None if unknown."""
     if before is None or after is None or after.all <= before.all:
         return None
     return 1 - (after.idle - before.idle) / (after.all - before.all)
 
 
 def headroom(machine: float | None, each: Sequence[float]) -> float:
-    """Percent of CPU that the client had left: of the machine, or of its busiest caller if that had less.
+    """Percent of CPU that the client had left: the machine's, or its busiest caller's if lower.
 
-    A caller waits for its answers; one that is busy all the time does not wait any more: its
-    connection then goes as fast as the client can, not as the server can.
+    A caller normally waits for answers. One that is always busy runs at the client's speed, not the server's.
     """
     used = max((machine or 0.0, *each))
     return 100 * (1 - min(used, 1.0))

@@ -1,4 +1,4 @@
-"""The procedures that call_volume calls, and the table that one of them reads: in our database, made once."""
+"""call_volume's procedures and the table that one of them reads, created once in our database."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _COUNT = f"SELECT COUNT_BIG(*) AS row_count FROM {TABLE} WHERE id BETWEEN 1 AND 
 
 
 def call(form: str) -> str:
-    """The call in ODBC's notation, with `?` for the value that a caller writes there.
+    """The call in ODBC's notation, with `?` for the value that a caller inserts.
 
-    A value in the text is sent as a parameter of a remote procedure call by name, by FreeTDS and by
-    Microsoft's driver alike. Of a bound parameter the latter makes sp_prepexecrpc: another procedure's call.
+    FreeTDS and Microsoft's driver both send a literal value as a parameter of a remote procedure call by
+    name. For a bound parameter the latter uses sp_prepexecrpc, which is another procedure's call.
     """
     return f"{{CALL dbo.{form} (?)}}"
 
 
 def prepare(connection: pyodbc.Connection, database: str, rows: int) -> bool:
-    """Make database, table and procedures unless they are there; leaves the database current.
+    """Create database, table and procedures unless they exist; leaves the database current.
 
-    Returns whether anything was made. Raises ForeignDatabase for a database that vnuma did not create,
-    SqlFailed when the table does not hold what was put into it.
+    Returns whether anything was created. Raises ForeignDatabase for a database that vnuma did not create,
+    SqlFailed when the table's content is wrong.
     """
     there = ownership.require_ours(connection, database)
     if there:
@@ -55,7 +55,7 @@ def prepare(connection: pyodbc.Connection, database: str, rows: int) -> bool:
 
 
 def _fill(connection: pyodbc.Connection, rows: int) -> bool:
-    """Put the rows in, unless there are as many; each is proven by its value."""
+    """Insert the rows, unless there are as many, and verify each value."""
     if _object(connection, TABLE, "U") is not None:
         if _right(connection) and _count(connection, rows) == rows:
             return False
@@ -81,7 +81,7 @@ def _object(connection: pyodbc.Connection, name: str, kind: str) -> object:
 
 
 def _right(connection: pyodbc.Connection) -> bool:
-    """Whether the table has the columns of this version."""
+    """Whether the table has this version's columns."""
     return value(connection, f"SELECT COL_LENGTH({sql.literal(TABLE)}, N'quantity') AS length") is not None
 
 

@@ -17,37 +17,37 @@ CALL_RATE = Metric("calls", "calls/s", "higher")
 """Executions of the procedure that the server counted, over its own clock."""
 
 CPU_PER_CALL = Metric("server CPU per call", "us", "lower", "figures")
-"""CPU time of SQL Server's process; interrupts that Windows accounts to itself are not in it."""
+"""CPU time of SQL Server's process, without interrupts that Windows counts for itself."""
 
 CLIENT_RATE = Metric("client's own count", "calls/s", "higher", "figures")
-"""Answers that the callers counted, over the client's clock."""
+"""Answers counted by the callers, over the client's clock."""
 
 BATCH_REQUESTS = Metric("Batch Requests/sec", "1/s", "higher", "figures")
-"""The server's counter: other clients' requests are in it."""
+"""The server's counter, which includes other clients' requests."""
 
 HEADROOM = Metric("client CPU headroom", "%", "higher", "figures")
-"""What the client had left: below `LEAST_HEADROOM` it may have been the limit."""
+"""The client's spare CPU: below `LEAST_HEADROOM` it may have been the limit."""
 
 BUSIEST = Metric("busiest scheduler", "%", "lower", "figures")
-"""CPU use of the scheduler that worked most; known since SQL Server 2016 SP2."""
+"""CPU use of the busiest scheduler; known since SQL Server 2016 SP2."""
 
 OTHER_SCHEDULERS = Metric("other schedulers, mean", "%", "lower", "figures")
-"""Mean CPU use of all schedulers but the busiest; absent where there is one."""
+"""Mean CPU use of all schedulers except the busiest; absent if there is only one."""
 
 _SATURATED = 90.0
 _IDLER = 0.5
 
 
 def is_saturated(busiest: float, others: float) -> bool:
-    """Whether one scheduler works nearly all the time and the others half as much at most, in percent."""
+    """Whether one scheduler is nearly always busy and the others at most half as much, in percent."""
     return busiest >= _SATURATED and others <= busiest * _IDLER
 
 
 LEAST_HEADROOM = 10.0
-"""Percent of CPU. A client with less may be what is measured: such a window does not count."""
+"""Percent of CPU. With less, the client itself may be measured, and the window does not count."""
 
 MOST_OTHERS = 5.0
-"""Percent of our calls. More requests of other clients make a window doubtful: it does not count."""
+"""Percent of our calls. With more requests of other clients the window does not count."""
 
 _SETUP_S = 2.0
 _CONNECT_S = 0.1
@@ -57,7 +57,7 @@ class CallVolume(WorkloadSettings):
     """Remote procedure calls from 1 to N connections, each a process: calls per second (Chang 2005)."""
 
     size_word: ClassVar[str] = "connections"
-    fixed_work: ClassVar[bool] = False  # a window is as long whatever was called in it
+    fixed_work: ClassVar[bool] = False  # a window has the same length whatever is called in it
     figures: ClassVar[tuple[Metric, ...]] = (
         CPU_PER_CALL,
         CLIENT_RATE,
@@ -111,7 +111,7 @@ class CallVolume(WorkloadSettings):
         return CALL_RATE
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
-        """Sizes that would be measured twice, and a window that its own deadline ends."""
+        """Sizes that would be measured twice, and a window that exceeds its own deadline."""
         del around
         if len(set(self.sizes)) < len(self.sizes):
             yield Problem(
@@ -126,6 +126,6 @@ class CallVolume(WorkloadSettings):
             )
 
     def assumed_seconds(self, size: int, form: str) -> float:
-        """Ramp and window, and the connections' beginning and end."""
+        """Ramp and window, and connecting and disconnecting."""
         del form
         return self.ramp_s + self.window_s + _SETUP_S + size * _CONNECT_S

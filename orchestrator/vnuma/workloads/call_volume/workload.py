@@ -1,4 +1,4 @@
-"""Short remote procedure calls from many connections at once: what the network costs SQL Server."""
+"""Short remote procedure calls from many connections: the network's cost to SQL Server."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from vnuma.workloads.call_volume.settings import CallVolume
 from vnuma.workloads.query import Query
 
 LAB_RAMP_S, LAB_WINDOW_S = 0.05, 0.3
-"""What ramp and window take on the lab at most, in seconds of the client.
+"""Longest ramp and window on the lab, in seconds of the client.
 
-Each call there takes modelled time: waiting longer for more of them tells no more.
+Each call there takes modelled time, so waiting for more of them gives no more information.
 """
 
 _OWN_CONNECTIONS = 5
-"""What vnuma needs besides the callers."""
+"""vnuma's own connections besides the callers."""
 
 
 @dataclass(frozen=True)
 class CallBench:
-    """One boot's callers, and a connection that looks at the server meanwhile."""
+    """One boot's callers, and a connection that reads the server meanwhile."""
 
     site: Site
     observer: pyodbc.Connection
@@ -94,7 +94,7 @@ class CallBench:
         )
 
     def _record(self, form: str, window: Window) -> None:
-        """What the window rests on."""
+        """Record the evidence for the window."""
         found: dict[str, object] = {
             "calls by the server": window.calls,
             "calls by the client": round(window.client_calls),
@@ -109,14 +109,14 @@ class CallBench:
 
 
 class CallVolumeWorkload:
-    """Two procedures in the study's database, called from processes of this machine or of another one."""
+    """Two procedures in the study's database, called by processes of this or another machine."""
 
     settings = CallVolume
 
     def obstacles(
         self, connection: pyodbc.Connection, settings: CallVolume, dataset: Dataset
     ) -> Iterator[Obstacle]:
-        """Counters that may not be read, and fewer connections than the study wants."""
+        """Unreadable counters, or fewer allowed connections than the study needs."""
         del dataset
         if not read_permissions(connection).reads_state:
             yield Obstacle(
@@ -132,14 +132,14 @@ class CallVolumeWorkload:
             )
 
     def prepare(self, site: Site) -> Document:
-        """Procedures and table there, the rows counted."""
+        """Create procedures and table, and count the rows."""
         database, rows = site.dataset.database, site.settings.seek_rows
         with connect(site.server) as connection:
             made = call_procedures.prepare(connection, database, rows)
         return {"database": database, "changed": made, "seek_rows": rows}
 
     def sentinel(self, settings: CallVolume, dataset: Dataset) -> Query | None:
-        """None: a single statement says nothing of the network."""
+        """None: a single statement shows nothing about the network."""
         del settings, dataset
         return None
 
@@ -157,7 +157,7 @@ def _headroom(window: Window, *, simulated: bool) -> str:
 
 
 def _from(where: call_counters.Endpoint | None) -> str:
-    """Where the calls came from, and what that leaves out."""
+    """The origin of the calls, and what it excludes from the measurement."""
     if where is None:
         return "unknown: this login may not see connections"
     if where.same_host:

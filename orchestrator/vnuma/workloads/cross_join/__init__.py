@@ -1,1 +1,1 @@
-"""The paper's workload: TOP (n) of two tables on either side of a cross join."""
+"""The paper's workload: a cross join of TOP (n) rows of two tables."""

@@ -67,11 +67,11 @@ class CrossJoin(WorkloadSettings):
                 )
 
     def assumed_seconds(self, size: int, form: str) -> float:
-        """By the paper's client, which drained 19.2 microseconds a row (Dakic 2019, Table 1)."""
+        """Based on the paper's client, which took 19.2 microseconds a row (Dakic 2019, Table 1)."""
         return size * size * ASSUMED_US_PER_ROW / 1e6 * {"client": 1.0, "into": 0.3, "server": 0.12}[form]
 
     def summary(self) -> str:
-        """As the plan says it."""
+        """The text in a plan."""
         sizes = ", ".join(f"{size:,}" for size in self.sizes)
         return f"cross joins of {sizes} rows a side ({', '.join(self.forms)})"
 

@@ -1,4 +1,4 @@
-"""The paper's workload: TOP (n) of two tables on either side of a cross join."""
+"""The paper's workload: a cross join of TOP (n) rows of two tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ALIASED = (
     "b.ProductID AS DetailProductID, b.SpecialOfferID, b.UnitPrice, b.UnitPriceDiscount, b.LineTotal, "
     "b.rowguid, b.ModifiedDate AS DetailModifiedDate"
 )
-# A checksum over both sides of each pair cannot be computed below the join; COUNT alone could be.
+# A checksum over both sides of each pair cannot be pushed below the join; COUNT alone could be.
 _AGGREGATE = (
     "COUNT_BIG(*) AS joined_rows, "
     "SUM(CAST(CHECKSUM(a.TransactionID, b.SalesOrderDetailID) AS bigint)) AS pair_checksum"
@@ -45,8 +45,8 @@ def cross_join(size: int, form: Form, *, maxdop: int = 1, spool: str = "allowed"
     """The cross join of `size` x `size` rows in one of its three forms.
 
     `client` streams every row, `server` returns one aggregate over all pairs, `into` writes them to a
-    temporary table. The keys' order makes the rows the same at each run. `maxdop` 0 leaves the
-    server's own; `spool` `avoided` forbids reading the inner side from a spool in tempdb.
+    temporary table. Ordering by key makes the rows the same in each run. `maxdop` 0 keeps the server's own;
+    `spool` `avoided` forbids reading the inner side from a spool in tempdb.
     """
     if size < 1:
         raise InputError(
@@ -83,7 +83,7 @@ def sentinel(workload: CrossJoin, smaller_table_rows: int | None) -> Query:
 
 
 def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
-    """Refuse sizes beyond the smaller table: TOP would silently give fewer rows. Raises InputError."""
+    """Raise InputError for sizes beyond the smaller table: TOP would silently give fewer rows."""
     for size in workload.sizes:
         if size > smaller_table_rows:
             raise InputError(
@@ -93,7 +93,7 @@ def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
 
 
 def dataset_spec(wanted: Dataset) -> DatasetSpec:
-    """The study's dataset, as the adapter takes it."""
+    """The study's dataset as the adapter's type."""
     return DatasetSpec(
         database=wanted.database,
         source=wanted.source,
@@ -110,19 +110,19 @@ class CrossJoinWorkload:
     def obstacles(
         self, connection: pyodbc.Connection, settings: CrossJoin, dataset: Dataset
     ) -> Iterator[Obstacle]:
-        """No memory-optimised tables."""
+        """Missing support for memory-optimised tables."""
         del settings, dataset
         yield from obstacle(connection)
 
     def prepare(self, site: Site) -> Document:
-        """Tables there, counted and checksummed; generated only once."""
+        """Create the tables once; count and checksum them."""
         with connect(site.server) as connection:
             prepared = tables.prepare(connection, dataset_spec(site.dataset))
         refuse_too_large(site.settings, prepared.max_size)
         return asdict(prepared)
 
     def sentinel(self, settings: CrossJoin, dataset: Dataset) -> Query:
-        """The server form of 500 rows a side, or of as many as there are."""
+        """The server form with 500 rows a side, or as many as there are."""
         return sentinel(settings, dataset.smaller_table_rows)
 
     @contextmanager

@@ -1,1 +1,1 @@
-"""Inserts beside the log writer and away from it: the price of the log cache's spinlock over NUMA nodes."""
+"""Inserts on the log writer's node or another: the cost of the log cache's spinlock across NUMA nodes."""

@@ -1,4 +1,4 @@
-"""The published load against the log: two tables, two procedures that insert in a loop, and a common start.
+"""The published load on the log: two tables, two procedures that insert in a loop, and a common start.
 
 Tables and procedures are those of Adkin (2014), with two differences: a session's number is an argument (its
 @@SPID is not allowed in natively compiled procedures, and may repeat), and inserts are counted, not rows.
@@ -20,10 +20,10 @@ from vnuma.sqlserver.database.dataset_sql import identifier
 TABLES = {"disk": "dbo.MyBigTable", "native": "dbo.MyBigTableIm"}
 PROCEDURES = {"disk": "dbo.usp_insert", "native": "dbo.usp_insertIm"}
 START = "vnuma_start"
-"""The application lock that sessions wait for. It belongs to our database."""
+"""The application lock, in our database, that sessions wait for."""
 
 ARRIVE_S = 60
-"""How long a session waits for the start, and the start for all sessions."""
+"""Time limit for a session's wait, and for all sessions to arrive."""
 
 _KEYS = 10_000_000_000
 """Each session's own range of keys."""
@@ -75,14 +75,14 @@ _FILE = "SELECT name, size / 128 AS mb FROM sys.database_files WHERE type = ? OR
 
 @dataclass(frozen=True)
 class Ran:
-    """When one session began and ended, by SQL Server's clock."""
+    """When one session started and ended, by SQL Server's clock."""
 
     began: datetime
     ended: datetime
 
 
 def make(form: str, inserts: int) -> Iterator[str]:
-    """The form's table, empty, and its procedure; those that are there are dropped first."""
+    """The form's table, empty, and its procedure; existing ones are dropped first."""
     yield f"IF OBJECT_ID(N'{PROCEDURES[form]}', N'P') IS NOT NULL DROP PROCEDURE {PROCEDURES[form]}"
     yield f"IF OBJECT_ID(N'{TABLES[form]}', N'U') IS NOT NULL DROP TABLE {TABLES[form]}"
     if form == "disk":
@@ -94,12 +94,12 @@ def make(form: str, inserts: int) -> Iterator[str]:
 
 
 def buckets(rows: int) -> int:
-    """Of the hash index: the power of two that has one for each row, at most 2^30, the most there can be."""
+    """Buckets of the hash index: the smallest power of two for one per row, at most 2^30."""
     return min(1 << max(rows - 1, 1023).bit_length(), 1 << 30)
 
 
 def session_batch(form: str, session: int, inserts: int) -> str:
-    """What one session sends: it waits for the start, inserts, and tells when it did."""
+    """What one session sends: wait for the start, insert, and return the times."""
     return (
         "SET NOCOUNT ON; DECLARE @granted int, @began datetime2(7); "
         f"EXEC @granted = sys.sp_getapplock @Resource = N'{START}', @LockMode = N'Shared', "
@@ -112,7 +112,7 @@ def session_batch(form: str, session: int, inserts: int) -> str:
 
 
 def hold_start(connection: pyodbc.Connection) -> None:
-    """Take the lock that sessions wait for. Raises MeasurementFailed when somebody has it."""
+    """Take the lock that sessions wait for. Raises MeasurementFailed when somebody else has it."""
     granted = value(
         connection,
         f"DECLARE @granted int; EXEC @granted = sys.sp_getapplock @Resource = N'{START}', "
@@ -126,23 +126,23 @@ def hold_start(connection: pyodbc.Connection) -> None:
 
 
 def give_start(connection: pyodbc.Connection) -> None:
-    """Let all sessions that wait go at once."""
+    """Release all waiting sessions at once."""
     run(connection, f"EXEC sys.sp_releaseapplock @Resource = N'{START}', @LockOwner = N'Session'")
 
 
 def call_off(connection: pyodbc.Connection, form: str) -> None:
-    """Let the sessions go without anything to run: their procedure is gone."""
+    """Release the sessions without anything to run, by dropping their procedure."""
     run(connection, f"DROP PROCEDURE {PROCEDURES[form]}")
     give_start(connection)
 
 
 def waiting_cpus(connection: pyodbc.Connection) -> dict[int, int]:
-    """The sessions that wait for the start, with the CPU that each runs on."""
+    """The sessions that wait for the start, with their CPUs."""
     return dict(answers.rows(connection, _WAITING, int, int))
 
 
 def count_rows(connection: pyodbc.Connection, form: str) -> int:
-    """Rows in the form's table: @@ROWCOUNT does not survive a natively compiled procedure."""
+    """Rows in the form's table, since a natively compiled procedure does not preserve @@ROWCOUNT."""
     return answers.whole(connection, f"SELECT COUNT_BIG(*) AS counted FROM {TABLES[form]}")
 
 
@@ -153,18 +153,20 @@ def set_durability(connection: pyodbc.Connection, database: str, durability: str
 
 
 def keep_log(connection: pyodbc.Connection, database: str) -> None:
-    """Full recovery, so that no checkpoint cuts the log in the middle of a load."""
+    """Full recovery, so that no checkpoint truncates the log during a load."""
     run(connection, f"ALTER DATABASE {identifier(database)} SET RECOVERY FULL")
     run(connection, f"BACKUP DATABASE {identifier(database)} TO DISK = N'NUL'")
 
 
 def cut_log(connection: pyodbc.Connection, database: str) -> None:
-    """Back the log up to nowhere, which empties it. Only ever done to our own database."""
+    """Back the log up to NUL, which empties it. Only for our own database."""
     run(connection, f"BACKUP LOG {identifier(database)} TO DISK = N'NUL'")
 
 
 def make_room(connection: pyodbc.Connection, database: str, *, data_mb: int, log_mb: int) -> None:
-    """Grow the database's data and log file to that size, unless they have it: not while a load is timed."""
+    """Grow the database's data and log files to that size in advance, so that they do not grow
+    during a load.
+    """
     for kind, wanted in ((0, data_mb), (1, log_mb)):
         name, size = answers.row(connection, _FILE, str, int, parameters=(kind,))
         if size < wanted:

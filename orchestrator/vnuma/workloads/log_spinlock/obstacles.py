@@ -1,4 +1,4 @@
-"""What keeps the log's load from running on a SQL Server: asked before the first change."""
+"""What prevents the log's load from running on a SQL Server, checked before the first change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SINCE = 12
 
 
 def obstacles(connection: pyodbc.Connection, settings: LogSpinlock) -> Iterator[Obstacle]:
-    """Each with what to do about it."""
+    """Each obstacle, with what to do about it."""
     if major_version(connection) < _SINCE:
         yield Obstacle(
             "This SQL Server is older than 2014: it has neither delayed durability nor In-Memory OLTP.",
@@ -40,7 +40,7 @@ def _rights(connection: pyodbc.Connection, permission: str, purpose: str) -> Ite
 
 
 def _writers(connection: pyodbc.Connection) -> Iterator[Obstacle]:
-    """That they can be seen, and are on one node: a node of theirs and another is what is compared."""
+    """Log writers must be visible and on a single node, since that node is compared with another."""
     try:
         writers = log_writers.read_log_writers(connection)
     except PrivilegeMissing as error:

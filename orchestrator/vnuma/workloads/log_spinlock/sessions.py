@@ -1,4 +1,4 @@
-"""Sessions that insert at the same time: they wait for one start, seen waiting, and go when all are there."""
+"""Concurrent inserting sessions: all wait for one start, which is given when all have arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOK_S = 0.02
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a load took, by SQL Server's clock, what was counted meanwhile, and where its sessions ran."""
+    """A load's duration by SQL Server's clock, the counters meanwhile, and its sessions' CPUs."""
 
     elapsed_s: float
     longest_session_s: float
@@ -32,7 +32,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Load:
-    """One load to come: its form, how many sessions, and how many inserts each."""
+    """A planned load: its form, number of sessions, and inserts per session."""
 
     server: SqlServer
     database: str
@@ -43,11 +43,11 @@ class Load:
 
 
 def run_load(load: Load, control: pyodbc.Connection, allowed: tuple[int, ...]) -> Loaded:
-    """Start every session, let them go together, and wait for the last.
+    """Start every session, release them together, and wait for the last.
 
-    `control` is a connection to the database. The start is an application lock rather than WAITFOR TIME:
-    nobody can be late, so a slow connection does not shorten the load, and who waits is seen, with its CPU.
-    Raises PlacementNotProven when a session runs on another CPU than those allowed, MeasurementFailed,
+    `control` is a connection to the database. The start is an application lock instead of WAITFOR TIME: a
+    slow connection cannot be late and shorten the load, and waiting sessions are visible with their CPUs.
+    Raises PlacementNotProven when a session runs on a CPU that is not allowed, MeasurementFailed,
     ConnectionDropped.
     """
     log_load.hold_start(control)
@@ -82,7 +82,7 @@ def _session(load: Load, number: int) -> Ran:
 
 @contextmanager
 def _called_off_on_error(control: pyodbc.Connection, form: str) -> Iterator[None]:
-    """Whatever goes wrong before the start, the sessions that wait do not begin their load."""
+    """After an error before the start, release the waiting sessions without their load."""
     try:
         yield
     except BaseException:
@@ -91,7 +91,7 @@ def _called_off_on_error(control: pyodbc.Connection, form: str) -> Iterator[None
 
 
 def _all_arrived(control: pyodbc.Connection, sessions: list[Future[Ran]]) -> tuple[int, ...]:
-    """The CPU of each session, once all of them wait. Raises what ended one of them, or MeasurementFailed."""
+    """The CPU of each session, once all wait. Raises the error of one of them, or MeasurementFailed."""
     deadline = time.monotonic() + ARRIVE_S / 2
     while True:
         cpus = log_load.waiting_cpus(control)

@@ -16,10 +16,10 @@ Workers = Literal["same_node", "other_node"]
 Durability = Literal["full", "delayed"]
 
 ROWS_PER_INSERT = {"disk": 2, "native": 1}
-"""As published: natively compiled procedures do not take an INSERT of several rows."""
+"""As published: natively compiled procedures do not support an INSERT of several rows."""
 
 LARGEST_INSERTS = 500_000_000
-"""In all sessions: each session's counter is an int, and each session's keys a range of 10,000,000,000."""
+"""Over all sessions: each session's counter is an int, and its keys a range of 10,000,000,000."""
 
 SPINS = Metric("spins per insert", "spins", "lower", "figures")
 CYCLES = Metric("CPU cycles per spin", "cycles", "higher", "figures")
@@ -30,9 +30,9 @@ _US_PER_INSERT = {("disk", "delayed"): 2.0, ("disk", "full"): 30.0}
 
 
 class LogSpinlock(WorkloadSettings):
-    """Sessions that insert at the same time, all needing the spinlock on the log cache (LOGCACHE_ACCESS).
+    """Concurrent inserting sessions that all need the spinlock on the log cache (LOGCACHE_ACCESS).
 
-    What an arm sets is where they run: on the log writer's vNUMA node or on another. See
+    An arm sets where they run: on the log writer's vNUMA node or on another. See
     docs/workloads/log_spinlock.md.
     """
 
@@ -82,11 +82,11 @@ class LogSpinlock(WorkloadSettings):
         return self.pool_percent if "native" in self.forms else None
 
     def metric(self, form: str) -> Metric:
-        """Time of the whole load, divided by the inserts; one insert is one transaction on disk only."""
+        """The load's time divided by its inserts; on disk, each insert is a transaction."""
         return Metric({"disk": "time per transaction"}.get(form, "time per insert"), "us", "lower")
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
-        """Sizes that do not spread evenly over the sessions."""
+        """Sizes that do not divide evenly among the sessions."""
         del around
         for index, size in enumerate(self.sizes):
             if size % self.sessions:
@@ -97,12 +97,14 @@ class LogSpinlock(WorkloadSettings):
                 )
 
     def assumed_seconds(self, size: int, form: str) -> float:
-        """By the published times (1 to 2 microseconds an insert), and a guess for waiting at every commit."""
+        """From the published times (1 to 2 microseconds an insert), and a guess for waiting at
+        every commit.
+        """
         return 5 + size * _US_PER_INSERT.get((form, self.durability), 1.0) / 1e6
 
     @property
     def log_mb(self) -> int:
-        """Size that the log file needs for the largest load, so that it does not grow while it is timed."""
+        """The log file's size for the largest load, so that it does not grow while timed."""
         return 512 + max(self.sizes) * _LOG_BYTES // 2**20
 
     @property

@@ -1,4 +1,4 @@
-"""Inserts beside the log writer and away from it: the price of the log cache's spinlock over NUMA nodes."""
+"""Inserts on the log writer's node or another: the cost of the log cache's spinlock across NUMA nodes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _INSTEAD = "Choose arms with two vNUMA nodes, and see sys.dm_exec_requests (comm
 
 @dataclass(frozen=True)
 class LogBench:
-    """One boot whose workers are in their place."""
+    """One boot whose workers are placed."""
 
     site: Site
     connection: pyodbc.Connection
     cpus: tuple[int, ...]
 
     def run(self, size: int, form: str) -> Reading:
-        """One load into an empty table, its rows counted afterwards."""
+        """One load into an empty table, whose rows are counted afterwards."""
         settings: LogSpinlock = self.site.settings
         run_all(self.connection, log_load.make(form, size))
         log_load.cut_log(self.connection, self.site.dataset.database)
@@ -51,7 +51,7 @@ class LogBench:
 
 
 def reading(loaded: Loaded, inserts: int, rows: int, cpus: int) -> Reading:
-    """The load's time for each insert, and what the counters say of it."""
+    """The load's time per insert, and its counters."""
     spent = loaded.spent
     return Reading(
         elapsed_ms=loaded.elapsed_s * 1000,
@@ -70,10 +70,10 @@ def reading(loaded: Loaded, inserts: int, rows: int, cpus: int) -> Reading:
 
 
 def figures(spent: Counters, inserts: int, elapsed_s: float, cpus: int) -> dict[str, float]:
-    """Spins, cycles and waits of a load; what cannot be known is left out.
+    """Spins, cycles and waits of a load, without unknown ones.
 
-    Cycles per spin are all cycles of the workers' CPUs over the spins, as published: an upper bound of what
-    a spin costs, since the CPUs do other work too.
+    Cycles per spin are all cycles of the workers' CPUs divided by the spins, as published: an upper bound,
+    since the CPUs do other work too.
     """
     spinlock = spent.spinlocks.get(LOGCACHE_ACCESS)
     found = {FLUSH.name: float(spent.flush_wait_ms)}
@@ -99,7 +99,7 @@ class LogSpinlockWorkload:
         yield from log_obstacles.obstacles(connection, settings)
 
     def prepare(self, site: Site) -> Document:
-        """The database, large enough; its tables are made anew for each load."""
+        """Create the database in sufficient size; its tables are recreated for each load."""
         settings: LogSpinlock = site.settings
         database = site.dataset.database
         with connect(site.server) as connection:
@@ -128,7 +128,7 @@ class LogSpinlockWorkload:
 
     @contextmanager
     def bench(self, site: Site) -> Iterator[LogBench]:
-        """Workers put beside the log writers or away from them, and both verified."""
+        """Place workers on the log writers' node or away from it, and verify both."""
         settings: LogSpinlock = site.settings
         database = site.dataset.database
         with connect(site.server, database) as connection:
@@ -163,7 +163,9 @@ def _find_worker_cpus(connection: pyodbc.Connection) -> WorkerCpus:
 
 
 def _require_still_there(writers: tuple[LogWriter, ...], placed: WorkerCpus) -> None:
-    """The process affinity must not have moved the log writers, as SQL Server up to 2017 says it does not."""
+    """The process affinity must not have moved the log writers; SQL Server up to 2017 documents that it does
+    not.
+    """
     homes = {writer.memory_node_id for writer in writers}
     if homes != {placed.writer_node}:
         raise PlacementNotProven(

@@ -1,1 +1,1 @@
-"""A file in the page cache, read back from the NUMA node of choice (Closson 2009)."""
+"""A file in the page cache, read from a chosen NUMA node (Closson 2009)."""

@@ -1,4 +1,4 @@
-"""What keeps the page cache workload from running on a machine, one clear sentence each."""
+"""What prevents the page cache workload from running on a machine, in one sentence each."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from vnuma.workloads.page_cache.scripts import LEFT_ON_DEPLETED_MB
 from vnuma.workloads.page_cache.settings import PageCache
 
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "rootfs", "shmem"})
-"""File systems whose files are memory themselves: dropping caches does not move them."""
+"""File systems that are memory themselves: dropping caches does not move their files."""
 
 SMALLEST_DEPLETED_MB = 2 * LEFT_ON_DEPLETED_MB
-"""A smaller file could lie in what stays free of a depleted node."""
+"""A smaller file could fit into the free rest of a depleted node."""
 
 SPARE_MB = 64
-"""Of a node's memory beside the file, for the kernel and the reader."""
+"""A node's memory besides the file, for the kernel and the reader, in MB."""
 
 
 def obstacles_of(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
-    """Of the machine as a whole, then of the folder and the nodes that the settings name."""
+    """Obstacles of the machine as a whole, then of the settings' folder and nodes."""
     yield from obstacles_of_machine(machine)
     yield from _room(settings, machine)
     yield from _nodes(settings, machine)
 
 
 def obstacles_of_machine(machine: MachineFacts) -> Iterator[Obstacle]:
-    """What keeps any study of the page cache from it."""
+    """What prevents any study of the page cache there."""
     name = machine.hostname
     if not machine.is_root:
         yield Obstacle(
@@ -131,7 +131,7 @@ def _needed_mb(settings: PageCache) -> int:
 
 
 def _depletion(settings: PageCache, machine: MachineFacts, reader: Node) -> Iterator[Obstacle]:
-    """Whether the reader's node can be used up, and the file then tells that it was."""
+    """Whether the reader's node can be depleted, and the file is large enough to prove it."""
     smallest, taken = min(settings.sizes), reader.free_mb + reader.cached_mb - LEFT_ON_DEPLETED_MB
     if smallest < SMALLEST_DEPLETED_MB:
         yield Obstacle(

@@ -1,4 +1,4 @@
-"""Where a file's pages lie, told by the growth of each NUMA node's FilePages. Pure."""
+"""On which nodes a file's pages are, from the growth of each NUMA node's FilePages. Pure."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from dataclasses import dataclass
 from vnuma.workloads.page_cache.settings import MemoryPlace
 
 PROVEN_SHARE = 0.9
-"""Of the pages that came in, at least this part has to lie where they were put."""
+"""At least this share of the new pages must be where they were placed."""
 
 MOST_ON_DEPLETED = 0.5
-"""Of the file, what a depleted node may take of it: part of its last free memory."""
+"""Largest share of the file on a depleted node, from its last free memory."""
 
 EVEN_WITHIN = 0.1
-"""Interleaved pages may differ from an even share of the file by this part of it."""
+"""Interleaved pages may differ from an even distribution by this share of the file."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """What loading a file changed: the growth of FilePages in kilobytes by node, and the file's size."""
+    """What loading a file changed: growth of FilePages in kilobytes by node, and the file's size."""
 
     file_kb: int
     grown_kb: Mapping[int, int]
 
     @property
     def total_kb(self) -> int:
-        """All that came in."""
+        """The total growth."""
         return sum(kb for kb in self.grown_kb.values() if kb > 0)
 
     def share(self, node: int) -> float:
-        """The part of what came in that lies on that node; 0 when nothing came in."""
+        """A node's share of the new pages; 0 without any."""
         return max(0, self.grown_kb.get(node, 0)) / self.total_kb if self.total_kb else 0.0
 
 
 def growth(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
-    """Kilobytes by node, negative where pages left."""
+    """Growth in kilobytes by node, negative where pages left."""
     return {node: kb - before.get(node, 0) for node, kb in sorted(after.items())}
 
 
 def not_proven(placed: Placed, wanted: MemoryPlace, reader: int) -> str | None:
     """Why the pages do not prove the placement by a reader on node `reader`; None when they do.
 
-    A node is depleted when most of the pages that it reads in lie on others.
+    A node counts as depleted when most of the pages that it reads are on others.
     """
     if placed.total_kb < PROVEN_SHARE * placed.file_kb:
         came, size = placed.total_kb // 1024, placed.file_kb // 1024

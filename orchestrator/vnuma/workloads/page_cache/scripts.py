@@ -9,13 +9,13 @@ from vnuma.workloads.page_cache.settings import MemoryPlace
 
 BLOCK = "1M"
 SLICES = 16
-"""The unsaturated reader rests after each of so many parts of the file."""
+"""The unsaturated reader pauses after each of this many parts of the file."""
 
 LEFT_ON_DEPLETED_MB = 48
-"""So much of a depleted node stays free: the seed left 40 MB, and less invites the OOM killer."""
+"""Free memory left on a depleted node, as in the publication; less may invoke the OOM killer."""
 
 BALLAST = "/dev/shm/vnuma-page-cache"
-"""How the folders begin that hold what uses a node's memory up."""
+"""Name prefix of the folders that use up a node's memory."""
 
 _LONGEST_WAIT_S = 300
 _PAGES = "cat /sys/devices/system/node/node[0-9]*/meminfo"
@@ -23,20 +23,20 @@ _START = "export LC_ALL=C\nset -e\n"
 
 
 def file_name(folder: str, size_mb: int) -> str:
-    """The file of one size, in a folder of our own."""
+    """The file of one size, in our own folder."""
     return f"{own_folder(folder)}/{size_mb}mb.bin"
 
 
 def own_folder(folder: str) -> str:
-    """Our own folder within the study's: what is made and removed."""
+    """Our own folder inside the study's, which is created and removed."""
     return f"{folder.rstrip('/')}/vnuma-page-cache"
 
 
 def make_file(folder: str, size_mb: int) -> str:
-    """Make the file, of random bytes, unless it is there in its whole size; print its size.
+    """Create the file from random bytes unless it is complete; print its size.
 
-    Random, because hypervisors share equal pages of a guest and file systems store zeros as holes. A
-    folder of that name that is somebody else's, or a link, is refused.
+    Random, since hypervisors share equal pages and file systems store zeros as holes. Refuses a foreign
+    folder of that name, or a link.
     """
     own, path, size = quote(own_folder(folder)), quote(file_name(folder, size_mb)), size_mb * 1_000_000
     return (
@@ -50,9 +50,9 @@ def make_file(folder: str, size_mb: int) -> str:
 
 
 def _wait_for_others(own: str) -> str:
-    """Wait for a script of a play that was killed: it works on, and would be measured too.
+    """Wait for a script of a killed play, which keeps working and would be measured too.
 
-    Its process is known by the number in our folder, and by the folder's name in its command line.
+    Its process is identified by the number in our folder, and by the folder's name in its command line.
     """
     return (
         f"tries=0\n"
@@ -64,15 +64,15 @@ def _wait_for_others(own: str) -> str:
 
 
 def _at_work(own: str) -> str:
-    """Say which process is at work in our folder until it ends; what is in "$at" goes with it."""
+    """Record the working process in our folder until it ends; then also remove what "$at" names."""
     return f"at=; echo $$ > {own}/busy\ntrap 'rm -rf {own}/busy ${{at:+\"$at\"}}' EXIT\n"
 
 
 def load(path: str, cpu_node: int, memory: MemoryPlace, nodes: Sequence[int]) -> str:
-    """Drop the caches and read the file in from `cpu_node`, its pages placed; FilePages before and after.
+    """Drop the caches and read the file from `cpu_node` with its pages placed; FilePages before and after.
 
-    The reader is started once on nothing before the first look: its own program comes back into the page
-    cache then, not while the file does. For a depleted node its memory is used up meanwhile.
+    The reader runs once on nothing first, so that its own program is in the page cache already. For a
+    depleted node its memory is used up meanwhile.
     """
     read = f"numactl --cpunodebind={cpu_node} {_policy(memory, nodes)} dd bs={BLOCK} of=/dev/null"
     own = quote(path.rpartition("/")[0])
@@ -87,7 +87,7 @@ def load(path: str, cpu_node: int, memory: MemoryPlace, nodes: Sequence[int]) ->
 
 
 def _deplete(node: int) -> str:
-    """Use a node's free memory up but for what the seed left, with a file in /dev/shm bound to it."""
+    """Use up a node's free memory, except the publication's rest, with a file in /dev/shm bound to it."""
     return (
         f"free=$(awk '$3 == \"MemFree:\" {{ print $4 }}' /sys/devices/system/node/node{node}/meminfo)\n"
         f"count=$((free / 1024 - {LEFT_ON_DEPLETED_MB}))\n"
@@ -106,9 +106,9 @@ def _policy(memory: MemoryPlace, nodes: Sequence[int]) -> str:
 
 
 def read_back(path: str, cpu_node: int, readers: int) -> str:
-    """`readers` dd at once, each whole file; FilePages before and after.
+    """Run `readers` dd at once, each on the whole file; FilePages before and after.
 
-    All wait at a named pipe until the last has started: numactl's own start is in nobody's time.
+    All wait at a named pipe until the last has started, so that numactl's start is not timed.
     """
     reader = f"dd if={quote(path)} of=/dev/null bs={BLOCK}"
     start = f"numactl --cpunodebind={cpu_node} --localalloc /bin/sh -c"
@@ -127,7 +127,7 @@ def read_back(path: str, cpu_node: int, readers: int) -> str:
 
 
 def read_with_rests(path: str, cpu_node: int, size_mb: int, rest_s: float) -> str:
-    """One reader that rests after each slice; the times of its slices are dd's, the rests are not counted."""
+    """One reader that pauses after each slice; only dd's times of the slices count."""
     blocks = -(-size_mb * 1_000_000 // 2**20)
     step = -(-blocks // SLICES)
     reader = f"dd if={quote(path)} of=/dev/null bs={BLOCK} count={step} skip=$s"
@@ -143,7 +143,7 @@ def read_with_rests(path: str, cpu_node: int, size_mb: int, rest_s: float) -> st
 
 
 def remove(folder: str, sizes_mb: Iterable[int]) -> str:
-    """Remove our files, their folder, and what used memory up; fails when the folder is still there."""
+    """Remove our files, their folder, and what used up memory; fails when the folder remains."""
     own, files = quote(own_folder(folder)), " ".join(quote(file_name(folder, size)) for size in sizes_mb)
     return (
         f"{_wait_for_others(own)}"

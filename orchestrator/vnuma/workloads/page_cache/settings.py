@@ -16,14 +16,14 @@ NodeNumber = Annotated[int, Field(ge=0, le=1023)]
 MemoryPlace = NodeNumber | Literal["interleave", "depleted"]
 
 ASSUMED_GB_PER_S = 5.0
-"""Of one reader: what a 2009 Xeon gave (Closson 2009), so that plans err on the long side."""
+"""One reader's throughput on a 2009 Xeon (Closson 2009), so that plans err on the long side."""
 
 THROUGHPUT = Metric("read throughput", "GB/s", "higher")
-"""Decimal GB (10^9 bytes) as dd prints them, over the slowest reader's own time."""
+"""Decimal GB (10^9 bytes) as in dd's output, over the slowest reader's own time."""
 
 
 class PageCache(WorkloadSettings):
-    """`dd` of a file in the page cache, whose pages lie on a chosen NUMA node. It has no sentinel."""
+    """`dd` of a file in the page cache whose pages are on a chosen NUMA node. It has no sentinel."""
 
     size_word: ClassVar[str] = "MB"
     sizes_are_loads: ClassVar[bool] = False
@@ -77,13 +77,13 @@ class PageCache(WorkloadSettings):
     )
 
     def kernel_settings(self) -> Mapping[str, str]:
-        """Those that the study does not leave as they are."""
+        """The settings that the study changes."""
         balancing = {"on": "1", "off": "0"}.get(self.numa_balancing, "keep")
         wanted = {"numa_balancing": balancing, "transparent_hugepages": self.transparent_hugepages}
         return {name: value for name, value in wanted.items() if value != "keep"}
 
     def readers(self, cpus: int) -> dict[str, int]:
-        """How many `dd` read at once in each form, on a node with so many CPUs."""
+        """How many `dd` read at once in each form, on a node with that many CPUs."""
         return {form: max(cpus, 1) if form == "saturated" else 1 for form in self.forms}
 
     def metric(self, form: str) -> Metric:
@@ -92,7 +92,7 @@ class PageCache(WorkloadSettings):
         return THROUGHPUT
 
     def assumed_seconds(self, size: int, form: str) -> float:
-        """One read; the unsaturated one rests for as long again."""
+        """One read; the unsaturated one pauses for as long again."""
         return size / 1000 / ASSUMED_GB_PER_S * (2.0 if form == "unsaturated" else 1.0) + 1.0
 
     def size_label(self, size: int) -> str:

@@ -1,7 +1,7 @@
-"""`page_cache`: a file in the page cache, read back from the NUMA node of choice (Closson 2009).
+"""`page_cache`: a file in the page cache, read from a chosen NUMA node (Closson 2009).
 
-A pass drops the caches, reads the file in so that its pages lie where the arm wants them, proves that by
-each node's FilePages, and reads it back as often as the study says. Nothing needs SQL Server.
+A pass drops the caches, reads the file in with its pages placed as the arm says, proves the placement from
+each node's FilePages, and reads the file as often as the study says. It does not need SQL Server.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from vnuma.workloads.shell import Shell, require
 
 SCOPE = "workload"
 LOST_SHARE = 0.5
-"""Of the file: fewer FilePages by this after a read mean that the file left, not some program's own."""
+"""Share of the file: a larger decrease of FilePages after a read means that the file was evicted."""
 
 REST_S = 0.05
-"""Between the slices of the unsaturated form: with 16 of them 0.8 s, more than a read takes."""
+"""Pause between slices of the unsaturated form: with 16 of them 0.8 s, more than a read takes."""
 
 
 class PageCacheWorkload:
@@ -41,16 +41,16 @@ class PageCacheWorkload:
     def obstacles(
         self, connection: pyodbc.Connection, settings: PageCache, dataset: Dataset
     ) -> Iterator[Obstacle]:
-        """None: SQL Server is not asked. `machine_obstacles` asks the machine."""
+        """Empty: SQL Server is not used. `machine_obstacles` checks the machine."""
         del connection, settings, dataset
         yield from ()
 
     def machine_obstacles(self, settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
-        """Everything that keeps these settings of an arm from running on that machine."""
+        """Everything that prevents an arm's settings from running on that machine."""
         yield from obstacles_of(settings, machine)
 
     def prepare(self, site: Site) -> Document:
-        """Make the file of each size, unless it is there."""
+        """Create the file of each size, unless it exists."""
         settings: PageCache = site.settings
         for size in settings.sizes:
             site.say(f"making a file of {settings.size_label(size)}")
@@ -62,12 +62,12 @@ class PageCacheWorkload:
         require(shell, scripts.remove(settings.folder, settings.sizes), "removing the files")
 
     def sentinel(self, settings: PageCache, dataset: Dataset) -> Query | None:
-        """None: there is no SQL Server to ask."""
+        """None: there is no SQL Server."""
         del settings, dataset
         return None
 
     def bench(self, site: Site) -> AbstractContextManager[Bench]:
-        """A pass: kernel settings held, the file placed before the first read of each size."""
+        """A pass: kernel settings are held, and the file is placed before the first read of each size."""
         return _bench(site)
 
 
@@ -84,7 +84,7 @@ def _bench(site: Site) -> Iterator[Bench]:
 
 
 def _kernel(machine: MachineFacts) -> Document:
-    """What of the kernel and its limits a pass ran under."""
+    """The kernel's settings and limits during a pass."""
     return {
         "numa_balancing": machine.numa_balancing,
         "transparent_hugepages": machine.transparent_hugepages,
@@ -95,7 +95,7 @@ def _kernel(machine: MachineFacts) -> Document:
 
 @dataclass
 class _Pass:
-    """One pass over the sizes; `size` is that of the file that lies in the page cache now."""
+    """One pass over the sizes; `size` is that of the file in the page cache now."""
 
     site: Site
     settings: PageCache
@@ -105,7 +105,7 @@ class _Pass:
     size: int | None = None
 
     def run(self, size: int, form: str) -> Reading:
-        """Read the file once in that form; placed first, if it is another file than before."""
+        """Read the file once in that form; place it first if it was not the last one."""
         if size != self.size:
             self._place(size)
             self.size = size
@@ -128,7 +128,7 @@ class _Pass:
         return scripts.read_back(path, node, self.readers[form])
 
     def _place(self, size: int) -> None:
-        """Read the file in; raises PlacementNotProven unless FilePages show it where it should be."""
+        """Load the file. Raises PlacementNotProven unless FilePages prove its placement."""
         settings, site = self.settings, self.site
         site.say(f"placing a file of {settings.size_label(size)}")
         nodes = [node.id for node in self.machine.nodes if node.memory_mb]
@@ -153,7 +153,7 @@ def _file_pages(text: str) -> dict[int, int]:
 
 
 def _copied(shown: Mapping[str, str]) -> tuple[Copied, ...]:
-    """What every dd of a script said. Raises MeasurementFailed when none did."""
+    """The results of every dd in a script. Raises MeasurementFailed without any."""
     try:
         found = linux_nodes.copied(shown["read"])
     except ValueError as error:
@@ -177,7 +177,7 @@ def _reading(copied: tuple[Copied, ...], moved: Mapping[int, int]) -> Reading:
 
 
 def _rested(shown: Mapping[str, str], moved: Mapping[int, int], size: int) -> Reading:
-    """Over the whole window, rests included: what a consumer gets that is not always reading."""
+    """Over the whole window, pauses included: the throughput of a consumer that does not always read."""
     window = float(shown["down"].split()[0]) - float(shown["up"].split()[0])
     busy = sum(one.seconds for one in _copied(shown))
     return Reading(

@@ -1,1 +1,1 @@
-"""Reporting queries in concurrent streams over pages of one memory node, from there or from another."""
+"""Reporting queries in concurrent streams over pages of one memory node, from that node or another."""

@@ -1,8 +1,8 @@
-"""What pages of another memory node cost a scan: one row of the guest's cross-node cost matrix.
+"""The cost of scanning pages of another memory node: one row of the guest's cross-node cost matrix.
 
-The same scan of pages that are in memory, at MAXDOP 1, from their own node and from another, by SQL Server's
-clock. A scan reads ahead, which hides a part of the distance: it is no latency in nanoseconds, and no tool
-that SQL Server offers tells one.
+The same scan of cached pages, at MAXDOP 1, from their own node and from another, by SQL Server's clock. A
+scan reads ahead, which hides part of the distance, so it is not a latency in nanoseconds; SQL Server has no
+tool for that.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ COST_MATRIX = (
     "the other nodes, run Coreinfo -m (Sysinternals) or Intel MLC in the guest and keep its output "
     "with the run"
 )
-"""What a report says of the guest's cross-node cost matrix."""
+"""A report's text about the guest's cross-node cost matrix."""
 
 
 @dataclass(frozen=True)
 class NodePort:
-    """A memory node, and the port of SQL Server that leads there."""
+    """A memory node, and the SQL Server port that is mapped to it."""
 
     node: int
     server: SqlServer
@@ -41,12 +41,12 @@ class NodeScans:
 
     @property
     def ratio(self) -> float | None:
-        """The other node's time over the own one's; None for scans too short for a clock of whole ms."""
+        """The ratio of other to own node; None for scans too short for a clock of whole ms."""
         return None if self.own_ms < COARSE_BELOW_MS else self.other_ms / self.own_ms
 
     @property
     def words(self) -> str:
-        """As a report shows it."""
+        """The text in a report."""
         if self.ratio is None:
             return f"not evaluated: a scan of {self.own_ms:.0f} ms is too short to be timed"
         return (
@@ -58,9 +58,9 @@ class NodeScans:
 def scan_from_both(
     own: NodePort, other: NodePort, database: str, statement: str, *, rows: int, timeout_s: float
 ) -> NodeScans:
-    """Scan from own, other, other and own node: what drifts evenly falls on both alike.
+    """Scan from own, other, other and own node, so that linear drift cancels.
 
-    The statement returns one row, which begins with the number of rows read. Raises MeasurementFailed or
+    The statement returns one row, which starts with the number of rows read. Raises MeasurementFailed or
     ConnectionDropped.
     """
     taken: dict[int, list[int]] = {own.node: [], other.node: []}

@@ -15,21 +15,21 @@ Placement = Literal["local", "remote"]
 Port = Annotated[int, Field(ge=1024, le=65535)]
 
 SEARCH = (1, 2, 4, 8, 16, 32, 64)
-"""The numbers of streams that a search tries."""
+"""The numbers of streams in a search."""
 
 ROWS_AT_SCALE_1 = 50_000_000
 BYTES_PER_ROW = 180
 """About 9 GB for 50 million rows (Shea 2012)."""
 
 LEAST_ROWS = 600
-"""So many rows hold every combination of the dimensions that occurs."""
+"""Enough rows for every occurring combination of the dimensions."""
 
 QUERIES_PER_HOUR = Metric("queries per hour", "queries/h", "higher")
 MS_PER_QUERY = Metric("time per query", "ms", "lower", "figures")
 MISPLACED = Metric("page lookups on the wrong side", "%", "lower", "figures")
 SPREAD = Metric("slowest stream over fastest", "ratio", "lower", "figures")
 REMOTE_SCAN = Metric("scan from the other node over own", "ratio", "lower", "figures")
-"""One scan of the warm pages from another memory node, over the same from theirs; of the boot."""
+"""Time of one scan of the cached pages from another memory node, relative to their own; per boot."""
 
 ASSUMED_US_PER_ROW = 1.4
 """CPU time of a row: 60 microseconds a page of 46 rows, from 200,000 lookups/s on 12 CPUs (Shea 2012)."""
@@ -44,7 +44,7 @@ class ReportingStreams(WorkloadSettings):
     changes: ClassVar[frozenset[InstanceSetting]] = frozenset({"tcp_ports"})
     needs_remote_memory: ClassVar[bool] = True
     maxdop: ClassVar[int] = 1
-    """The hint of its query, as published; no study can set another."""
+    """The published query's hint; a study cannot change it."""
     figures: ClassVar[tuple[Metric, ...]] = (MS_PER_QUERY, MISPLACED, SPREAD, REMOTE_SCAN)
 
     name: Literal["reporting_streams"] = Field(default="reporting_streams", description="The workload.")
@@ -96,7 +96,7 @@ class ReportingStreams(WorkloadSettings):
     @model_validator(mode="before")
     @classmethod
     def _searched(cls, data: Any) -> Any:
-        """A search that names no sizes tries them all."""
+        """A search without sizes tries them all."""
         if isinstance(data, dict) and data.get("streams") == "search" and "sizes" not in data:
             return {**data, "sizes": SEARCH}
         return data
@@ -108,7 +108,7 @@ class ReportingStreams(WorkloadSettings):
 
     @property
     def table_mb(self) -> int:
-        """About how large it is."""
+        """Approximate size."""
         return -(-self.rows * BYTES_PER_ROW // 1_000_000)
 
     def metric(self, form: str) -> Metric:
@@ -117,7 +117,7 @@ class ReportingStreams(WorkloadSettings):
         return QUERIES_PER_HOUR
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
-        """Two ports for two nodes; and arms that differ in placement, unless it is not the question."""
+        """Two ports for two nodes; and arms that differ in placement, unless that is the question."""
         if len(set(self.ports)) < len(self.ports):
             yield Problem(
                 ("workload", "ports"),
@@ -141,12 +141,12 @@ class ReportingStreams(WorkloadSettings):
         )
 
     def assumed_seconds(self, size: int, form: str) -> float:
-        """By the page rate of the published study, with some 12 CPUs on a node."""
+        """From the published study's page rate, with some 12 CPUs on a node."""
         del form
         return self.rows * ASSUMED_US_PER_ROW / 1e6 * self.queries_per_stream * max(1.0, size / 12)
 
     def summary(self) -> str:
-        """As the plan says it."""
+        """The text in a plan."""
         sizes = ", ".join(f"{size:,}" for size in self.sizes)
         return (
             f"{sizes} concurrent streams of a reporting query over {self.rows:,} rows "

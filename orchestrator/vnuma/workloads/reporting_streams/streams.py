@@ -1,7 +1,7 @@
-"""Concurrent streams: connections that run one query several times, all beginning together.
+"""Concurrent streams: connections that run one query several times, started together.
 
-Threads serve: the driver releases the interpreter's lock while it waits for the server, and each query
-returns one row, so that the client has next to nothing to do.
+Threads are sufficient: the driver releases the interpreter's lock while waiting, and each query returns one
+row, so the client has almost nothing to do.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _MS_PER_HOUR = 3_600_000
 
 @dataclass(frozen=True)
 class Streamed:
-    """What all streams together gave, on SQL Server's own clock: a list of timings for each stream."""
+    """All streams' results on SQL Server's clock: a list of timings for each stream."""
 
     streams: Sequence[Sequence[Timing]]
 
     @property
     def queries_per_hour(self) -> float:
-        """The sum of the streams' own rates: what goes on while all of them run."""
+        """The sum of the streams' own rates, that is, the rate while all of them run."""
         return math.fsum(
             len(stream) / elapsed * _MS_PER_HOUR
             for stream, elapsed in zip(self.streams, self._elapsed, strict=True)
@@ -52,7 +52,7 @@ class Streamed:
 
     @property
     def queries(self) -> int:
-        """How many were run."""
+        """Number of executed queries."""
         return sum(len(stream) for stream in self.streams)
 
     @property
@@ -73,7 +73,7 @@ class Streamed:
 
 @contextmanager
 def opened(server: SqlServer, database: str, count: int) -> Iterator[list[pyodbc.Connection]]:
-    """So many connections, one after the other, closed at the end."""
+    """That many connections, opened one after the other and closed at the end."""
     with ExitStack() as open_ones:
         yield [open_ones.enter_context(connect(server, database)) for _ in range(count)]
 
@@ -81,7 +81,7 @@ def opened(server: SqlServer, database: str, count: int) -> Iterator[list[pyodbc
 def run_streams(
     connections: Sequence[pyodbc.Connection], query: Query, times: int, timeout_s: float
 ) -> Streamed:
-    """Run the query on every connection at once. Raises what the first stream that failed raised."""
+    """Run the query on every connection at once. Raises the first failed stream's error."""
     start = threading.Barrier(len(connections))
 
     def one(connection: pyodbc.Connection) -> list[Timing]:

@@ -22,7 +22,7 @@ _BLOCK = 10_000
 _LAYOUT = "reporting 1"
 _DIMENSIONS = 40 * 100 * 3 * 3 * 5 * 8
 _PERIOD = 600
-"""Least common multiple of what the dimensions' values repeat after."""
+"""Least common multiple of the periods of the dimensions' values."""
 
 TABLES = ("dbo.tran_stats", "dbo.dimensions")
 
@@ -59,7 +59,7 @@ WARM = (
     "SELECT COUNT_BIG(*) AS scanned, SUM(CAST(id_cpus AS bigint)) AS read_values "
     "FROM dbo.dimensions OPTION (MAXDOP 1)",
 )
-"""Scans of both tables, whole: each column summed is in every data page."""
+"""Full scans of both tables: each column summed is in every data page."""
 
 _ROWS = (
     "SELECT SUM(p.rows) AS table_rows FROM sys.partitions AS p "
@@ -69,7 +69,7 @@ _ROWS = (
 
 @dataclass(frozen=True)
 class ReportingTables:
-    """What is there. `changed`: this call made it."""
+    """The existing tables. `changed`: this call created them."""
 
     database: str
     rows: int
@@ -79,12 +79,12 @@ class ReportingTables:
 
 
 def groups(rows: int) -> int:
-    """How many groups the reporting query returns for a table of that many rows."""
+    """The number of groups that the reporting query returns for a table of that many rows."""
     return min(rows, _PERIOD)
 
 
 def prepare(connection: pyodbc.Connection, database: str, rows: int) -> ReportingTables:
-    """Make both tables unless they are there as recorded. Idempotent.
+    """Create both tables unless they exist as recorded. Idempotent.
 
     Raises ForeignDatabase for a database that vnuma did not create, ServerError, PrivilegeMissing.
     """
@@ -105,7 +105,7 @@ def prepare(connection: pyodbc.Connection, database: str, rows: int) -> Reportin
 
 
 def statements(rows: int) -> tuple[str, ...]:
-    """Everything that makes the tables anew, in order."""
+    """The statements that create the tables, in order."""
     return (
         *(
             f"IF OBJECT_ID(N'{name}', N'U') IS NOT NULL DROP TABLE {name}"
@@ -161,7 +161,7 @@ def _numbers(rows: int, first: int) -> str:
 
 
 def _counted(connection: pyodbc.Connection) -> tuple[int, int]:
-    """Rows of both tables as the catalog counts them; 0 for one that is not there."""
+    """Rows of both tables in the catalog; 0 for a missing one."""
     counted = [answers.row(connection, _ROWS, Maybe(int), parameters=(name,))[0] for name in TABLES]
     return counted[0] or 0, counted[1] or 0
 

@@ -1,4 +1,4 @@
-"""Reporting queries in concurrent streams over pages of one memory node, from there or from another."""
+"""Reporting queries in concurrent streams over pages of one memory node, from that node or another."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAME = "reporting_streams"
 
 @dataclass(frozen=True)
 class _MemoryNodes:
-    """The two memory nodes of the experiment: the pages lie on the one, streams come in by either."""
+    """The experiment's two memory nodes: pages are on one, streams connect through either."""
 
     pages: NodePort
     away: NodePort
@@ -39,7 +39,7 @@ class _MemoryNodes:
 
 @dataclass(frozen=True)
 class StreamsBench:
-    """One warm boot: its pages lie on one node, its streams come in by one port."""
+    """One warm boot: its pages are on one node, its streams use one port."""
 
     site: Site
     streams: NodePort
@@ -82,7 +82,7 @@ class ReportingStreamsWorkload:
     def obstacles(
         self, connection: pyodbc.Connection, settings: ReportingStreams, dataset: Dataset
     ) -> Iterator[Obstacle]:
-        """Rights to see and to empty the buffer pool, and memory for the table on half of the nodes."""
+        """Permission to read and empty the buffer pool, and memory for the table on half of the nodes."""
         del dataset
         permissions = server.read_permissions(connection)
         try:
@@ -94,20 +94,20 @@ class ReportingStreamsWorkload:
             yield from _memory_obstacles(connection, settings)
 
     def prepare(self, site: Site) -> Document:
-        """Both tables, generated in SQL Server unless they are there."""
+        """Create both tables in SQL Server unless they exist."""
         site.say("making the reporting tables")
         with connect(site.server, statement_timeout_s=site.settings.timeout_s) as connection:
             made = tran_stats.prepare(connection, site.dataset.database, site.settings.rows)
         return asdict(made)
 
     def sentinel(self, settings: ReportingStreams, dataset: Dataset) -> Query | None:
-        """None: a cross join needs tables that this workload does not have."""
+        """None: a cross join needs tables that this workload lacks."""
         del settings, dataset
         return None
 
     @contextmanager
     def bench(self, site: Site) -> Iterator[StreamsBench]:
-        """Warm one node through its port, and prove where every page lies and how connections come in."""
+        """Warm one node through its port, and prove the placement of every page and connection."""
         nodes, settings, database = _memory_nodes(site), site.settings, site.dataset.database
         with connect(nodes.pages.server, database, statement_timeout_s=settings.timeout_s) as connection:
             _require_arrival(connection, nodes.pages)
@@ -129,7 +129,7 @@ class ReportingStreamsWorkload:
 
 
 def reporting_query(rows: int) -> Query:
-    """The published query, with the number of groups that it must return for a table of that many rows."""
+    """The published query, with its expected number of groups for a table of that many rows."""
     groups = tran_stats.groups(rows)
     return Query(tran_stats.REPORT, groups, "result", workload=NAME, size=rows, form="report")
 
@@ -155,7 +155,7 @@ def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
 
 
 def _require_arrival(connection: pyodbc.Connection, by: NodePort) -> None:
-    """Raises PlacementNotProven unless the connection by that port has affinity to that node."""
+    """Raise PlacementNotProven unless connections by that port have affinity to that node."""
     came = tcp_ports.arrival(connection)
     if came.memory_node != by.node:
         raise PlacementNotProven(
@@ -166,7 +166,7 @@ def _require_arrival(connection: pyodbc.Connection, by: NodePort) -> None:
 
 
 def _require_room(connection: pyodbc.Connection, node: int, settings: ReportingStreams) -> None:
-    """Raises PlacementNotProven when the table is larger than what SQL Server may take on that node."""
+    """Raise PlacementNotProven when the table exceeds SQL Server's memory on that node."""
     room_mb = buffer_pool.target_kb(connection).get(node, 0) // 1024
     if room_mb * 1.048576 < settings.table_mb:
         raise PlacementNotProven(
@@ -177,7 +177,7 @@ def _require_room(connection: pyodbc.Connection, node: int, settings: ReportingS
 
 
 def _memory_obstacles(connection: pyodbc.Connection, settings: ReportingStreams) -> Iterator[Obstacle]:
-    """An arm splits the memory over two nodes at least, whatever the VM has now."""
+    """An arm splits the memory over at least two nodes, whatever the VM has now."""
     target = buffer_pool.target_kb(connection)
     room_mb = sum(target.values()) // max(2, len(target)) // 1024
     if room_mb * 1.048576 < settings.table_mb:
@@ -190,10 +190,10 @@ def _memory_obstacles(connection: pyodbc.Connection, settings: ReportingStreams)
 
 
 def _warmed(site: Site, connection: pyodbc.Connection, node: int) -> Mapping[int, int]:
-    """Pages by memory node after scans through the port of theirs. Raises PlacementNotProven."""
+    """Pages by memory node after scans through that node's port. Raises PlacementNotProven."""
     site.say(f"warming memory node {node}")
     if buffer_pool.pages_by_node(connection, tran_stats.TABLES):
-        buffer_pool.drop_clean_buffers(connection)  # this boot made the tables, or tried before
+        buffer_pool.drop_clean_buffers(connection)  # this boot created the tables, or an earlier attempt
     run_all(connection, tran_stats.WARM)
     pages = buffer_pool.pages_by_node(connection, tran_stats.TABLES)
     total = sum(pages.values())
@@ -214,7 +214,7 @@ def _warmed(site: Site, connection: pyodbc.Connection, node: int) -> Mapping[int
 
 
 def _require_side(settings: ReportingStreams, looked: buffer_pool.Lookups) -> float:
-    """The part of lookups on the wrong side, in percent. Raises PlacementNotProven for too many."""
+    """The share of lookups on the wrong node, in percent. Raises PlacementNotProven for too many."""
     if looked.total <= 0:
         raise MeasurementFailed(
             "The Buffer Node counters did not count a single page lookup while the streams ran.",
@@ -237,7 +237,7 @@ def _require_side(settings: ReportingStreams, looked: buffer_pool.Lookups) -> fl
 def _evidence(
     site: Site, nodes: _MemoryNodes, pages: Mapping[int, int], scans: NodeScans
 ) -> dict[str, object]:
-    """What was proven of this boot, for the report."""
+    """What was proven about this boot, for the report."""
     megabytes = buffer_pool.kilobytes(sum(pages.values())) / 1024
     return {
         "placement": site.settings.placement,

@@ -1,1 +1,1 @@
-"""Scans over more data than a cache holds: the distance to memory, which the paper's joins cannot show."""
+"""Scans of more data than fits the cache: the memory distance that the paper's joins cannot show."""

@@ -50,9 +50,9 @@ class ScanAggregate(WorkloadSettings):
     clock: ClockChoice = Field(default="auto", description=CLOCK_MEANING)
 
     def assumed_seconds(self, size: int, form: str) -> float:
-        """A worker reads some 2 million rows a second sparsely, 1.6 GB a second densely."""
+        """A worker reads about 2 million rows a second sparsely, 1.6 GB a second densely."""
         return size * 512 / 2e6 if form == "sparse" else size / 1600
 
     def summary(self) -> str:
-        """As the plan says it."""
+        """The text in a plan."""
         return f"scans of {', '.join(f'{size:,}' for size in self.sizes)} MB ({', '.join(self.forms)})"

@@ -1,4 +1,4 @@
-"""Scans over more data than a cache holds: the distance to memory, which the paper's joins cannot show."""
+"""Scans of more data than fits the cache: the memory distance that the paper's joins cannot show."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from vnuma.workloads.scan_aggregate.settings import ScanAggregate
 NAME = "scan_aggregate"
 
 LARGEST_SHARE = 0.7
-"""Of the memory that SQL Server may use: memory-optimised data beyond this leave too little for the rest."""
+"""Largest share of SQL Server's memory for memory-optimised data, so that the rest has enough."""
 
-# A checksum cannot be computed below the scan. `id` and `amount` stand at either end of a row.
+# A checksum cannot be pushed below the scan. `id` and `amount` are at opposite ends of a row.
 _READ = {"sparse": "CHECKSUM(id, amount)", "dense": "CHECKSUM(payload)"}
 
 
@@ -42,7 +42,7 @@ def scan_queries(settings: ScanAggregate) -> tuple[Query, ...]:
 
 
 def scan_spec(settings: ScanAggregate, dataset: Dataset) -> ScanSpec:
-    """The tables, as the adapter takes them."""
+    """The tables as the adapter's type."""
     return ScanSpec(database=dataset.database, sizes_mb=settings.sizes)
 
 
@@ -66,7 +66,7 @@ class ScanAggregateWorkload:
             )
 
     def prepare(self, site: Site) -> Document:
-        """Tables there, counted and checksummed; generated only once."""
+        """Create the tables once; count and checksum them."""
         with connect(site.server) as connection:
             return asdict(tables.prepare(connection, scan_spec(site.settings, site.dataset)))
 

@@ -1,4 +1,4 @@
-"""What of a user's script cannot be measured as it is written."""
+"""What of a user's script cannot be measured as written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def undefined(script: SqlScript, label: str) -> Iterator[Problem]:
-    """Variables that have no value in an arm, and `$(size)` where it has none."""
+    """Variables without a value in an arm, and `$(size)` where it has none."""
     known = {SIZE, *script.parameters}
     for path, text in _texts(script).items():
         for variable in dict.fromkeys(VARIABLE.findall(text)):
@@ -25,7 +25,7 @@ def undefined(script: SqlScript, label: str) -> Iterator[Problem]:
 
 
 def unused(base: SqlScript, scripts: Mapping[str, SqlScript], arms: Iterable[Arm]) -> Iterator[Problem]:
-    """Parameters that stand in no script: arms that differ in one alone would be one arm."""
+    """Parameters that no script uses: arms that differ only in one would be the same."""
     everywhere = set().union(*(_used(script) for script in (base, *scripts.values())))
     for name in base.parameters:
         if name not in everywhere:
@@ -38,7 +38,7 @@ def unused(base: SqlScript, scripts: Mapping[str, SqlScript], arms: Iterable[Arm
 
 
 def not_one_statement(script: SqlScript) -> Iterator[Problem]:
-    """Lines that say GO in what is timed, and a call's time asked of what calls nothing."""
+    """GO lines in a timed statement, and a call's time for a statement that calls nothing."""
     for name, text in script.statements.items():
         path = ("workload", "statements", name)
         if SEPARATOR.search(text):
@@ -56,7 +56,7 @@ def not_one_statement(script: SqlScript) -> Iterator[Problem]:
 
 
 def expected_of_none(script: SqlScript) -> Iterator[Problem]:
-    """Expectations of statements that there are not."""
+    """Expectations about missing statements."""
     for name in script.expected_rows:
         if name not in script.statements:
             yield Problem(

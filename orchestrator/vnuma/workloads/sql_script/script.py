@@ -1,4 +1,4 @@
-"""A user's script: its variables replaced and its batches split, as sqlcmd does both."""
+"""A user's script with its variables replaced and its batches split, like in sqlcmd."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnuma.workloads.sql_script.text import BYTE_ORDER_MARK, SEPARATOR, VARIABLE
 
 
 def batches(script: str) -> Iterator[str]:
-    """The batches of a script, in order; `GO 5` gives the one before it five times. None is empty."""
+    """The non-empty batches of a script, in order; `GO 5` repeats the one before it five times."""
     began = 0
     for line in SEPARATOR.finditer(script):
         yield from _several(script[began : line.start()], int(line["times"] or 1))
@@ -28,7 +28,7 @@ def _several(batch: str, times: int) -> Iterator[str]:
 
 
 def replaced(script: str, values: Mapping[str, object]) -> str:
-    """The script with `$(name)` replaced by its value, as text. Raises InputError for one without a value."""
+    """The script with `$(name)` replaced by its value, as text. Raises InputError for a missing value."""
 
     def text(found: re.Match[str]) -> str:
         if found[1] not in values:
@@ -39,7 +39,7 @@ def replaced(script: str, values: Mapping[str, object]) -> str:
 
 
 def syntax_error(connection: pyodbc.Connection, batch: str) -> str | None:
-    """What SQL Server's parser says against a batch, which is not run; None if nothing."""
+    """The error of SQL Server's parser for a batch, which is not run; None without one."""
     run(connection, "SET PARSEONLY ON")
     try:
         run(connection, batch)
@@ -51,7 +51,7 @@ def syntax_error(connection: pyodbc.Connection, batch: str) -> str | None:
 
 
 def run_script(connection: pyodbc.Connection, script: str, what: str) -> None:
-    """Run every batch. Raises MeasurementFailed naming the script (`what`) and the batch that failed."""
+    """Run every batch. Raises MeasurementFailed with the script (`what`) and the failed batch."""
     for number, batch in enumerate(batches(script), 1):
         try:
             run(connection, batch)

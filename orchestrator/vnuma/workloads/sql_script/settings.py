@@ -21,14 +21,14 @@ from vnuma.workloads.sql_script.problems import expected_of_none, not_one_statem
 
 
 def _plain(value: object) -> object:
-    """YAML reads a date, true or nothing where a script means its own letters."""
+    """Scripts mean literal text where YAML reads a date, a boolean or null."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         return value
     raise ValueError(f"{value} is neither text nor a number in YAML; quote it")
 
 
 def _some(text: str) -> str:
-    """A statement of blanks alone has nothing to time."""
+    """Raise for a blank statement, which has nothing to time."""
     if not text.strip():
         raise ValueError("it contains no statement")
     return text
@@ -101,7 +101,9 @@ class SqlScript(WorkloadSettings):
         return tuple(self.statements)
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
-        """Variables without a value or a use, statements that cannot be timed, expectations of none."""
+        """Variables without a value or a use, statements that cannot be timed, expectations about missing
+        ones.
+        """
         owns = {arm.label: around.settings_of(arm.label) for arm in around.arms}
         scripts = {label: own for label, own in owns.items() if isinstance(own, SqlScript)}
         for label, own in scripts.items():
@@ -111,13 +113,13 @@ class SqlScript(WorkloadSettings):
         yield from expected_of_none(self)
 
     def waits_for(self) -> str | None:
-        """A database of the user's own has to be online before a boot is measured."""
+        """The user's own database, which must be online before a boot is measured."""
         return self.database or None
 
     def summary(self) -> str:
-        """As the plan says it."""
+        """The text in a plan."""
         return f"the study's own T-SQL ({', '.join(self.forms)})"
 
     def size_label(self, size: int) -> str:
-        """`size 5`: what `$(size)` stands for."""
+        """`size 5`: the value of `$(size)`."""
         return f"size {size:,}"

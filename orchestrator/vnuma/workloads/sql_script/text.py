@@ -1,4 +1,4 @@
-"""How a script of T-SQL is written for sqlcmd and Management Studio: variables, and lines between batches."""
+"""The syntax of T-SQL scripts in sqlcmd and Management Studio: variables and batch separators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SIZE = "size"
 """The variable that every script has: `$(size)`."""
 
 VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
-"""How a script names a variable.
+"""A variable in a script.
 
 https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-use-scripting-variables
 """
@@ -16,7 +16,7 @@ https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-use-scripting-variables
 SEPARATOR = re.compile(
     r"^[ \t]*GO[ \t]*(?:(?P<times>\d{1,6})[ \t]*)?(?:--[^\r\n]*)?\r?$", re.IGNORECASE | re.MULTILINE
 )
-"""The line between two batches, with how often the one before it runs.
+"""The line between two batches, with the repetitions of the one before it.
 
 https://learn.microsoft.com/sql/t-sql/language-elements/sql-server-utilities-statements-go
 """
@@ -30,7 +30,7 @@ _ORDER = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
 
 
 def takes_unordered_top(statement: str) -> bool:
-    """Whether a statement takes TOP (n) rows and orders nothing, so that each run may read other rows.
+    """Whether a statement takes TOP (n) rows without ordering, so that each run may read other rows.
 
     https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql
     """
@@ -39,4 +39,4 @@ def takes_unordered_top(statement: str) -> bool:
 
 
 BYTE_ORDER_MARK = "\ufeff"
-"""What some editors begin a file with; inside a batch SQL Server takes it for a word."""
+"""Some editors put it at the start of a file; inside a batch SQL Server reads it as a word."""

@@ -38,7 +38,7 @@ def script_queries(settings: SqlScript) -> tuple[Query, ...]:
 
 
 class SqlScriptWorkload:
-    """Setup once a boot, each statement in each size, teardown at the boot's end."""
+    """Setup once per boot, each statement in each size, teardown at the boot's end."""
 
     settings = SqlScript
 
@@ -60,7 +60,7 @@ class SqlScriptWorkload:
                 yield Obstacle(f"workload.{place}: {wrong}", "Correct it; no part of it was run.")
 
     def prepare(self, site: Site) -> Document:
-        """The study's own database, unless the script runs in another."""
+        """The study's own database, unless the script uses another."""
         if site.settings.database:
             return {}
         database = site.dataset.database
@@ -71,13 +71,13 @@ class SqlScriptWorkload:
         return {"database": database, "changed": not there}
 
     def sentinel(self, settings: SqlScript, dataset: Dataset) -> Query | None:
-        """None: nothing is known of the user's data."""
+        """None: nothing is known about the user's data."""
         del settings, dataset
         return None
 
     @contextmanager
     def bench(self, site: Site) -> Iterator[QueryBench]:
-        """Setup in the session that measures, so that its temporary tables are there; teardown in its own."""
+        """Setup runs in the measuring session, so that its temporary tables exist; teardown in its own."""
         settings, values = site.settings, site.settings.parameters
         database = settings.database or site.dataset.database
         queries = script_queries(settings)
