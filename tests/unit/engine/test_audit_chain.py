@@ -47,7 +47,7 @@ def written(log: Path, *actions: str) -> list[bytes]:
 
 
 def test_standard_tools_confirm_each_hash(tmp_path: Path) -> None:
-    """By the rule that docs/vcenter.md gives, without anything of ours."""
+    """By the rule that docs/changes.md gives, without anything of ours."""
     log = tmp_path / "a b.jsonl"
     lines = written(log, "mark", "power", "reconfigure")
 

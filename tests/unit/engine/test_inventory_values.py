@@ -383,7 +383,7 @@ def test_an_inventory_that_cannot_be_read_is_one_sentence(
 def test_a_systemd_credential_is_a_file_whose_folder_the_environment_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As docs/vcenter.md writes it: LoadCredential= puts the file there."""
+    """As docs/inventory.md writes it: LoadCredential= puts the file there."""
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     (tmp_path / "vnuma-sql").write_text("s3cret\n", encoding="utf-8")
     reference = {"file": "{{ lookup('env', 'CREDENTIALS_DIRECTORY') }}/vnuma-sql"}
