@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import re
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -319,6 +321,15 @@ def of_system(error: OSError) -> VnumaError:
     if error.errno in _FORBIDDEN:
         return EnvironmentProblem(what, fix=to_write(error))
     return EnvironmentProblem(what, fix="Look at this machine's limits and memory: ulimit -a; free -m")
+
+
+@contextmanager
+def writing(path: Path, what: str, *, fix: str = "Name another file.") -> Iterator[None]:
+    """Raise InputError where the system does not let `what`, as "The report", be written to `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{what} cannot be written to {path} ({error.strerror}).", fix=fix) from error
 
 
 def reason_word(kind: type[Exception]) -> str:

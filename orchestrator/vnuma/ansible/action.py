@@ -112,12 +112,7 @@ def argument_spec(plugin_file: str) -> ArgumentSpec:
 
 def _failure(error: VnumaError) -> Options:
     """A task's result for an expected failure: the message, and stable identifiers for playbooks."""
-    failure = {
-        "failed": True,
-        "msg": str(error),
-        "exit_code": error.exit_code,
-        "error": type(error).__name__,
-    }
+    failure = {"failed": True, "msg": str(error), "exit_code": error.exit_code, "error": type(error).__name__}
     return failure | ({"reason": error.reason} if isinstance(error, AttemptFailed) else {})
 
 

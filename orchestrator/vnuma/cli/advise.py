@@ -17,7 +17,7 @@ from vnuma.cli.screen import WIDEST, echo, echo_json, say, width
 from vnuma.cli.shape_options import LookAhead, where
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner, in_json
-from vnuma.errors import InputError
+from vnuma.errors import InputError, writing
 
 if TYPE_CHECKING:
     from vnuma.checks.advice import Advice, Candidate
@@ -74,19 +74,15 @@ def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:
     from vnuma.checks.advised_study import study_text
     from vnuma.domain.study.study_file import parse_study
 
+    if path.exists():
+        raise InputError(f"{path} exists already.", fix="Name another file.")
     try:
         text = study_text(advice, vm=vm, name="advised", memory_mb=memory_mb)
         parse_study(text, str(path))
-        with path.open("x", encoding="utf-8") as file:
+        with writing(path, "The study"), path.open("x", encoding="utf-8") as file:
             file.write(text)
     except ValueError as error:
         raise InputError(f"No study was written: {error}.", fix="Try another number of vCPUs.") from error
-    except FileExistsError:
-        raise InputError(f"{path} exists already.", fix="Name another file.") from None
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error.strerror}).", fix="Choose another path."
-        ) from error
 
 
 def _text(advice: Advice, vcpus: int) -> list[str]:

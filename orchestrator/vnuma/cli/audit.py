@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption
+from vnuma.cli.options import StoreOption, TextOrJson, TextOrJsonOption, opened_store
 from vnuma.cli.screen import echo, say
 from vnuma.cli.verb import Verbs, verb
 
@@ -50,22 +50,13 @@ class AuditFormat(StrEnum):
     JSONL = "jsonl"
 
 
-class VerifyFormat(StrEnum):
-    """How to print what was verified."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 @app.command("show")
 @verb
 def show(
     run: Annotated[
         str | None,
         typer.Argument(
-            metavar="RUN",
-            help="Only this run, such as quick.4, or `latest`.",
-            autocompletion=run_names,
+            metavar="RUN", help="Only this run, such as quick.4, or `latest`.", autocompletion=run_names
         ),
     ] = None,
     format_: Annotated[AuditFormat, typer.Option("--format", help="text, json or jsonl.")] = AuditFormat.TEXT,
@@ -79,11 +70,10 @@ def show(
     Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
     """
     from vnuma.domain.vm.plain_text import counted
-    from vnuma.engine.access.places import audit_file, store_url
+    from vnuma.engine.access.places import audit_file
     from vnuma.engine.lease.audit import as_json, audit_lines
-    from vnuma.store.open import open_store
 
-    opened = open_store(store_url(store))
+    opened = opened_store(store)
     lines = audit_lines(opened, run)
     if format_ is AuditFormat.JSON:
         echo(json.dumps({"schema": "vnuma/audit/1", "changes": list(map(as_json, lines))}, indent=2))
@@ -111,7 +101,7 @@ def verify(
             "--hash", metavar="SHA256", help="Hash of a line, kept elsewhere: the log must have it."
         ),
     ] = None,
-    format_: Annotated[VerifyFormat, typer.Option("--format", help="text or json.")] = VerifyFormat.TEXT,
+    format_: TextOrJsonOption = TextOrJson.TEXT,
     store: StoreOption = None,
 ) -> None:
     """Check that no line of the audit log was changed, inserted or removed.
@@ -121,12 +111,10 @@ def verify(
 
     Examples: vnuma audit verify; vnuma audit verify old.audit.jsonl --hash 5891b5b5...
     """
-    from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.audit_verify import verify_files, verify_store
-    from vnuma.store.open import open_store
 
-    found = verify_files((file,), expected) if file else verify_store(open_store(store_url(store)), expected)
-    if format_ is VerifyFormat.JSON:
+    found = verify_files((file,), expected) if file else verify_store(opened_store(store), expected)
+    if format_ is TextOrJson.JSON:
         echo(json.dumps({"schema": "vnuma/audit-verify/1", **found.as_json()}, indent=2))
     else:
         for line in found.lines():

@@ -14,22 +14,10 @@ from vnuma.cli.verb import verb
 
 app = typer.Typer(help="Show a VM's configuration before a run, and how the VM differs from it now.")
 
-VmArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="VM",
-        help="Inventory name.",
-        autocompletion=vm_names,
-    ),
-]
+VmArgument = Annotated[str, typer.Argument(metavar="VM", help="Inventory name.", autocompletion=vm_names)]
 RunOption = Annotated[
     str | None,
-    typer.Option(
-        "--run",
-        metavar="RUN",
-        help="The run; by default the newest.",
-        autocompletion=run_names,
-    ),
+    typer.Option("--run", metavar="RUN", help="The run; by default the newest.", autocompletion=run_names),
 ]
 
 

@@ -16,19 +16,10 @@ from vnuma.cli.screen import echo, note
 def compare(
     before: Annotated[
         str,
-        typer.Argument(
-            metavar="BEFORE",
-            help="Name of a run, such as quick.4.",
-            autocompletion=run_names,
-        ),
+        typer.Argument(metavar="BEFORE", help="Name of a run, such as quick.4.", autocompletion=run_names),
     ],
     after: Annotated[
-        str,
-        typer.Argument(
-            metavar="AFTER",
-            help="The run to compare it with.",
-            autocompletion=run_names,
-        ),
+        str, typer.Argument(metavar="AFTER", help="The run to compare it with.", autocompletion=run_names)
     ],
     allow: AllowOption = None,
     vm: Annotated[
@@ -61,7 +52,7 @@ def compare(
     vnuma compare quick.4 other.1 --vm sql16=sql17
     """
     from vnuma.analysis.wording import listed
-    from vnuma.errors import InputError, ThresholdMet, UsageError
+    from vnuma.errors import ThresholdMet, UsageError, writing
     from vnuma.report.comparison import text
     from vnuma.report.comparison.condition import parse_condition
     from vnuma.report.comparison.pair import compare_runs
@@ -82,12 +73,8 @@ def compare(
     if condition is None:
         return
     if junit:
-        try:
+        with writing(junit, "The JUnit file"):
             junit.write_text(text.as_junit(found, condition), encoding="utf-8")
-        except OSError as error:
-            raise InputError(
-                f"{junit} cannot be written ({error.strerror}).", fix="Name another file."
-            ) from error
     met = [
         f"{pair.after.name} {change.arm}"
         for pair, change, state in text.states(found, condition)

@@ -11,11 +11,9 @@ import typer
 
 from vnuma.cli.options import (
     InventoryOption,
-    ProductionOption,
-    RequireTagOption,
+    PermitOptions,
     TextOrJson,
     TextOrJsonOption,
-    TicketOption,
     inventory_of,
     reached_by,
 )
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 
 
 def contract(
+    *,
     sql: Annotated[
         str | None, typer.Option("--sql", metavar="HOST", help="Ask this host's SQL Server (inventory name).")
     ] = None,
@@ -46,9 +45,7 @@ def contract(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="With --vcenter: change the VM without asking.")
     ] = False,
-    production: ProductionOption = False,
-    ticket: TicketOption = None,
-    require_tag: RequireTagOption = None,
+    allowed: PermitOptions,
     inventory: InventoryOption = None,
     output: Annotated[
         Path | None,
@@ -68,11 +65,10 @@ def contract(
     Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json;
     vnuma contract --vcenter clone16 -i inventory --output contract.json
     """
-    from vnuma.engine.preflight.permit import Permit
     from vnuma.errors import UsageError
 
-    permit = Permit.given(production, ticket, require_tag)
-    if permit != Permit() and not sql:
+    permit = allowed.permit()
+    if allowed != PermitOptions() and not sql:
         raise UsageError(
             "--production, --ticket and --require-tag need --sql.", fix="vnuma contract --sql HOST"
         )
@@ -152,7 +148,7 @@ def tell(answers: Answers, output: Path | None, format_: TextOrJson = TextOrJson
     checks early, and when an assumption differs.
     """
     from vnuma.domain.contract.belief import Verdict
-    from vnuma.errors import EnvironmentProblem
+    from vnuma.errors import EnvironmentProblem, writing
 
     in_words = format_ is TextOrJson.TEXT
     if not in_words:
@@ -162,7 +158,8 @@ def tell(answers: Answers, output: Path | None, format_: TextOrJson = TextOrJson
     for one in answers.beliefs if in_words else ():
         say(signed(f"{one.verdict:13} {one.id}: {one.seen}"))
     if output:
-        _write(output, answers.document())
+        with writing(output, "The answers"):
+            output.write_text(json.dumps(answers.document(), indent=2) + "\n", encoding="utf-8")
         (echo if in_words else note)(f"Wrote {output}: names, addresses and accounts are left out.")
     differing = answers.count(Verdict.DIFFERS)
     closing = (
@@ -177,12 +174,3 @@ def tell(answers: Answers, output: Path | None, format_: TextOrJson = TextOrJson
         raise EnvironmentProblem(closing, fix=fix)
     if in_words:
         echo(closing)
-
-
-def _write(path: Path, document: object) -> None:
-    from vnuma.errors import InputError
-
-    try:
-        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}).", fix="Name another file.") from error

@@ -42,9 +42,12 @@ def _measure(path: Path, scenario: str, labs: Path) -> None:
 
     from vnuma import assets
     from vnuma.cli import report, run
+    from vnuma.cli.options import PermitOptions
     from vnuma.cli.screen import note
 
     os.environ["VNUMA_LAB_STATE"] = str(labs)
-    run.run(str(path), yes=True, inventory=assets.asset("inventories/lab/lab.vnuma.yml"))
+    run.run(
+        str(path), yes=True, allowed=PermitOptions(), inventory=assets.asset("inventories/lab/lab.vnuma.yml")
+    )
     report.report("latest")
     note("Next       vnuma init     for your own vCenter, on a test clone")

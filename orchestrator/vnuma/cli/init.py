@@ -20,8 +20,7 @@ def init(
         str | None, typer.Option(help="Name or address, with its port unless that is 443: vc1:8443.")
     ] = None,
     proxy: Annotated[
-        str,
-        typer.Option("--proxy", metavar="HOST:PORT", help="HTTP CONNECT proxy to it, without a login."),
+        str, typer.Option("--proxy", metavar="HOST:PORT", help="HTTP CONNECT proxy to it, without a login.")
     ] = "",
     user: Annotated[str | None, typer.Option(help="User name, such as vnuma@vsphere.local.")] = None,
     ca_file: Annotated[
@@ -60,26 +59,16 @@ def init(
         {
             "vcenter": vcenter,
             "user": user,
-            "ca-file": ca_file,
+            "ca_file": ca_file,
             "vm": vm,
-            "sql-host": sql_host,
-            "sql-user": sql_user,
-            "sql-ca-file": sql_ca_file,
+            "sql_host": sql_host,
+            "sql_user": sql_user,
+            "sql_ca_file": sql_ca_file,
         }
     )
     if test_clone is None:
         test_clone = _asks() and typer.confirm("Is the VM a test clone", default=False, err=True)
-    answers = Answers(
-        told["vcenter"],
-        told["user"],
-        told["ca-file"],
-        told["vm"],
-        told["sql-host"],
-        told["sql-user"],
-        test_clone,
-        told["sql-ca-file"],
-        proxy,
-    )
+    answers = Answers(**told, test_clone=test_clone, proxy=proxy)
     path = write_inventory(folder, answers)
     typer.echo(f"Wrote {path}.")
     typer.echo("Passwords are read from the environment:")
@@ -105,11 +94,11 @@ def _questions() -> dict[str, _Question]:
     return {
         "vcenter": _Question("vCenter or ESXi host", read=vcenter_address),
         "user": _Question("User", read=_some),
-        "ca-file": _Question(ca_file, "", require_ca_file),
+        "ca_file": _Question(ca_file, "", require_ca_file),
         "vm": _Question("VM, by name or inventory path", read=_some),
-        "sql-host": _Question("SQL Server in it (HOST, HOST:PORT or HOST\\INSTANCE)", read=sql_address),
-        "sql-user": _Question("SQL login", "vnuma", _some),
-        "sql-ca-file": _Question(
+        "sql_host": _Question("SQL Server in it (HOST, HOST:PORT or HOST\\INSTANCE)", read=sql_address),
+        "sql_user": _Question("SQL login", "vnuma", _some),
+        "sql_ca_file": _Question(
             "File with the CA of SQL Server's certificate (empty: the system's)", "", require_ca_file
         ),
     }
@@ -133,17 +122,17 @@ def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
     from vnuma.errors import InputError, UsageError
 
     questions = _questions()
-    for option, value in given.items():
+    for name, value in given.items():
         if value is not None:
             try:
-                questions[option].read(value)
+                questions[name].read(value)
             except InputError as error:
-                raise UsageError(f"--{option}: {error.what}", fix=error.fix) from error
+                raise UsageError(f"{_option(name)}: {error.what}", fix=error.fix) from error
     if _asks():
-        return {
-            option: _ask(questions[option]) if value is None else value for option, value in given.items()
-        }
-    missing = [f"--{name}" for name, one in questions.items() if given[name] is None and one.default is None]
+        return {name: _ask(questions[name]) if value is None else value for name, value in given.items()}
+    missing = [
+        _option(name) for name, one in questions.items() if given[name] is None and one.default is None
+    ]
     if missing:
         raise UsageError(
             f"Missing: {', '.join(missing)}. This is not a terminal, so vnuma cannot ask.",
@@ -152,6 +141,10 @@ def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
     return {
         name: str(one.default) if given[name] is None else str(given[name]) for name, one in questions.items()
     }
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _ask(question: _Question) -> str:

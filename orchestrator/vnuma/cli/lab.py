@@ -108,9 +108,7 @@ def _refuse_under_a_run() -> None:
 
 @app.command()
 @verb
-def status(
-    format_: TextOrJsonOption = TextOrJson.TEXT,
-) -> None:
+def status(format_: TextOrJsonOption = TextOrJson.TEXT) -> None:
     """Show whether a lab is running, and where."""
     from vnuma import lab as labs
     from vnuma.errors import EnvironmentProblem

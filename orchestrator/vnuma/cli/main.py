@@ -7,47 +7,16 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from importlib import import_module
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma import __version__, assets
-from vnuma.cli import (
-    advise,
-    approve,
-    archive,
-    audit,
-    baseline,
-    calibrate,
-    check,
-    compare,
-    contract,
-    demo,
-    doctor,
-    evidence,
-    init,
-    inventory,
-    lab,
-    plan,
-    pool,
-    power,
-    predict,
-    reanalyse,
-    report,
-    restore,
-    results,
-    run,
-    schema,
-    serve,
-    setup,
-    site,
-    status,
-    stop,
-    store,
-    version,
-)
 from vnuma.cli.screen import MANNER
 from vnuma.cli.verb import Verbs, verb
+from vnuma.cli.verb_list import VERBS
 from vnuma.collector import collect_rarely
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.engine.access.private_folder import remove_abandoned
@@ -89,58 +58,16 @@ def _root(
     """Which virtual NUMA topology should this SQL Server VM have, and how sure are we?"""
 
 
-# In the order of `vnuma --help`: what is done first comes first, each in a line of at most 80 columns.
-_VERBS = {
-    "Prepare": (
-        ("init", init.init, "Write an inventory; passwords stay references"),
-        ("doctor", doctor.doctor, "Check driver, vCenter, privileges, SQL Server"),
-        ("demo", demo.demo, "Run a whole study on the lab"),
-        ("setup", setup.setup, "Install what this machine lacks"),
-    ),
-    "Look ahead": (
-        ("check", check.check, "Check VMs and hosts against the design rules"),
-        ("predict", predict.predict, "Predict the NUMA topology that a guest will see"),
-        ("advise", advise.advise, "Suggest topologies, best first, with reasons"),
-        ("plan", plan.plan, "Show what a study would change and what blocks it"),
-        ("power", power.power, "Show how many boots are needed to detect an effect"),
-    ),
-    "Measure": (
-        ("run", run.run, "Run a study, or continue one (--resume)"),
-        ("approve", approve.approve, "Approve a run that another person has created"),
-        ("status", status.status, "Show runs, their progress, and VMs not at baseline"),
-        ("stop", stop.stop, "Ask a run to stop; its VMs are restored"),
-        ("restore", restore.restore, "Restore every VM that is not at its baseline"),
-    ),
-    "Read": (
-        ("results", results.results, "Show medians, differences and verdicts"),
-        ("report", report.report, "Write a page, picture or PDF of a run"),
-        ("serve", serve.serve, "Show runs live in a browser, read-only"),
-        ("compare", compare.compare, "Compare two runs, before and after a change"),
-        ("pool", pool.pool, "Summarise one study's runs over many hosts"),
-        ("export", archive.export, "Export a run with its raw data to one file"),
-        ("import", archive.import_, "Check an exported file and import its run"),
-        ("reanalyse", reanalyse.reanalyse, "Re-analyse a published table of medians"),
-    ),
-    "Look behind": (
-        ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),
-        ("calibrate", calibrate.calibrate, "Check the statistics against known truths"),
-        ("contract", contract.contract, "Check vnuma's assumptions against SQL Server or vCenter"),
-        ("schema", schema.schema, "Print the schema of studies or of results"),
-        ("version", version.version, "Show the versions of vnuma and what it uses"),
-    ),
-}
-for _panel, _verbs in _VERBS.items():
-    for _name, _verb, _line in _verbs:
-        app.command(_name, short_help=_line, rich_help_panel=_panel)(verb(_verb))
-for _name, _group, _line, _panel in (
-    ("inventory", inventory.app, "Save a vCenter's VMs and hosts for vnuma check", "Look ahead"),
-    ("audit", audit.app, "Show who changed what on which VM, and when", "Look behind"),
-    ("baseline", baseline.app, "Show a VM's saved configuration, or what differs", "Measure"),
-    ("site", site.app, "Set up nodes of a Receptor mesh", "Prepare"),
-    ("store", store.app, "Make a store on PostgreSQL, or copy one", "Prepare"),
-    ("lab", lab.app, "Start, stop and disturb the embedded lab", "Prepare"),
-):
-    app.add_typer(_group, name=_name, short_help=_line, rich_help_panel=_panel)
+_IN_ONE_FILE = {"export": "archive", "import": "archive"}
+
+for _panel, _verbs in VERBS.items():
+    for _name, _line in _verbs.items():
+        _file = import_module(f"vnuma.cli.{_IN_ONE_FILE.get(_name, _name)}")
+        if isinstance(_group := getattr(_file, "app", None), typer.Typer):
+            app.add_typer(_group, name=_name, short_help=_line, rich_help_panel=_panel)
+        else:
+            _verb = getattr(_file, f"{_name}_" if iskeyword(_name) else _name)
+            app.command(_name, short_help=_line, rich_help_panel=_panel)(verb(_verb))
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,7 @@ from vnuma.errors import InputError
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.access.target import AnyTarget
+    from vnuma.engine.preflight.permit import Permit
     from vnuma.store.open import Store
 
 
@@ -36,14 +38,8 @@ InventoryOption = Annotated[
 RunArgument = Annotated[
     str,
     typer.Argument(
-        metavar="RUN",
-        help="Name of a run, such as quick.4, or `latest`.",
-        autocompletion=run_names,
+        metavar="RUN", help="Name of a run, such as quick.4, or `latest`.", autocompletion=run_names
     ),
-]
-ProductionOption = Annotated[
-    bool,
-    typer.Option("--production", help="Allow VMs that are not marked as test clones; needs --ticket."),
 ]
 TicketOption = Annotated[
     str | None,
@@ -51,14 +47,31 @@ TicketOption = Annotated[
         "--ticket", metavar="ID", help="Change ticket; it appears in the report and in every audit line."
     ),
 ]
-RequireTagOption = Annotated[
-    str | None,
-    typer.Option(
-        "--require-tag",
-        metavar="CATEGORY:NAME",
-        help="Only VMs with this vSphere tag; it also permits them.",
-    ),
-]
+
+
+@dataclass(frozen=True)
+class PermitOptions:
+    """Which VMs may be changed besides test clones."""
+
+    production: Annotated[
+        bool,
+        typer.Option("--production", help="Allow VMs that are not marked as test clones; needs --ticket."),
+    ] = False
+    ticket: TicketOption = None
+    require_tag: Annotated[
+        str | None,
+        typer.Option(
+            "--require-tag",
+            metavar="CATEGORY:NAME",
+            help="Only VMs with this vSphere tag; it also permits them.",
+        ),
+    ] = None
+
+    def permit(self) -> Permit:
+        """As the engine takes it. Raises InputError for production without a ticket, or an invalid value."""
+        from vnuma.engine.preflight.permit import Permit
+
+        return Permit.given(self.production, self.ticket, self.require_tag)
 
 
 class TextOrJson(StrEnum):
@@ -82,16 +95,10 @@ VmsArgument = Annotated[
     typer.Argument(metavar="VM", help="Inventory names; all by default.", autocompletion=vm_names),
 ]
 AllowOption = Annotated[
-    list[str] | None,
-    typer.Option("--allow", metavar="KEY", help="Accept this difference; may be repeated."),
+    list[str] | None, typer.Option("--allow", metavar="KEY", help="Accept this difference; may be repeated.")
 ]
 StudyArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="STUDY",
-        help="A study file.",
-        autocompletion=study_files,
-    ),
+    Path, typer.Argument(metavar="STUDY", help="A study file.", autocompletion=study_files)
 ]
 
 

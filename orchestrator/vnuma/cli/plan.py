@@ -13,12 +13,10 @@ import typer
 from vnuma.cli.design_lines import assumed_plans, in_all
 from vnuma.cli.options import (
     InventoryOption,
-    ProductionOption,
-    RequireTagOption,
+    PermitOptions,
     StudyArgument,
     TextOrJson,
     TextOrJsonOption,
-    TicketOption,
     reached_by,
     read_study,
     study_inventory,
@@ -37,12 +35,11 @@ if TYPE_CHECKING:
 
 def plan(
     study: StudyArgument,
+    *,
     inventory: InventoryOption = None,
     checks: Annotated[bool, typer.Option("--checks", help="Show every finding in full.")] = False,
     format_: TextOrJsonOption = TextOrJson.TEXT,
-    production: ProductionOption = False,
-    ticket: TicketOption = None,
-    require_tag: RequireTagOption = None,
+    allowed: PermitOptions,
     document: Annotated[
         Path | None,
         typer.Option("--document", metavar="FILE", help="Also write the plan as a page for a change board."),
@@ -58,11 +55,10 @@ def plan(
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.notify.channels import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
-    from vnuma.engine.preflight.permit import Permit
     from vnuma.engine.run.approval import is_required
     from vnuma.engine.sites.planning import Asking, plan_everywhere
 
-    permit = Permit.given(production, ticket, require_tag)
+    permit = allowed.permit()
     parsed, text = read_study(study)
     where = study_inventory(inventory, parsed)
     targets = study_targets(where, parsed)

@@ -12,7 +12,14 @@ import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.design_lines import assumed_plans
-from vnuma.cli.options import StoreOption, StudyArgument, TextOrJson, TextOrJsonOption, read_study
+from vnuma.cli.options import (
+    StoreOption,
+    StudyArgument,
+    TextOrJson,
+    TextOrJsonOption,
+    opened_store,
+    read_study,
+)
 from vnuma.cli.screen import echo_json, say, working
 from vnuma.domain.vm.plain_text import aligned, counted, duration
 from vnuma.domain.vm.provenance import banner
@@ -32,12 +39,7 @@ def power(
     effect: Annotated[str, typer.Option("--effect", help="The effect to detect, such as 1%.")] = "1%",
     pilot: Annotated[
         str | None,
-        typer.Option(
-            "--pilot",
-            metavar="RUN",
-            help="An earlier run to plan with.",
-            autocompletion=run_names,
-        ),
+        typer.Option("--pilot", metavar="RUN", help="An earlier run to plan with.", autocompletion=run_names),
     ] = None,
     format_: TextOrJsonOption = TextOrJson.TEXT,
     store: StoreOption = None,
@@ -106,11 +108,9 @@ def _plans(study: Study, design: AnalysisDesign, pilot: Pilot | None) -> Plans |
 
 
 def _pilot(name: str, study: Study, url: str | None) -> Pilot:
-    from vnuma.engine.access.places import store_url
     from vnuma.engine.preflight.pilot import read_pilot
-    from vnuma.store.open import open_store
 
-    return read_pilot(open_store(store_url(url), create=False), name, study)
+    return read_pilot(opened_store(url, create=False), name, study)
 
 
 @dataclass(frozen=True)

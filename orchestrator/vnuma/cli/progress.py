@@ -8,17 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from vnuma.cli.screen import (
-    MANNER,
-    USUAL,
-    aligned,
-    clock_time,
-    console,
-    folded,
-    painted,
-    sign,
-    width,
-)
+from vnuma.cli.screen import MANNER, USUAL, aligned, clock_time, console, folded, painted, sign, width
 from vnuma.domain.vm.plain_text import counted, duration, escaped
 from vnuma.domain.vm.provenance import banner
 from vnuma.engine.lease.vcenter_retry import RESTORING
@@ -177,12 +167,7 @@ def _several(progress: Progress, columns: int) -> list[str]:
     ends = f", ends about {clock_time(progress.left_s)}" if progress.left_s is not None else ""
     first = f"{progress.run.name}  {counts}  {_left(progress)}{ends}"
     cells = [
-        (
-            vm.name,
-            vm.host,
-            f"{vm.done}/{vm.total}",
-            f"{vm.label or ''} {vm.step_words}".strip(),
-        )
+        (vm.name, vm.host, f"{vm.done}/{vm.total}", f"{vm.label or ''} {vm.step_words}".strip())
         for vm in progress.vms
     ]
     bars = [

@@ -21,12 +21,7 @@ def restore(
     vms: VmsArgument = None,
     run: Annotated[
         str | None,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="Only VMs of this run.",
-            autocompletion=run_names,
-        ),
+        typer.Option("--run", metavar="RUN", help="Only VMs of this run.", autocompletion=run_names),
     ] = None,
     theirs: Annotated[
         bool, typer.Option("--theirs", help="Keep somebody else's changes; restore the rest.")

@@ -73,8 +73,7 @@ def results(
 
     if table is not CsvTableName.RESULTS and format_ is not ResultsFormat.CSV:
         raise UsageError(
-            f"--table {table} needs --format csv.",
-            fix=f"vnuma results {run} --format csv --table {table}",
+            f"--table {table} needs --format csv.", fix=f"vnuma results {run} --format csv --table {table}"
         )
     if everything and format_ is not ResultsFormat.TABLE:
         raise UsageError(

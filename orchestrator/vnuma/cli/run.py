@@ -13,10 +13,8 @@ from vnuma.cli.completion import run_names, study_files
 from vnuma.cli.events import EventLog, following
 from vnuma.cli.options import (
     InventoryOption,
-    ProductionOption,
-    RequireTagOption,
+    PermitOptions,
     StoreOption,
-    TicketOption,
     reached_by,
     read_study,
     study_inventory,
@@ -42,21 +40,12 @@ if TYPE_CHECKING:
 
 def run(
     study: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="STUDY",
-            help="A study file.",
-            autocompletion=study_files,
-        ),
+        str | None, typer.Argument(metavar="STUDY", help="A study file.", autocompletion=study_files)
     ] = None,
+    *,
     resume: Annotated[
         str | None,
-        typer.Option(
-            "--resume",
-            metavar="RUN",
-            help="Continue this run.",
-            autocompletion=run_names,
-        ),
+        typer.Option("--resume", metavar="RUN", help="Continue this run.", autocompletion=run_names),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and plan only; the same as vnuma plan.")
@@ -74,9 +63,7 @@ def run(
         typer.Option("--events", metavar="FILE", help="Write events as JSON lines; - is standard output."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Start without asking.")] = False,
-    production: ProductionOption = False,
-    ticket: TicketOption = None,
-    require_tag: RequireTagOption = None,
+    allowed: PermitOptions,
     inventory: InventoryOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -99,12 +86,11 @@ def run(
             fix="vnuma run studies/quick.yml --create-only",
         )
     from vnuma.engine.lease.syslog import collector
-    from vnuma.engine.preflight.permit import Permit
 
     collector()  # refuses a wrong address before a run begins
-    permit = Permit.given(production, ticket, require_tag)
+    permit = allowed.permit()
     if resume:
-        if production or ticket or require_tag:
+        if allowed != PermitOptions():
             raise UsageError(
                 "A resumed run keeps its permit: --production, --ticket and --require-tag need a study file.",
                 fix=f"vnuma run --resume {resume}",
@@ -118,7 +104,7 @@ def run(
     if dry_run:
         from vnuma.cli.plan import plan
 
-        plan(path, inventory, production=production, ticket=ticket, require_tag=require_tag)
+        plan(path, inventory=inventory, allowed=allowed)
         return
     with following(events) as follow:
         _start(path, inventory, store, permit, follow, create_only=create_only, ask=not (yes or create_only))

@@ -18,9 +18,10 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
+from vnuma.cli.verb_list import NAMES
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.domain.vm.signs import IN_ASCII, SIGNS
-from vnuma.errors import InputError, VnumaError
+from vnuma.errors import VnumaError, writing
 
 # The widest output, however wide the terminal.
 WIDEST = 100
@@ -121,27 +122,7 @@ def error_text(error: VnumaError) -> str:
     return "\n".join([*lines, f"exit {error.exit_code}"])
 
 
-VERBS = (
-    *(
-        "advise",
-        "approve",
-        "audit",
-        "baseline",
-        "calibrate",
-        "check",
-        "compare",
-        "contract",
-        "demo",
-        "doctor",
-    ),
-    *("evidence", "export"),
-    *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report"),
-    *("restore", "results", "run", "schema", "serve", "setup", "site", "status", "stop", "store"),
-    "version",
-)
-"""Commands that a text may name."""
-
-_NAMED = re.compile(rf"(?<![\w./=-])vnuma (?=(?:{'|'.join(VERBS)})\b)")
+_NAMED = re.compile(rf"(?<![\w./=-])vnuma (?=(?:{'|'.join(NAMES)})\b)")
 
 
 _PLAYBOOK = re.compile(r"(?<![\w./=-])ansible-playbook (?=-i |vnuma\.vnuma\.)")
@@ -235,13 +216,9 @@ def write_out(text: str, output: Path | None, what: str) -> None:
     if output is None:
         echo(text, nl=False)
         return
-    try:
+    with writing(output, what, fix="Name another file: -o FILE"):
         output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{what} cannot be written to {output} ({error.strerror}).", fix="Name another file: -o FILE"
-        ) from error
 
 
 @contextmanager

@@ -29,8 +29,7 @@ def serve(
     ] = None,
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, PEM.")] = None,
     token_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help=f"The token that readers need; or {TOKEN}."),
+        Path | None, typer.Option(metavar="FILE", help=f"The token that readers need; or {TOKEN}.")
     ] = None,
     writer_token_file: Annotated[
         Path | None,

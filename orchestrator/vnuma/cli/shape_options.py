@@ -43,11 +43,7 @@ HostsOption = Annotated[
 EsxiOption = Annotated[str, typer.Option("--esxi", help="ESXi release of hosts given without one.")]
 ThreadsOption = Annotated[int, typer.Option("--threads-per-core", min=1, max=8, help="2: hyper-threading.")]
 
-_OWN_OPTION = {
-    "numCPUs": "--vcpus",
-    "numCoresPerSocket": "--cores-per-socket",
-    "memoryMB": "--memory",
-}
+_OWN_OPTION = {"numCPUs": "--vcpus", "numCoresPerSocket": "--cores-per-socket", "memoryMB": "--memory"}
 _EDITIONS = ("developer", "evaluation", "enterprise", "standard", "web", "express")
 
 
@@ -95,8 +91,7 @@ class LookAhead:
         ),
     ] = None
     edition: Annotated[
-        str,
-        typer.Option("--edition", help="SQL Server: developer, enterprise, standard, web, express."),
+        str, typer.Option("--edition", help="SQL Server: developer, enterprise, standard, web, express.")
     ] = "developer"
     sql: Annotated[int, typer.Option("--sql", metavar="YEAR", help="SQL Server's release.")] = 2022
     windows: Annotated[

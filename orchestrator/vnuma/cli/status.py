@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 def status(
     run: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="RUN",
-            help="Only this run, in detail.",
-            autocompletion=run_names,
-        ),
+        str | None, typer.Argument(metavar="RUN", help="Only this run, in detail.", autocompletion=run_names)
     ] = None,
     format_: TextOrJsonOption = TextOrJson.TEXT,
     store: StoreOption = None,

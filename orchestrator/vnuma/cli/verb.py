@@ -14,10 +14,7 @@ from typer.core import TyperGroup
 from vnuma.cli.screen import MANNER, Colour
 
 _MANNERS: dict[str, tuple[object, object]] = {
-    "quiet": (
-        Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no hints.")],
-        False,
-    ),
+    "quiet": (Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no hints.")], False),
     "verbose": (
         Annotated[bool, typer.Option("--verbose", "-v", help="Show each step, and the cause of an error.")],
         False,

@@ -6,9 +6,7 @@ from vnuma.cli.options import TextOrJson, TextOrJsonOption
 from vnuma.cli.screen import echo, echo_json
 
 
-def version(
-    format_: TextOrJsonOption = TextOrJson.TEXT,
-) -> None:
+def version(format_: TextOrJsonOption = TextOrJson.TEXT) -> None:
     """Show what this machine has: vnuma, Python, the lab's program, the ODBC driver, store and audit log.
 
     JSON also has the method of analysis, the store's schema, SQLite, and the packages that matter.

@@ -242,8 +242,7 @@ def _read_state(folder: Path) -> LabState | None:
         return None
     except (ValueError, TypeError, KeyError) as error:
         raise EnvironmentProblem(
-            f"{path} is not a valid lab state file ({error}).",
-            fix="If no lab is running, delete the file.",
+            f"{path} is not a valid lab state file ({error}).", fix="If no lab is running, delete the file."
         ) from error
 
 

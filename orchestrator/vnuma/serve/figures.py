@@ -85,9 +85,6 @@ class Figures:
             environment()
             .get_template("serve/answers.html.j2")
             .render(
-                loaded=loaded,
-                study=loaded.study,
-                progress=progress_words(loaded),
-                parts=answer_parts(loaded),
+                loaded=loaded, study=loaded.study, progress=progress_words(loaded), parts=answer_parts(loaded)
             )
         )

@@ -18,8 +18,7 @@ from tests.report.build import Story, build
 from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
 from tools.manual import entries, man_page
-from vnuma.cli.main import app
-from vnuma.cli.screen import VERBS, runnable
+from vnuma.cli.screen import runnable
 from vnuma.store.schema import HEAD
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -131,13 +130,6 @@ def test_stop_names_a_command_that_this_shell_finds(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("vnuma.cli.screen.command", lambda: "venv/bin/vnuma")
 
     assert vnuma_here("stop", "latest").out == "Check: venv/bin/vnuma status\n"
-
-
-def test_every_verb_is_known_as_a_command() -> None:
-    """The names that `runnable` looks for are those of the command line."""
-    verbs = {command.name for command in app.registered_commands}
-
-    assert verbs | {group.name for group in app.registered_groups} == set(VERBS)
 
 
 def test_every_command_that_prints_data_prints_json_too() -> None:

@@ -85,8 +85,7 @@ def _key_value(value: object) -> object:
 
 
 NumaKeys = Annotated[
-    Mapping[str, Annotated[str, BeforeValidator(_key_value), Field(min_length=1)]],
-    AfterValidator(_numa_keys),
+    Mapping[str, Annotated[str, BeforeValidator(_key_value), Field(min_length=1)]], AfterValidator(_numa_keys)
 ]
 
 
@@ -173,8 +172,7 @@ class ArmSettings(Strict):
         ),
     )
     cpu_hot_add: Annotated[Switch, Short("hotadd")] = Field(
-        default="keep",
-        description="CPU hot-add. When on, it hides vNUMA (see expose_vnuma_on_hot_add).",
+        default="keep", description="CPU hot-add. When on, it hides vNUMA (see expose_vnuma_on_hot_add)."
     )
     expose_vnuma_on_hot_add: Annotated[Switch, Short("expose")] = Field(
         default="keep",
@@ -234,8 +232,7 @@ class ArmSettings(Strict):
         ),
     )
     maxdop: Annotated[Literal["keep"] | Annotated[int, Field(ge=0, le=64)], Short("dop")] = Field(
-        default="keep",
-        description="MAXDOP hint on every statement of this arm; `keep` uses the workload's.",
+        default="keep", description="MAXDOP hint on every statement of this arm; `keep` uses the workload's."
     )
     numa: NumaKeys = Field(
         default={},

@@ -33,9 +33,7 @@ class AllowedHours(Strict):
         ),
     )
     restore_s: float = Field(
-        default=900,
-        gt=0,
-        description="Seconds kept free at a window's end for restoring the VMs.",
+        default=900, gt=0, description="Seconds kept free at a window's end for restoring the VMs."
     )
 
     @field_validator("time_zone")

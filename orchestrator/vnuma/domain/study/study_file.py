@@ -215,9 +215,7 @@ def _problem(item: Any, data: Any) -> Problem:
         return Problem(path, f"{_dotted(path[:-1])}: '{field}' is not a valid name.", allowed)
     if in_union:
         return Problem(
-            path,
-            f"{_dotted(path)}: {_value_at(path, data)} is not a valid value.",
-            _choices(path, data),
+            path, f"{_dotted(path)}: {_value_at(path, data)} is not a valid value.", _choices(path, data)
         )
     if kind == "extra_forbidden":
         known = _known_fields(path[:-1], data)

@@ -96,11 +96,7 @@ def forecast(
 
 
 def forecast_on(
-    settings: Settings,
-    hardware: int,
-    hosts: Iterable[HostFacts],
-    guest: Guest,
-    unseen: Collection[str] = (),
+    settings: Settings, hardware: int, hosts: Iterable[HostFacts], guest: Guest, unseen: Collection[str] = ()
 ) -> list[Forecast]:
     """The same for every host; hosts with equal results are grouped, the first of them first."""
     found: dict[object, Forecast] = {}

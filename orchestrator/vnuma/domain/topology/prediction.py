@@ -28,14 +28,7 @@ from vnuma.domain.topology.release import (
 from vnuma.domain.topology.split import evenly, filled
 from vnuma.domain.vm.setting import Settings
 
-__all__ = [
-    "DEFAULT_MINIMUM_VCPUS",
-    "Confidence",
-    "HostShape",
-    "Prediction",
-    "host_shape",
-    "predict",
-]
+__all__ = ["DEFAULT_MINIMUM_VCPUS", "Confidence", "HostShape", "Prediction", "host_shape", "predict"]
 
 # From these builds on (6.5 U3, 6.7 U2) a VM wider than a node may get vNUMA with fewer than nine vCPUs,
 # according to Denneman ("AMD EPYC Naples vs Rome", 2019-10); VMware's guides still state nine.

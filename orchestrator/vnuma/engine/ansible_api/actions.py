@@ -200,13 +200,7 @@ def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shel
 
 def _restoration(context: VmContext, choice: Choice, shell: Shell | None) -> Restoration:
     return restoration_of(
-        context.store,
-        context.run,
-        context.study,
-        context.vm,
-        context.target,
-        choice=choice,
-        shell=shell,
+        context.store, context.run, context.study, context.vm, context.target, choice=choice, shell=shell
     )
 
 

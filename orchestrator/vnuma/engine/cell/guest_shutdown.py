@@ -82,12 +82,7 @@ def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, jou
 
         begun: list[bool] = []
         power.shut_down(
-            session,
-            ref,
-            timeout_s=rules.shutdown_s,
-            on_timeout=rules.on_timeout,
-            ask=rules.ask,
-            fence=ask,
+            session, ref, timeout_s=rules.shutdown_s, on_timeout=rules.on_timeout, ask=rules.ask, fence=ask
         )
         if not begun:  # it went off by itself while we waited for its Tools
             line.enter_context(journal.change("power", POWER_OFF))

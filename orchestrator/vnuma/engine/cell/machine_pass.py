@@ -19,10 +19,7 @@ def measure_pass(context: VmContext, attempt: Attempt, shell: Shell) -> int:
     """
     site = CellSite(context, attempt, shell)
     workload = machine_workload_named(context.study.workload.name)
-    with (
-        step(context, attempt, "measure"),
-        vm_lock(context.home, context.vm.vm_key, context.vm.name),
-    ):
+    with step(context, attempt, "measure"), vm_lock(context.home, context.vm.vm_key, context.vm.name):
         context.fence()
         site.record("dataset", workload.prepare(site))
         stored = measure_turns(site, workload)

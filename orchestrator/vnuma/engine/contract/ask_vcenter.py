@@ -31,14 +31,7 @@ from vnuma.vsphere.contract import machine as machine
 from vnuma.vsphere.contract import off as off
 from vnuma.vsphere.contract import on as on
 from vnuma.vsphere.contract import server as server
-from vnuma.vsphere.contract.asked import (
-    READING,
-    WHILE_OFF,
-    WHILE_ON,
-    AskedVm,
-    ChangedVm,
-    KeyStays,
-)
+from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, AskedVm, ChangedVm, KeyStays
 from vnuma.vsphere.faults import NotNow, fault_name, unexpected
 from vnuma.vsphere.read import find_vm, read_vm
 

@@ -222,11 +222,7 @@ def _create(
     with store.write() as connection:
         saved = runs.save_study(connection, study.name, text)
         run = runs.create_run(
-            connection,
-            saved,
-            seed=study.design.seed,
-            simulated=simulated,
-            inventory=str(inventory.resolve()),
+            connection, saved, seed=study.design.seed, simulated=simulated, inventory=str(inventory.resolve())
         )
         facts.add_run_facts(connection, run.id, runs.CONTRACT, {"measures": "nothing"})
         row = vms.add_vm(

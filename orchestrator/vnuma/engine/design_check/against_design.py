@@ -55,10 +55,7 @@ def _read(file: Path) -> Sequence[Estate]:
 def drift(designs: Sequence[Estate], present: Sequence[Estate], filters: Filters, site: Path | None) -> Drift:
     """What differs, with its authors where `site`, an inventory, leads to the vCenters that know them."""
     found = compare_with_design(
-        designs,
-        present,
-        filters.admit,
-        lambda name: not filters.name or fnmatchcase(name, filters.name),
+        designs, present, filters.admit, lambda name: not filters.name or fnmatchcase(name, filters.name)
     )
     why = {vm.facts.key: _FILE if site is None else _NO_LONGER for vm in found.vms}
     events: dict[str, tuple[list[ConfigEvent], str]] = {}

@@ -16,7 +16,7 @@ from vnuma.domain.vm.redact import Redactor
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import Target
-from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.errors import EnvironmentProblem, writing
 from vnuma.logs.vmware import read_vmware_log
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.query import value
@@ -36,13 +36,8 @@ def record_contact(target: Target, path: Path) -> None:
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    try:
-        with path.open("w", encoding="utf-8") as stream:
-            yaml.dump(document, stream)
-    except OSError as error:
-        raise InputError(
-            f"The recording cannot be written to {path} ({error.strerror}).", fix="Name another file."
-        ) from error
+    with writing(path, "The recording"), path.open("w", encoding="utf-8") as stream:
+        yaml.dump(document, stream)
 
 
 def contact(target: Target) -> Document:

@@ -51,8 +51,7 @@ def append(path: Path, document: Mapping[str, Any]) -> None:
             os.close(descriptor)
     except OSError as error:
         raise StoreError(
-            f"The audit log {path} cannot be written ({error.strerror}).",
-            fix=to_write(error, path.parent),
+            f"The audit log {path} cannot be written ({error.strerror}).", fix=to_write(error, path.parent)
         ) from error
 
 

@@ -54,14 +54,7 @@ def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
 
 
 def take_over(
-    store: Store,
-    run: Run,
-    vm: Vm,
-    session: Session,
-    ref: VmRef,
-    *,
-    guest: Guest,
-    journal: Journal,
+    store: Store, run: Run, vm: Vm, session: Session, ref: VmRef, *, guest: Guest, journal: Journal
 ) -> int:
     """Lease the VM to the run, commit its baseline, and mark it in vSphere. Returns the fencing token.
 

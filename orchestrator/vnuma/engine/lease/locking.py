@@ -98,8 +98,7 @@ def _home(home: Path) -> int:
         if error.errno not in _NOT_WRITABLE:
             raise
         raise StoreError(
-            f"No VM can be locked in {home} ({error.strerror}).",
-            fix=to_write(error, home),
+            f"No VM can be locked in {home} ({error.strerror}).", fix=to_write(error, home)
         ) from error
 
 

@@ -87,11 +87,7 @@ def _out_of_patience(error: EnvironmentProblem, tries: int, patience: VCenterRet
 
 
 def report_retry(
-    store: Store,
-    vm: Vm,
-    doing: str,
-    patience: VCenterRetry,
-    say: Callable[[str], None] = lambda _: None,
+    store: Store, vm: Vm, doing: str, patience: VCenterRetry, say: Callable[[str], None] = lambda _: None
 ) -> Tell:
     """A `tell` for work on a VM outside an attempt: store the retry as a fact of the VM, and show it."""
     until = utc_now() + timedelta(seconds=patience.total_s)

@@ -88,11 +88,7 @@ def supervise(
 
 
 def restore_vms(
-    store: Store,
-    run: Run,
-    study: Study,
-    targets: Mapping[str, AnyTarget],
-    watch: Watch = lambda _: None,
+    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget], watch: Watch = lambda _: None
 ) -> tuple[list[Restored], list[Exception]]:
     """Restore every VM whose lease the run still has; a failure with one does not stop the others.
 

@@ -1,0 +1,52 @@
+"""Every verb and what it does in a line, as `vnuma --help` lists them: what is done first stands first."""
+
+from __future__ import annotations
+
+VERBS = {
+    "Prepare": {
+        "init": "Write an inventory; passwords stay references",
+        "doctor": "Check driver, vCenter, privileges, SQL Server",
+        "demo": "Run a whole study on the lab",
+        "setup": "Install what this machine lacks",
+        "site": "Set up nodes of a Receptor mesh",
+        "store": "Make a store on PostgreSQL, or copy one",
+        "lab": "Start, stop and disturb the embedded lab",
+    },
+    "Look ahead": {
+        "check": "Check VMs and hosts against the design rules",
+        "predict": "Predict the NUMA topology that a guest will see",
+        "advise": "Suggest topologies, best first, with reasons",
+        "plan": "Show what a study would change and what blocks it",
+        "power": "Show how many boots are needed to detect an effect",
+        "inventory": "Save a vCenter's VMs and hosts for vnuma check",
+    },
+    "Measure": {
+        "run": "Run a study, or continue one (--resume)",
+        "approve": "Approve a run that another person has created",
+        "status": "Show runs, their progress, and VMs not at baseline",
+        "stop": "Ask a run to stop; its VMs are restored",
+        "restore": "Restore every VM that is not at its baseline",
+        "baseline": "Show a VM's saved configuration, or what differs",
+    },
+    "Read": {
+        "results": "Show medians, differences and verdicts",
+        "report": "Write a page, picture or PDF of a run",
+        "serve": "Show runs live in a browser, read-only",
+        "compare": "Compare two runs, before and after a change",
+        "pool": "Summarise one study's runs over many hosts",
+        "export": "Export a run with its raw data to one file",
+        "import": "Check an exported file and import its run",
+        "reanalyse": "Re-analyse a published table of medians",
+    },
+    "Look behind": {
+        "evidence": "Read a vmware.log or a tool's output",
+        "calibrate": "Check the statistics against known truths",
+        "contract": "Check vnuma's assumptions against SQL Server or vCenter",
+        "schema": "Print the schema of studies or of results",
+        "version": "Show the versions of vnuma and what it uses",
+        "audit": "Show who changed what on which VM, and when",
+    },
+}
+"""By heading; each line fits on 80 columns."""
+
+NAMES = tuple(name for verbs in VERBS.values() for name in verbs)
