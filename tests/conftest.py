@@ -18,6 +18,7 @@ from tests.support.lab import LabHandle, start_lab
 from tests.support.long_slice import chosen
 from vnuma import lab as vnuma_lab
 from vnuma.collector import collect_rarely
+from vnuma.store.postgresql import close_kept
 
 collect_rarely()
 settings.register_profile("vnuma", deadline=None)  # a busy machine is no wrong answer
@@ -74,6 +75,13 @@ def vnuma_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def lab_binary() -> Path:
     """The lab's program: the one that VNUMA_LAB names, else built once and cached."""
     return vnuma_lab.ready_program()
+
+
+@pytest.fixture(autouse=True)
+def no_connection_is_kept() -> Iterator[None]:
+    """A test leaves no connection to a PostgreSQL server behind, whose number is limited."""
+    yield
+    close_kept()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
-from tests.support.postgresql import Cluster, find_binaries, start
+from tests.support.postgresql import Cluster, database_of, find_binaries, start
 from tests.support.proxy import proxy_before
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
@@ -52,6 +52,10 @@ def test_a_study_runs_with_its_store_on_postgresql(
     assert "VMs not at baseline: 0" in vnuma("status", env=url).out
     assert vnuma("results", "small.1", env=url).code == 0
     assert list(tmp_path.rglob("*.db")) == []
+    ((sessions,),) = postgresql.ask(
+        "SELECT sessions FROM pg_stat_database WHERE datname = %s", database_of(url["VNUMA_STORE"])
+    )
+    assert sessions < 40, "a step of a cell has one connection, not one for each unit of work"
 
 
 @dataclass
@@ -191,6 +195,11 @@ def test_a_store_on_a_server_that_takes_no_more_writes_leaves_the_vm_as_it_was(
         with psycopg.connect(steps.url.replace("+psycopg", ""), autocommit=True) as connection:
             name = connection.info.dbname
             connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+            connection.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = %s AND pid <> pg_backend_pid()",
+                [name],
+            )
 
     ended = Struck(running, no_more_writes).run(steps)
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -51,7 +51,7 @@ class Cluster:
         """Create a database with an empty store, which is made once and then copied, and return its URL."""
         if not self.template:
             self.template = self._created("template1")
-            open_store(self._url(self.template))
+            open_store(self._url(self.template)).disconnect()
         return self._url(self._created(self.template))
 
     def is_up(self) -> bool:
@@ -64,8 +64,7 @@ class Cluster:
 
     def stop(self) -> None:
         """End the server at once and delete its folder."""
-        self.process.terminate()
-        self.process.wait(timeout=30)
+        self.shut_down()
         shutil.rmtree(self.folder)
 
     def execute(self, url: str, *statements: str) -> None:
@@ -73,6 +72,11 @@ class Cluster:
         with psycopg.connect(self._dsn(database_of(url)), autocommit=True) as conn:
             for statement in statements:
                 conn.execute(statement)
+
+    def ask(self, query: LiteralString, *values: object) -> list[tuple[Any, ...]]:
+        """What the server answers to the superuser."""
+        with psycopg.connect(self._dsn("postgres"), autocommit=True) as conn:
+            return conn.execute(query, values).fetchall()
 
     def url_as(self, login: str, url: str) -> str:
         """The same database for another login."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.errors import UsageError
 from vnuma.store.migrate import lock_schema, upgrade_in
 from vnuma.store.place import POSTGRESQL_FORM, Place, parse_place
-from vnuma.store.postgresql import postgresql_engine
+from vnuma.store.postgresql import LONG_WORK, postgresql_engine
 from vnuma.store.roles import Roles, grant, make_roles
 from vnuma.store.translate import translated
 
@@ -22,7 +22,7 @@ def init_store(url: str) -> tuple[Place, Roles]:
             fix=f"Roles need PostgreSQL: vnuma store init {POSTGRESQL_FORM}",
         )
     engine = postgresql_engine(place)
-    with translated(place), engine.connect() as conn, conn.begin():
+    with translated(place), engine.connect().execution_options(**LONG_WORK) as conn, conn.begin():
         lock_schema(conn)
         roles = make_roles(conn, place)
         upgrade_in(conn, place)

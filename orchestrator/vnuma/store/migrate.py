@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, insert, text
 
 from vnuma import __version__
 from vnuma.store.place import Place
+from vnuma.store.postgresql import LONG_WORK
 from vnuma.store.roles import act_as_owner, grant, roles_of
 from vnuma.store.schema import HEAD, VERSION_TABLE, current_revision, refuse_newer
 from vnuma.store.tables import schema_history
@@ -30,7 +31,7 @@ def upgrade(engine: Engine, place: Place, *, revision: str = HEAD) -> None:
     SQLite's BEGIN IMMEDIATE admits one writer; PostgreSQL takes an advisory lock. A second process finds the
     work done. A failed migration leaves the store unchanged.
     """
-    with engine.connect().execution_options(vnuma_write=True) as conn, conn.begin():
+    with engine.connect().execution_options(vnuma_write=True, **LONG_WORK) as conn, conn.begin():
         if not place.is_sqlite:
             lock_schema(conn)
             act_as_owner(conn, place)

@@ -7,9 +7,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
@@ -34,13 +33,16 @@ class _Kept:
 
 
 class Store:
-    """An open store. It keeps no connection between units of work, so it survives a fork."""
+    """An open store, of use to forked children too: none ever has a connection of its parent.
+
+    On SQLite it keeps no connection between units of work, on PostgreSQL one or two.
+    """
 
     def __init__(self, place: Place, engine: Engine) -> None:
         self.place = place
         self._engine = engine
         self._own = threading.local()
-        self._connect = engine.connect if place.is_sqlite else partial(Patience().connect, engine)
+        self._patience = Patience()
 
     def __repr__(self) -> str:
         return f"Store({str(self.place)!r})"
@@ -48,8 +50,7 @@ class Store:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A consistent snapshot; writes are refused. Raises StoreError on database errors."""
-        options = {} if self.place.is_sqlite else _SNAPSHOT
-        with self._unit(vnuma_write=False, **options) as conn, conn.begin():
+        with self._unit(vnuma_write=False) as conn:
             yield conn
 
     @contextmanager
@@ -59,7 +60,7 @@ class Store:
         On SQLite it takes the write lock at once (BEGIN IMMEDIATE): a transaction that reads first and then
         writes fails as soon as another one wrote in between, whatever the timeout.
         """
-        with self._unit(vnuma_write=True) as conn, conn.begin():
+        with self._unit(vnuma_write=True) as conn:
             yield conn
 
     @contextmanager
@@ -81,18 +82,26 @@ class Store:
 
     @contextmanager
     def _unit(self, **options: object) -> Iterator[Connection]:
-        """The connection for one unit: the thread's own, unless it is in use.
+        """One transaction, on the thread's own connection unless that is in use.
 
         Also a new one if the path now names another file or none, since what is written must be found again
         under it.
         """
         own: _Kept | None = getattr(self._own, "kept", None)
-        with translated(self.place):
-            if own and not own.connection.in_transaction() and own.file == _identity(self.place):
-                yield own.connection.execution_options(**options)
-                return
-            with self._connect().execution_options(**options) as conn:
-                yield conn
+        with translated(self.place), ExitStack() as unit:
+            if not self.place.is_sqlite:
+                conn = unit.enter_context(self._patience.transaction(self._engine, options))
+            elif own and not own.connection.in_transaction() and own.file == _identity(self.place):
+                conn = own.connection.execution_options(**options)
+                unit.enter_context(conn.begin())
+            else:
+                conn = unit.enter_context(self._engine.connect().execution_options(**options))
+                unit.enter_context(conn.begin())
+            yield conn
+
+    def disconnect(self) -> None:
+        """Close what is kept open to PostgreSQL; the next unit of work connects again."""
+        self._engine.dispose()
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
@@ -121,9 +130,6 @@ def _identity(place: Place) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-_SNAPSHOT = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
 
 def open_store(url: str, *, create: bool = True) -> Store:

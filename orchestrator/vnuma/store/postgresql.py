@@ -1,15 +1,20 @@
-"""The engine of a store on PostgreSQL, with waiting for a server that restarts."""
+"""The engine of a store on PostgreSQL: settings, kept connections, waiting for a server that restarts."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
+from weakref import WeakSet
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine
+from sqlalchemy import Connection, Engine, RootTransaction, create_engine, event
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import OperationalError
 
 from vnuma.errors import StoreError
@@ -22,11 +27,42 @@ LOCK_WAIT_S = 30
 
 READ_ONLY = "-c default_transaction_read_only=on"
 
+LONG_WORK = {"vnuma_long": True}
+"""Execution options for migrations: the server may work for any time without a sign."""
+
 _CONNECT_WAIT_S = 10
+
+_KEPT = 2
+"""Connections that a process keeps between units of work: its own, and that of a thread beside it."""
+
+_NOTICED = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""A peer that is gone without a word is noticed within a minute, by libpq (seconds; ms) and, below, by the
+server: else it would keep locks and a session for two hours
+(https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-KEEPALIVES)."""
+
+_SERVER = (
+    f"-c lock_timeout={LOCK_WAIT_S}s -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 "
+    "-c tcp_keepalives_count=3"
+)
+
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '60s'"
+"""A writer that is cut off or frozen must not keep its locks."""
+
+_engines: WeakSet[Engine] = WeakSet()
 
 
 def postgresql_engine(place: Place, options: str = "") -> Engine:
-    """An engine without a pool; `options` are server options. Raises StoreError without driver or TLS."""
+    """An engine that keeps a connection or two; `options` are the server's own.
+
+    Transactions begin by our own BEGIN, as soon as there is a connection: one that broke while it was kept
+    is found out before anything was done with it. Raises StoreError: no driver, or no TLS.
+    """
     try:
         from psycopg import pq  # noqa: PLC0415 - an extra: SQLite's users need not have it
     except ImportError as error:
@@ -39,18 +75,75 @@ def postgresql_engine(place: Place, options: str = "") -> Engine:
     settings: dict[str, object] = {
         "connect_timeout": _CONNECT_WAIT_S,
         "application_name": "vnuma",
+        "prepare_threshold": None,  # a pooler between may give each transaction another session
+        **_NOTICED,
         **encryption(place.url, os.environ, Path.home(), pq.version()),
     }
     settings = {name: value for name, value in settings.items() if name not in given}
-    settings["options"] = f"{given.get('options', '')} -c lock_timeout={LOCK_WAIT_S}s {options}".strip()
-    return create_engine(place.url, poolclass=NullPool, hide_parameters=True, connect_args=settings)
+    settings["options"] = f"{given.get('options', '')} {_SERVER} {options}".strip()
+    engine = create_engine(
+        place.url,
+        isolation_level="AUTOCOMMIT",
+        pool_size=_KEPT,
+        max_overflow=-1,
+        pool_use_lifo=True,
+        hide_parameters=True,
+        connect_args=settings,
+    )
+    event.listen(engine, "do_connect", _connect)
+    event.listen(engine, "begin", _begin)
+    event.listen(engine, "handle_error", _leave_replica)
+    _engines.add(engine)
+    return engine
+
+
+def _connect(_dialect: object, _record: object, arguments: list[Any], settings: dict[str, Any]) -> object:
+    from vnuma.store.bounded_connection import BoundedConnection  # noqa: PLC0415 - needs the driver
+
+    return BoundedConnection.connect(*arguments, **settings)
+
+
+def _begin(conn: Connection) -> None:
+    from vnuma.store.bounded_connection import BEGIN_S, SILENCE_S  # noqa: PLC0415 - needs the driver
+
+    options = conn.get_execution_options()
+    statement = {None: "BEGIN", True: _WRITE, False: _READ}[options.get("vnuma_write")]
+    connection: Any = conn.connection.driver_connection
+    connection.silence_s = BEGIN_S
+    conn.exec_driver_sql(statement, execution_options={"no_parameters": True})
+    connection.silence_s = None if options.get("vnuma_long") else SILENCE_S
+
+
+def _leave_replica(context: ExceptionContext) -> None:
+    """A server that became a replica keeps its sessions: the next unit of work looks for the new primary."""
+    if getattr(context.original_exception, "sqlstate", None) == "25006":
+        context.is_disconnect = True
+
+
+def close_kept() -> None:
+    """Close what this process keeps open between units of work; the next unit connects anew."""
+    for engine in list(_engines):
+        engine.dispose()
+
+
+def _forget_kept() -> None:
+    """In a forked child: what its parent keeps is the parent's.
+
+    https://docs.sqlalchemy.org/en/20/core/pooling.html#pooling-multiprocessing
+    """
+    for engine in list(_engines):
+        engine.dispose(close=False)
+
+
+atexit.register(close_kept)
+os.register_at_fork(after_in_child=_forget_kept)
 
 
 @dataclass
 class Patience:
     """Waits for a server that answered before and restarts or fails over now.
 
-    Nothing was sent yet, so trying again duplicates nothing. Time counts from the first failure; after the
+    Nothing was done yet, so trying again duplicates nothing. Time counts from the first failure; after the
     limit every unit of work fails at once until the server answers again.
     """
 
@@ -61,19 +154,36 @@ class Patience:
 
     _away_since: float | None = None
 
-    def connect(self, engine: Engine) -> Connection:
-        """Connect. Raises SQLAlchemy's error of the last attempt."""
+    @contextmanager
+    def transaction(self, engine: Engine, options: dict[str, Any]) -> Iterator[Connection]:
+        """One transaction, which has begun on the server. Raises SQLAlchemy's error of the last try."""
+        transaction = self._begun(engine, options)
+        with transaction.connection as connection, transaction:
+            yield connection
+
+    def _begun(self, engine: Engine, options: dict[str, Any]) -> RootTransaction:
         while True:
             try:
-                connection = engine.connect()
+                transaction = _try_to_begin(engine, options)
             except OperationalError as error:
                 if not is_away(error.orig or error):
                     raise
                 now = time.monotonic()
-                self._away_since = self._away_since or now
+                if self._away_since is None:  # a connection that broke while it was kept: the next may do
+                    self._away_since = now
+                    continue
                 if now - self._away_since >= self.LIMIT_S:
                     raise
                 time.sleep(self._EVERY_S)
             else:
                 self._away_since = None
-                return connection
+                return transaction
+
+
+def _try_to_begin(engine: Engine, options: dict[str, Any]) -> RootTransaction:
+    connection = engine.connect()
+    try:
+        return connection.execution_options(**options).begin()
+    except BaseException:
+        connection.close()
+        raise

@@ -85,7 +85,7 @@ _kept_stores: dict[str, Store] = {}
 
 
 def keep_store(url: str) -> None:
-    """Open a store once for this process and its forks; it holds no open connection."""
+    """Open a store once for this process and its forks, which share no connection."""
     _kept_stores[url] = open_store(url)
 
 

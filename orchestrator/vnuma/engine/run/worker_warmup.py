@@ -25,7 +25,8 @@ def prepare() -> None:
             load_types()
             driver()
             keep_store(private.store_url)
-            open_run(private.run)
+            store, _, _ = open_run(private.run)
+            store.disconnect()  # the play's parent has no further use for it
             collect_rarely()
     except VnumaError:
         return

@@ -1,0 +1,60 @@
+"""A connection to PostgreSQL on which no answer is awaited for ever. Imports psycopg, an extra."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+import psycopg
+
+Answer = TypeVar("Answer")
+
+BEGIN_S = 10.0
+"""How long the start of a transaction, which waits for nothing, may take: as long as a connection."""
+
+SILENCE_S = 45.0
+"""How long a server may send nothing while it works: longer than a unit of work waits for a lock."""
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """Broken off when the server is silent for `silence_s`; None for work of any length.
+
+    Neither TCP nor libpq notices a link that is cut behind a local proxy, as that of a mesh is: the proxy
+    accepts what is sent, and no answer comes.
+    """
+
+    silence_s: float | None = BEGIN_S
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._made_in = os.getpid()
+
+    def wait(self, gen: Generator[Any, Any, Answer], *args: Any, **kwargs: Any) -> Answer:
+        """See psycopg. Raises OperationalError when the server was silent for too long."""
+        return super().wait(self._bounded(gen), *args, **kwargs)
+
+    def _bounded(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
+        """The same conversation; psycopg sends a false value when nothing came for a tenth of a second."""
+        heard = time.monotonic()
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                now = time.monotonic()
+                if ready:
+                    heard = now
+                elif self.silence_s is not None and now - heard > self.silence_s:
+                    self.close()
+                    raise psycopg.OperationalError(f"silent for {self.silence_s:.0f} s")
+                wanted = gen.send(ready)
+        except StopIteration as ended:
+            return cast("Answer", ended.value)
+
+    def __del__(self, *_: object) -> None:
+        """Close what nobody keeps any more; in a forked child the session is its parent's."""
+        if getattr(self, "_made_in", None) == os.getpid():
+            with suppress(psycopg.Error):
+                self.close()

@@ -1,0 +1,180 @@
+"""The connection to PostgreSQL that a process keeps between its units of work."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, text
+
+from tests.support.frozen_link import FrozenLink
+from tests.support.postgresql import Cluster, database_of
+from vnuma.errors import StoreAway, StoreError
+from vnuma.store import bounded_connection, runs
+from vnuma.store.open import Store, open_store
+from vnuma.store.postgresql import LONG_WORK, Patience, close_kept
+
+
+@pytest.fixture
+def url(postgresql: Cluster) -> str:
+    """An empty store's."""
+    return postgresql.new_store()
+
+
+@pytest.fixture
+def store(url: str) -> Store:
+    """An open, empty store."""
+    return open_store(url)
+
+
+@pytest.fixture
+def link(postgresql: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FrozenLink]:
+    """A link that can freeze, and a patience that ends soon."""
+    monkeypatch.setattr(bounded_connection, "BEGIN_S", 1.0)
+    monkeypatch.setattr(bounded_connection, "SILENCE_S", 1.0)
+    monkeypatch.setattr(Patience, "LIMIT_S", 0.5)
+    with FrozenLink(tmp_path, postgresql.folder) as link:
+        yield link
+        close_kept()
+
+
+@pytest.fixture
+def linked(link: FrozenLink, url: str, postgresql: Cluster, tmp_path: Path) -> Store:
+    """The store through that link."""
+    return open_store(url.replace(str(postgresql.folder), str(tmp_path)) + "&connect_timeout=2")
+
+
+def session_of(store: Store) -> int:
+    """The server process that a unit of work is done by."""
+    with store.read() as conn:
+        return int(conn.scalar(text("SELECT pg_backend_pid()")) or 0)
+
+
+def states(postgresql: Cluster, url: str) -> list[str]:
+    """What the server says of each session in that database."""
+    query = "SELECT state FROM pg_stat_activity WHERE datname = %s"
+    return [state for (state,) in postgresql.ask(query, database_of(url))]
+
+
+def test_units_of_work_share_a_session(store: Store) -> None:
+    """Whether they read or write."""
+    first = session_of(store)
+    with store.write() as conn:
+        runs.save_study(conn, "quick", "a: 1\n")
+
+    assert session_of(store) == first
+
+
+def test_a_unit_that_fails_leaves_no_transaction_open(postgresql: Cluster, url: str, store: Store) -> None:
+    """In the server's own words."""
+
+    def fail(_conn: Connection) -> None:
+        raise KeyError("quick")
+
+    for unit in (store.read, store.write):
+        with pytest.raises(KeyError), unit() as conn:
+            fail(conn)
+        assert states(postgresql, url) == ["idle"]
+
+
+def test_a_forked_child_has_a_session_of_its_own(store: Store) -> None:
+    """Its parent's goes on after it, however it ends."""
+    parents = session_of(store)
+    for end in (_end_in_order, os._exit):
+        ours, theirs = multiprocessing.Pipe()
+        child = multiprocessing.get_context("fork").Process(target=_work, args=(store, theirs, end))
+        child.start()
+        assert ours.recv() not in {parents, 0}
+        child.join()
+        assert session_of(store) == parents
+
+
+def _work(store: Store, pipe: Any, end: Any) -> None:
+    pipe.send(session_of(store))
+    end(0)
+
+
+def _end_in_order(_code: int) -> None:
+    close_kept()
+
+
+def test_a_session_that_ended_between_two_units_costs_none(
+    postgresql: Cluster, url: str, store: Store
+) -> None:
+    """The server was restarted, or an administrator ended it: the next unit has another."""
+    ended = session_of(store)
+    postgresql.execute(url, f"SELECT pg_terminate_backend({ended}, 5000)")
+
+    with store.write() as conn:
+        runs.save_study(conn, "quick", "a: 1\n")
+
+    assert session_of(store) != ended
+
+
+def test_a_link_that_is_cut_inside_a_unit_ends_it(link: FrozenLink, linked: Store, store: Store) -> None:
+    """No answer comes, and the connection stays open: the unit fails, and nothing of it is kept."""
+
+    def write_into_the_void(conn: Connection) -> None:
+        runs.save_study(conn, "quick", "a: 1\n")
+        link.freeze()
+        runs.save_study(conn, "quick", "a: 2\n")
+
+    with pytest.raises(StoreAway, match="silent"), linked.write() as conn:
+        write_into_the_void(conn)
+    with store.read() as conn:
+        assert conn.scalar(text("SELECT count(*) FROM study")) == 0
+
+
+def test_a_link_that_was_cut_and_healed_between_two_units_costs_none(link: FrozenLink, linked: Store) -> None:
+    """The connection that was kept is dead, and nobody said so."""
+    before = session_of(linked)
+    link.freeze()
+    link.heal()
+
+    assert session_of(linked) != before
+
+
+def test_a_link_that_stays_cut_ends_the_next_unit(link: FrozenLink, linked: Store) -> None:
+    """After the wait for a server that restarts."""
+    session_of(linked)
+    link.freeze()
+
+    with pytest.raises(StoreAway) as caught:
+        session_of(linked)
+    assert "does not answer" in caught.value.what
+
+
+def test_a_migration_may_take_longer_than_a_unit(linked: Store) -> None:
+    """The server is at work, and silent."""
+    slow = text("SELECT pg_sleep(2)")
+    with linked._engine.connect().execution_options(**LONG_WORK) as conn, conn.begin():
+        conn.execute(slow)
+    with pytest.raises(StoreAway), linked.read() as conn:
+        conn.execute(slow)
+
+
+def test_a_server_that_became_a_replica_is_left(store: Store) -> None:
+    """It keeps its sessions, and refuses each write: the next unit looks for the new primary."""
+    with store.write() as conn:
+        conn.execute(text("SET default_transaction_read_only = on"))
+    before = session_of(store)
+    with pytest.raises(StoreError, match="read-only"), store.write() as conn:
+        runs.save_study(conn, "quick", "a: 1\n")
+
+    with store.write() as conn:
+        runs.save_study(conn, "quick", "a: 1\n")
+
+    assert session_of(store) != before
+
+
+def test_a_writer_that_is_frozen_loses_its_locks(store: Store) -> None:
+    """The server ends its transaction; a reader holds none that matters, and may take its time."""
+    shown = text("SHOW idle_in_transaction_session_timeout")
+    with store.write() as conn:
+        assert conn.scalar(shown) == "1min"
+    with store.read() as conn:
+        assert conn.scalar(shown) == "0"
