@@ -1,7 +1,7 @@
-"""Boots or iterations? The cheapest way to intervals of a wanted width, by what each of them costs.
+"""Boots or iterations: the cheapest way to intervals of a given width, from the cost of each.
 
-T. Kalibera and R. Jones 2013, "Rigorous benchmarking in reasonable time", ISMM: more iterations pay only
-against the variance within boots. The widths are those of the comparison rule itself, simulated.
+T. Kalibera and R. Jones 2013, "Rigorous benchmarking in reasonable time", ISMM: more iterations reduce only
+the variance within boots. The widths are those of the comparison rule itself, simulated.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from vnuma.analysis.records import AnalysisDesign, Sample
 from vnuma.analysis.variance import Noise, cell_sd, median_variance
 
 ITERATIONS = (3, 5, 7)
-"""One iteration has no protection against a slow one; beyond seven a median gains little."""
+"""A single iteration has no protection against a slow one; beyond seven a median gains little."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of one cell: `boot` whatever is measured, `iteration` a pass over all sizes and forms."""
+    """Seconds of one cell: `boot` for whatever is measured, `iteration` for a pass over all sizes
+    and forms.
+    """
 
     boot: float
     iteration: float
     warmups: int
 
     def cell(self, iterations: int) -> float:
-        """A whole cell; a warm-up costs as much as what is timed."""
+        """A whole cell; a warm-up costs as much as a timed iteration."""
         return self.boot + self.iteration * (self.warmups + iterations)
 
     @classmethod
@@ -40,7 +42,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Allocation:
-    """So many iterations a boot in so many blocks; `hours` on one VM, all columns."""
+    """The number of iterations per boot and of blocks; `hours` on one VM, all columns."""
 
     iterations: int
     blocks: int
@@ -51,7 +53,7 @@ class Allocation:
 class Plans:
     """Allocations, cheapest first, whose 95% half-widths are all likely (80%) at most `width`: 0.01 is 1%.
 
-    Empty: more than 200 blocks whatever the iterations.
+    Empty if more than 200 blocks would be needed.
     """
 
     width: float
@@ -59,7 +61,7 @@ class Plans:
 
 
 def wanted_width(design: AnalysisDesign, precision: float | None) -> float:
-    """The declared precision; else the band of equivalence, which wider intervals cannot lie in."""
+    """The declared precision; else the equivalence band, in which wider intervals cannot lie."""
     return precision or design.equivalence
 
 
@@ -77,9 +79,9 @@ def allocate(design: AnalysisDesign, width: float, spread: tuple[float, float], 
 
 
 def upper_spread(noise: Noise, iterations: int, sizes: int) -> tuple[float, float] | None:
-    """The split to plan with: what the upper bound of a cell's SD adds is put between boots.
+    """The components to plan with: the upper bound's addition to a cell's SD is put between boots.
 
-    None where no split was found. `iterations` and `sizes` are those that were run.
+    None without components. `iterations` and `sizes` are those that were run.
     """
     if noise.cell_sd_upper is None or noise.within_sd is None or noise.boot_sd is None:
         return None
@@ -88,7 +90,7 @@ def upper_spread(noise: Noise, iterations: int, sizes: int) -> tuple[float, floa
 
 
 def iteration_seconds(samples: Iterable[Sample], iterations: int) -> dict[str, float]:
-    """By VM: what one pass over all sizes and forms took, by the controller's clock where there is one."""
+    """By VM, the duration of one pass over all sizes and forms, by the controller's clock if available."""
     spent: dict[str, dict[tuple[str, int], float]] = defaultdict(lambda: defaultdict(float))
     for sample in samples:
         took = sample.elapsed_ms if sample.client_ms is None else sample.client_ms

@@ -1,4 +1,4 @@
-"""From samples to everything that a run allows to say: the one entry point."""
+"""From samples to a run's complete result: the single entry point."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ ALPHA = 0.05
 
 
 def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: AnalysisDesign) -> RunResult:
-    """Analyse a run, complete or not. VMs are never pooled: each is a question of its own.
+    """Analyse a run, complete or not. VMs are never pooled: each is analysed separately.
 
-    `samples` are those of valid attempts; samples of any other cell are ignored.
-    Raises ValueError if one iteration of a cell is given twice.
+    `samples` are those of valid attempts; samples of any other cell are ignored. Raises ValueError if one
+    iteration of a cell is given twice.
     """
     # One pass over the samples, one over the cells: a fleet has millions.
     samples_of: dict[tuple[str, str], list[Sample]] = defaultdict(list)
@@ -71,7 +71,7 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
 
 
 def compare_cells(cells: Cells, design: AnalysisDesign) -> Comparison:
-    """The primary comparison alone, on the mean over sizes: what a stopping rule looks at."""
+    """Only the primary comparison, on the mean over sizes, as a stopping rule uses it."""
     sizes = len(design.sizes)
     return _compare(cells.boots, design, lambda boot: boot.log_mean, ALPHA, [1 / sizes] * sizes)
 
@@ -84,7 +84,7 @@ def precision_look(
     vm: str,
     target: float,
 ) -> StopDecision:
-    """May this VM stop? The declared rule on the primary form, to be asked after a complete block.
+    """Whether this VM may stop, by the declared rule on the primary form, after a complete block.
 
     `target` is a ratio: 0.01 stops when every 95% half-width is at most 1%. The cap is `design.blocks`.
     """
@@ -162,9 +162,9 @@ def _has_no_words(comparison: Comparison) -> bool:
 
 
 def _measures(samples: Sequence[Sample], design: AnalysisDesign, form: str) -> tuple[Measure, ...]:
-    """The declared measure, so that its absence is said, and the companions that were recorded.
+    """The declared measure, so that its absence is reported, and the recorded companions.
 
-    In a window of time there are none: more calls in it take more CPU time, which is not worse.
+    Windows of time have no companions: more calls take more CPU time, which is not worse.
     """
     if not design.fixed_work:
         return (design.measure(form),)
@@ -182,7 +182,7 @@ def _compare(
     alpha: float,
     weights: Sequence[float],
 ) -> Comparison:
-    """`weights`: how much ln(median) of each size counts in `value`."""
+    """`weights`: the weight of each size's ln(median) in `value`."""
     arms = {column.label: column.arm for column in design.compared}
     labels = [column.label for column in design.columns]
     cells = with_places(grid(boots, labels, value), boots, design.place, len(labels))
@@ -191,7 +191,7 @@ def _compare(
 
 
 def _at_size(boots: Sequence[Boot], design: AnalysisDesign, index: int) -> Comparison:
-    """One size, at the level that lets all sizes hold together."""
+    """One size, at the level at which all sizes hold together."""
     level = ALPHA / len(design.sizes)
     alone = [float(other == index) for other in range(len(design.sizes))]
     return _compare(boots, design, lambda boot: math.log(boot.medians[index]), level, alone)
@@ -233,7 +233,7 @@ def _growth(boots: Sequence[Boot], design: AnalysisDesign, rules: Rules) -> tupl
 
 
 def _candidates(arms: Sequence[ArmResult], design: AnalysisDesign) -> list[ArmResult]:
-    """Arms that may be recommended: a positive control is not a configuration."""
+    """Arms that may be recommended, without the positive control, which is not a configuration."""
     control = design.positive_control.arm if design.positive_control else None
     return [arm for arm in arms if arm.arm != control]
 

@@ -1,8 +1,9 @@
-"""The place in the block as a covariate, where the design declares it: drift is then no part of the error.
+"""The place in the block as a declared covariate, which removes drift from the error.
 
-Analysis of covariance (R. A. Fisher 1932, "Statistical Methods for Research Workers", section 49.1): times
-and covariates are cleared of columns and blocks, the one regressed on the other, and every contrast pays for
-what its columns' places differ by. In squares, which balance places, the place is a factor.
+Analysis of covariance (R. A. Fisher 1932, "Statistical Methods for Research Workers", section 49.1): columns
+and blocks are removed from times and covariates, the times are regressed on the covariates, and every
+contrast's variance grows with the difference of its columns' places. Squares balance places and have them as
+a factor.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ Place = Literal["none", "linear", "factor"]
 
 
 def with_places(grid: Grid, boots: Iterable[Boot], place: Place, columns: int) -> Grid:
-    """The grid with its cells' places, as declared; without them where any is unknown.
+    """The grid with its cells' places, as declared; without them if any is unknown.
 
     `columns`: how many were planned in each block. Positions count over the whole run, so that the remainder
-    is the place whatever cells are missing.
+    is the place even if cells are missing.
     """
     if place == "none":
         return grid
@@ -45,7 +46,7 @@ def terms(at: FloatArray, place: Place, columns: int) -> FloatArray:
     if place == "linear":
         return (at / columns)[..., None]
     places = at - np.nanmin(at)
-    if np.nanmax(places) >= columns:  # positions of columns that this VM leaves out: count what was run
+    if np.nanmax(places) >= columns:  # positions of columns without cells on this VM: count what was run
         places = np.where(np.isnan(at), np.nan, np.argsort(np.argsort(at, axis=1), axis=1))
     terms = [np.where(np.isnan(at), np.nan, places == level) for level in range(1, columns)]
     return np.stack(terms, axis=-1) if terms else np.empty((*at.shape, 0))

@@ -1,7 +1,7 @@
-"""Where one word over all sizes hides another at one of them.
+"""Sizes whose verdict differs from the overall one.
 
-The word over all sizes is about their mean: an arm that is slower at small sizes and faster at large ones
-may come out equivalent. Words at single sizes hold together at 1 - alpha over all arms and sizes.
+The overall verdict is about the mean: an arm that is slower at small sizes and faster at large ones may be
+equivalent overall. Verdicts at single sizes hold together at 1 - alpha over all arms and sizes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from vnuma.domain.workloads.sizes import sized
 
 
 def sizes_apart(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[SizeApart, ...]:
-    """Sizes whose word says something else than the arm's own over all sizes, arm by arm.
+    """Sizes whose verdict differs from the arm's overall one, arm by arm.
 
-    "Undecided" and "too few boots" say nothing else: one size holds less than all of them.
+    "Undecided" and "too few boots" do not count as different, since one size has less data.
     """
     return tuple(
         SizeApart(arm.arm, size.size, item.verdict)

@@ -25,7 +25,7 @@ from vnuma.domain.workloads.replicate import plural
 
 @dataclass(frozen=True)
 class Findings:
-    """All that the warnings are drawn from."""
+    """The inputs of all warnings."""
 
     design: AnalysisDesign
     measure: Measure
@@ -42,7 +42,7 @@ class Findings:
 
 
 def cautions(found: Findings) -> tuple[Caution, ...]:
-    """Every warning that applies, those that withhold words first."""
+    """Every warning that applies; those that withhold verdicts come first."""
     return (*_withholding(found), *_data(found), *_checks(found), *_spread(found))
 
 
@@ -137,7 +137,7 @@ def _data(found: Findings) -> Iterator[Caution]:
 
 
 def _coarse(found: Findings) -> Iterator[str]:
-    """Sizes whose step is too large a share of the equivalence band."""
+    """Sizes whose clock step is too large a share of the equivalence band."""
     figures = figures_by_size(found.cells.boots, found.design)
     for size, values in zip(found.design.sizes, figures, strict=True):
         step = step_of(values) if values else 0.0
@@ -236,7 +236,7 @@ def _spread(found: Findings) -> Iterator[Caution]:
 
 
 def _resting(flagged: Sequence[str], reference: Sequence[str]) -> str:
-    """Which intervals do not rest on the pooled error: all of them, once the reference varies."""
+    """Which intervals do not use the pooled error: all of them, if the reference varies."""
     if set(flagged) & set(reference):
         return "Each arm is compared with the reference, so each interval rests on that arm's own differences"
     return (
@@ -251,7 +251,7 @@ def _all(names: Sequence[str]) -> str:
 
 
 def _against_drift(design: AnalysisDesign) -> str:
-    """What the design does about drift, and what the next one could do."""
+    """The design's protection against drift, and what the next one could do."""
     if design.order == "fixed":
         return "In a fixed order drift looks like an effect."
     if design.place != "none":

@@ -1,7 +1,7 @@
 """From samples to cells: boot medians, the cell value, and the grid of blocks by columns.
 
-The boot is the replicate: a cell gives one number, ln(median of its timed iterations), averaged
-over sizes. Iterations are never replicates (pseudo-replication: 19 to 73% false positives).
+The boot is the replicate: a cell gives one number, ln(median of its timed iterations), averaged over sizes.
+Iterations are never replicates (pseudo-replication: 19 to 73% false positives).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.measure import Measure
 from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample
 
-# A block whose cells are all in these states was never begun.
+# A block whose cells are all in these states was never started.
 NOT_BEGUN = ("pending", "skipped")
 YET_TO_RUN = "not run"
-"""What is said of a cell that the run has not come to, or is running."""
+"""The reason for a cell that the run has not reached, or is running."""
 
 Place = tuple[str, int, int]
 """Label, block, size."""
@@ -58,7 +58,7 @@ class Boot:
 
 @dataclass(frozen=True)
 class Missing:
-    """A cell without a value, and why. `to_run`: the run comes to it yet, for the first time or again."""
+    """A cell without a value, and why. `to_run`: the run has yet to run or repeat it."""
 
     label: str
     block: int
@@ -69,10 +69,10 @@ class Missing:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one VM, form and measure: those with a value, those without, blocks never begun.
+    """The cells of one VM, form and measure: those with a value, those without, and blocks never started.
 
-    `ended_by` is the declared rule's reason for ending early; the blocks it left out count nowhere.
-    `left_out` are labels that the plan gave no cell on this VM: nothing of them is missing.
+    `ended_by` is the declared rule's reason for ending early; the blocks it left out are not counted.
+    `left_out` are labels without planned cells on this VM, which are not missing.
     """
 
     boots: tuple[Boot, ...]
@@ -83,15 +83,16 @@ class Cells:
 
     @property
     def at_declared_end(self) -> bool:
-        """Whether every cell that was declared was run, or given up by a declared rule."""
+        """Whether every declared cell was run, or given up by a declared rule."""
         return not self.blocks_not_begun and not any(cell.to_run for cell in self.missing)
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Cell values, one row a block and one column a label; NaN where a cell is missing.
+    """Cell values, one row per block and one column per label; NaN where a cell is missing.
 
-    `x[block, column, term]`: declared covariates of each cell, as its place in the block; None without any.
+    `x[block, column, term]`: declared covariates of each cell, such as its place in the block; None without
+    any.
     """
 
     labels: tuple[str, ...]
@@ -104,7 +105,7 @@ class Grid:
         return np.asarray(self.y[:, self.labels.index(label)], dtype=np.float64)
 
     def only(self, labels: Iterable[str]) -> Grid:
-        """The grid of some columns, without blocks that are left empty."""
+        """The grid of some columns, without empty blocks."""
         kept = set(labels)
         keep = [i for i, label in enumerate(self.labels) if label in kept]
         y = self.y[:, keep]
@@ -141,7 +142,7 @@ def collect(
 def collect_grouped(
     groups: Groups, cells: Sequence[CellRecord], design: AnalysisDesign, *, vm: str, measure: Measure
 ) -> Cells:
-    """The same of samples that were grouped once for all their measures."""
+    """The same for samples that were grouped once for all their measures."""
     found = _figures(groups, measure)
     records = {(cell.label, cell.block): cell for cell in cells if cell.vm == vm}
     begun = {cell.block for cell in records.values() if cell.outcome not in NOT_BEGUN}
@@ -168,7 +169,7 @@ def collect_grouped(
 
 
 def _unplanned(design: AnalysisDesign, planned: set[str]) -> frozenset[str]:
-    """Columns without a cell where others have some; before anything was planned, none."""
+    """Columns without a cell where others have some; empty before anything was planned."""
     return frozenset(column.label for column in design.columns if planned and column.label not in planned)
 
 
@@ -207,7 +208,7 @@ _iteration = attrgetter("iteration")
 
 
 def _figures(groups: Groups, measure: Measure) -> dict[Place, list[float]]:
-    """What was measured, by place, in the order of the iterations."""
+    """The figures by place, in the order of the iterations."""
     figure = attrgetter(measure.key)
     return {
         place: [value for value in map(figure, samples) if value is not None]
@@ -225,7 +226,7 @@ def _not_valid(label: str, block: int, record: CellRecord | None) -> Missing:
 
 
 def _flaw(values: Sequence[Sequence[float]], sizes: Sequence[int], measure: Measure) -> str:
-    """Why a valid cell has no value, or nothing. One missing size makes the whole cell missing."""
+    """Why a valid cell has no value, or "". One missing size makes the whole cell missing."""
     for size, figures in zip(sizes, values, strict=True):
         if not figures:
             return f"no {measure.name} at size {size}"

@@ -1,9 +1,9 @@
-"""Two runs of the same study: how an arm's gap to the reference changed from one to the other.
+"""Two runs of the same study: how an arm's gap to the reference changed between them.
 
-Nothing randomises the time between two runs: whatever else changed meanwhile is in an arm's own figures, and
-two runs cannot tell how much that is. It is in the reference's figures of the same blocks too, so the gap to
-them is free of it. Blocks of different runs are not pairs: the gaps are compared by Welch's t (B. L. Welch
-1947, Biometrika 34:28), Bonferroni over the arms.
+The time between two runs is not randomised: whatever else changed is in an arm's own figures, to an unknown
+extent. It is also in the reference's figures of the same blocks, so the gap to them is free of it. Blocks of
+different runs are not pairs: the gaps are compared by Welch's t (B. L. Welch 1947, Biometrika 34:28),
+Bonferroni over the arms.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Change:
-    """One arm, after against before: ratios are after / before; `before` and `after` count boots.
+    """One arm, after relative to before: ratios are after / before; `before` and `after` count boots.
 
-    `gap`: its difference from the reference; None for the reference itself. `own`: its own figures, of which
-    there is no verdict, since all that differs between the runs is in them.
+    `gap`: its difference from the reference; None for the reference itself. `own`: its own figures, without a
+    verdict, since they include everything that differs between the runs.
     """
 
     arm: str
@@ -85,7 +85,7 @@ def _gaps(values: Mapping[str, Mapping[int, float]], arm: str, reference: str) -
 
 
 def _contrast(arm: str, before: Sequence[float], after: Sequence[float], family: int) -> Contrast:
-    """As a contrast, so that words come from the one verdict table."""
+    """As a contrast, so that verdicts come from the same table."""
     boots = min(len(before), len(after))
     if not boots:
         return Contrast(arm, arm, 0, None, None, None, ())

@@ -35,21 +35,21 @@ class Interval:
         return cls(math.exp(estimate - half_width), math.exp(estimate + half_width))
 
     def contains(self, ratio: float) -> bool:
-        """Is the ratio inside, limits included?"""
+        """Whether the ratio is inside, limits included."""
         return self.low <= ratio <= self.high
 
     def slowness(self, better: Better) -> Interval:
-        """The same limits turned so that above 1 is slower (worse), whichever way is better."""
+        """The same limits, inverted if necessary so that above 1 is slower (worse)."""
         return self if better == "lower" else Interval(1 / self.high, 1 / self.low)
 
 
 @dataclass(frozen=True)
 class Inference:
-    """What the error of one contrast allows to say. All on the ln scale but the intervals.
+    """What the error of one contrast permits. All on the ln scale except the intervals.
 
-    `interval` is simultaneous at 1 - alpha over all arms, `equivalence` at 1 - 2 alpha (it decides
-    equivalence alone), `unadjusted` at 1 - alpha for this arm alone (appendix). `constant` and
-    `half_width` belong to `interval`. `t` is None when the cells show no error at all (SE zero).
+    `interval` is simultaneous at 1 - alpha over all arms, `equivalence` at 1 - 2 alpha (used only for
+    equivalence), `unadjusted` at 1 - alpha for this arm alone (appendix). `constant` and `half_width` belong
+    to `interval`. `t` is None when the cells show no error at all (SE zero).
     """
 
     basis: Basis
@@ -66,13 +66,13 @@ class Inference:
 
 @dataclass(frozen=True)
 class Contrast:
-    """One arm against the reference. `boots` counts the blocks that hold both: its pairs.
+    """One arm against the reference. `boots` counts the blocks with both: its pairs.
 
-    `log_ratio` is None when no block does; `inference` is None when nothing estimates the error.
-    `step`: how coarse the clock is, on the ln scale. `prediction`: where the ratio of one more boot of the
-    arm to one more of the reference lies in 95% of cases. `odd`: the odd cells of the arm and of the
-    reference; `noticeable`: the shift (ln scale) from which on a cell is one, None where none was looked for.
-    `paired`: the block of each difference.
+    `log_ratio` is None without pairs; `inference` is None when nothing estimates the error. `step`: the
+    clock's coarseness on the ln scale. `prediction`: where the ratio of one more boot of the arm to one more
+    of the reference lies in 95% of cases. `odd`: the odd cells of the arm and of the reference; `noticeable`:
+    the smallest shift (ln scale) that makes a cell odd, None if not evaluated. `paired`: the block of each
+    difference.
     """
 
     arm: str
@@ -90,13 +90,13 @@ class Contrast:
 
     @property
     def ratio(self) -> float | None:
-        """What the arm measured divided by what the reference did."""
+        """The arm's figure divided by the reference's."""
         return None if self.log_ratio is None else math.exp(self.log_ratio)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """All contrasts of one grid, with the fit and the gate they rest on; `fit` is None without cells."""
+    """All contrasts of one grid, with their fit and gate; `fit` is None without cells."""
 
     fit: Fit | None
     gates: tuple[GateFlag, ...]
@@ -107,7 +107,7 @@ class Comparison:
     odd: tuple[OddCell, ...] = ()
 
     def flagged(self, label: str) -> bool:
-        """Does the gate forbid the pooled error for this column, or was there no gate?"""
+        """Whether the gate forbids the pooled error for this column, or there was no gate."""
         return all(flag.flagged for flag in self.gates if flag.label == label)
 
 
@@ -120,8 +120,8 @@ def compare(
 ) -> Comparison:
     """Compare each column of `arms` (label -> arm) with the mean of the reference's columns.
 
-    A single arm has its own pairs and no other arm to borrow an error from: the paired t is exact, while
-    a gate on three columns would be wrong in up to 8% of studies.
+    A single arm has its own pairs and no other arm to share an error with: the paired t is exact, while a
+    gate on three columns would be wrong in up to 8% of studies.
     """
     present = tuple(label for label in reference if label in grid.labels)
     if not present:
@@ -145,7 +145,7 @@ def compare(
 
 
 def _untestable(flags: Sequence[GateFlag], reference: Sequence[str]) -> str | None:
-    """A column of the reference with too few cells for the gate, beside one that has enough."""
+    """A column of the reference with too few cells for the gate, while another has enough."""
     mine = [flag for flag in flags if flag.label in reference]
     if not any(flag.testable for flag in mine):
         return None
@@ -175,7 +175,7 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
     pairs = _pairs(full.grid, label, reference)
     d = tuple(pairs.values())
     own = comparison.flagged(label) or any(comparison.flagged(other) for other in reference)
-    # Both columns of the reference are one arm: rounded alike, they count as one.
+    # Both columns of the reference are one arm: if rounded alike, they count as one.
     rounded = 2 * comparison.rounding.variance(full.ms or 0.0)
     inference: Inference | None
     if own and len(d) >= 2:
@@ -203,9 +203,9 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
 def _prediction(
     full: Fit, label: str, reference: Sequence[str], estimate: float, rounded: float
 ) -> Interval | None:
-    """Around the estimate, with the error of one boot on either side added to its own.
+    """Around the estimate, adding the error of one boot on either side to its own.
 
-    From the arm's own pairs, since a single boot scatters as its own arm does, whatever the others do.
+    Uses the arm's own pairs, since a single boot scatters like its own arm, whatever the others do.
     """
     d = paired_differences(full.grid, label, reference)
     if len(d) < 2:
@@ -249,7 +249,7 @@ def bonferroni(estimate: float, se: float, df: float, family: int, alpha: float)
 
 
 def own_error(full: Fit, d: Sequence[float], label: str, reference: Sequence[str]) -> tuple[float, float]:
-    """SE of the pairs themselves and its df. With covariates both pay for them, like the pooled error."""
+    """SE of the pairs themselves and its df, both adjusted for covariates like the pooled error."""
     df = len(d) - 1
     if full.places is None or full.ms is None:
         return own_se(d), df
@@ -258,7 +258,7 @@ def own_error(full: Fit, d: Sequence[float], label: str, reference: Sequence[str
 
 
 def own_se(d: Sequence[float]) -> float:
-    """sd(d)/sqrt(B): the standard error from the pairs themselves; zero when it is only rounding."""
+    """sd(d)/sqrt(B): the standard error from the pairs themselves; zero if it is only rounding."""
     sd = statistics.stdev(d)
     return 0.0 if sd < 1e-12 else sd / math.sqrt(len(d))
 
@@ -271,7 +271,7 @@ def t_ratio(estimate: float, se: float) -> float:
 
 
 def finite(t: float) -> float | None:
-    """What can be stored and written of a t: None instead of infinity."""
+    """A t that can be stored: None instead of infinity."""
     return None if math.isinf(t) else t
 
 

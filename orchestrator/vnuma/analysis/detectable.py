@@ -1,7 +1,7 @@
-"""What a run's blocks likely detect, and how many would tell an effect from none.
+"""What a run's blocks likely detect, and how many would distinguish an effect from none.
 
-Planned on the upper bound of the spread that each arm's interval rests on, pooled or its own, and never on
-the estimate: looking at the estimate would be stopping on it.
+Based on the upper bound of the spread behind each arm's interval, pooled or its own, and never on the
+estimate, since using the estimate would mean stopping on it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from vnuma.analysis.verdict import Rules, Word, equivalence_withheld
 
 @dataclass(frozen=True)
 class Spread:
-    """What the error of an arm's interval comes from, as upper bounds on the ln scale.
+    """The error behind an arm's interval, as upper bounds on the ln scale.
 
-    `sd`: of one cell, or of the arm's own differences in a block where `own`. `rounded`: the variance that a
+    `sd`: of one cell, or if `own`, of the arm's own differences in a block. `rounded`: the variance that a
     coarse clock leaves in the arm's mean difference, whatever the blocks.
     """
 
@@ -43,7 +43,7 @@ class Spread:
     references: int
 
     def detects(self, blocks: int) -> float:
-        """The effect (ln scale) that so many blocks find in 80% of studies."""
+        """The effect (ln scale) that this many blocks find in 80% of studies."""
         if self.own:
             return detectable_by_pairs(self._sd_at(blocks), blocks, self.arms)
         return ratio_needed(self._layout(blocks)) * self._sd_at(blocks)
@@ -57,13 +57,13 @@ class Spread:
         return max(self.detects(blocks), equivalent)
 
     def blocks_to_tell(self, effect: float) -> int | None:
-        """Fewest blocks, at least 6, that tell the effect (ln scale) from none; None beyond 200."""
+        """Fewest blocks, at least 6, that distinguish the effect (ln scale) from none; None beyond 200."""
         if not self.sd and not self.rounded:
             return FEWEST_BLOCKS
         return fewest_blocks(effect, self.tells)
 
     def _sd_at(self, blocks: int) -> float:
-        """Rounding does not shrink with blocks: as if cells scattered by so much more."""
+        """Rounding does not shrink with blocks: equivalent to larger scatter of cells."""
         columns = 1.0 if self.own else 1 + 1 / self.references
         return math.hypot(self.sd, math.sqrt(self.rounded * blocks / columns))
 
@@ -72,7 +72,7 @@ class Spread:
 
 
 def detectable(comparison: Comparison, noise: Noise) -> float | NotEvaluated:
-    """What this many blocks likely detect in any arm, as a ratio minus 1."""
+    """The difference that this many blocks likely detect in any arm, as a ratio minus 1."""
     if comparison.fit is None or noise.cell_sd_upper is None:
         return NotEvaluated("the spread could not be estimated")
     blocks = len(comparison.fit.grid.blocks)
@@ -85,7 +85,7 @@ def detectable(comparison: Comparison, noise: Noise) -> float | NotEvaluated:
 
 
 def _detected(comparison: Comparison, noise: Noise, arms: Sequence[Contrast], blocks: int) -> Iterator[float]:
-    """On the ln scale; an arm's own pairs may be fewer than the blocks."""
+    """On the ln scale; an arm may have fewer pairs than there are blocks."""
     yield _spread(comparison, noise, None).detects(blocks)
     for item in arms:
         if _rests_on_pairs(item):
@@ -95,9 +95,10 @@ def _detected(comparison: Comparison, noise: Noise, arms: Sequence[Contrast], bl
 def with_blocks_needed(
     arms: Sequence[ArmResult], comparison: Comparison, noise: Noise, rules: Rules
 ) -> tuple[ArmResult, ...]:
-    """The arms; undecided ones with the blocks that would likely tell an effect of the margin from none.
+    """The arms; undecided ones with the blocks that would likely distinguish an effect of the margin from
+    none.
 
-    None where no number can be promised: so many were run already, boots stand apart, or "equivalent" would
+    None where no number can be promised: as many were run already, some boots are odd, or "equivalent" would
     be withheld.
     """
     return tuple(
@@ -128,7 +129,7 @@ def _rests_on_pairs(item: Contrast) -> bool:
 
 
 def _spread(comparison: Comparison, noise: Noise, item: Contrast | None) -> Spread:
-    """That of an arm; without one the pooled spread."""
+    """An arm's own spread, or the pooled one."""
     own = item is not None and _rests_on_pairs(item)
     sd = noise.cell_sd_upper or 0.0
     if item is not None and own:

@@ -1,7 +1,7 @@
-"""Did time itself leave a trace? Two slopes, each an alarm at 1%.
+"""Drift over time: two slopes, each with an alarm at 1%.
 
-Randomised blocks keep the verdicts valid under drift; the alarms say that the host was not steady.
-A slope over raw cells would alarm falsely in 7% of studies, so these use their own error.
+Randomised blocks keep the verdicts valid under drift; the alarms say that the host was not steady. A slope
+over raw cells would alarm falsely in 7% of studies, so these use their own error.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_drift(full: Fit, positions: Mapping[tuple[int, str], int]) -> Drift:
 def between_blocks(full: Fit) -> Slope | NotEvaluated:
     """Ordinary regression of the block means on the block number; B-2 df.
 
-    With cells missing, the fit's block effects stand for the block means (the same in complete blocks).
+    With missing cells, the fit's block effects replace the block means (identical in complete blocks).
     """
     blocks = np.array(full.grid.blocks, dtype=np.float64)
     if len(blocks) < 3:
@@ -62,8 +62,8 @@ def between_blocks(full: Fit) -> Slope | NotEvaluated:
 def within_blocks(full: Fit, positions: Mapping[tuple[int, str], int]) -> Slope | NotEvaluated:
     """Regression of the residuals on the place within the block; df - 1.
 
-    The place is cleared of columns and blocks like the times themselves, so that the test is that
-    of one covariate added to the fit.
+    Columns and blocks are removed from the place as from the times, so the test is that of one covariate
+    added to the fit.
     """
     grid = full.grid
     if full.df < 2:

@@ -29,7 +29,7 @@ from vnuma.analysis.distributions import (
 
 TAIL = 1e-15
 NOTHING = 1e-20
-"""A weight below this is lost in the rounding of a probability."""
+"""A smaller weight is lost in the rounding of a probability."""
 
 
 def probability(c: float, p: int, df: float, rho: float) -> float:
@@ -54,14 +54,14 @@ def constant(alpha: float, p: int, df: float, rho: float) -> float:
         return t_quantile(1.0 - alpha / 2, df)
     low = t_quantile(1.0 - alpha / 2, df)
     high = t_quantile(1.0 - alpha / (2 * p), df)
-    # One contrast alone is narrower, Bonferroni wider: the constant lies between.
+    # A single contrast has a smaller constant and Bonferroni a larger one, so it lies between.
     return _root(lambda c: probability(c, p, df, rho) - (1.0 - alpha), low * 0.999, high * 1.001)
 
 
 def _root(f: Callable[[float], float], low: float, high: float) -> float:
     """Where `f` rises through zero between `low` and `high`, to 1e-12: regula falsi, Illinois variant.
 
-    scipy.optimize has the like, but its import takes longer than all else that prints a verdict.
+    scipy.optimize has an equivalent, but its import takes longer than everything else for a verdict.
     """
     at_low, at_high = f(low), f(high)
     root = high
@@ -100,10 +100,10 @@ def _scale_nodes(df: float) -> tuple[FloatArray, FloatArray]:
 
 @lru_cache(maxsize=1)
 def _normal_nodes() -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of the expectation of an even function of a standard normal.
+    """Nodes and weights for the expectation of an even function of a standard normal.
 
-    The bracket of G is the same for z and -z: the negative nodes are folded onto the positive ones. Nodes
-    whose weights together change nothing are left out.
+    The bracket of G is the same for z and -z, so negative nodes are folded onto positive ones. Nodes with
+    negligible total weight are left out.
     """
     x, w = np.polynomial.hermite.hermgauss(120)
     z, weight = x * math.sqrt(2), 2 * w / math.sqrt(math.pi)

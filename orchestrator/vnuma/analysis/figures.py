@@ -1,4 +1,4 @@
-"""The other figures of each sample: described by medians, never compared. They decide nothing."""
+"""The samples' other figures: described by medians, never compared, not used for the verdict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FigureCell:
 
 @dataclass(frozen=True)
 class FigureRow:
-    """One figure of one VM, form and size, the arms in the order of the design (A/A with its arm)."""
+    """One figure of one VM, form and size, with arms in the design's order (A/A merged into its arm)."""
 
     vm: str
     form: str

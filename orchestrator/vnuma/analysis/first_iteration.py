@@ -1,4 +1,4 @@
-"""Was one warm-up enough? The first timed iteration against the rest, over cells."""
+"""Whether one warm-up was enough: the first timed iteration against the rest, over cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALARM = 0.01
 class FirstIteration:
     """Mean over cells of ln(first) - ln(median of the rest), as a ratio; one-sided t, alarm at 1%.
 
-    Alarming is the slow side alone: above 1 where lower is better, below it where higher is.
+    Only the slow side alarms: above 1 where lower is better, below it where higher is.
     """
 
     ratio: float
@@ -32,7 +32,7 @@ class FirstIteration:
 
 
 def check_first_iteration(boots: Sequence[Boot], better: Better = "lower") -> FirstIteration | NotEvaluated:
-    """Is the first timed iteration slower than the later ones of its boot?"""
+    """Whether the first timed iteration is slower than the later ones of its boot."""
     usable = [boot for boot in boots if all(len(times) >= 2 and min(times) > 0 for times in boot.iterations)]
     if len(usable) < 3:
         return NotEvaluated("needs 3 cells with at least 2 timed iterations")

@@ -17,7 +17,7 @@ import numpy as np
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.distributions import FloatArray, f_quantile
 
-# Residuals of logarithms below this are the rounding of double arithmetic, not noise.
+# Smaller residuals of logarithms are rounding of double arithmetic, not noise.
 ROUNDING = 1e-12
 GATE_LEVEL = 0.90
 
@@ -26,7 +26,7 @@ GATE_LEVEL = 0.90
 class Fit:
     """Least squares of arm + block. `effects` sum to zero; `residuals` are NaN where a cell is missing.
 
-    With covariates declared, `grid` holds the values without what they explain, and `places` what that cost.
+    With declared covariates, `grid` has the values without their effect, and `places` its cost.
     """
 
     grid: Grid
@@ -49,7 +49,7 @@ class Fit:
         return float(w @ self.effects), float(w @ self.variance @ w) + self.uneven(w @ self._place_effects)
 
     def uneven(self, difference: FloatArray) -> float:
-        """What a contrast pays for covariates whose means differ so, in variances of a cell."""
+        """The variance that a contrast adds for unequal covariate means, in variances of a cell."""
         return 0.0 if self.places is None else float(difference @ self.places.information @ difference)
 
     @property
@@ -58,12 +58,12 @@ class Fit:
 
     @property
     def unadjusted(self) -> Fit:
-        """The same cells with what the covariates explain."""
+        """The same cells without removing the covariates' effect."""
         return self if self.places is None else fit(self.places.raw.at(None))
 
     @property
     def own_scale(self) -> float:
-        """What an arm's own variance is multiplied by: its pairs were cleared of covariates as well."""
+        """The factor of an arm's own variance, since its pairs were adjusted for covariates as well."""
         return 1.0 if self.places is None or self.df < 1 else (self.df + self.places.rank) / self.df
 
 
@@ -80,7 +80,7 @@ class Places:
 
 @dataclass(frozen=True)
 class GateFlag:
-    """Does one column vary more than the others? `flagged` means its pooled error is not to be trusted.
+    """Whether one column varies more than the others. `flagged`: its pooled error is not used.
 
     `f` and `critical` are None where the test has nothing to divide by; the flag is then set.
     """
@@ -92,7 +92,7 @@ class GateFlag:
 
     @property
     def testable(self) -> bool:
-        """Has the column cells enough for the test?"""
+        """Whether the column has enough cells for the test."""
         return self.critical is not None
 
 
@@ -102,7 +102,7 @@ def fit(grid: Grid) -> Fit:
 
 
 def _with_covariates(grid: Grid, x: FloatArray) -> Fit:
-    """Regress the values on what columns and blocks leave of the covariates, all of them at once."""
+    """Regress the values on the covariates, after removing columns and blocks from both."""
     present = ~np.isnan(grid.y)
     per_block = present.sum(axis=1)[:, None, None]
     held = np.where(present[..., None], x, 0.0)
@@ -137,17 +137,17 @@ def _plain(grid: Grid) -> Fit:
 
 
 def against(full: Fit, label: str, reference: Sequence[str]) -> tuple[float, float]:
-    """A column minus the reference, whose columns are one arm: each of their cells counts the same.
+    """A column minus the reference, whose columns are one arm with equally weighted cells.
 
-    Gives the estimate and its variance divided by that of a cell. In complete blocks this is the mean of
-    the reference's columns; where one of them has gaps, the other makes up for it.
+    Returns the estimate and its variance divided by that of a cell. In complete blocks this is the mean of
+    the reference's columns; where one has gaps, the other fills in.
     """
     estimate, variance = _against(full.grid, label, reference)
     return estimate, variance + uneven(full, label, reference)
 
 
 def uneven(full: Fit, label: str, reference: Sequence[str]) -> float:
-    """What such a contrast pays for the covariates that its columns differ by, in variances of a cell."""
+    """The variance that such a contrast adds for its columns' unequal covariates, in variances of a cell."""
     if full.places is None or full.places.raw.x is None:
         return 0.0
     raw, x = full.places.raw, full.places.raw.x
@@ -175,14 +175,14 @@ def _totals(grid: Grid) -> FloatArray:
 
 @lru_cache(maxsize=256)
 def _variance(shape: tuple[int, int], pattern: bytes) -> FloatArray:
-    """pinv(C) from the cells of each block and column: most fits of a run have the same ones."""
+    """pinv(C) from the pattern of cells; cached, since most fits of a run share it."""
     n = np.frombuffer(pattern, dtype=np.uint8).reshape(shape).astype(np.float64)
     information = np.diag(n.sum(axis=0)) - n.T @ (n / n.sum(axis=1)[:, None])
     return np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
 
 
 def connected(grid: Grid, start: str) -> Grid:
-    """The columns that share blocks with `start`, directly or through others: only they compare."""
+    """The columns that share blocks with `start`, directly or through others, and can be compared."""
     present = ~np.isnan(grid.y)
     reached = {grid.labels.index(start)}
     while True:

@@ -1,7 +1,7 @@
-"""Does the gap grow with size? A slope score per cell, analysed exactly like the cell value.
+"""Whether the gap grows with size: a slope score per cell, analysed like the cell value.
 
-Never tested as arm x size with iterations as replicates (6 to 21% false), nor on milliseconds:
-a constant percentage grows in ms by itself.
+Never tested as arm x size with iterations as replicates (6 to 21% false), nor on milliseconds, where a
+constant percentage grows by itself.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Trend = Literal["falls behind", "gains", "undecided", "too few boots"]
 class Growth:
     """How the difference from the reference changes when the work doubles.
 
-    `points` are percentage points per doubling of `doubled`; limits are simultaneous at 95%, None
-    without an error. `trend`: with size the arm falls behind, gains, or neither is shown.
+    `points` are percentage points per doubling of `doubled`; limits are simultaneous at 95%, None without an
+    error. `trend`: whether the arm gets slower or faster with size, or neither is shown.
     """
 
     arm: str
@@ -44,7 +44,9 @@ _A_SIDE = " a side"
 
 
 def doubled_work(size_word: str) -> str:
-    """What a doubling counts: `rows` for "rows a side", whose pairs are the square; else the sizes' own."""
+    """What a doubling counts: `rows` for "rows a side", whose pairs are the square; else the
+    size's own unit.
+    """
     return size_word.removesuffix(_A_SIDE)
 
 
@@ -69,7 +71,7 @@ def slope_score(sizes: Sequence[int], size_word: str) -> Callable[[Boot], float]
 def growth(
     contrast: Contrast, withheld: Withheld | None, better: Better = "lower", doubled: str = "rows"
 ) -> Growth:
-    """Read one contrast of slope scores."""
+    """Interpret one contrast of slope scores."""
     scale = 100 * math.log(2)
     estimate, inference = contrast.log_ratio, contrast.inference
     if estimate is None:

@@ -1,4 +1,4 @@
-"""Does the instrument behave? The same arm against itself, and an arm known to differ."""
+"""Checks of the instrument: the same arm against itself, and an arm with a known effect."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ BOOTS_FOR_WORDS = 6
 
 @dataclass(frozen=True)
 class AaCheck:
-    """The reference's second column against its first, on the mean over all sizes, once.
+    """The reference's second column against its first, on the mean over all sizes.
 
-    `noise_floor` is the 95% half-width as a ratio minus 1: what two equal columns differ by at most in
-    95% of such runs. It bounds no arm's interval. `state`: alarm below p = 0.01 (false in 1% of studies),
-    note below 0.05.
-    Passing is weak evidence: at sigma 0.6% and 8 blocks it sees only about 1.1%.
+    `noise_floor` is the 95% half-width as a ratio minus 1: the largest difference of two equal columns in 95%
+    of such runs. It does not bound any arm's interval. `state`: alarm below p = 0.01 (false in 1% of
+    studies), note below 0.05. Passing is weak evidence: at sigma 0.6% and 8 blocks it detects only about
+    1.1%.
     """
 
     ratio: float
@@ -60,7 +60,7 @@ class ControlCheck:
 def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
     """t of mean(A - R): SE = sqrt(2 MS/B) and the fit's df, or its own if either column is flagged.
 
-    A coarse clock's steps are added: columns that are rounded alike are not shown to be equal.
+    A coarse clock's steps are added, since equally rounded columns are not proven equal.
     """
     if comparison.fit is None:
         return NotEvaluated("the reference arm has no value")
@@ -102,7 +102,7 @@ def check_control(
     better: Better = "lower",
     replicate: Replicate = "boot",
 ) -> ControlCheck | NotEvaluated:
-    """Was the known effect seen?"""
+    """Whether the known effect was detected."""
     if control is None:
         return NotEvaluated("not run: no arm was declared a positive control")
     contrast = next((item for item in contrasts if item.arm == control.arm), None)

@@ -1,6 +1,6 @@
-"""What is analysed: one figure of every sample, with its unit and the way that is better.
+"""The analysed figure of every sample, with its unit and better direction.
 
-All arithmetic is on logarithms, where the direction is a sign: it decides words and nothing else.
+All arithmetic is on logarithms, where the direction is a sign that only decides the wording.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 from vnuma.domain.workloads.metric import Better, Metric
 
 Key = Literal["elapsed_ms", "cpu_ms", "client_ms", "value"]
-"""The field of a sample that holds the figure."""
+"""The field of a sample with the figure."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Measure:
 
 ELAPSED = Measure("elapsed_ms", "elapsed time", "ms")
 COMPANIONS = (Measure("cpu_ms", "CPU time", "ms"), Measure("client_ms", "time by the client's clock", "ms"))
-"""Shown beside the declared measure wherever samples have them; they decide nothing."""
+"""Shown in addition to the declared measure if samples have them; not used for the verdict."""
 
 
 def measure_of(metric: Metric) -> Measure:

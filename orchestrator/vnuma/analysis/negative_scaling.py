@@ -1,8 +1,8 @@
-"""Does more load give less? Each pair of loads is compared within the boots, or blocks, that hold both.
+"""Whether more load gives less. Each pair of loads is compared within the boots, or blocks, with both.
 
-A loss against the best of all smaller loads is a maximum over pairs: where iterations scatter by 3%, one flat
-curve in seven (eight loads, medians of six boots) falls by 5% somewhere. Paired t, one-sided, Bonferroni over
-all pairs of the curve: a flat curve shows a loss in at most 5% of studies, whichever loads look worst.
+The loss against the best of all smaller loads is a maximum over pairs: with 3% scatter of iterations, one
+flat curve in seven (eight loads, medians of six boots) falls by 5% somewhere. Paired t, one-sided, Bonferroni
+over all pairs of the curve: a flat curve shows a loss in at most 5% of studies, whichever loads look worst.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 ALPHA = 0.05
 
 Unit = TypeVar("Unit", bound=Hashable)
-"""What holds several loads: a boot, or a block."""
+"""What contains several loads: a boot, or a block."""
 
 
 @dataclass(frozen=True)
 class Loss:
     """The rate at `load` over that at `smaller`: `ratio`, and the `high` end of its one-sided interval.
 
-    `high` holds for all pairs of the curve together at 95%; None where one boot or block alone holds both.
-    `pairs` counts those that do.
+    `high` is valid for all pairs of the curve together at 95%; None with only one boot or block. `pairs`
+    counts these.
     """
 
     load: int
@@ -40,12 +40,12 @@ class Loss:
 
     @property
     def shown(self) -> bool:
-        """Is there a loss, by the interval, on as many boots as any word needs?"""
+        """Whether the interval shows a loss, with as many boots as a verdict needs."""
         return self.high is not None and self.high < 1 and self.pairs >= BOOTS_FOR_WORDS
 
 
 def losses(rates: Mapping[int, Mapping[Unit, float]]) -> tuple[Loss, ...]:
-    """Every pair of loads of one curve, the smaller load first; pairs that no unit holds are left out.
+    """Every pair of loads of one curve, the smaller load first, without pairs that no unit has.
 
     `rates`: load -> unit -> its rate, above 0.
     """

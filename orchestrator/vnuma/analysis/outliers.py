@@ -1,6 +1,6 @@
-"""Odd boots are flagged and kept: bimodality is part of the truth, and trimming boots would hide it.
+"""Odd boots are flagged and kept: bimodality is real, and trimming boots would hide it.
 
-What may be said where one stands apart, and where none was seen, is decided here too.
+Also decides what may be stated with odd boots, and without any.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ SEED = 20190601
 
 @dataclass(frozen=True)
 class OddCell:
-    """A cell whose residual (ln scale) is beyond the limit.
+    """A cell whose residual (ln scale) exceeds the limit.
 
-    `shift`: how far it is from where it would be without what sets it apart; its own part in the means of its
-    column and block makes the residual smaller than that.
+    `shift`: its distance from where it would otherwise be; it is larger than the residual, since the cell
+    also moves the means of its column and block.
     """
 
     label: str
@@ -40,8 +40,8 @@ class OddCell:
 class Bimodality:
     """Largest share of the residuals' variance that a split into two groups explains.
 
-    `critical` is its simulated 99% point in normal data. Silence proves nothing: with 8 blocks the
-    test sees 6 to 28% of real mixtures.
+    `critical` is its simulated 99% point for normal data. A negative result proves nothing: with 8 blocks the
+    test detects 6 to 28% of real mixtures.
     """
 
     share: float
@@ -71,18 +71,18 @@ def odd_cells(full: Fit) -> tuple[OddCell, ...]:
 
 
 def odd_limit(sizes: FloatArray, df: int) -> FloatArray:
-    """Per row of |residuals|: beyond it a cell is odd."""
+    """Per row of |residuals|: the limit beyond which a cell is odd."""
     scale = math.sqrt(sizes.shape[1] / df)
     return np.asarray(CUT * MAD_TO_SD * np.median(sizes, axis=1) * scale, dtype=np.float64)
 
 
 def residual_part(blocks: int, columns: int) -> float:
-    """The part of one cell's shift that its residual shows, in complete blocks."""
+    """The part of a cell's shift that its residual shows, in complete blocks."""
     return (1 - 1 / blocks) * (1 - 1 / columns)
 
 
 def noticeable(full: Fit) -> float | None:
-    """The smallest shift of one cell (ln scale) that makes it odd; None where nothing can be told."""
+    """The smallest shift of one cell (ln scale) that makes it odd; None if unknown."""
     residuals = full.residuals[~np.isnan(full.residuals)]
     if full.df < 1:
         return None
@@ -98,9 +98,9 @@ def share_limit(seen: int, boots: int) -> float:
 
 
 def is_rare(apart: int, boots: int) -> bool:
-    """Whether so few boots stand apart that a word may be about the rest: a tenth of them at most.
+    """Whether so few boots are odd (at most a tenth) that a verdict may be about the rest.
 
-    In scatter with heavy tails some boot stands apart sooner or later: one does not make a second state.
+    With heavy tails some boot is odd sooner or later: a single one does not make a second state.
     """
     return apart * 10 <= boots
 

@@ -1,7 +1,7 @@
-"""What a study will likely tell, before it is run: blocks, effects in reach, and where a rule would end it.
+"""What a study will likely show: blocks, detectable effects, and where a rule would end it.
 
-Everything is read off simulated studies of the rule itself (`simulate`), at one SD of a cell. "Likely"
-is 80%; nothing here is a promise.
+Everything comes from simulated studies of the rule itself (`simulate`), at one SD of a cell. "Likely" is 80%;
+nothing here is a promise.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STOPPED_STUDIES = 2000
 
 @dataclass(frozen=True)
 class Spread:
-    """An SD to plan with, on the ln scale: `cell_sd` of one cell, `label` where it comes from."""
+    """An SD to plan with, on the ln scale: `cell_sd` of one cell, `label` for its source."""
 
     label: str
     cell_sd: float
@@ -53,10 +53,10 @@ class Needed:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the planned number of blocks likely tells at one SD.
+    """What the planned number of blocks likely shows at one SD.
 
-    `detectable`: the effect found in 80% of studies; `power`: how often the effect asked about is
-    found; `equivalent`: how often an arm without effect is called equivalent.
+    `detectable`: the effect found in 80% of studies; `power`: how often the given effect is found;
+    `equivalent`: how often an arm without effect is called equivalent.
     """
 
     spread: Spread
@@ -76,12 +76,12 @@ class Ending:
 
 
 def assumed_spreads(iterations: int, sizes: int) -> tuple[Spread, ...]:
-    """Quiet, usual and restless hosts; 0.5% between iterations of a boot."""
+    """Quiet, usual and noisy hosts; 0.5% between iterations of a boot."""
     return tuple(_assumed(boot_sd, iterations, sizes) for boot_sd in ASSUMED_BOOT_SDS)
 
 
 def typical_spread(iterations: int, sizes: int) -> Spread:
-    """What a study is planned with before anything was measured."""
+    """The spread for planning before anything was measured."""
     return _assumed(TYPICAL_BOOT_SD, iterations, sizes)
 
 
@@ -107,7 +107,7 @@ def needed(design: AnalysisDesign, spread: Spread, effect: float) -> Needed:
 
 
 def outlook(design: AnalysisDesign, blocks: int, spread: Spread, effect: float) -> Outlook | None:
-    """What that many blocks tell; None below 6, where there is no verdict."""
+    """What that many blocks show; None below 6, where there is no verdict."""
     if blocks < 6:
         return None
     layout = layout_of(design, blocks)

@@ -1,9 +1,9 @@
-"""One answer over many runs: hosts, builds and generations of hardware as a sample of all there are.
+"""One result over many runs: hosts, builds and generations of hardware as a sample of all.
 
-The run is the replicate: a t interval over the runs' own estimates, each counting the same. That is the
-summary of Hartung and Knapp (G. Knapp, J. Hartung 2003, Statistics in Medicine 22:2693) with equal weights.
-Weights from each run's error, as usual, are themselves estimates of 6 to 12 blocks: with them it errs in up
-to 7.6%, and is no narrower (docs/statistics.md, 5a). Do runs differ? B. L. Welch 1951, Biometrika 38:330.
+The run is the replicate: a t interval over the runs' own estimates, equally weighted. This is the summary of
+Hartung and Knapp (G. Knapp, J. Hartung 2003, Statistics in Medicine 22:2693) with equal weights. The usual
+weights from each run's error are themselves estimates of 6 to 12 blocks: with them it errs in up to 7.6%, and
+is no narrower (docs/statistics.md, 5a). Whether runs differ: B. L. Welch 1951, Biometrika 38:330.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Heterogeneity:
-    """`p`: of no difference between runs but their own errors. `sd`: between runs, 0 where none is seen."""
+    """`p`: for no difference between runs beyond their own errors. `sd`: between runs, 0 if none is seen."""
 
     f: float
     p: float
@@ -33,10 +33,10 @@ class Heterogeneity:
 
 @dataclass(frozen=True)
 class Pooled:
-    """One arm over runs. `prediction`: where what one more such run measures lies in 95% of cases.
+    """One arm over runs. `prediction`: where one more such run's result lies in 95% of cases.
 
-    `verdict` and `prediction` are None below 3 runs. What the verdict says of single boots is of the boots of
-    all runs together.
+    `verdict` and `prediction` are None below 3 runs. The verdict's statements about single boots are about
+    the boots of all runs together.
     """
 
     arm: str

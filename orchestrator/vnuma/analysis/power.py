@@ -21,13 +21,13 @@ POWER = 0.80
 ALPHA = 0.05
 FEWEST_BLOCKS = 6
 _PLACES = 300
-"""Of each of two distributions on their common grid: quantiles are within 0.2%."""
+"""Points of each of two distributions on their common grid: quantiles are within 0.2%."""
 # Every number up to 20, then coarser: the simulation's own error is larger than the step.
 GRID = (*range(FEWEST_BLOCKS, 21), *range(22, 45, 2), *range(50, 201, 6))
 
 
 def power(effect: float, sigma: float, layout: Layout) -> float:
-    """Probability that an arm slower by `effect` (ratio: 0.01 is 1%) is found so, at cell SD `sigma`."""
+    """Probability that an arm slower by `effect` (ratio: 0.01 is 1%) is found, at cell SD `sigma`."""
     needed = _needed_to_detect(simulate_null(layout))
     return float((needed < math.log1p(effect) / sigma).mean())
 
@@ -44,7 +44,7 @@ def detectable_effect(sigma: float, layout: Layout, goal: float = POWER) -> floa
 
 
 def detectable_by_pairs(sd: float, blocks: int, arms: int, goal: float = POWER) -> float:
-    """The same (ln scale) of an arm that rests on its own pairs, whose differences have that SD."""
+    """The same (ln scale) for an arm with its own pairs' error, whose differences have that SD."""
     critical = t_quantile(1 - ALPHA / (2 * arms), blocks - 1)
     return noncentrality(goal, critical, blocks - 1) * sd / math.sqrt(blocks)
 
@@ -113,6 +113,6 @@ def _needed_for_equivalence(null: Null) -> FloatArray:
 
 
 def fewest_blocks(available: float, needed: Callable[[int], float]) -> int | None:
-    """Bisection over the grid of designs: what is needed falls as blocks are added."""
+    """Bisection over the grid of designs, since requirements fall as blocks are added."""
     place = bisect.bisect_left(GRID, True, key=lambda blocks: needed(blocks) <= available)
     return GRID[place] if place < len(GRID) else None

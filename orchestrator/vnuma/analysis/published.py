@@ -1,7 +1,7 @@
-"""Published medians, one for each size and arm: what can be computed from them, and what drift could do.
+"""Published medians by size and arm: what can be computed from them, and the possible effect of drift.
 
-There is no interval: a table of medians holds neither boots nor order, so nothing in it measures the
-error between boots. The residuals of an additive model only say how uneven the table is.
+There is no interval: a table of medians has neither boots nor order, so nothing in it measures the error
+between boots. An additive model's residuals only show how uneven the table is.
 """
 
 from __future__ import annotations
@@ -38,13 +38,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Description:
-    """What the table itself says; ratios to the reference, shares as ratios minus 1.
+    """Figures from the table alone; ratios to the reference, shares as ratios minus 1.
 
-    `slopes`: change of each arm's difference in percentage points when the joined rows double.
-    `exponent`: power of the number of joined rows with which the reference's time grows.
-    `residual_sd` and `half_width` (95%, one comparison) of the model size + arm, `half_width` being
-    what it would be if those residuals were the error, which they are not. `in_order`: rows in which
-    every arm is slower than the one before it.
+    `slopes`: change of each arm's difference in percentage points when the joined rows double. `exponent`:
+    power of the number of joined rows with which the reference's time grows. `residual_sd` and `half_width`
+    (95%, one comparison) are those of the model size + arm; `half_width` would be valid if those residuals
+    were the error, which they are not. `in_order`: rows in which every arm is slower than the one before it.
     """
 
     ratios: tuple[tuple[float, ...], ...]
@@ -59,7 +58,7 @@ class Description:
 
 @dataclass(frozen=True)
 class DriftShare:
-    """Studies without any effect: how often all arms stand in order in every row.
+    """Studies without any effect: how often all arms are in order in every row.
 
     `drift` is from the first arm's boot to the last one's, as a ratio minus 1.
     """
@@ -71,7 +70,7 @@ class DriftShare:
 
 
 def describe(table: Table) -> Description:
-    """The figures that need no error."""
+    """The figures that do not need an error."""
     y = table.logs
     d = y - y[:, :1]
     rows = np.array([size**2 for size in table.sizes], dtype=np.float64)
@@ -96,10 +95,10 @@ def describe(table: Table) -> Description:
 
 
 def drift_alone(table: Table, drifts: Sequence[float], studies: int = STUDIES) -> tuple[DriftShare, ...]:
-    """Simulate the table without any effect: one boot an arm that runs every size, medians of 3 runs.
+    """Simulate the table without any effect: one boot per arm that runs every size, medians of 3 runs.
 
-    The host becomes slower evenly from the first boot to the last; in random order the arms are
-    shuffled once a study. Runs scatter by 0.3%, boots by each of BOOT_SDS.
+    The host slows down evenly from the first boot to the last; in random order the arms are shuffled once per
+    study. Runs scatter by 0.3%, boots by each of BOOT_SDS.
     """
     found = []
     for number, (drift, boot_sd) in enumerate((d, sd) for d in drifts for sd in BOOT_SDS):

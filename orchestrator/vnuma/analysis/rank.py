@@ -1,8 +1,8 @@
-"""The robust companion: Hodges-Lehmann with its exact interval. It is shown and never decides.
+"""The robust companion: Hodges-Lehmann with its exact interval, shown but not used for the verdict.
 
-J. L. Hodges and E. L. Lehmann 1963, Annals of Mathematical Statistics 34:598; the interval is the
-inversion of Wilcoxon's signed-rank test (J. W. Tukey's Walsh averages; Hollander and Wolfe,
-"Nonparametric Statistical Methods", section 3.3).
+J. L. Hodges and E. L. Lehmann 1963, Annals of Mathematical Statistics 34:598; the interval is the inversion
+of Wilcoxon's signed-rank test (J. W. Tukey's Walsh averages; Hollander and Wolfe, "Nonparametric Statistical
+Methods", section 3.3).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vnuma.analysis.distributions import FloatArray
 
 @dataclass(frozen=True)
 class RankEstimate:
-    """Hodges-Lehmann ratio, its exact interval with the coverage it has, and Wilcoxon's p."""
+    """Hodges-Lehmann ratio, its exact interval with its coverage, and Wilcoxon's p."""
 
     ratio: float
     low: float
@@ -45,7 +45,7 @@ def rank_estimate(differences: Sequence[float]) -> RankEstimate | None:
 
 
 def _middle(ordered: FloatArray) -> float:
-    """The median of values that are in order already."""
+    """The median of sorted values."""
     return float((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2)
 
 
@@ -96,7 +96,7 @@ def signed_rank_p(differences: Sequence[float]) -> float:
     if not len(d):
         return 1.0
     size = np.abs(d)
-    # Twice the mid-ranks are whole numbers, which keeps the count exact with ties.
+    # Doubled mid-ranks are integers, which keeps the count exact with ties.
     below, equal = size < size[:, None], size == size[:, None]
     ranks: list[int] = (below.sum(axis=1) * 2 + equal.sum(axis=1) + 1).tolist()
     tail = np.cumsum(_sum_counts(tuple(sorted(ranks))))

@@ -10,11 +10,11 @@ from vnuma.analysis.verdict import Word
 
 
 def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
-    """The fastest arm alone; without a faster one, the reference and what is equivalent to it.
+    """The fastest arm alone; without a faster one, the reference and its equivalents.
 
-    Empty while an arm's words are withheld. Without a faster arm it is empty, too, while an arm that was
-    measured is not decided: that nothing faster was found is no advice as long as something may be faster.
-    Comparing faster arms with each other would be exploratory, so only the fastest is named.
+    Empty while an arm's verdict is withheld. Without a faster arm, also empty while a measured arm is
+    undecided, as that arm may be faster. Comparing faster arms with each other would be exploratory, so only
+    the fastest is named.
     """
     if any(arm.verdict.withheld for arm in arms):
         return ()
@@ -27,7 +27,7 @@ def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
 
 
 def undecided(arms: Sequence[ArmResult]) -> tuple[str, ...]:
-    """The measured arms of which it is not known yet whether they are faster."""
+    """The measured arms that may still turn out to be faster."""
     open_words = (Word.UNDECIDED, Word.TOO_FEW)
     return tuple(arm.arm for arm in arms if arm.verdict.word in open_words and not arm.verdict.left_out)
 

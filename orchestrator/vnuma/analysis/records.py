@@ -1,4 +1,4 @@
-"""What the analysis reads: samples, cells and the design, as plain values."""
+"""The analysis's inputs: samples, cells and the design, as plain values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from vnuma.domain.workloads.replicate import Replicate
 
 
 class Sample(NamedTuple):
-    """What one iteration of a cell's valid attempt gave; `size` in the workload's own word.
+    """One iteration of a cell's valid attempt; `size` in the workload's unit.
 
-    Times are in ms, `value` and `figures` (by name) in the units that the workload declares.
-    `outcome` is `measured`, or anything else when there is no trustworthy figure. A tuple, because a
-    run has up to a million and a frozen dataclass takes five times as long to make.
+    Times are in ms, `value` and `figures` (by name) in the units that the workload declares. `outcome` is
+    `measured`, or anything else if there is no trustworthy figure. A tuple, because a run has up to a million
+    and a frozen dataclass takes five times as long to make.
     """
 
     label: str
@@ -42,11 +42,11 @@ class Sample(NamedTuple):
 class CellRecord:
     """A planned cell and how it ended: `outcome` is the cell's state in the store.
 
-    Only `valid` cells are analysed; `pending` and `skipped` ones were not begun, `claimed` ones are running.
-    `tried_again`: it failed, and the run takes it again while attempts are left.
+    Only `valid` cells are analysed; `pending` and `skipped` ones were not started, `claimed` ones are
+    running. `tried_again`: it failed, and the run tries it again while attempts are left.
 
-    `position` is the cell's place in the order of the whole run of that VM; None if it is unknown.
-    `sentinel_ms` are the drift sentinel's times on that boot, if it was run.
+    `position` is the cell's place in the order of the VM's whole run; None if unknown. `sentinel_ms` are the
+    drift sentinel's times on that boot, if it was run.
     """
 
     label: str
@@ -62,7 +62,7 @@ class CellRecord:
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a block: the label it is stored under, and the arm it runs."""
+    """One column of a block: its stored label, and its arm."""
 
     label: str
     arm: str
@@ -70,7 +70,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PositiveControl:
-    """An arm whose effect is known beforehand: it shows that the instrument can see one."""
+    """An arm with a known effect, which proves that the instrument can detect one."""
 
     arm: str
     direction: Literal["slower", "faster"] = "slower"
@@ -80,11 +80,11 @@ class PositiveControl:
 class AnalysisDesign:
     """What was declared before the run. `equivalence` is a ratio: 0.01 is one percent.
 
-    `forms[0]` in its own measure is primary; columns stand in the order of the study file.
-    `measures` are by form, elapsed time for any that is not named; `figures` are the other declared
-    ones. `caution` is what the workload says against its own result, and what to do.
-    `size_word` says what a size counts, as in "rows a side"; `replicate` what is repeated. `fixed_work`:
-    iterations of a size do the same, so that CPU time and the client's clock can be compared as well.
+    `forms[0]` in its own measure is primary; columns are in the order of the study file. `measures` are by
+    form, elapsed time for any that is not named; `figures` are the other declared ones. `caution` is the
+    workload's own caution about its result, and what to do. `size_word` says what a size counts, as in "rows
+    a side"; `replicate` what is repeated. `fixed_work`: iterations of a size do the same, so that CPU time
+    and the client's clock can be compared as well.
     """
 
     reference: str
@@ -112,7 +112,7 @@ class AnalysisDesign:
         return "linear" if self.covariate == "place" else "none"
 
     def measure(self, form: str) -> Measure:
-        """What decides in that form."""
+        """The primary measure of that form."""
         return self.measures.get(form, ELAPSED)
 
     @property
@@ -128,15 +128,15 @@ class AnalysisDesign:
 
 @dataclass(frozen=True)
 class NotEvaluated:
-    """Neither pass nor fail: why something could not be computed."""
+    """Why something could not be computed: neither pass nor fail."""
 
     reason: str
 
 
 def design_of(study: Study, planned: Collection[str] | None = None) -> AnalysisDesign:
-    """The design that a study file declares; with `planned`, of the columns that a run planned cells for.
+    """The design that a study file declares; with `planned`, only the columns with planned cells.
 
-    A machine with one NUMA node has none for an arm that needs two: that arm was left out, not missed.
+    A machine with one NUMA node has none for an arm that needs two: that arm was left out, it is not missing.
     """
     workload = study.workload
     labels = {label for _, label in columns(study)} if planned is None else planned

@@ -1,4 +1,4 @@
-"""What an analysis yields: plain frozen values, unrounded. Tables, pages and JSON are made of these."""
+"""The results of an analysis: plain frozen values, unrounded, for tables, pages and JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ArmResult:
 
 @dataclass(frozen=True)
 class SizeResult:
-    """The arms at one size, each at the level 1 - 0.05/S; the reference is left out."""
+    """The arms at one size, each at the level 1 - 0.05/S, without the reference."""
 
     size: int
     arms: tuple[ArmResult, ...]
@@ -49,7 +49,7 @@ class SizeGap:
 
 @dataclass(frozen=True)
 class SizeApart:
-    """A size at which an arm has another word than over all sizes."""
+    """A size at which an arm's verdict differs from the overall one."""
 
     arm: str
     size: int
@@ -60,8 +60,8 @@ class SizeApart:
 class CellPoint:
     """One analysed cell for plots. `value` is exp(Y), the geometric mean over sizes.
 
-    `from_column` is the ln distance from the mean of its own column (trend kept);
-    `medians` and `iterations` follow the design's sizes.
+    `from_column` is the ln distance from the mean of its own column (trend kept); `medians` and `iterations`
+    follow the design's sizes.
     """
 
     label: str
@@ -85,11 +85,11 @@ class Caution:
 
 @dataclass(frozen=True)
 class Analysis:
-    """One VM, form and measure. Only a `primary` one decides; the others are exploratory.
+    """One VM, form and measure. Only the `primary` one is used for the verdict; others are exploratory.
 
     `blocks` counts blocks with at least one analysed cell. `at_declared_end`: no declared cell is yet to run.
-    `ended_by` is the stopping rule's reason, or "". `withheld` is the reason at the top when
-    no verdict may be given. `ms`, `df` and `noise` are of the all-sizes fit. `replicate`: what a point is.
+    `ended_by` is the stopping rule's reason, or "". `withheld` is the reason at the top when no verdict may
+    be given. `ms`, `df` and `noise` are of the all-sizes fit. `replicate`: what a point is.
     """
 
     vm: str
@@ -139,7 +139,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class RunResult:
-    """Everything that a run allows to say. `analyses` are in the order VM, form, measure."""
+    """The complete result of a run. `analyses` are in the order VM, form, measure."""
 
     design: AnalysisDesign
     analyses: tuple[Analysis, ...]
@@ -147,7 +147,7 @@ class RunResult:
 
     @property
     def primary(self) -> tuple[Analysis, ...]:
-        """The deciding analysis of each VM."""
+        """The primary analysis of each VM."""
         return tuple(analysis for analysis in self.analyses if analysis.primary)
 
     def analysis(self, vm: str, form: str, metric: Key) -> Analysis | None:

@@ -1,7 +1,7 @@
-"""What a clock of coarse steps hides: the step is read off the data, and its error is added.
+"""The error of a coarse clock: its step is estimated from the data, and its error is added.
 
-A column whose cells scatter less than a step is rounded the same way in every block: more blocks do not
-average that away. Scatter of half a step and more does (dither).
+A column whose cells scatter less than a step is rounded the same way in every block, which more blocks do not
+average out. Scatter of half a step or more does (dither).
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from itertools import pairwise
 from vnuma.analysis.fit import ROUNDING
 
 SHARE_OF_MARGIN = 1 / 3
-"""A coarser step than this share of the equivalence band cannot show equivalence."""
+"""With a coarser step than this share of the equivalence band, equivalence cannot be shown."""
 
 _TERMS = 8
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """Steps of the sizes relative to their figures, times the weights with which the sizes count."""
+    """Steps of the sizes relative to their figures, times the sizes' weights."""
 
     steps: tuple[float, ...] = ()
     weights: tuple[float, ...] = ()
 
     @property
     def step(self) -> float:
-        """How coarse the weighted figure is, on the ln scale."""
+        """The coarseness of the weighted figure, on the ln scale."""
         return math.fsum(self.steps)
 
     def variance(self, ms: float) -> float:
-        """Of the error that stays in the mean of a column whose cells have the variance `ms`."""
+        """The error variance that remains in the mean of a column whose cells have the variance `ms`."""
         if not any(self.steps):
             return 0.0
         # Boots move all sizes alike: fully in a mean of sizes, not at all in a slope over them.
@@ -56,7 +56,7 @@ def rounding_of(times: Iterable[Sequence[float]], weights: Sequence[float]) -> R
 
 
 def step_of(values: Sequence[float]) -> float:
-    """The smallest difference between figures that differ; the figure itself where all are alike."""
+    """The smallest difference between distinct figures; the figure itself if all are equal."""
     distinct = sorted(set(values))
     tiny = 1e-9 * distinct[-1]
     gaps = [high - low for low, high in pairwise(distinct) if high - low > tiny]
@@ -64,10 +64,10 @@ def step_of(values: Sequence[float]) -> float:
 
 
 def staying(step: float, ms: float) -> float:
-    """Variance, over the places that a mean may have between two steps, of its rounding error.
+    """The rounding error's variance, averaged over a mean's position between two steps.
 
-    step^2/12 without any scatter; with normal scatter s each wave k of the error shrinks by
-    exp(-2 (pi k s / step)^2). `ms` holds the rounding's own step^2/12.
+    step^2/12 without any scatter; with normal scatter s each wave k of the error shrinks by exp(-2 (pi k s /
+    step)^2). `ms` includes the rounding's own step^2/12.
     """
     if step <= 0:
         return 0.0

@@ -1,7 +1,7 @@
-"""The same differences looked at by other methods. Shown beside a verdict, and never deciding one.
+"""The same differences by other methods, shown but not used for the verdict.
 
-Sign-flip test within blocks: R. A. Fisher 1935, "The Design of Experiments", section 21 (without an
-effect a block's difference is as likely to have the other sign).
+Sign-flip test within blocks: R. A. Fisher 1935, "The Design of Experiments", section 21 (without an effect
+both signs of a block's difference are equally likely).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vnuma.analysis.verdict import Verdict, Word
 from vnuma.domain.workloads.replicate import Replicate
 
 MOST_EXACT = 14
-"""Up to so many pairs every pattern of signs is tried, beyond it `DRAWS` seeded ones."""
+"""Up to this many pairs every pattern of signs is tried, beyond it `DRAWS` seeded ones."""
 DRAWS = 20_000
 LEVEL = 0.05
 _SEED = 20190601
@@ -36,10 +36,10 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """One arm by other methods; of its pairs alone, each arm for itself.
+    """One arm by other methods, from its own pairs.
 
     `left_out` is None below 2 pairs, `sign_flip_p` (two-sided) below 6. `dissent` names each method that
-    disagrees with the arm's word, and how. The Hodges-Lehmann estimate stands in the arm's contrast.
+    disagrees with the arm's verdict, and how. The Hodges-Lehmann estimate is in the arm's contrast.
     """
 
     arm: str
@@ -49,7 +49,7 @@ class Sensitivity:
 
 
 def sensitivity(arm: ArmResult) -> Sensitivity:
-    """Look at an arm's pairs by the other methods; a word that is withheld is not disagreed with."""
+    """Analyse an arm's pairs by the other methods; a withheld verdict has no dissent."""
     d = arm.contrast.differences
     left_out = leave_one_out(d) if len(d) > 1 else None
     p = sign_flip_p(d) if len(d) >= BOOTS_FOR_WORDS else None
@@ -57,28 +57,28 @@ def sensitivity(arm: ArmResult) -> Sensitivity:
 
 
 def leave_one_out(differences: Sequence[float]) -> LeftOut:
-    """The mean of all but one difference (ln scale), at its lowest and highest; from two on."""
+    """The lowest and highest mean of all but one difference (ln scale); from two on."""
     d = np.asarray(differences, dtype=np.float64)
     means = (d.sum() - d) / (len(d) - 1)
     return LeftOut(math.exp(means.min()), math.exp(means.max()))
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:
-    """Two-sided p of the mean among all patterns of signs; beyond 14 differences of 20,000 seeded ones.
+    """Two-sided p of the mean among all patterns of signs; beyond 14 differences among 20,000 seeded ones.
 
-    Drawn patterns count the one that was observed (B. Phipson and G. K. Smyth 2010, Stat. Appl. Genet.
-    Mol. Biol. 9:39), so that p is never 0.
+    Drawn patterns include the observed one (B. Phipson and G. K. Smyth 2010, Stat. Appl. Genet. Mol. Biol.
+    9:39), so that p is never 0.
     """
     d = np.asarray(differences, dtype=np.float64)
     sums = np.abs(_signs(len(d)) @ d)
-    # Sums that are equal but for the rounding of doubles are ties.
+    # Sums that differ only by rounding are ties.
     as_far = int((sums >= abs(d.sum()) - 1e-12).sum())
     return as_far / len(sums) if len(d) <= MOST_EXACT else (as_far + 1) / (len(sums) + 1)
 
 
 @lru_cache(maxsize=16)
 def _signs(n: int) -> FloatArray:
-    """Patterns of signs; the first sign stays, since the mirrored half gives the same sums."""
+    """Patterns of signs; the first sign is fixed, since the mirrored half gives the same sums."""
     if n > MOST_EXACT:
         return np.random.default_rng(_SEED).choice((-1.0, 1.0), size=(DRAWS, n))
     bits = np.arange(2 ** (n - 1))[:, None] >> np.arange(n) & 1

@@ -1,7 +1,7 @@
-"""Did the host itself drift? The same two slopes as for the times, on a query that no arm changes much.
+"""Whether the host drifted: the same two slopes as for the times, on a query that arms hardly affect.
 
-An alarm only, never a covariate: the sentinel runs inside the arm, so adjusting for it removes the
-effect (a true 2.0% became 0.53%). Column effects are fitted first: they are the arms', not time's.
+An alarm only, never a covariate: the sentinel runs inside the arm, so adjusting for it removes the effect (a
+true 2.0% became 0.53%). Column effects are fitted first, since they belong to the arms.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from vnuma.analysis.fit import fit
 from vnuma.analysis.records import NotEvaluated
 
 NOT_RUN = NotEvaluated("no cell ran the sentinel")
-"""The study asked for none, its workload has none, or no boot came that far."""
+"""The study did not request it, its workload has none, or no boot reached it."""
 
 
 def check_sentinel(boots: Sequence[Boot], labels: Sequence[str]) -> Drift | NotEvaluated:
-    """Slopes of ln(median sentinel time) over blocks and within them, where boots have one."""
+    """Slopes of ln(median sentinel time) over blocks and within them, for boots with one."""
     watched = [boot for boot in boots if boot.sentinel_ms]
     if not watched:
         return NOT_RUN

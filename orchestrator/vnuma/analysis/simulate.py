@@ -1,7 +1,7 @@
 """The comparison rule on simulated studies: N(0,1) cells without effects, all at once.
 
-An effect shifts the estimate and nothing else, so one set of studies serves every effect and SD.
-This is the rule of `compare` in closed form for complete blocks; a test holds them together.
+An effect only shifts the estimate, so one set of studies serves every effect and SD. This is the rule of
+`compare` in closed form for complete blocks; a test compares the two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEED = 20190601
 
 @dataclass(frozen=True)
 class Layout:
-    """How many arms are compared, with how many reference columns (2 with A/A), in how many blocks."""
+    """The number of compared arms, reference columns (2 with A/A) and blocks."""
 
     arms: int
     references: int
@@ -54,7 +54,7 @@ def simulate_null(layout: Layout, studies: int = STUDIES, seed: int = SEED) -> N
 class Simulated:
     """The rule on cells y[study, block, column], the reference's columns first.
 
-    Figures are per study and arm, in the unit of the cells, and computed when they are first asked for.
+    Figures are per study and arm, in the unit of the cells, and computed on first use.
     """
 
     y: FloatArray
@@ -79,7 +79,7 @@ class Simulated:
 
     @cached_property
     def _flagged(self) -> BoolArray:
-        """Per study and column: the gate, or every column where a single arm is compared."""
+        """Per study and column: the gate's flag, or every column where a single arm is compared."""
         _, blocks, k = self.y.shape
         if k - self.references == 1:
             return np.ones((len(self.y), k), dtype=bool)
@@ -87,7 +87,7 @@ class Simulated:
 
     @cached_property
     def own(self) -> BoolArray:
-        """Per study and arm: does its interval rest on its own pairs?"""
+        """Per study and arm: whether its interval uses its own pairs' error."""
         flagged, r = self._flagged, self.references
         return np.asarray(flagged[:, r:] | flagged[:, :r].any(axis=1, keepdims=True))
 
@@ -97,7 +97,7 @@ class Simulated:
 
     @cached_property
     def own_se(self) -> FloatArray:
-        """Per study and arm: the standard error by its own pairs."""
+        """Per study and arm: the standard error from its own pairs."""
         return np.asarray(self._differences.std(axis=1, ddof=1) / np.sqrt(self.y.shape[1]))
 
     @cached_property
@@ -105,7 +105,7 @@ class Simulated:
         return np.asarray(np.sqrt(self.ms * (1 + 1 / self.references) / self.y.shape[1])[:, None])
 
     def half_width(self, alpha: float) -> FloatArray:
-        """Of the intervals that hold for all arms together at 1 - alpha."""
+        """The half-width of intervals that hold for all arms together at 1 - alpha."""
         _, blocks, k = self.y.shape
         arms = k - self.references
         pooled = dunnett.constant(alpha, arms, self.df, 1 / (1 + self.references)) * self._pooled_se
@@ -119,17 +119,17 @@ class Simulated:
 
     @cached_property
     def half_width_95(self) -> FloatArray:
-        """Of the interval that holds for all arms together."""
+        """The half-width of the interval that holds for all arms together."""
         return self.half_width(0.05)
 
     @cached_property
     def half_width_90(self) -> FloatArray:
-        """The same at 90%, by which equivalence is decided."""
+        """The same at 90%, for equivalence."""
         return self.half_width(0.10)
 
     @cached_property
     def unadjusted(self) -> FloatArray:
-        """Of the 95% interval of one arm alone."""
+        """The half-width of one arm's own 95% interval."""
         own = t_quantile(0.975, self.y.shape[1] - 1) * self.own_se
         return np.asarray(np.where(self.own, own, t_quantile(0.975, self.df) * self._pooled_se))
 
@@ -142,7 +142,7 @@ class Simulated:
 
     @property
     def odd_arm(self) -> FloatArray:
-        """[study, block, arm]: the size of an odd cell's shift, 0 of any other."""
+        """[study, block, arm]: the size of an odd cell's shift, else 0."""
         return self._odd[:, :, self.references :]
 
     @property

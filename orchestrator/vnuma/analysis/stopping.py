@@ -1,7 +1,7 @@
-"""Precision stopping: enough is known when every interval is narrow, whatever it says.
+"""Precision stopping: stop when every interval is narrow, whatever it shows.
 
-Stopping on significance instead gives 19 to 24% false findings. Looks start at block 6 (8 with at
-most 3 columns); the family-wise error then stays at or below 6.5%.
+Stopping on significance instead gives 19 to 24% false findings. Looks start at block 6 (8 with at most 3
+columns); the family-wise error then stays at or below 6.5%.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIRST_LOOK_FEW_COLUMNS = 8
 
 @dataclass(frozen=True)
 class StopDecision:
-    """Go on or stop, and why. `widest` is the widest 95% half-width as a ratio minus 1."""
+    """Whether to stop, and why. `widest` is the widest 95% half-width as a ratio minus 1."""
 
     stop: bool
     reason: Literal["precise", "cap", "too early", "not yet"]

@@ -1,4 +1,4 @@
-"""Table 1: what was measured, per size and arm, in its unit. Description only; the verdicts are elsewhere."""
+"""Table 1: measured figures per size and arm, with unit. Description only, without verdicts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from vnuma.analysis.records import AnalysisDesign
 
 @dataclass(frozen=True)
 class TableCell:
-    """One arm at one size. The reference's columns are taken together: twice the boots with A/A.
+    """One arm at one size. The reference's columns are merged: twice the boots with A/A.
 
-    `low` to `high` is the range of boot medians, which covers the median boot with probability
-    `coverage` = 1 - 2^(1-n); `mad` is the median distance from the median (not scaled).
-    `ratio` and `interval` are the within-block comparison at this size, at the level of the sizes
-    together (1 - 0.05/S), and `difference` is that ratio times the reference's median, so that it and
-    percent agree. All are None when missing.
+    `low` to `high` is the range of boot medians, which covers the median boot with probability `coverage` = 1
+    - 2^(1-n); `mad` is the median distance from the median (not scaled). `ratio` and `interval` are the
+    within-block comparison at this size, at the level of the sizes together (1 - 0.05/S), and `difference` is
+    that ratio times the reference's median, so that it and percent agree. All are None when missing.
     """
 
     arm: str

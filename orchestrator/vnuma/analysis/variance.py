@@ -1,4 +1,4 @@
-"""Where the noise comes from: between boots or within them, and what that says about iterations."""
+"""The sources of noise, between boots or within them, and the consequence for iterations."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from vnuma.analysis.distributions import chi2_quantile, legendre_nodes, log_gamm
 
 PILOT_QUANTILE = 0.20
 ROBUST_QUANTILE = 0.05
-"""A pilot's few cells do not show that scatter is not normal: its plans rest on a bound further out."""
+"""A pilot's few cells do not show non-normal scatter, so its plans use a more distant bound."""
 
 
 @dataclass(frozen=True)
 class Noise:
     """SDs on the ln scale (0.005 is 0.5%). `cell_sd` is the SD of one cell, the unit of planning.
 
-    `within_sd` is that of one iteration within its boot, `boot_sd` what remains between boots: zero
-    when the iterations explain it all. None when it cannot be estimated.
+    `within_sd` is that of one iteration within its boot, `boot_sd` what remains between boots: zero when the
+    iterations explain everything. None when it cannot be estimated.
     """
 
     cell_sd: float | None
@@ -35,7 +35,7 @@ class Noise:
 
     @property
     def boot_share(self) -> float | None:
-        """What share of a cell's variance lies between boots: no number of iterations takes it away.
+        """The share of a cell's variance between boots, which more iterations cannot reduce.
 
         None when it cannot be estimated.
         """
@@ -50,9 +50,9 @@ def cell_sd(boot_sd: float, within_sd: float, iterations: int, sizes: int = 1) -
 
 
 def pilot_upper(ms: float, df: int, quantile: float = PILOT_QUANTILE) -> float:
-    """sigma_U^2 = MS df / chi2_0.20(df): plans made with it reach their power in 82 to 86% of pilots.
+    """sigma_U^2 = MS df / chi2_0.20(df): plans based on it reach their power in 82 to 86% of pilots.
 
-    Planning with MS itself reaches it in about half. Both where scatter is normal: `ROBUST_QUANTILE`.
+    Plans based on MS itself do in about half. Both for normal scatter: `ROBUST_QUANTILE`.
     """
     return ms * df / chi2_quantile(quantile, df)
 
@@ -94,7 +94,7 @@ def noise(ms: float | None, df: int, boots: Sequence[Boot]) -> Noise:
 
 
 def _within_variance(boots: Sequence[Boot]) -> float | None:
-    """Pooled variance of ln(iteration) within boot and size; those of equal number are taken at once."""
+    """Pooled variance of ln(iteration) within boot and size; groups of equal number are computed together."""
     by_count: dict[int, list[tuple[float, ...]]] = defaultdict(list)
     for boot in boots:
         for times in boot.iterations:

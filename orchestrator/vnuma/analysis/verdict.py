@@ -1,4 +1,4 @@
-"""The verdict table: first match wins. No stronger word than the data allow."""
+"""The verdict table: first match wins. No stronger verdict than the data allow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Word(StrEnum):
 
 
 class Withheld(StrEnum):
-    """Why a verdict's word is not given although there is an estimate."""
+    """Why a verdict is not given although there is an estimate."""
 
     FIXED_ORDER = "fixed order"
     NOT_ENDED = "not at its declared end"
@@ -39,9 +39,9 @@ class Withheld(StrEnum):
 
 @dataclass(frozen=True)
 class Rules:
-    """What holds for every arm of one analysis. `margin` is the equivalence band as a ratio: 0.01.
+    """What applies to every arm of one analysis. `margin` is the equivalence band as a ratio: 0.01.
 
-    `better` says which way of the ratio is faster.
+    `better` says which direction of the ratio is faster.
     """
 
     margin: float
@@ -54,21 +54,20 @@ class Rules:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What may be said of one arm against the reference, with what it rests on.
+    """The verdict on one arm against the reference, with its basis.
 
     `ratio` and the intervals are None when there is nothing to estimate them from. `level` is the
-    simultaneous level of `interval`; `equivalence_level` that of `equivalence_interval`.
-    `beyond_margin`: the whole interval lies beyond the equivalence band ("by at least 1%").
-    `detectable`: equivalent, yet the interval excludes 1. `rank_supports` is False when the rank
-    interval contains 1 although the word is slower or faster; None when it has no say. `half_width`
-    is that of `interval`, as a ratio minus 1. `blocks_needed`: so many in all would likely tell an effect of
-    the margin from none; None where no number can be promised, and at single sizes. `better`: which way of
-    the ratio is faster. `replicate`: what `boots` counts. `left_out`: the plan left the arm out on this VM.
-    `prediction`: where the ratio of one more boot each lies in 95% of cases. `apart`: how far boots of the
-    arm stand apart that do so by more than the band, as ratios; `reference_apart`: of the reference;
-    `others`: the ratio in the `other_boots` pairs without those, None where none stands apart. Beside
-    "equivalent", `unseen` is the largest share of boots that may be in a state from `noticeable` on, a
-    ratio minus 1.
+    simultaneous level of `interval`; `equivalence_level` that of `equivalence_interval`. `beyond_margin`: the
+    whole interval lies beyond the equivalence band ("by at least 1%"). `detectable`: equivalent, yet the
+    interval excludes 1. `rank_supports` is False when the rank interval contains 1 although the verdict is
+    slower or faster; None if not applicable. `half_width` is that of `interval`, as a ratio minus 1.
+    `blocks_needed`: the total that would likely distinguish an effect of the margin from none; None where no
+    number can be promised, and at single sizes. `better`: which direction of the ratio is faster.
+    `replicate`: what `boots` counts. `left_out`: the plan left the arm out on this VM. `prediction`: where
+    the ratio of one more boot each lies in 95% of cases. `apart`: the distances of the arm's odd boots that
+    exceed the band, as ratios; `reference_apart`: of the reference; `others`: the ratio in the `other_boots`
+    pairs without those, None without any. For "equivalent", `unseen` is the largest share of boots that may
+    be in a state from `noticeable` on, a ratio minus 1.
     """
 
     word: Word
@@ -100,9 +99,10 @@ class Verdict:
 
 
 def run_withheld(order: str, a_a: AaCheck | NotEvaluated, *, ended: bool = True) -> Withheld | None:
-    """Rule 1: fixed order, the A/A check at p < 0.01, and a run before its declared end withhold every word.
+    """Rule 1: fixed order, an A/A check at p < 0.01, and a run before its declared end withhold every
+    verdict.
 
-    A run that is looked at again and again, and stopped when a word shows, says a wrong one in 10 to 20% of
+    A run that is looked at repeatedly and stopped at the first verdict gives a wrong one in 10 to 20% of
     cases (P. Armitage, C. K. McPherson, B. C. Rowe 1969, J. R. Stat. Soc. A 132:235).
     """
     if order == "fixed":
@@ -119,7 +119,7 @@ def rules_for(
     better: Better = "lower",
     replicate: Replicate = "boot",
 ) -> Rules:
-    """The rules of one analysis; `withheld` is what `run_withheld` says."""
+    """The rules of one analysis; `withheld` comes from `run_withheld`."""
     failed = isinstance(control, ControlCheck) and not control.passed
     arm = control.arm if isinstance(control, ControlCheck) else None
     return Rules(margin, withheld, failed, arm, better, replicate)

@@ -1,8 +1,8 @@
-"""Verdicts in words. Numbers are rounded here, for show only.
+"""Verdicts as text. Numbers are rounded here, for display only.
 
-Percent to 0.1; one decimal more where rounding would move a limit onto or across 0 or the
-equivalence band, or make two different intervals read alike. A sign only when negative, but for
-estimates that may go either way.
+Percent to 0.1; one decimal more where rounding would move a limit onto or across 0 or the equivalence band,
+or make two different intervals look the same. A sign only when negative, except for estimates that may go
+either way.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def percent(ratio: float) -> float:
 
 
 def headline(verdict: Verdict) -> str:
-    """The verdict in its shortest honest form, as in "slower by 3.7% (3.2 to 4.2)"."""
+    """The verdict in its shortest accurate form, as in "slower by 3.7% (3.2 to 4.2)"."""
     if verdict.left_out:
         return LEFT_OUT
     if verdict.withheld:
@@ -53,7 +53,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def sentence(verdict: Verdict) -> str:
-    """The headline with all that qualifies it: band, detectability, the rank method's dissent."""
+    """The headline with its qualifications: band, detectability, the rank method's dissent."""
     text = headline(verdict)
     if verdict.word is Word.EQUIVALENT and verdict.ratio is not None and verdict.equivalence_interval:
         inner = verdict.equivalence_interval
@@ -73,14 +73,14 @@ def sentence(verdict: Verdict) -> str:
 
 
 def _at_least_the_margin(verdict: Verdict) -> bool:
-    """Downwards the band ends at 1/(1 + margin): 9.1% below, not 10%, where the margin is 10%."""
+    """Downwards the band ends at 1/(1 + margin): 9.1% below, not 10%, for a margin of 10%."""
     assert verdict.interval is not None
     nearest = min(abs(percent(verdict.interval.low)), abs(percent(verdict.interval.high)))
     return nearest >= verdict.margin * 100
 
 
 def together(arms: Sequence[tuple[str, Verdict]]) -> str:
-    """Arms that share a word, as in "2x8 and 4x4 are equivalent within 1%"; figures are each arm's own."""
+    """Arms that share a verdict, as in "2x8 and 4x4 are equivalent within 1%"; figures are each arm's own."""
     (first, verdict), *others = arms
     if verdict.word is Word.EQUIVALENT:
         return f"{listed([name for name, _ in arms])} {'are' if others else 'is'} {headline(verdict)}"
@@ -125,7 +125,7 @@ def growth_sentence(growth: Growth) -> str:
 
 
 def split_sentence(noise: Noise, replicate: Replicate) -> str:
-    """Whether more boots or more iterations would narrow the intervals, as far as the run can tell."""
+    """Whether more boots or more iterations would narrow the intervals, as far as the run shows."""
     many = plural(replicate)
     title = f"{many.capitalize()} or iterations:"
     if noise.cell_sd is None:
@@ -145,7 +145,7 @@ def split_sentence(noise: Noise, replicate: Replicate) -> str:
 
 
 def plans_sentence(plans: Plans, replicate: Replicate, own_iterations: int | None = None) -> str:
-    """What costs least for the wanted width, and what as many iterations as `own_iterations` would cost."""
+    """The cheapest allocation for the wanted width, and the cost with `own_iterations`."""
     width = f"95% intervals of {plans.width * 100:g}% to each side"
     if not plans.choices:
         return f"{width} would need more than 200 blocks, however many iterations."
@@ -176,12 +176,12 @@ def limits(interval: Interval, places: int) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A measured figure without its unit: "79,449", "52.31"; halves go up, as a reader expects."""
+    """A measured figure without its unit: "79,449", "52.31"; halves are rounded up, as a reader expects."""
     return f"{_half_up(value, figure_decimals(value, unit)):,.{figure_decimals(value, unit)}f}"
 
 
 def signed_amount(value: float, unit: str, next_to: float) -> str:
-    """A difference as fine as the figure next to it: "+1,434"."""
+    """A difference with the decimals of the figure next to it: "+1,434"."""
     places = figure_decimals(next_to, unit)
     return f"{_half_up(value, places) + 0.0:+,.{places}f}"
 
@@ -200,12 +200,12 @@ def _half_up(value: float, places: int) -> float:
 
 
 def percent_up(share: float) -> str:
-    """What a design can detect, rounded up to 0.1: a promise may only err on the safe side."""
+    """What a design can detect, rounded up to 0.1, since a promise must err on the safe side."""
     return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f}%"
 
 
 def decimals(intervals: Iterable[Interval], margin: float = 0.01) -> int:
-    """1, or 2 where one decimal would misplace a limit or make two of the intervals read alike."""
+    """1, or 2 if one decimal would misplace a limit or make two of the intervals look the same."""
     shown = list(intervals)
     if any(_misplaced(limit, margin) for interval in shown for limit in (interval.low, interval.high)):
         return 2
@@ -214,7 +214,7 @@ def decimals(intervals: Iterable[Interval], margin: float = 0.01) -> int:
 
 
 def _misplaced(limit: float, margin: float) -> bool:
-    """Does rounding to 0.1% move the limit to the other side of, or onto, 0 or the band?"""
+    """Whether rounding to 0.1% moves the limit onto, or across, 0 or the band."""
     exact = round(percent(limit), 9)  # 1.01 is the edge itself, not 0.9999999999999 percent
     rounded = round(exact, 1)
     return any(
@@ -251,7 +251,7 @@ def _undecided(verdict: Verdict) -> str:
 
 
 def _states(verdict: Verdict) -> str:
-    """What an equivalence may hide: boots in another state, of which some were seen or none."""
+    """What an equivalence may hide: boots in another state, whether some were seen or none."""
     apart = apart_words(verdict)
     text = f"; {apart}" if apart else ""
     if verdict.unseen is None or verdict.noticeable is None:
@@ -262,7 +262,7 @@ def _states(verdict: Verdict) -> str:
 
 
 def apart_words(verdict: Verdict) -> str:
-    """As in "1 of 8 boots stands apart (+11.0%), the 7 other blocks give +0.1%"; empty where none does."""
+    """As in "1 of 8 boots stands apart (+11.0%), the 7 other blocks give +0.1%"; empty without odd boots."""
     said = []
     if verdict.apart:
         of = f"{len(verdict.apart)} of {counted(verdict.boots, verdict.replicate)}"
@@ -287,7 +287,7 @@ def percent_whole(share: float) -> str:
 
 
 def _undecided_together(arms: Sequence[tuple[str, Verdict]]) -> str:
-    """Each arm with its figures; what would decide once, for the arm that needs most."""
+    """Each arm with its figures; the blocks needed only once, for the arm that needs most."""
     told = listed([f"{name} ({_undecided_figures(one)})" for name, one in arms])
     text = f"{told} {'is' if len(arms) == 1 else 'are'} undecided"
     needed = {name: one.blocks_needed for name, one in arms if one.blocks_needed}
@@ -308,7 +308,7 @@ def _undecided_figures(verdict: Verdict) -> str:
 
 
 def _too_few_together(arms: Sequence[tuple[str, Verdict]]) -> str:
-    """One clause for all arms with too few boots, each with an estimate."""
+    """One clause for all arms with too few boots, each with its estimate."""
     _, first = arms[0]
     boots = sorted({verdict.boots for _, verdict in arms})
     seen = " to ".join(map(str, dict.fromkeys((boots[0], boots[-1]))))
@@ -320,13 +320,13 @@ def _too_few_together(arms: Sequence[tuple[str, Verdict]]) -> str:
 
 
 def _provisional(verdict: Verdict) -> str:
-    """Whole percents stay whole: a provisional figure should not look finer than it is."""
+    """Whole percents without decimals, since a provisional figure should not look precise."""
     assert verdict.ratio is not None
     return signed(verdict.ratio).replace(".0%", "%")
 
 
 def too_few(verdict: Verdict) -> str:
-    """How many there are of those that words need: "too few boots (4 of 6)"."""
+    """How many boots a verdict needs: "too few boots (4 of 6)"."""
     return f"too few {plural(verdict.replicate)} ({verdict.boots} of {verdict.boots_needed})"
 
 

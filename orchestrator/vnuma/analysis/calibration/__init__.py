@@ -1,1 +1,1 @@
-"""The instrument measured: the comparison rule on thousands of simulated studies whose truth is known."""
+"""Calibrate the comparison rule on thousands of simulated studies with known truths."""

@@ -1,6 +1,6 @@
-"""What real runs add to the standard truths: cells without a value, and more as they are found.
+"""Difficult cases from real runs, such as cells without a value, in addition to the standard truths.
 
-Where the product's closed form does not reach, studies go through `compare` and `decide` one by one.
+Where the closed form does not apply, studies go through `compare` and `decide` one by one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ONE_BY_ONE = 10
 
 @dataclass(frozen=True)
 class Case:
-    """One rate in one case. `bound` holds for all cases of a target: at most, or at least, that share."""
+    """One rate in one case. `bound` applies to all cases of a target: at most, or at least, that share."""
 
     target: str
     where: str
@@ -57,7 +57,7 @@ class Case:
 def hard_cases(studies: int, generator: np.random.Generator) -> tuple[Case, ...]:
     """Every case, in the order of the table."""
     few = max(20, studies // ONE_BY_ONE)
-    each = iter(generator.spawn(10))  # a stream each: one more case changes no other
+    each = iter(generator.spawn(10))  # one stream each, so that a further case changes no other
     return (
         *_gaps(few, next(each)),
         *_coarse_clocks(3 * few, next(each)),
@@ -93,7 +93,7 @@ def _gaps(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 
 
 def _coarse_clocks(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """Iterations rounded to the clock's steps, boots and iterations scattering by 0.3%."""
+    """Iterations rounded to the clock's steps, with 0.3% scatter of boots and iterations."""
     truth = replace(STANDARD, boots=quiet, iterations=quiet)
     for step, at in ((10, 300), (1, 30), (15.625, 300), (1, 300), (1, 1000)):
         where = f"steps of {step:g} ms at {at} ms"
@@ -107,7 +107,7 @@ def _coarse_clocks(studies: int, generator: np.random.Generator) -> Iterator[Cas
 
 
 def _one_arm(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """A single arm beside the reference's two columns, alike or with one side noisier."""
+    """A single arm and the reference's two columns, with equal or unequal scatter."""
     for name, spread in (("", ()), (", arm's SD x 2", (1, 1, 2)), (", reference's SD x 2", (2, 2, 1))):
         truth = replace(STANDARD, arms=1, spread=spread)
         for blocks in (6, 8, 12):
@@ -120,7 +120,7 @@ def _one_arm(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 
 
 def _slow_states(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """The last arm's boots are slow with some probability: seen, or unseen and so told as possible."""
+    """The last arm's boots are slow with some probability: seen, or unseen and reported as possible."""
     truth = replace(STANDARD, boots=quiet, iterations=quiet)
     for share, shift in ((0.10, 0.05), (0.10, 0.11), (0.10, 0.25)):  # one boot in ten, seen in some studies
         equivalent, slow, _ = _one_slow_arm(truth, 8, studies, share, shift, generator)
@@ -138,7 +138,9 @@ def _slow_states(studies: int, generator: np.random.Generator) -> Iterator[Case]
 def _one_slow_arm(
     truth: Truth, blocks: int, studies: int, share: float, shift: float, generator: np.random.Generator
 ) -> tuple[BoolArray, BoolArray, FloatArray]:
-    """Per study: is the last arm called equivalent, which of its boots were slow, what share is reported."""
+    """Per study: whether the last arm is called equivalent, which of its boots were slow, the
+    reported share.
+    """
     drawn = draw(truth, blocks, studies, generator)
     slow = generator.random((studies, blocks)) < share
     drawn.times[:, :, -1] += math.log1p(shift) * slow[:, :, None]
@@ -149,7 +151,7 @@ def _one_slow_arm(
 
 
 def _published(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """One boot of each arm by somebody else, of the same truth as ours."""
+    """One boot of each arm published by others, of the same truth as ours."""
     for truth in (STANDARD, next(one for one in TRUTHS if one.name == "one arm's SD x 2")):
         for blocks in (6, 8, 12):
             drawn = draw(truth, blocks + 1, studies, generator).cells
@@ -162,7 +164,7 @@ def _published(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 
 
 def _between_runs(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """Two runs without any change but what each run shifts all its figures by."""
+    """Two runs that differ only by a shift of all their figures."""
     for spread in (0.0, 0.002, 0.005, 0.01):
         shift = spread * generator.standard_normal((2, studies, 1, 1))
         runs = [draw(STANDARD, 8, studies, generator).cells + shift[one] for one in (0, 1)]
@@ -172,7 +174,9 @@ def _between_runs(studies: int, generator: np.random.Generator) -> Iterator[Case
 
 
 def _stopped_by_hand(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """A person looks after each block from the 6th, in `vnuma results` too, and stops at the first word."""
+    """A person looks after each block from the 6th, also with `vnuma results`, and stops at the first
+    verdict.
+    """
     for planned in (12, 24):
         y = draw(STANDARD, planned, studies, generator).cells
         wrong = np.zeros(studies, dtype=bool)
@@ -185,7 +189,7 @@ def _stopped_by_hand(studies: int, generator: np.random.Generator) -> Iterator[C
 
 
 def _allocated(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """The half-width that an allocation of boots and iterations promises in 80% of studies."""
+    """The half-width that an allocation promises in 80% of studies."""
     for within in (SD, 2 * SD):
         for iterations in (3, 7):
             sigma = cell_sd(SD, within, iterations)
@@ -200,7 +204,7 @@ def _allocated(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 
 
 def _pooled(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """A summary over runs that differ by that SD in each arm; and one more run beside it."""
+    """A summary over runs that differ by that SD in each arm, and one further run."""
     rules = Rules(MARGIN, None, control_failed=False)
     for runs, spread in ((3, 0.0), (3, 0.005), (6, 0.005), (6, 0.01), (10, 0.002)):
         y = draw(STANDARD, 8, studies * (runs + 1), generator).cells
@@ -221,13 +225,13 @@ def _pooled(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 
 
 def _pairs(differences: FloatArray) -> Contrast:
-    """An arm of one run, as far as a summary over runs reads it."""
+    """An arm of one run, in the form that a summary over runs needs."""
     d = tuple(map(float, differences))
     return Contrast("arm", "arm", len(d), float(differences.mean()), None, None, d)
 
 
 def _noisy_reference(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """Both columns of the reference scatter more: the gate misses them in some studies."""
+    """Both columns of the reference scatter more, which the gate misses in some studies."""
     truth = replace(STANDARD, spread=(2, 2, 1, 1, 1, 1))
     for blocks in (6, 8, 12):
         found = outcome(draw(truth, blocks, studies, generator))
@@ -243,7 +247,7 @@ def _within(interval: Interval | None, log_ratio: float) -> bool:
 
 
 def _changed(before: FloatArray, after: FloatArray) -> bool:
-    """Does the interval of some arm's gap exclude what it was?"""
+    """Whether the interval of some arm's gap excludes the old value."""
     one, other = map(_by_arm, (before, after))
     gaps = [change.gap for change in changes(one, other, _REFERENCE, MARGIN, None) if change.gap]
     return any(gap.interval is not None and not gap.interval.contains(1.0) for gap in gaps)
@@ -257,7 +261,7 @@ def _by_arm(cells: FloatArray) -> dict[str, dict[int, float]]:
 
 
 def _rounded(times: FloatArray, at: float, step: float, truth: Truth) -> Comparison:
-    """The product's comparison of one study's iterations as a clock of that step gives them."""
+    """The product's comparison of a study's iterations, rounded to a clock's step."""
     shown = np.maximum(step, np.round(at * np.exp(times) / step) * step)
     rounding = rounding_of([shown.ravel().tolist()], [1.0])
     return next(_each(np.log(np.median(shown, axis=2))[None], truth, rounding))
@@ -281,7 +285,7 @@ def _words(found: Comparison) -> list[Word]:
 
 
 def _false(found: Comparison, truth: float = 0.0) -> bool:
-    """Does the interval of some arm with a verdict exclude the truth?"""
+    """Whether the interval of some arm with a verdict excludes the truth."""
     return any(
         word is not Word.TOO_FEW
         and item.inference is not None

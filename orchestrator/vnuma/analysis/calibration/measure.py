@@ -1,4 +1,4 @@
-"""How often the rule is right and wrong in one known truth, with Monte Carlo errors."""
+"""How often the rule is right and wrong for one known truth, with Monte Carlo errors."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class Rate:
 
     @classmethod
     def of(cls, happened: BoolArray) -> Rate:
-        """From one truth value a study, or one a study and arm: arms of a study are not independent."""
+        """From one boolean per study, or per study and arm: a study's arms are not independent."""
         each = happened if happened.ndim == 1 else happened.mean(axis=1)
         return cls(float(each.mean()), float(each.std() / math.sqrt(len(each))))
 
 
 @dataclass(frozen=True)
 class Rates:
-    """One truth at one number of blocks; no arm differs from the reference unless said.
+    """One truth at one number of blocks; no arm differs from the reference unless stated.
 
-    `arms`: for each arm, how often its own 95% interval (not adjusted for other arms) misses the
-    truth; `per_comparison` is their mean, and coverage is the rest. `family`: some arm's simultaneous
-    95% interval misses it. `false_word`: some arm is called slower or faster. `withheld`: words are.
-    `power`: an arm slower by each of EFFECTS is found so. `called_equivalent`: an arm without effect is.
-    `false_equivalent`: some arm is although each is exactly at the margin. `rank_error`: the companion's
-    interval misses the truth, per comparison.
+    `arms`: for each arm, how often its own 95% interval (not adjusted for other arms) misses the truth;
+    `per_comparison` is their mean, and coverage is the rest. `family`: some arm's simultaneous 95% interval
+    misses it. `false_word`: some arm is called slower or faster. `withheld`: verdicts are. `power`: an arm
+    slower by each of EFFECTS is found. `called_equivalent`: an arm without effect is. `false_equivalent`:
+    some arm is although each is exactly at the margin. `rank_error`: the companion's interval misses the
+    truth, per comparison.
     """
 
     truth: Truth

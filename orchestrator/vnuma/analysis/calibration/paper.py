@@ -1,8 +1,7 @@
-"""The foil: what the 2019 paper's method says of the same simulated machines.
+"""For comparison: the 2019 paper's method on the same simulated machines.
 
-One boot an arm, in the order of the table, three runs of that boot taken as n = 3. Its tests are
-Welch's t on the logarithms, unadjusted; its argument is that the arms stand in order.
-B. L. Welch 1947, Biometrika 34:28.
+One boot per arm, in the order of the table, with three runs of that boot as n = 3. Its tests are Welch's t on
+the logarithms, unadjusted; it argues that the arms are in order. B. L. Welch 1947, Biometrika 34:28.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class PaperRates:
 
 
 def paper_rates(studies: Studies) -> PaperRates:
-    """The foil on these studies."""
+    """The paper's method on these studies."""
     runs = studies.paper
     wrong = welch_p(runs[:, 1:], runs[:, :1]) < LEVEL
     steps = np.diff(np.median(runs, axis=2), axis=1)

@@ -1,4 +1,4 @@
-"""Plans made from a pilot of three blocks: how many truly reach their power, whatever scatters how."""
+"""Plans from a pilot of three blocks: how many really reach their power, for several distributions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ BLOCKS = 3
 PILOTS = 2000
 EFFECT = 0.01
 STUDIES = 1000
-"""For the true power of each planned number of blocks; an arm each counts."""
+"""For the true power of each planned number of blocks; each arm counts."""
 
 
 def lognormal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Skewed far to one side: exp(N(0,1)), centred, scaled to the standard SD."""
+    """Very skewed: exp(N(0,1)), centred, scaled to the standard SD."""
     scale = math.sqrt((math.e - 1) * math.e)
     return SD / scale * (np.exp(generator.standard_normal(shape)) - math.exp(0.5))
 
@@ -49,11 +49,11 @@ SHAPES = (
 
 
 FAR_TAILS = ("lognormal", "t with 2 df")
-"""No bound from 18 cells knows their tails: docs and `vnuma power --pilot` say so."""
+"""A bound from 18 cells cannot know their tails, as docs and `vnuma power --pilot` state."""
 
 
 def kept_pilots(truth: Truth, generator: np.random.Generator, pilots: int = PILOTS) -> Rate:
-    """Plans with the pilot's robust upper bound that truly reach 80% power for 1%."""
+    """Plans with the pilot's robust upper bound that really reach 80% power for 1%."""
     y = draw(truth, BLOCKS, pilots, generator).cells
     residual = y - y.mean(axis=2, keepdims=True)
     residual -= residual.mean(axis=1, keepdims=True)
@@ -75,7 +75,7 @@ def kept_pilots(truth: Truth, generator: np.random.Generator, pilots: int = PILO
 
 
 def pilot_cases(pilots: int, generator: np.random.Generator) -> Iterator[Case]:
-    """Scatter other than normal, of which a pilot of 18 cells cannot know."""
+    """Distributions other than normal, unknowable from a pilot of 18 cells."""
     for truth in SHAPES:
         rate = kept_pilots(truth, generator, pilots)
         told = truth.name in FAR_TAILS
@@ -84,6 +84,6 @@ def pilot_cases(pilots: int, generator: np.random.Generator) -> Iterator[Case]:
 
 
 def _true_power(truth: Truth, blocks: int, generator: np.random.Generator) -> float:
-    """On studies other than those that the plan was made with."""
+    """On other studies than those used for the plan."""
     found = outcome(draw(truth, blocks, STUDIES, generator))
     return float(found_slower(found, math.log1p(EFFECT)).mean())

@@ -1,4 +1,4 @@
-"""A host that becomes slower within each block, and the place in the block taken out as declared."""
+"""A host that slows down within each block, corrected by the declared place in the block."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def placed_cases(studies: int, generator: np.random.Generator) -> Iterator[Case]
 
 
 def _cases(what: str, where: str, found: list[Comparison]) -> Iterator[Case]:
-    """Family-wise error, and the power for 1% where it can be had."""
+    """Family-wise error, and the power for 1% where possible."""
     limits = np.array(
         [
             [(c.log_ratio or 0.0, c.inference.half_width if c.inference else np.inf) for c in one.contrasts]

@@ -1,4 +1,4 @@
-"""Is the promised power kept, and is stopping on precision honest?"""
+"""Whether the promised power is reached, and whether stopping on precision is honest."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STOPPING: tuple[tuple[Truth, float], ...] = (
 
 @dataclass(frozen=True)
 class Promise:
-    """The effect that `power` calls likely detected at these blocks, and how often it is."""
+    """The effect that `power` calls likely detected with these blocks, and how often it is."""
 
     blocks: int
     effect: float
@@ -54,14 +54,16 @@ class Stopping:
 
 
 def promised_power(blocks: int, studies: int, generator: np.random.Generator) -> Promise:
-    """With the SD known: the detectable effect is planted in new studies."""
+    """With the SD known: the detectable effect is added to new studies."""
     effect = detectable_effect(SIGMA, Layout(STANDARD.arms, STANDARD.references, blocks))
     result = outcome(draw(STANDARD, blocks, studies, generator))
     return Promise(blocks, effect, Rate.of(found_slower(result, math.log1p(effect))))
 
 
 def stopping(truth: Truth, target: float, studies: int, generator: np.random.Generator) -> Stopping:
-    """Look after each block from the first look on; stop when every 95% half-width is at most `target`."""
+    """Look after each block from the first allowed one; stop when every 95% half-width is at most
+    `target`.
+    """
     y = draw(truth, max(CAPS), studies, generator).cells
     first = first_look(truth.columns)
     stopped_at = np.full(studies, max(CAPS))

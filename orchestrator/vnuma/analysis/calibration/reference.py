@@ -1,4 +1,4 @@
-"""The same rule written by others: 20,000 studies of an implementation of its own, in percent.
+"""An independent implementation's results: 20,000 studies of the same rule, in percent.
 
 Rates at 6, 8 and 12 blocks. A truth that is not listed was not simulated there.
 """

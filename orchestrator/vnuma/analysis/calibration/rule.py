@@ -1,6 +1,6 @@
-"""The verdict of each arm of many simulated studies at once: the table of `verdict`, first match wins.
+"""The verdict of each arm of many simulated studies at once, by the table in `verdict`.
 
-A test holds every word, interval and p against those of `analyse` on sampled studies.
+A test compares every verdict, interval and p with `analyse` on sampled studies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vnuma.analysis.simulate import BoolArray, Simulated, differences
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """Which word each arm of each study gets: exactly one is true, `withheld` included."""
+    """Which verdict each arm of each study gets: exactly one is true, `withheld` included."""
 
     slower: BoolArray
     faster: BoolArray
@@ -36,7 +36,7 @@ def outcome(studies: Studies) -> Simulated:
 
 
 def found_slower(result: Simulated, effect: float | FloatArray) -> BoolArray:
-    """Per study and arm: does the 95% interval of an arm slower by `effect` (ln scale) lie above 1?"""
+    """Per study and arm: whether the 95% interval of an arm slower by `effect` (ln scale) is above 1."""
     return np.asarray(result.estimate + effect - result.half_width_95 > 0)
 
 
@@ -46,7 +46,7 @@ def found_faster(result: Simulated, effect: float | FloatArray) -> BoolArray:
 
 
 def within_band(result: Simulated, effect: float | FloatArray, margin: float) -> BoolArray:
-    """Is an arm slower by `effect` called equivalent: its 90% interval in the band, few boots apart?"""
+    """Whether an arm slower by `effect` is called equivalent: 90% interval in the band, few odd boots."""
     band = math.log1p(margin)
     inside = np.abs(result.estimate + effect) + result.half_width_90 < band
     apart = (result.odd_arm > band).sum(axis=1) + (result.odd_reference > band).sum(axis=(1, 2))[:, None]
@@ -54,21 +54,23 @@ def within_band(result: Simulated, effect: float | FloatArray, margin: float) ->
 
 
 def prediction_width(result: Simulated) -> FloatArray:
-    """Per study and arm: half the range of one more boot against one of the reference, 95%."""
+    """Per study and arm: half the range for one more boot relative to one of the reference, 95%."""
     y, r = result.y, result.references
     one = np.mean([(y[:, :, r:] - y[:, :, [at]]).var(axis=1, ddof=1) for at in range(r)], axis=0)
     return np.asarray(t_quantile(0.975, y.shape[1] - 1) * np.sqrt(result.own_se**2 + one))
 
 
 def some_arm(each: BoolArray) -> BoolArray:
-    """Per study: is it true of any arm?"""
+    """Per study: whether it is true of any arm."""
     return np.asarray(each.any(axis=1))
 
 
 def words(
     result: Simulated, blocks: int, *, fixed_order: bool, margin: float, effect: float | FloatArray = 0.0
 ) -> Words:
-    """The words when arms are slower by `effect` (ln scale), each or all; `margin` is a ratio: 0.01 is 1%."""
+    """The verdicts when arms are slower by `effect` (ln scale), each or all; `margin` is a ratio:
+    0.01 is 1%.
+    """
     withheld = np.full(result.estimate.shape, fixed_order)
     if result.a_a_p is not None:
         withheld |= (result.a_a_p < AA_ALARM)[:, None]

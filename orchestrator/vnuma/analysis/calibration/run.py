@@ -28,7 +28,7 @@ BLOCKS = (6, 8, 12)
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was found, and with which seed and number of studies: the same ones give the same figures."""
+    """The results, with seed and number of studies, which reproduce them."""
 
     studies: int
     seed: int
@@ -47,7 +47,7 @@ def calibrate(
     pilots: int = PILOTS,
     progress: Callable[[str], None] = lambda name: None,
 ) -> Calibration:
-    """Simulate `studies` studies for each truth and number of blocks. Each part has its own stream."""
+    """Simulate `studies` studies for each truth and number of blocks. Each part has its own random stream."""
     rates = []
     for number, truth in enumerate(TRUTHS):
         progress(truth.name)

@@ -1,4 +1,4 @@
-"""What a report says beside its verdicts: how often each kind of sentence is true of simulated studies."""
+"""How often each kind of sentence in a report is true, in simulated studies."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ FASTER = -math.log(1.015)
 SIZES = (500, 1000, 2000, 3000)
 ALPHA = 0.05
 ANY_FAMILY = 0.115
-"""What docs/statistics.md says of all three kinds of words together."""
+"""docs/statistics.md's figure for all three kinds of verdicts together."""
 MOST_NAMED = 44
-"""What larger numbers of blocks tell is not simulated: they tell more."""
+"""Larger numbers of blocks are not simulated: they only detect more."""
 TELLING = 4000
 _NAMED = [blocks for blocks in GRID if blocks <= MOST_NAMED]
 GATE_MISSES = 0.75
-"""Where one arm scatters twice as much: the gate misses it in some studies, which then speak of all arms."""
+"""One arm with twice the scatter, which the gate misses in some studies; these then apply to all arms."""
 _NOISY = next(truth for truth in TRUTHS if truth.name == "one arm's SD x 2")
 
 
 def sentence_cases(studies: int, few: int, generator: np.random.Generator) -> Iterator[Case]:
-    """Every kind of sentence; `few` studies go one by one."""
+    """Every kind of sentence; `few` studies are simulated one by one."""
     each = iter(generator.spawn(5))
     yield from _detects(studies, next(each))
     yield from _would_decide(studies, next(each))
@@ -53,7 +53,7 @@ def sentence_cases(studies: int, few: int, generator: np.random.Generator) -> It
 
 
 def _detects(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """ "B blocks likely (80%) detect a difference of X": do they, in every arm?"""
+    """"B blocks likely (80%) detect a difference of X": whether they do, in every arm."""
     what = "detects what it says"
     for truth, target, bound in (
         (STANDARD, what, PROMISE),
@@ -68,7 +68,7 @@ def _detects(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 
 
 def said_to_detect(found: Simulated) -> FloatArray:
-    """On the ln scale: by the upper bound of the spread, and of those arms that rest on their own pairs."""
+    """On the ln scale: by the upper bound of the spread, and of arms with their own pairs' error."""
     _, blocks, k = found.y.shape
     arms, r = k - found.references, found.references
     pooled = ratio_needed(Layout(arms, r, blocks)) * np.sqrt(found.ms * pilot_upper(1.0, found.df))
@@ -78,7 +78,9 @@ def said_to_detect(found: Simulated) -> FloatArray:
 
 
 def _would_decide(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """ "About N blocks would likely tell a difference of 1% from none": would they, of each undecided arm?"""
+    """"About N blocks would likely tell a difference of 1% from none": whether they would, for each undecided
+    arm.
+    """
     what = "distinguishes it from none with the blocks it names"
     for truth in (STANDARD, _NOISY):
         chance = np.array([_tells(truth, blocks, generator) for blocks in _NAMED])
@@ -98,7 +100,7 @@ def _would_decide(studies: int, generator: np.random.Generator) -> Iterator[Case
 
 
 def _tells(truth: Truth, blocks: int, generator: np.random.Generator) -> FloatArray:
-    """Per arm: the chance that so many blocks detect the margin, or that no effect is called equivalent."""
+    """Per arm: the chance that this many blocks detect the margin, or that no effect is called equivalent."""
     spread = np.array(truth.spread or (1.0,) * truth.columns)
     y = SIGMA * spread * generator.standard_normal((TELLING, blocks, truth.columns))
     found = Simulated(y, truth.references)
@@ -107,7 +109,7 @@ def _tells(truth: Truth, blocks: int, generator: np.random.Generator) -> FloatAr
 
 
 def named_blocks(found: Simulated) -> FloatArray:
-    """Per study and arm: the blocks that a report names, were the arm undecided; infinity beyond 200."""
+    """Per study and arm: the blocks in a report if the arm were undecided; infinity beyond 200."""
     _, blocks, k = found.y.shape
     arms, r, band = k - found.references, found.references, math.log1p(MARGIN)
     pooled, own = (
@@ -128,7 +130,7 @@ def _mean(each: FloatArray) -> Rate:
 
 
 def _advice(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """ "Use 1x16" although one arm is truly 1.5% faster, and the others are alike."""
+    """"Use 1x16" although one arm is truly 1.5% faster, and the others are equal."""
     effect = np.array([0.0] * (STANDARD.arms - 1) + [FASTER])
     for blocks in BLOCKS:
         found = outcome(draw(STANDARD, blocks, studies, generator))
@@ -139,7 +141,9 @@ def _advice(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 
 
 def _sizes(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """Words over all sizes, at single sizes and of growth: three families, of a study without any effect."""
+    """Verdicts over all sizes, at single sizes and of growth: three families, in a study without
+    any effect.
+    """
     for boots, at_size in ((0.003, 0.01), (0.01, 0.0)):
         truth = Truth("", boots=lambda g, shape, sd=boots: sd * g.standard_normal(shape))  # type: ignore[misc]
         for blocks in (6, 8):
@@ -161,7 +165,7 @@ def _sizes(studies: int, generator: np.random.Generator) -> Iterator[Case]:
 def _by_size(
     truth: Truth, blocks: int, studies: int, at_size: float, generator: np.random.Generator
 ) -> FloatArray:
-    """Cells [size, study, block, column]: sizes share the boot; each has its own part and iterations."""
+    """Cells [size, study, block, column]: sizes share the boot; each adds its own part and iterations."""
     shape = (studies, blocks, truth.columns)
     boots = truth.boots(generator, shape)
     return np.array(
@@ -180,7 +184,7 @@ def _wrong(cells: FloatArray, truth: Truth) -> BoolArray:
 
 
 def _sign_flips(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """The sign-flip test of one arm without an effect: it decides nothing, and should not cry wolf."""
+    """The sign-flip test of an arm without effect: secondary, but it should rarely dissent."""
     for truth in (STANDARD, next(one for one in TRUTHS if one.name == "heavy tails")):
         d = differences(draw(truth, 8, studies, generator).cells, truth.references)[:, :, 0]
         wrong = np.array([sign_flip_p(one) <= LEVEL for one in d.tolist()])

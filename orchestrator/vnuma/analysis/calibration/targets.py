@@ -1,7 +1,7 @@
-"""What the rule must reach, each beside what it reached.
+"""What the rule must reach, with the result for each target.
 
-A bound is widened by two Monte Carlo errors; where a target has n cases, by as many as keep the chance that
-a rule exactly at the bound misses it at 2.3% (Bonferroni).
+A bound is widened by two Monte Carlo errors; for a target with n cases, by as many as keep the chance that a
+rule exactly at the bound misses it at 2.3% (Bonferroni).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _hard(cases: Sequence[Case]) -> Iterator[Target]:
 
 
 def _at_most(name: str, bound: float, cases: Sequence[_Case]) -> Target:
-    """All cases at most `bound` + the errors that shares exactly at the bound would have."""
+    """All cases at most `bound` plus the Monte Carlo errors of shares exactly at the bound."""
     z = _widened(cases)
     worst = max(cases, key=lambda case: case.rate.share - z * _error(bound, case.rate))
     met = all(case.rate.share <= bound + z * _error(bound, case.rate) for case in cases)
@@ -101,13 +101,13 @@ def _at_least(name: str, bound: float, cases: Sequence[_Case]) -> Target:
 
 
 def _widened(cases: Sequence[_Case]) -> float:
-    """By how many Monte Carlo errors: 2 for a single case."""
+    """Number of Monte Carlo errors to add: 2 for a single case."""
     normal = NormalDist()
     return -normal.inv_cdf(normal.cdf(-2) / len(cases))
 
 
 def _error(bound: float, rate: Rate) -> float:
-    """The Monte Carlo error that a share at the bound would have with as many studies."""
+    """The Monte Carlo error of a share at the bound with as many studies."""
     spread = rate.share * (1 - rate.share)
     if spread == 0 or rate.error == 0:
         return rate.error

@@ -1,7 +1,7 @@
-"""Known truths: how boots and iterations scatter, how the host drifts, in which order arms run.
+"""Known truths: the scatter of boots and iterations, the host's drift, and the order of arms.
 
-Everything is on the ln scale. The standard truth has an SD of 0.5% between boots and 0.5% within
-them, three iterations, four arms against a reference with A/A, random order, and no effect.
+Everything is on the ln scale. The standard truth has an SD of 0.5% between boots and 0.5% within them, three
+iterations, four arms against a reference with A/A, random order, and no effect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WANDER, WANDER_SD = 0.8, 0.01
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
 Trend = Callable[[np.random.Generator, int, int], FloatArray]
-"""(generator, studies, places) -> the host's own course over the places of a run."""
+"""(generator, studies, places) -> the host's drift over the places of a run."""
 
 
 def normal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
@@ -63,7 +63,7 @@ def steady(generator: np.random.Generator, studies: int, places: int) -> FloatAr
 
 
 def linear(total: float) -> Trend:
-    """A host that becomes slower by `total` (ln scale) from the first place to the last."""
+    """A host that slows down by `total` (ln scale) from the first place to the last."""
 
     def trend(generator: np.random.Generator, studies: int, places: int) -> FloatArray:
         del generator
@@ -84,7 +84,7 @@ def wandering(generator: np.random.Generator, studies: int, places: int) -> Floa
 
 @dataclass(frozen=True)
 class Truth:
-    """What a simulated world is like. `spread` multiplies the SD of each column, references first.
+    """A simulated world. `spread` multiplies the SD of each column, references first.
 
     `group` says which target applies: `equal` variances, `unequal`, or `fixed` order.
     """
@@ -125,16 +125,16 @@ TRUTHS: tuple[Truth, ...] = (
     _noisy_column(Truth("reference's SD x 2", references=1), 0, 2.0),
     Truth("drift 3.6%, fixed order", trend=linear(0.036), fixed_order=True, group="fixed"),
 )
-"""Every truth that is calibrated, in the order of the table."""
+"""Every calibrated truth, in the order of the table."""
 
 
 @dataclass(frozen=True, eq=False)
 class Studies:
     """Simulated studies: ln(ms) as times[study, block, column, iteration], the reference's columns first.
 
-    `places[study, block, column]` is a cell's place within its block, from 0. `paper[study, arm,
-    iteration]` is one boot an arm on the same machine in the order of the table, as the 2019 paper
-    ran it: the scatter of the first block, and the host's course over its first boots.
+    `places[study, block, column]` is a cell's place within its block, from 0. `paper[study, arm, iteration]`
+    is one boot per arm on the same machine in the order of the table, as the 2019 paper ran it: the scatter
+    of the first block, and the host's drift over its first boots.
     """
 
     truth: Truth
