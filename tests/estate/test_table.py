@@ -82,6 +82,8 @@ def test_an_edition_is_judged_before_the_server_exists(tmp_path: Path) -> None:
         ({"Memory GB": "1.024"}, "memoryMB", 1024 * 1024),
         ({"Memory GB": "0,5 TiB"}, "memoryMB", 512 * 1024),
         ({"vCPU": "16 vCPU", "Cores per socket": "", "Sockets": "2"}, "numCoresPerSocket", 8),
+        ({"Cores per socket": "auto"}, "autoCoresPerSocket", True),
+        ({"Cores per socket": "Assigned at power on"}, "numCoresPerSocket", 0),
         ({"Memory reservation": "32"}, "memoryReservation", 32768),
         ({"CPU limit": "unlimited"}, "cpuLimit", -1),
         ({"Latency sensitivity": "Hoch"}, "latencySensitivity", "high"),
@@ -91,6 +93,21 @@ def test_an_edition_is_judged_before_the_server_exists(tmp_path: Path) -> None:
 def test_a_cell_becomes_a_setting(tmp_path: Path, cells: dict[str, str], setting: str, value: object) -> None:
     """With the unit that the cell or its column has."""
     assert _row(tmp_path, **cells).facts.settings[setting] == value
+
+
+def test_automatic_cores_per_socket_leave_the_sockets_open(tmp_path: Path) -> None:
+    """Standard's limit counts sockets, which vSphere chooses at power-on: neither passed nor failed."""
+    text = "name;vCPU;Cores per socket;SQL;host\nsql01;16;automatic;Standard 2022;2x16/256@8.0\n"
+    (vm,) = checked(read_design(_csv(tmp_path, text))).vms
+    assert "chooses them at power-on" in vm.not_evaluated["S01"]
+    assert vm.shape == "16 vCPUs"
+
+
+def test_standard_developer_has_the_limits_of_standard(tmp_path: Path) -> None:
+    """SQL Server 2025 has two Developer editions."""
+    text = "name;vCPU;Cores per socket;SQL\nsql01;48;12;Standard Developer 2025\n"
+    (vm,) = checked(read_design(_csv(tmp_path, text))).vms
+    assert "S01" in {item.finding.rule for item in vm.findings}
 
 
 @pytest.mark.parametrize(
@@ -104,6 +121,7 @@ def test_a_cell_becomes_a_setting(tmp_path: Path, cells: dict[str, str], setting
         ({"Memory reservation": "100000 GB"}, "memoryReservation"),
         ({"Host": "Dell R750"}, "host"),
         ({"SQL edition": "Standard"}, "edition"),
+        ({"SQL edition": "Web 2025"}, "edition"),
     ],
 )
 def test_what_a_cell_does_not_say_is_not_guessed(tmp_path: Path, cells: dict[str, str], setting: str) -> None:
@@ -115,7 +133,13 @@ def test_what_a_cell_does_not_say_is_not_guessed(tmp_path: Path, cells: dict[str
 
 
 @pytest.mark.parametrize(
-    "cells", [{"Sockets": "4", "Cores per socket": "8"}, {"Topology": "2x4"}, {"vCPU": "12,5"}]
+    "cells",
+    [
+        {"Sockets": "4", "Cores per socket": "8"},
+        {"Topology": "2x4"},
+        {"vCPU": "12,5"},
+        {"Cores per socket": "auto", "Sockets": "2"},
+    ],
 )
 def test_a_row_that_contradicts_itself_is_named(tmp_path: Path, cells: dict[str, str]) -> None:
     """Which of its numbers is meant, nobody can tell."""

@@ -79,6 +79,10 @@ class Advice:
     """The most vCPUs that any shape uses."""
     limit: SqlLimit = field(default_factory=lambda: SqlLimit("Developer or Evaluation"))
     """The edition's limits."""
+    too_small: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that are smaller than the VM, with what they have: `32 cores and 192 GB`."""
+    runs_nowhere: bool = False
+    """Whether every host has fewer logical CPUs than the VM has vCPUs, or less memory than the VM."""
 
     def worth(self, *kinds: Worth) -> tuple[Candidate, ...]:
         """The candidates of these kinds, best first."""
@@ -101,6 +105,8 @@ def advise(vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int
         f"{most} of {vcpus}: {seen[0].forecasts[0].by_sql.because}" if most < vcpus else "",
         most,
         sql_limit(guest.sql_edition, guest.sql_major),
+        {host.name: has for host in hosts if (has := _has_only(vcpus, memory_mb, host))},
+        all(vcpus > host.threads or 0 < host.memory_mb < memory_mb for host in hosts),
     )
 
 
@@ -128,6 +134,22 @@ def planned_vm(settings: Settings, hardware: int) -> VmFacts:
 def _nodes_needed(vcpus: int, memory_mb: int, host: HostFacts) -> int:
     by_memory = ceil(memory_mb / host.node_memory_mb) if host.node_memory_mb else 1
     return max(ceil(vcpus / host.cores_per_node), by_memory)
+
+
+def _has_only(vcpus: int, memory_mb: int, host: HostFacts) -> str:
+    """What the host has, where the VM has more; empty if it has enough.
+
+    A VM cannot have more vCPUs than the host has logical CPUs ("Virtual CPU Limitations", vSphere Virtual
+    Machine Administration).
+    """
+    has = []
+    if vcpus > host.threads:
+        has.append(f"{host.threads} logical CPUs")
+    elif vcpus > host.cores:
+        has.append(f"{host.cores} cores")
+    if 0 < host.memory_mb < memory_mb:
+        has.append(f"{host.memory_mb / 1024:.4g} GB")
+    return " and ".join(has)
 
 
 def _fewest(vcpus: int, needed: int, sql_major: int) -> int:
@@ -291,7 +313,7 @@ def _for(shape: Topology, seen: Forecast, wanted: _Wanted) -> Iterator[str]:
     else:
         yield f"{nodes} nodes; {shape.sockets} sockets do not match them"
     if seen.prediction.confidence == "low":
-        yield f"not sure: {seen.prediction.because}"
+        yield f"low confidence: {seen.prediction.because}"
 
 
 def _parallelism(seen: Forecast, sql_major: int) -> str:

@@ -12,7 +12,7 @@ from vnuma.checks.subject import (
     StudyFacts,
     Subject,
 )
-from vnuma.domain.topology.layout import host_by_default
+from vnuma.domain.topology.layout import host_by_default, host_shape
 from vnuma.domain.topology.prediction import Prediction, predict
 from vnuma.domain.topology.release import (
     VIRTUAL_NUMA_HARDWARE,
@@ -165,8 +165,12 @@ class Facts:
 
     @cached_property
     def sockets(self) -> int:
-        """Virtual sockets. Raises Unknown if the last one would be only partly filled."""
+        """Virtual sockets. Raises Unknown if the last one would be only partly filled, or vSphere has not
+        chosen their number yet.
+        """
         self.require_whole_sockets()
+        if self.number("numCoresPerSocket") == 0 and self.vcpus > 1:
+            raise Unknown("cores per socket are automatic: vSphere chooses them at power-on")
         return max(1, self.vcpus // self.per_socket)
 
     @cached_property
@@ -191,6 +195,12 @@ class Facts:
         self.require_whole_sockets()
         self.key("numa.vcpu.min")
         return predict(host_by_default(self.host), self.vm.settings, self.hardware)
+
+    @property
+    def doubted_prediction(self) -> Prediction:
+        """The same nodes, with the confidence that unread settings and host options leave. For display."""
+        self.require_whole_sockets()
+        return predict(host_shape(self.host), self.vm.settings, self.hardware, tuple(self.subject.absent))
 
     def setting(self, name: str) -> Value:
         """A typed setting; None: this release or hardware version lacks it. Raises Unknown if not read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from vnuma.domain.topology.vm_location import VmLocation
 
 
+_NAMED = 3
+"""Hosts that a sentence names."""
 _HEADINGS = ("Worth having", "Worth testing", "To avoid")
 
 
@@ -52,6 +54,11 @@ def advise(
     there, name = asked.site(), asked.vm or "sql-clone"
     count, memory_mb = asked.size(there)
     advice = advice_for(count, memory_mb, there.hosts, asked.hardware_version(there), asked.guest())
+    if advice.runs_nowhere and (write or fix_as_):
+        raise InputError(
+            f"{next(_answer(advice, count, memory_mb, where(there), asked.sql))}",
+            fix="Without --write and --fix-as the shapes are listed, each with its reasons.",
+        )
     if write:
         _write(write, advice, name, memory_mb)
     if fix_as_:
@@ -99,9 +106,15 @@ def _text(advice: Advice, vcpus: int) -> list[str]:
 
 def _answer(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int) -> Iterator[str]:
     """What all shapes have in common: the nodes needed, and what the edition uses."""
-    nodes = advice.nodes_needed
+    nodes, small = advice.nodes_needed, advice.too_small
     needs = "fits one host NUMA node" if nodes == 1 else f"needs {nodes} host NUMA nodes"
-    yield f"A VM of {vcpus} vCPUs and {memory_mb / 1024:.4g} GB {needs} on {hosts}."
+    vm = f"A VM of {vcpus} vCPUs and {memory_mb / 1024:.4g} GB"
+    if advice.runs_nowhere:
+        yield f"{vm} cannot run on {_too_small(small)}. Choose a smaller VM or a larger host."
+    elif small:
+        yield f"{vm} is larger than {_too_small(small)}."
+    else:
+        yield f"{vm} {needs} on {hosts}."
     limit = advice.limit
     if not limit.limited:
         return
@@ -114,6 +127,13 @@ def _answer(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int) -
         )
     else:
         yield f"SQL Server {year} {limit.edition} uses at most {limit}{memory}."
+
+
+def _too_small(hosts: Mapping[str, str]) -> str:
+    """`esx1, which has 32 cores, and esx2, which has 192 GB`."""
+    named = [f"{name}, which has {has}" for name, has in hosts.items()][:_NAMED]
+    more = [f"{len(hosts) - _NAMED} more hosts"] if len(hosts) > _NAMED else []
+    return ", and ".join([*named, *more])
 
 
 def _lines(one: Candidate) -> list[str]:
@@ -144,6 +164,8 @@ def _document(advice: Advice, there: VmLocation) -> dict[str, Any]:
         "hosts": [host.name for host in there.hosts],
         "hosts_not_read": list(there.unread),
         "nodes_needed": advice.nodes_needed,
+        "hosts_too_small": dict(advice.too_small),
+        "runs_nowhere": advice.runs_nowhere,
         "other_vcpus": list(advice.other_vcpus),
         "unused": advice.unused,
         "usable_cores": advice.used,

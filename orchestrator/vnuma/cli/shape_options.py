@@ -138,6 +138,7 @@ class LookAhead:
     def guest(self, *, soft_numa: bool = True) -> Guest:
         """The VM's software. Raises UsageError for an unknown edition or year of SQL Server."""
         from vnuma.domain.topology.forecast import SQL_YEARS, Guest
+        from vnuma.domain.topology.licence import missing_edition
 
         word = self.edition.strip().lower()
         if not any(word.startswith(known) for known in _EDITIONS):
@@ -148,6 +149,10 @@ class LookAhead:
         if self.sql not in SQL_YEARS:
             years = ", ".join(map(str, SQL_YEARS))
             raise UsageError(f"--sql: SQL Server {self.sql} does not exist.", fix=f"Use one of {years}.")
+        if missing := missing_edition(word, SQL_YEARS[self.sql]):
+            raise UsageError(
+                f"--edition {word} --sql {self.sql}: {missing}.", fix="Use standard, or --sql 2022."
+            )
         # Enterprise alone means the one licensed by core.
         full = "enterprise: core-based" if word == "enterprise" else word
         windows = self.windows

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from vnuma.checks.subject import HARDWARE
 from vnuma.domain.topology.forecast import SQL_YEARS
 from vnuma.domain.topology.host_spec import parse_host
+from vnuma.domain.topology.licence import missing_edition
 from vnuma.domain.topology.release import FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_HT, hardware_version_of
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared
 from vnuma.domain.vm.facts import HostFacts
@@ -33,6 +34,7 @@ _MOST_PLAIN_GB = 2048
 _SHAPE = re.compile(r"(?<!\d)(\d{1,3}) ?[x*\u00d7] ?(\d{1,3})(?!\d)")
 _YEAR = re.compile(r"\b20[0-9]{2}\b")
 _EDITIONS = {
+    "standard developer": "Standard Developer Edition",
     "enterprise": "Enterprise Edition: Core-based Licensing",
     **{
         word: f"{word.capitalize()} Edition"
@@ -41,6 +43,8 @@ _EDITIONS = {
 }
 _WINDOWS_BUILDS = {"2016": 14393, "2019": 17763, "2022": 20348, "2025": 26100}
 _ALL = {*YES, "all", "full", "max", "voll", "alles", "komplett", "locked"}
+_AUTOMATIC = {"auto", "automatic", "automatisch", "assigned at power on"}
+"""vSphere chooses the cores per socket at power-on; "Assigned at power on" are its client's words."""
 _NONE = {*NO, "none", "-", "keine", "ohne"}
 
 
@@ -107,7 +111,9 @@ def _read(
 def _read_shape(row: Row, settings: dict[str, Value], absent: dict[str, str]) -> None:
     """vCPUs, sockets, cores per socket: two of them give the third; contradictions are reported."""
     shape = _SHAPE.search(row.text("topology")) or _SHAPE.search(row.text("cpus"))
-    sockets, per_socket = _count(row, "sockets"), _count(row, "per_socket")
+    automatic = row.text("per_socket").lower() in _AUTOMATIC
+    sockets = _count(row, "sockets")
+    per_socket = None if automatic else _count(row, "per_socket")
     cpus = None if _SHAPE.search(row.text("cpus")) else _count(row, "cpus")
     if shape:
         sockets, per_socket = int(shape[1]), int(shape[2])
@@ -120,9 +126,13 @@ def _read_shape(row: Row, settings: dict[str, Value], absent: dict[str, str]) ->
     if not cpus:
         raise ContradictoryRow("it does not say how many vCPUs")
     settings["numCPUs"] = cpus
+    if automatic and sockets:
+        raise ContradictoryRow(f"cores per socket are automatic, and the table says {sockets} sockets")
     if sockets and not per_socket and cpus % sockets == 0:
         per_socket = cpus // sockets
-    if per_socket:
+    if automatic:
+        settings |= {"numCoresPerSocket": 0, "autoCoresPerSocket": True}
+    elif per_socket:
         settings |= {"numCoresPerSocket": per_socket, "autoCoresPerSocket": False}
     else:
         absent |= dict.fromkeys(("numCoresPerSocket", "autoCoresPerSocket"), "the table does not say it")
@@ -247,9 +257,11 @@ def _sql(row: Row, absent: dict[str, str]) -> SqlEdition | None:
     text = said.lower()
     year = next((int(one) for one in _YEAR.findall(text) if int(one) in SQL_YEARS), None)
     edition = next((full for word, full in _EDITIONS.items() if word in text or word[:3] + "." in text), None)
-    if edition and year:
+    if edition and year and (missing := missing_edition(edition, SQL_YEARS[year])):
+        absent["edition"] = f"the table's {said[:40]!r} does not exist: {missing}"
+    elif edition and year:
         return SqlEdition(edition, SQL_YEARS[year])
-    if said:
+    elif said:
         lacks = "release, such as 2022" if edition else "edition, such as Standard 2022"
         absent["edition"] = f"the table's {said[:40]!r} names no SQL Server {lacks}"
     return None

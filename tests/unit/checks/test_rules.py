@@ -87,7 +87,7 @@ def test_a_rule_says_all_that_it_has_to(rule: Rule) -> None:
         assert rule.in_study is not Severity.BLOCK
 
 
-UNCONFIRMED = {"M09", "M10", "M11", "Q07", "S14", "S20", "W02", "W03", "W04"}
+UNCONFIRMED = {"M09", "M10", "Q07", "S14", "S20", "W02", "W03", "W04"}
 """Rules on what is general knowledge, in whole or in a figure: no source says it."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.cli import vnuma_here
 from vnuma.domain.study.study_file import parse_study
 
@@ -42,6 +44,38 @@ def test_the_best_shape_is_printed_for_a_tool() -> None:
     assert "num_cores_per_socket = 16\n" in printed
     first = json.loads(vnuma_here(*PAPER, "--format", "json").out)["candidates"][0]
     assert first["as"]["terraform"] == printed.rstrip("\n")
+
+
+LARGE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x16/96@8.0")
+
+
+def test_a_vm_that_no_such_host_runs_is_said_to_be_too_large_first() -> None:
+    """More vCPUs than logical CPUs, or more memory than the host has: no number of nodes helps."""
+    shown = " ".join(vnuma_here(*LARGE).out.split())
+    assert "80 vCPUs and 512 GB cannot run on 2x16/96@8.0, which has 64 logical CPUs and 192 GB" in shown
+    assert "needs" not in shown.partition("To avoid")[0]
+    document = json.loads(vnuma_here(*LARGE, "--format", "json").out)
+    assert document["runs_nowhere"] is True
+    assert document["hosts_too_small"] == {"2x16/96@8.0": "64 logical CPUs and 192 GB"}
+
+
+def test_a_vm_with_more_vcpus_than_cores_is_told_so_first() -> None:
+    """ESXi runs it, on shared cores; a larger host beside does not hide it."""
+    larger = ("advise", "--vcpus", "48", "--memory", "100", "--host-nodes", "2x16/96@8.0")
+    for other in ((), ("--host-nodes", "2x24/96@8.0")):
+        shown = " ".join(vnuma_here(*larger, *other).out.split())
+        assert "is larger than 2x16/96@8.0, which has 32 cores." in shown
+
+
+@pytest.mark.parametrize("use", [("--fix-as", "govc"), ("--write", "advised.yml")])
+def test_no_shape_is_written_for_a_vm_that_runs_nowhere(tmp_path: Path, use: tuple[str, str]) -> None:
+    """The reason is the message; nothing is written."""
+    option, value = use
+    target = str(tmp_path / value) if option == "--write" else value
+    ended = vnuma_here(*LARGE, option, target)
+    assert ended.code == 3
+    assert "which has 64 logical CPUs" in ended.err
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_editions_limit_is_part_of_the_answer() -> None:

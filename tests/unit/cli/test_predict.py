@@ -48,6 +48,7 @@ def test_unlike_hosts_are_rows_of_their_own_in_json() -> None:
         (("--cores-per-socket", "5"), "5 cores per socket do not divide 16 vCPUs"),
         (("--edition", "home"), "Use one of developer"),
         (("--sql", "2018"), "SQL Server 2018"),
+        (("--edition", "web", "--sql", "2025"), "no Web edition"),
         (("--set", "memorySpeed=3"), "not a setting"),
         (("--set", "numCoresPerSocket=3"), "--cores-per-socket"),
         (("--host-nodes", "16"), "2x16/96@7.0"),

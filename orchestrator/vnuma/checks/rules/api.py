@@ -6,8 +6,8 @@ from vnuma.checks.facts import Facts, Unknown
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.shape import gigabytes
-from vnuma.checks.rules.sources import HARDWARE_FEATURES, HARDWARE_VERSIONS
-from vnuma.domain.topology.release import most_of_hardware, newest_hardware
+from vnuma.checks.rules.sources import HARDWARE_22, HARDWARE_FEATURES, HARDWARE_VERSIONS
+from vnuma.domain.topology.release import MOST_MEMORY_GB, most_of_hardware, newest_hardware
 
 
 @rule(
@@ -65,11 +65,11 @@ def r07(facts: Facts) -> Fail | None:
     "More than the hardware version allows",
     condition=(
         "more vCPUs or memory than the VM's hardware version allows: 32 vCPUs in version 8, 64 in 9 and 10, "
-        "128 in 11 to 14, 256 in 15 to 17, 768 in 18 to 21"
+        "128 in 11 to 14, 256 in 15 to 17, 768 in 18 to 21, 960 in 22"
     ),
     consequence="vSphere refuses the size, or does not power the VM on.",
     fix="Upgrade the VM's compatibility with the VM off, or use a smaller size.",
-    sources=(HARDWARE_FEATURES,),
+    sources=(HARDWARE_FEATURES, HARDWARE_22),
     needs="vm",
     related=("T18",),
 )
@@ -78,12 +78,15 @@ def r08(facts: Facts) -> Fail | None:
     if most is None:
         raise Unknown(f"the limits of hardware version {facts.hardware} are not known")
     vcpus, memory_gb = most
-    if facts.vcpus <= vcpus and facts.memory_mb <= memory_gb * 1024:
+    fits = facts.memory_mb <= (memory_gb or MOST_MEMORY_GB) * 1024
+    if facts.vcpus <= vcpus and fits:
         return None
+    if facts.vcpus <= vcpus and memory_gb is None:
+        raise Unknown(f"the most memory of hardware version {facts.hardware} is not known")
     return Fail(
         {
             "hardware version": f"vmx-{facts.hardware}",
             "vCPUs": f"{facts.vcpus} of at most {vcpus}",
-            "memory": f"{gigabytes(facts.memory_mb)} of at most {memory_gb} GB",
+            "memory": gigabytes(facts.memory_mb) + (f" of at most {memory_gb} GB" if memory_gb else ""),
         }
     )

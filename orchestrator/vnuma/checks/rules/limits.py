@@ -73,13 +73,12 @@ def a13(facts: Facts) -> Fail | None:
     "Latency sensitivity high without all memory reserved",
     condition="latency sensitivity is high, and not all memory is reserved",
     consequence=(
-        "ESXi does not power such a VM on until all its memory is reserved. Cores are the VM's own only with "
-        "its CPUs fully reserved too."
+        "vSphere requires a reservation of all memory and of the CPUs for high latency sensitivity; each "
+        "vCPU then has a core to itself. Without it ESXi may refuse to power the VM on."
     ),
     fix="Reserve all memory, and the VM's CPUs; or set latency sensitivity to normal.",
     sources=(LATENCY, VM_OPERATOR),
     needs="vm",
-    unconfirmed=True,
     related=("M01", "A08"),
 )
 def m11(facts: Facts) -> Fail | None:

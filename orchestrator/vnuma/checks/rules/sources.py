@@ -60,6 +60,7 @@ VM_OPERATOR = (
 )
 HARDWARE_VERSIONS = "https://knowledge.broadcom.com/external/article?articleNumber=315655"
 HARDWARE_FEATURES = _VSPHERE + "8.0/vsphere-vm-administration/GUID-789C3913-1053-4850-A0F0-E29C3D32B6DA.html"
+HARDWARE_22 = "https://vinfrastructure.it/it/?p=39307"
 LATENCY = _VSPHERE + "8.0/vsphere-vm-administration/GUID-F5DAC793-7B13-418F-949E-0CD80CEC5D1E.html"
 VMCO = "https://www.powershellgallery.com/packages/VMCO"
 INTERLEAVING = "http://download3.vmware.com/vcat/vmw-vcloud-architecture-toolkit-spv1-webworks/Core%20Platform/Architecting%20a%20vSphere%20Compute%20Platform/Architecting%20a%20vSphere%20Compute%20Platform.1.020.html"

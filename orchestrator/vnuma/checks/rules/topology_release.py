@@ -57,7 +57,7 @@ def t02(facts: Facts) -> Fail | None:
         {
             "vCPUs": str(facts.vcpus),
             "cores per socket": str(facts.per_socket),
-            "predicted nodes": nodes_of(facts.prediction),
+            "predicted nodes": nodes_of(facts.doubted_prediction),
         }
     )
 
@@ -82,7 +82,7 @@ def t03(facts: Facts) -> Fail | None:
     if facts.vcpus < DEFAULT_MINIMUM_VCPUS or facts.per_socket != 1 or node_size_is_set(facts):
         return None
     return Fail(
-        {"shape": f"{facts.vcpus}x1", "predicted nodes": nodes_of(facts.prediction)},
+        {"shape": f"{facts.vcpus}x1", "predicted nodes": nodes_of(facts.doubted_prediction)},
         Fix(
             "Read the nodes that the guest shows. For one node per vCPU: numa.vcpu.maxPerVirtualNode = 1.",
             arm={"max_per_virtual_node": 1},
@@ -120,11 +120,15 @@ def t03(facts: Facts) -> Fail | None:
 def t04(facts: Facts) -> Fail | None:
     if facts.subject.study:
         return _null_sweep(facts)
-    cosmetic = facts.sockets > 1 and facts.per_socket > 1 and facts.vcpus >= DEFAULT_MINIMUM_VCPUS
+    cosmetic = facts.per_socket > 1 and facts.sockets > 1 and facts.vcpus >= DEFAULT_MINIMUM_VCPUS
     if not cosmetic or node_size_is_set(facts) or facts.prediction.vnuma_nodes == facts.sockets:
         return None
     return Fail(
-        {"sockets": str(facts.sockets), "predicted nodes": nodes_of(facts.prediction), FOLLOW: "not set"},
+        {
+            "sockets": str(facts.sockets),
+            "predicted nodes": nodes_of(facts.doubted_prediction),
+            FOLLOW: "not set",
+        },
         _socket_per_node(facts),
     )
 
@@ -215,7 +219,7 @@ def t14(facts: Facts) -> Fail | None:
     return Fail(
         {
             **{name: value or "not set" for name, value in stored.items()},
-            "predicted nodes": f"{nodes_of(facts.prediction)}, sized anew {nodes_of(nodes)}",
+            "predicted nodes": f"{nodes_of(facts.doubted_prediction)}, sized anew {nodes_of(nodes)}",
             "nodes needed": str(nodes_needed(facts)),
         },
         Fix(
@@ -275,7 +279,11 @@ def t25(facts: Facts) -> Fail | None:
     if size is None or facts.prediction.vnuma_nodes <= needed:
         return None
     return Fail(
-        {MAX_PER_NODE: str(size), "predicted nodes": nodes_of(facts.prediction), "nodes needed": str(needed)},
+        {
+            MAX_PER_NODE: str(size),
+            "predicted nodes": nodes_of(facts.doubted_prediction),
+            "nodes needed": str(needed),
+        },
         Fix(
             "Remove numa.vcpu.maxPerVirtualNode with the VM off.",
             arm={"max_per_virtual_node": "auto"},

@@ -100,7 +100,7 @@ def t05(facts: Facts) -> Fail | None:
             **shape_of(facts),
             "cores per socket": str(facts.per_socket),
             "predicted split": "/".join(map(str, facts.prediction.node_sizes))
-            + f" ({facts.prediction.confidence} confidence)",
+            + f" ({facts.doubted_prediction.confidence} confidence)",
         },
         split_over(facts, nodes),
         severity=Severity.INFO if even else None,
@@ -137,7 +137,7 @@ def t06(facts: Facts) -> Fail | None:
         {
             **shape_of(facts),
             "numa.vcpu.min": facts.key("numa.vcpu.min") or f"not set ({minimum})",
-            "predicted nodes": nodes_of(facts.prediction),
+            "predicted nodes": nodes_of(facts.doubted_prediction),
         },
         Fix(
             f"Set numa.vcpu.min to {facts.vcpus} with the VM off.",

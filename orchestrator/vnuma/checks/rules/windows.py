@@ -21,7 +21,7 @@ _GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups
 @rule(
     "W01",
     Severity.WARN,
-    "More than 64 CPUs in one Windows",
+    "Windows prepares for more than 64 CPUs",
     condition="more than 64 vCPUs, or CPU hot-add that allows more than 64, on Windows before build 20348",
     consequence="Windows creates several processor groups and may show empty NUMA nodes.",
     fix=(

@@ -86,6 +86,15 @@ def sql_limit(edition: str, major: int) -> SqlLimit:
     return SqlLimit("Enterprise" if "enterprise" in words else "Developer or Evaluation")
 
 
+def missing_edition(edition: str, major: int) -> str:
+    """Why this release of SQL Server has no such edition, in words; empty if it has.
+
+    "Editions and supported features of SQL Server 2025" (learn.microsoft.com) has no Web edition any more.
+    """
+    is_web = "web" in edition.lower() and major >= SQL_2025
+    return "SQL Server 2025 has no Web edition; 2022 is the last that has one" if is_web else ""
+
+
 def has_resource_governor(edition: str, major: int) -> bool:
     """Whether the edition has Resource Governor: Enterprise and equivalent ones, Standard since 2025
     ("Editions and supported features of SQL Server 2025", learn.microsoft.com).

@@ -88,10 +88,14 @@ def newest_hardware(version: str) -> int | None:
 
 
 # Most vCPUs and memory (GB) of each hardware version ("Hardware Features Available with Virtual Machine
-# Compatibility Settings", vSphere Virtual Machine Administration).
+# Compatibility Settings", vSphere Virtual Machine Administration 6.7, 7.0 and 8.0). Of 22 only the vCPUs are
+# known, and only from https://vinfrastructure.it/it/?p=39307; it allows no less memory.
+MOST_MEMORY_GB = 24_560
+"""Of a VM, as far as documented (hardware version 18 to 21)."""
 _MOST = (
-    (22, None),
-    (18, (768, 24_560)),
+    (23, None),
+    (22, (960, None)),
+    (18, (768, MOST_MEMORY_GB)),
     (15, (256, 6_128)),
     (13, (128, 6_128)),
     (11, (128, 4_080)),
@@ -101,6 +105,7 @@ _MOST = (
 )
 
 
-def most_of_hardware(hardware: int) -> tuple[int, int] | None:
-    """The most vCPUs, and the most memory in GB, of a VM of this hardware version; None: not known."""
+def most_of_hardware(hardware: int) -> tuple[int, int | None] | None:
+    """The most vCPUs, and the most memory in GB (None: not known), of a VM of this hardware version; None:
+    the version is not known."""
     return next((most for since, most in _MOST if hardware >= since), None)

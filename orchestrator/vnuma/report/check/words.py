@@ -52,7 +52,7 @@ def _layouts(outlook: Outlook) -> str:
     parts = [
         f"{_nodes(one.node_sizes)}{f' on {_some(one.hosts)}' if several else ''}" for one in outlook.layouts
     ]
-    return ", ".join(parts) + ("" if outlook.sure else " (not sure)")
+    return ", ".join(parts) + ("" if outlook.sure else " (low confidence)")
 
 
 def _nodes(sizes: tuple[int, ...]) -> str:
