@@ -90,3 +90,13 @@ def test_a_key_in_another_case_is_removed_too(tmp_path: Path) -> None:
     )
     printed = vnuma_here("check", vmx, *ON, "--fix-as", "govc")
     assert "numa.nodeAffinity=" in printed.out, printed.text
+
+
+def test_a_fix_names_the_vm_where_the_designs_address_does_not(tmp_path: Path) -> None:
+    """A file is called otherwise than the VM in it."""
+    file = tmp_path / "disk-copy.vmx"
+    file.write_text(
+        'displayName = "sql-prod"\nnumvcpus = "24"\nvirtualHW.version = "19"\nvcpu.hotadd = "TRUE"\n'
+    )
+    options = ("--host-nodes", "2x16/256@8.0", "--fix-as", "govc")
+    assert "# sql-prod (disk-copy): " in vnuma_here("check", file, *options).out

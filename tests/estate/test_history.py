@@ -158,9 +158,9 @@ def test_a_recorded_check_says_what_changed_since_the_last(tmp_path: Path) -> No
     shown = vnuma_here("check", "--history", "--store", url)
     assert shown.code == 0, shown.text
     assert "vcsa01: 2 checks from 2026-11-20 to 2026-11-25" in shown.out
-    assert "gone   block T11  vm sql-a  stood at least 5 days, until 2026-11-25" in shown.out
-    assert "stands block A02  vm sql-a  since 2026-11-20, at least 5 days" in shown.out
-    assert "new    block A02  vm sql-b  since 2026-11-25\n" in shown.out
+    assert "gone      block T11  vm sql-a  for at least 5 days, until 2026-11-25" in shown.out
+    assert "unchanged block A02  vm sql-a  since 2026-11-20, at least 5 days" in shown.out
+    assert "new       block A02  vm sql-b  since 2026-11-25\n" in shown.out
     told = json.loads(vnuma_here("check", "--history", "--store", url, "--format", "json").out)
     assert {item["state"] for item in told["sources"][0]["findings"]} == {"new", "gone", "unchanged"}
     later = vnuma_here("check", "--history", "--since", "2026-11-26", "--store", url)
@@ -186,7 +186,7 @@ def test_the_worst_findings_of_an_estate_are_shown_first(tmp_path: Path) -> None
         "check", "--snapshot", saved(tmp_path, on(0, estate_of("sql-a"))), "--record", "--store", url
     )
     shown = vnuma_here("check", "--history", "--store", url).out
-    words = [line.split()[1] for line in shown.splitlines() if line.startswith("stands")]
+    words = [line.split()[1] for line in shown.splitlines() if line.startswith("unchanged")]
     assert words == sorted(words, key=["block", "warn", "info"].index)
     assert {"block", "info"} <= set(words)
 

@@ -16,6 +16,8 @@ import xmlschema
 from jsonschema import Draft4Validator
 
 from tests.estate.build import TODAY, checked, document, estate_of, since, waiver
+from tests.support.cli import vnuma_here
+from vnuma.checks.against_design import compare_with_design
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult
 from vnuma.report.check import as_markdown, as_text
@@ -88,6 +90,68 @@ def test_csv_has_a_line_for_each_finding_and_no_formula(result: CheckResult) -> 
     assert {row["simulated"] for row in rows} == {"true"}
     assert {row["vm"] for row in rows} == {"sql-a", "sql-b", f"'=odd {ODD}"}
     assert Counter(row["waived"] for row in rows)["CR-17"] == 1
+
+
+@pytest.fixture
+def drifted() -> CheckResult:
+    """Of three designed VMs one differs, one is missing and one has a name that two VMs have."""
+    design = estate_of("sql-a", "sql-b", "sql-c", "web")
+    present = estate_of("sql-a", "sql-b", "web", numCoresPerSocket=4)
+    twice = replace(present.vms[2], facts=replace(present.vms[2].facts, instance_uuid="other"))
+    vms = (
+        present.vms[0],
+        design.vms[1],
+        replace(design.vms[3], facts=replace(twice.facts, instance_uuid="1")),
+        twice,
+    )
+    now = replace(present, vms=vms)
+    found = compare_with_design([design], [now], lambda _estate, _vm: True, lambda _name: True)
+    assert (len(found.vms), len(found.only_design), len(found.unmatched)) == (1, 1, 1)
+    return replace(checked(now), drift=found)
+
+
+def test_sarif_has_drift_as_findings_of_a_rule(drifted: CheckResult) -> None:
+    """As valid as the rest; what could not be compared is a notification."""
+    log = document(as_sarif(drifted))
+    Draft4Validator(json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text())).validate(log)
+    (run,) = log["runs"]
+    drift = [item for item in run["results"] if item["ruleId"] == "drift"]
+    assert [item["properties"]["vms"] for item in drift] == [["sql-a"], ["sql-c"]]
+    assert "numCoresPerSocket is 4, designed 2" in drift[0]["message"]["text"]
+    assert {run["tool"]["driver"]["rules"][item["ruleIndex"]]["id"] for item in drift} == {"drift"}
+    notes = [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
+    assert any("web was not compared" in text for text in notes)
+
+
+def test_junit_has_drift_as_a_suite(drifted: CheckResult) -> None:
+    """VMs as designed pass together; what could not be compared is skipped."""
+    text = as_junit(drifted)
+    xmlschema.XMLSchema(str(SCHEMAS / "junit-10.xsd")).validate(text)
+    (suite,) = (one for one in ElementTree.fromstring(text) if one.get("name", "").startswith("drift"))
+    assert [suite.get(name) for name in ("tests", "failures", "skipped")] == ["4", "2", "1"]
+    assert suite[-1].get("name") == "1 VM as designed"
+
+
+def test_csv_has_a_line_for_each_vm_that_is_not_as_designed(drifted: CheckResult) -> None:
+    """In the columns of a finding, with the design as source."""
+    rows = [row for row in csv.DictReader(io.StringIO(as_csv(drifted))) if row["rule"] == "drift"]
+    assert [(row["vm"], row["severity"], row["title"]) for row in rows] == [
+        ("sql-a", "warn", "The VM is not as designed"),
+        ("sql-c", "warn", "The VM is only in the design"),
+    ]
+    assert "numCoresPerSocket is 4, designed 2" in rows[0]["observed"]
+    assert len({row["source"] for row in rows}) == 1
+
+
+def test_a_cluster_is_found_once_with_its_worst(tmp_path: Path) -> None:
+    """Hosts differ: a VM that gets other nodes on each makes a warning, which hides the note for another."""
+    table = tmp_path / "design.csv"
+    table.write_text("name;vCPU;Cores per socket;Memory GB\nsmall;4;4;16\nlarge;24;12;64\nwide;28;14;64\n")
+    options = ("--host-nodes", "2x16/256@7.0", "--host-nodes", "4x8/128@7.0")
+    found = document(vnuma_here("check", table, *options, "--format", "json").out)["findings"]
+    (unlike,) = (item for item in found if item["rule"] == "T19")
+    assert (unlike["severity"], unlike["object"]["kind"]) == ("warn", "cluster")
+    assert [vm["name"] for vm in unlike["vms"]] == ["large", "wide"]
 
 
 @pytest.mark.parametrize("width", [as_text.WIDTH, 58, 38])

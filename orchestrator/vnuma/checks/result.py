@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -173,16 +173,13 @@ class CheckResult:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Findings by object, worst first: a host's finding appears once, not for each of its VMs."""
-        seen: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
-        first: dict[tuple[object, ...], Judged] = {}
+        seen: dict[tuple[object, ...], list[tuple[Judged, tuple[str, str]]]] = defaultdict(list)
         for vm in self.vms:
             for item in vm.findings:
-                observed = tuple(sorted(item.finding.observed.items()))
-                same = (*item.key, item.finding.arm, observed)
-                first.setdefault(same, item)
-                seen[same].append((vm.name, vm.key))
-        groups = [Group(item, tuple(dict.fromkeys(seen[same]))) for same, item in first.items()]
-        return tuple(sorted(groups, key=_order))
+                it = item.finding
+                observed = tuple(sorted(it.observed.items())) if it.kind == "vm" else ()
+                seen[*item.key, it.arm, observed].append((item, (vm.name, vm.key)))
+        return tuple(sorted(map(_group, seen.values()), key=_order))
 
     @cached_property
     def severities(self) -> Mapping[str, Mapping[Severity, int]]:
@@ -246,6 +243,33 @@ class CheckResult:
             for group in self.groups
             if not group.judged.waived and group.judged.severity.rank <= worst.rank
         )
+
+
+def _group(seen: Sequence[tuple[Judged, tuple[str, str]]]) -> Group:
+    """One finding of what was seen of an object from several VMs: the worst, with the VMs that show that."""
+    worst = min(_weight(item) for item, _ in seen)
+    alike = [(item, vm) for item, vm in seen if _weight(item) == worst]
+    values: dict[str, dict[str, None]] = defaultdict(dict)
+    for item, _ in alike:
+        for name, value in item.finding.observed.items():
+            values[name][value] = None
+    observed = {name: _some(list(several)) for name, several in values.items()}
+    first = alike[0][0]
+    judged = replace(first, finding=replace(first.finding, observed=observed))
+    return Group(judged, tuple(dict.fromkeys(vm for _, vm in alike)))
+
+
+def _weight(item: Judged) -> tuple[bool, int]:
+    return bool(item.waived), item.severity.rank
+
+
+_VALUES = 3
+"""Different values of one object that are listed."""
+
+
+def _some(values: Sequence[str]) -> str:
+    more = f" and {len(values) - _VALUES} more" if len(values) > _VALUES else ""
+    return "; ".join(values[:_VALUES]) + more
 
 
 def _order(group: Group) -> tuple[bool, int, bool, str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.checks.fixes.tool import Tool
-from vnuma.cli.check_output import WITH_DRIFT, CheckFormat, FailOn
+from vnuma.cli.check_output import CheckFormat, FailOn
 from vnuma.cli.completion import study_files, vm_names
 from vnuma.cli.options import InventoryOption, StoreOption
 from vnuma.cli.shape_options import EsxiOption, HostsOption, LookAhead, ThreadsOption
@@ -205,11 +205,6 @@ class CheckOptions:
             (
                 self.against and (planned or self.study or self.fix_as),
                 "--against cannot be combined with --design, --study or --fix-as.",
-            ),
-            (
-                self.against and self.format_ not in WITH_DRIFT,
-                f"--against has no --format {self.format_}: drift is not a finding of a rule. "
-                f"Use {', '.join(WITH_DRIFT[:-1])} or {WITH_DRIFT[-1]}.",
             ),
             (self.full and not (self.all_ and self.record), "--full needs --all --record."),
             (

@@ -35,10 +35,6 @@ class FailOn(StrEnum):
     DRIFT = "drift"
 
 
-WITH_DRIFT = (CheckFormat.TABLE, CheckFormat.JSON, CheckFormat.MARKDOWN, CheckFormat.HTML)
-"""Formats that show drift."""
-
-
 def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> None:
     """Print on the screen, or write a file and print its name. Raises InputError if it cannot be written."""
     if format_ is CheckFormat.TABLE and output is None:

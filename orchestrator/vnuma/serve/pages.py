@@ -16,7 +16,7 @@ from vnuma.domain.vm.signs import SIGNS
 from vnuma.engine.run.overview import Away, line_of
 from vnuma.engine.run.progress import CellProgress, Progress, VmProgress
 from vnuma.errors import InputError, VnumaError
-from vnuma.report.check.as_history import stood
+from vnuma.report.check.as_history import how_long
 from vnuma.report.page.comparison_page import compared_html
 from vnuma.report.page.template import environment
 from vnuma.serve.figures import Figures
@@ -210,7 +210,7 @@ def _lines(view: View) -> list[tuple[Progress, object]]:
 
 
 def _estate(found: Sequence[History]) -> tuple[str, str | None]:
-    text = _filled("estate_found", found=found, stood=stood, most=MOST, counted=counted)
+    text = _filled("estate_found", found=found, how_long=how_long, most=MOST, counted=counted)
     return text, next((one.simulated for one in found if one.simulated), None)
 
 

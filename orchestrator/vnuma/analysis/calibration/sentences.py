@@ -53,7 +53,7 @@ def sentence_cases(studies: int, few: int, generator: np.random.Generator) -> It
 
 
 def _detects(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """"B blocks likely (80%) detect a difference of X": whether they do, in every arm."""
+    """ "B blocks likely (80%) detect a difference of X": whether they do, in every arm."""
     what = "detects what it says"
     for truth, target, bound in (
         (STANDARD, what, PROMISE),
@@ -78,7 +78,7 @@ def said_to_detect(found: Simulated) -> FloatArray:
 
 
 def _would_decide(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """"About N blocks would likely tell a difference of 1% from none": whether they would, for each undecided
+    """ "About N blocks would likely tell a difference of 1% from none": whether they would, for each undecided
     arm.
     """
     what = "distinguishes it from none with the blocks it names"
@@ -130,7 +130,7 @@ def _mean(each: FloatArray) -> Rate:
 
 
 def _advice(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """"Use 1x16" although one arm is truly 1.5% faster, and the others are equal."""
+    """ "Use 1x16" although one arm is truly 1.5% faster, and the others are equal."""
     effect = np.array([0.0] * (STANDARD.arms - 1) + [FASTER])
     for blocks in BLOCKS:
         found = outcome(draw(STANDARD, blocks, studies, generator))

@@ -1,4 +1,4 @@
-"""Drift of an estate over time: checks recorded in the store, and how long each finding has stood."""
+"""Drift of an estate over time: checks recorded in the store, and how long each finding has lasted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vnuma.store.open import Store
 
 
 def record(store: Store, result: CheckResult) -> Earlier | None:
-    """Write down what a check found; what stood before it, or None if this is the first of its sources.
+    """Write down what a check found; what was open before it, or None if this is the first of its sources.
 
     A source's checks are recorded in the order in which their facts were read. Raises InputError for
     facts that are not newer than those recorded last, and StoreError.
@@ -33,15 +33,15 @@ def record(store: Store, result: CheckResult) -> Earlier | None:
             checks = estate_checks.checks_of(connection, source.name)
             check = _check(source, result)
             _require_newer(check, checks)
-            stood = estate_checks.findings_of(connection, source.name, standing=True)
-            _write(connection, check, _found(result, source), stood, seen)
+            open_findings = estate_checks.findings_of(connection, source.name, standing=True)
+            _write(connection, check, _found(result, source), open_findings, seen)
             if checks:
-                before.append((checks[-1].read_at.isoformat(timespec="seconds"), stood))
+                before.append((checks[-1].read_at.isoformat(timespec="seconds"), open_findings))
     if not before:
         return None
     return Earlier(
         min(read_at for read_at, _ in before),
-        {_key(item): item.name for _, stood in before for item in stood},
+        {_key(item): item.name for _, open_findings in before for item in open_findings},
     )
 
 
@@ -49,12 +49,12 @@ def _write(
     connection: Connection,
     check: RecordedCheck,
     found: Mapping[Key, NewFinding],
-    stood: Sequence[StandingFinding],
+    open_findings: Sequence[StandingFinding],
     seen: Seen,
 ) -> None:
     """One source's findings: those that began, those found again, and those that are gone."""
     number = estate_checks.add_check(connection, check)
-    known = {_key(item): item for item in stood}
+    known = {_key(item): item for item in open_findings}
     gone = [
         item.id
         for key, item in known.items()

@@ -1,4 +1,4 @@
-"""A check as CSV: a line for each finding on each VM."""
+"""A check as CSV: a line for each finding on each VM, and for each VM that is not as designed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import csv
 import io
 from collections.abc import Iterator
 
+from vnuma.checks.against_design import DRIFT
+from vnuma.checks.facts import shape_of
+from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.domain.vm.plain_text import spreadsheet_safe
+from vnuma.report.check import drift_words
 
 COLUMNS = (
     *("simulated", "vm", "path", "cluster", "host", "esxi", "shape", "memory_mb", "guest_nodes"),
@@ -25,7 +29,19 @@ def as_csv(result: CheckResult) -> str:
         for item in vm.findings:
             cells = _cells(result, vm, item)
             writer.writerow(spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in cells)
+    for row in drift_words.rows(result.drift):
+        cells = _drift_cells(result, row)
+        writer.writerow(spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in cells)
     return text.getvalue()
+
+
+def _drift_cells(result: CheckResult, row: drift_words.DriftRow) -> Iterator[object]:
+    settings = row.facts.settings if row.facts else {}
+    yield "true" if result.simulated else "false"
+    yield from (row.name, row.path, "", row.facts.host_name if row.facts else "", "")
+    yield from (shape_of(settings), settings.get("memoryMB"), "")
+    yield from (DRIFT, Severity.WARN.value, "vm", row.name, "", row.title, row.observed)
+    yield from (drift_words.FIX, row.design, "", "", "")
 
 
 def _cells(result: CheckResult, vm: CheckedVm, item: Judged) -> Iterator[object]:

@@ -32,10 +32,16 @@ def _block(vm: CheckedVm, tool: Tool) -> Iterator[str]:
     if not found:
         return
     merged, used, later = _merged(found)
-    yield f"# {in_comment(vm.path or vm.name)}: {', '.join(it.rule for it in used)}"
+    yield f"# {in_comment(_named(vm))}: {', '.join(it.rule for it in used)}"
     yield fix_as(tool, merged, Target.of(used[0]))
     for it, why in later:
         yield f"# {it.rule} later: {why}"
+
+
+def _named(vm: CheckedVm) -> str:
+    """The VM by its path, and by its name if the path does not end in it: `sql16 (module.sql.vm[0])`."""
+    path = vm.path or vm.name
+    return path if path.rpartition("/")[2] == vm.name else f"{vm.name} ({path})"
 
 
 def _counts(it: Finding) -> bool:

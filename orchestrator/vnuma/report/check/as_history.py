@@ -25,25 +25,25 @@ def lines(history: History) -> Iterator[str]:
     yield f"since {_minute(history.since)}: {counts}"
     yield from _some("new", history.new, history)
     yield from _some("gone", history.gone, history)
-    yield from _some("stands", history.unchanged, history)
+    yield from _some("unchanged", history.unchanged, history)
 
 
 def _some(word: str, findings: Sequence[StandingFinding], history: History) -> Iterator[str]:
     for item in findings[:MOST]:
-        yield f"{word:7}{item.severity:6}{item.rule:4} {item.kind} {item.name}  {stood(item, history)}"
+        yield f"{word:10}{item.severity:6}{item.rule:4} {item.kind} {item.name}  {how_long(item, history)}"
     if len(findings) > MOST:
-        yield f"{word:7}and {len(findings) - MOST:,} more (--format json has all)"
+        yield f"{word:10}and {len(findings) - MOST:,} more (--format json has all)"
 
 
 def _span(first: str, last: str) -> str:
     return f"on {first}" if first == last else f"from {first} to {last}"
 
 
-def stood(item: StandingFinding, history: History) -> str:
+def how_long(item: StandingFinding, history: History) -> str:
     """How long a finding was present; "at least" if the first check found it already."""
     least = "at least " if history.is_from_the_start(item) else ""
     if item.gone is not None:
-        return f"stood {_days(item, item.gone, least) or 'less than a day'}, until {_day(item.gone)}"
+        return f"for {_days(item, item.gone, least) or 'less than a day'}, until {_day(item.gone)}"
     unseen = "" if history.was_seen_last(item) else f", not evaluated since {_day(item.last)}"
     days = _days(item, history.until, least)
     return f"since {_day(item.first)}{f', {days}' if days else ''}{unseen}"

@@ -6,10 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from vnuma.checks.against_design import DRIFT, Drift
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Judged
 from vnuma.checks.rule import Rule
 from vnuma.domain.vm.plain_text import counted
+from vnuma.report.check import drift_words
 from vnuma.report.check.words import xml_text
 
 
@@ -31,6 +33,8 @@ def as_junit(result: CheckResult) -> str:
     for asked in result.rules:
         other = len(result.vms) - failing[asked.id] - sum(reasons[asked.id].values())
         _suite(root, asked, result.checked_at, found[asked.id], reasons[asked.id], other)
+    if result.drift:
+        _drift_suite(root, result.drift, result.checked_at)
     indent(root, " ")
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 
@@ -69,6 +73,28 @@ def _suite(
         skipped += 1
     if other > 0:
         SubElement(suite, "testcase", classname=f"vnuma.{rule.id}", name=f"{counted(other, 'VM')} passed")
+    _count(suite, failures, skipped)
+
+
+def _drift_suite(root: Element, drift: Drift, checked_at: str) -> None:
+    """VMs that are not as designed fail; those that could not be compared are skipped."""
+    suite = SubElement(root, "testsuite", name=f"{DRIFT} {drift_words.TITLE}", timestamp=checked_at[:19])
+    failures = 0
+    for row in drift_words.rows(drift):
+        case = SubElement(suite, "testcase", classname=f"vnuma.{DRIFT}", name=xml_text(row.path))
+        words = [row.observed, f"Design: {row.design}", f"Fix: {drift_words.FIX}"]
+        failure = SubElement(case, "failure", type=Severity.WARN.value, message=row.title)
+        failure.text = xml_text("\n".join(line for line in words if line))
+        failures += 1
+    for one in drift.unmatched:
+        case = SubElement(suite, "testcase", classname=f"vnuma.{DRIFT}", name=xml_text(one.name))
+        SubElement(case, "skipped", message=xml_text(f"not compared: {one.why}"))
+    if same := drift.compared - len(drift.vms):
+        SubElement(suite, "testcase", classname=f"vnuma.{DRIFT}", name=f"{counted(same, 'VM')} as designed")
+    _count(suite, failures, len(drift.unmatched))
+
+
+def _count(suite: Element, failures: int, skipped: int) -> None:
     suite.set("tests", str(len(suite)))
     suite.set("failures", str(failures))
     suite.set("skipped", str(skipped))

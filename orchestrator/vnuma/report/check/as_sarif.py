@@ -8,11 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 from vnuma import __version__
+from vnuma.checks.against_design import DRIFT
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.checks.rule import Rule
 from vnuma.domain.vm.estate import Declared
 from vnuma.domain.vm.provenance import in_json
+from vnuma.report.check import drift_words
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.BLOCK: "error", Severity.WARN: "warning", Severity.INFO: "note"}
@@ -28,13 +30,14 @@ def as_sarif(result: CheckResult) -> str:
             "driver": {
                 "name": "vnuma",
                 "version": __version__,
-                "rules": [_rule(rule) for rule in result.rules],
+                "rules": [*(_rule(rule) for rule in result.rules), *([_DRIFT_RULE] if result.drift else [])],
             }
         },
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notes(result))}],
         "results": [
             *(_result(group, index, result) for group in result.groups),
             *_fixed(result, index),
+            *(_drift(row, len(result.rules)) for row in drift_words.rows(result.drift)),
         ],
         "properties": {
             **in_json(result.simulated),
@@ -84,6 +87,30 @@ def _result(group: Group, index: Mapping[str, int], result: CheckResult) -> dict
     return found
 
 
+_DRIFT_RULE = {
+    "id": DRIFT,
+    "shortDescription": {"text": drift_words.TITLE},
+    "fullDescription": {"text": drift_words.CONSEQUENCE},
+    "help": {"text": f"Found when: a setting differs from the design. Fix: {drift_words.FIX}"},
+    "defaultConfiguration": {"level": _LEVELS[Severity.WARN]},
+}
+
+
+def _drift(row: drift_words.DriftRow, index: int) -> dict[str, Any]:
+    """A VM that is not as designed, at its line of the design."""
+    observed = f" ({row.observed})" if row.observed else ""
+    text = f"{row.name}: {row.title}{observed}. {drift_words.CONSEQUENCE} Fix: {drift_words.FIX}"
+    return {
+        "ruleId": DRIFT,
+        "ruleIndex": index,
+        "level": _LEVELS[Severity.WARN],
+        "message": {"text": text},
+        "locations": [_location(row.name, row.key, "vm", row.declared)],
+        "partialFingerprints": {"vnuma/v1": f"{DRIFT}|vm|{row.key}"},
+        "properties": {"vms": [row.name], "design": row.design},
+    }
+
+
 def _fixed(result: CheckResult, index: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     """Findings of an earlier check that are gone."""
     for rule, kind, name in result.since.fixed if result.since else ():
@@ -106,6 +133,8 @@ def _notes(result: CheckResult) -> Iterator[dict[str, Any]]:
         yield _note(f"Not evaluated on {vms} VMs, because {reason}: {', '.join(rules)}", rules)
     for words in result.waivers:
         yield _note(words)
+    for one in result.drift.unmatched if result.drift else ():
+        yield _note(f"VM {one.name} was not compared with the design: {one.why}")
 
 
 def _note(text: str, rules: Sequence[str] = ()) -> dict[str, Any]:

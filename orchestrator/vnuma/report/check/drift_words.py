@@ -1,17 +1,58 @@
-"""Drift against a design as text, for the terminal and for Markdown."""
+"""Drift against a design: as text, and as rows for formats that list findings."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from vnuma.checks.against_design import Difference, Drift, OneSided
 from vnuma.domain.vm.change import value_words
 from vnuma.domain.vm.config_event import Author
+from vnuma.domain.vm.estate import Declared
+from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import AUTOMATIC, Value
 
 _NAMED = 5
+
+TITLE = "The VM is not as designed"
+MISSING = "The VM is only in the design"
+CONSEQUENCE = "Somebody changed the VM, or the design was never applied."
+FIX = "Restore the designed settings, or change the design."
+
+
+@dataclass(frozen=True)
+class DriftRow:
+    """One VM that is not as designed; `facts` is None for one that is only in the design."""
+
+    name: str
+    title: str
+    observed: str
+    design: str
+    facts: VmFacts | None = None
+    declared: Declared | None = None
+
+    @property
+    def key(self) -> str:
+        """What identifies the VM."""
+        return self.facts.key if self.facts else self.name
+
+    @property
+    def path(self) -> str:
+        """The inventory path; the name of a VM that does not exist."""
+        return self.facts.path if self.facts else self.name
+
+
+def rows(drift: Drift | None) -> Iterator[DriftRow]:
+    """The VMs that `--fail-on drift` counts."""
+    if drift is None:
+        return
+    for vm in drift.vms:
+        words = (f"{difference_words(one)}; {author_words(one)}" for one in vm.differences)
+        yield DriftRow(vm.facts.name, TITLE, "; ".join(words), vm.design, vm.facts, vm.declared)
+    for one in drift.only_design:
+        yield DriftRow(one.name, MISSING, "", one.where)
 
 
 def headline(drift: Drift) -> str:
