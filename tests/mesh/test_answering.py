@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from tests.store.build import new_run
 from tests.support.lab import LabHandle
@@ -24,18 +25,22 @@ from vnuma.engine.preflight.plan import plan_all
 from vnuma.engine.sites.answering import answer
 from vnuma.engine.sites.planning import PLANS, Planned, plans_of
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
+from vnuma.store import runs, sites, tables
 from vnuma.store.open import open_store
 from vnuma.store.types import iso
 
 
 @pytest.fixture
-def plan(home: Path, tmp_path: Path, shared_lab: LabHandle) -> dict[str, Any]:
-    """A controller's question for the plan of the lab's first VM."""
+def plan(
+    home: Path, tmp_path: Path, shared_lab: LabHandle, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    """A controller's question for the plan of the lab's first VM, answered by its node."""
+    monkeypatch.setenv("VNUMA_NODE", "site-b")
     inventory = write_inventory(tmp_path, shared_lab, ["sql16"])
     text = write_study(tmp_path).read_text(encoding="utf-8")
     permit = {"production": False, "ticket": None, "tag": None}
-    about = question_about(read_targets(inventory), inventory)
-    return {**about, "ask": "plan", "node": "site-b", "study": text, "permit": permit}
+    about = question_about("site-b", read_targets(inventory), inventory)
+    return {**about, "ask": "plan", "study": text, "permit": permit}
 
 
 def refusal(question: dict[str, Any]) -> VnumaError:
@@ -51,6 +56,86 @@ def test_a_plan_comes_through_the_mesh_as_it_was_made(plan: dict[str, Any], tmp_
     told = PLANS.validate_json(answer(plan)["plans"])
 
     assert told == plan_all(study, read_targets(inventory), Permit(), inventory)
+
+
+@pytest.mark.parametrize("here", ["site-c", None])
+def test_a_node_answers_no_question_to_another(
+    plan: dict[str, Any], here: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two nodes whose folders were swapped would measure each other's VMs."""
+    monkeypatch.delenv("VNUMA_NODE")
+    if here:
+        monkeypatch.setenv("VNUMA_NODE", here)
+
+    refused = refusal(plan)
+
+    assert isinstance(refused, EnvironmentProblem)
+    assert "asked site-b" in refused.what
+    assert (here or "VNUMA_NODE is not set") in refused.what
+    assert "node.env" in str(refused.fix)
+
+
+@pytest.mark.parametrize(
+    ("altered", "where"),
+    [
+        ({"ask": "rum"}, "it"),
+        ({"study": None}, "study"),
+        ({"permit": {"production": "perhaps"}}, "permit.production"),
+        ({"hosts": 7}, "hosts"),
+        ({"names": "sql16"}, "names"),
+        ({"asked_at": "yesterday"}, "asked_at"),
+        ({"ask": "prepare", "newest": ["quick.1"]}, "newest.1"),
+        ({"ask": "restore", "newest": None, "run": "quick.1", "choice": "mine", "show": False}, "choice"),
+    ],
+)
+def test_a_malformed_question_is_refused_with_what_is_wrong(
+    plan: dict[str, Any], altered: dict[str, Any], where: str
+) -> None:
+    """However well it is signed: an error with a next step, and no bug."""
+    refused = refusal(plan | altered)
+
+    assert isinstance(refused, InputError)
+    assert f"{where}: " in refused.what
+    assert "same version" in str(refused.fix)
+
+
+@pytest.mark.parametrize("question", [[], "plan", None, {}, {"version": __version__}])
+def test_what_is_no_question_is_refused(question: object) -> None:
+    """The answer is an error for it too."""
+    assert answer(question)["error"]["fix"]
+
+
+def test_a_node_without_a_writable_home_answers_with_that(
+    plan: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller would otherwise read nothing but the exit code of a program far away."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("VNUMA_HOME", str(tmp_path / "file" / "home"))
+
+    refused = refusal(plan | {"ask": "doctor"})
+
+    assert str(tmp_path / "file") in refused.what
+    assert refused.fix
+
+
+def test_a_node_measures_only_the_study_that_was_signed(
+    plan: dict[str, Any], postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can write the store may alter a study's text, and leave its hash as it was."""
+    url = postgresql.new_store()
+    store = open_store(url)
+    run = new_run(store)
+    with store.write() as connection:
+        sites.add_sites(connection, run.id, ["site-b"])
+        signed = runs.get_study(connection, run.study_id).digest
+        connection.execute(update(tables.study).values(yaml=tables.study.c.yaml + "# altered\n"))
+    monkeypatch.setenv("VNUMA_STORE", url)
+
+    refused = refusal(plan | {"ask": "run", "run": [run.name, iso(run.created_at)], "study": signed})
+
+    assert isinstance(refused, InputError)
+    assert "altered the store" in refused.what
+    assert "audit verify" in str(refused.fix)
 
 
 @pytest.mark.parametrize("ask", ["plan", "prepare", "run", "restore"])
@@ -113,7 +198,7 @@ def test_a_node_with_another_store_begins_nothing(
 
     refused = [
         refusal(plan | {"ask": "prepare", "newest": known}),
-        refusal(plan | {"ask": "run", "run": known}),
+        refusal(plan | {"ask": "run", "run": known, "study": ""}),
     ]
 
     assert [theirs.name in error.what and "another one" in error.what for error in refused] == [True, True]

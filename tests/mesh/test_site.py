@@ -8,10 +8,12 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from pwd import getpwuid
 from typing import Any
 
 import pytest
@@ -23,9 +25,8 @@ from tests.support.lab import LabHandle
 from tests.support.postgresql import Cluster
 from tests.support.receptor import Daemon, find_receptor, free_port
 from tests.support.site import write_study
-from vnuma import __version__
 from vnuma.engine.doctor.diagnose_site import answer_doctor
-from vnuma.engine.mesh.control import answer_of, unit_state
+from vnuma.engine.mesh.control import answer_of, forget_ended, submit, unit_state
 from vnuma.engine.mesh.node_files import Node, init_controller, init_node
 from vnuma.engine.mesh.question import asked_about
 from vnuma.errors import EnvironmentProblem
@@ -77,6 +78,23 @@ def test_a_nodes_folder_holds_its_own_keys_alone_and_only_the_user_reads_them(ho
     assert settings["tls-server"]["requireclientcert"] is True
     assert settings["tcp-peer"]["address"] == "127.0.0.1:27199"
     assert settings["tcp-server"]["bindaddr"] == "127.0.0.1"
+
+
+def test_a_daemon_s_unit_runs_as_who_owns_its_files(home: Path) -> None:
+    """A node's as the account of docs/sites.md, with the home that its environment names; the controller's
+    as whoever began the mesh.
+    """
+    vnuma_here("site", "init", "controller", "--listen", "127.0.0.1:27199")
+    vnuma_here("site", "init", "site-b")
+
+    controller, node = (
+        (home / "mesh" / name / "vnuma-mesh.service").read_text(encoding="utf-8").splitlines()
+        for name in ("controller", "site-b")
+    )
+
+    assert f"User={getpwuid(os.geteuid()).pw_name}" in controller
+    assert {"User=vnuma", "StateDirectory=vnuma"} <= set(node)
+    assert "VNUMA_HOME=/var/lib/vnuma" in (home / "mesh" / "site-b" / "node.env").read_text(encoding="utf-8")
 
 
 def test_no_file_of_a_node_is_overwritten(home: Path) -> None:
@@ -345,10 +363,9 @@ def test_a_node_starts_no_program_that_a_question_names(
     host = marked(document["all"]["hosts"]["sql16"])
     host["vnuma_vcenter"]["password"] = json.loads(json.dumps(password).replace("STARTED", str(started)))
     hosts = json.dumps({"all": {"hosts": {"sql16": host}}})
-    asked_at = datetime.now(UTC).isoformat()
     monkeypatch.setenv("VNUMA_STORE", postgresql.new_store())
 
-    found = answer_doctor({"version": __version__, "asked_at": asked_at, "hosts": hosts, "names": ["sql16"]})
+    found = answer_doctor({"asked_at": datetime.now(UTC), "hosts": hosts, "names": ["sql16"]})
 
     assert not started.exists()
     assert found["checks"][-1]["state"] == "FAIL"
@@ -377,10 +394,9 @@ def test_a_node_looks_at_no_machine_for_the_controller(
 ) -> None:
     """Its connection could name a program to start; only VMs are asked about."""
     hosts = json.dumps({"all": {"hosts": {"linux1": marked({"ansible_connection": "local"})}}})
-    asked_at = datetime.now(UTC).isoformat()
     monkeypatch.setenv("VNUMA_STORE", postgresql.new_store())
 
-    found = answer_doctor({"version": __version__, "asked_at": asked_at, "hosts": hosts, "names": ["linux1"]})
+    found = answer_doctor({"asked_at": datetime.now(UTC), "hosts": hosts, "names": ["linux1"]})
 
     assert [item["state"] for item in found["checks"] if item["subject"] == "linux1"] == ["FAIL"]
     assert "only at VMs" in found["checks"][-1]["what"]
@@ -413,6 +429,7 @@ def test_a_node_checks_itself_and_its_vms_where_it_is(
     site = init_node(base, Node("site-b", base / "site-b", own))
     knows = {
         SECRET: shared_lab.vcenter.password,
+        "VNUMA_NODE": "site-b",
         "VNUMA_STORE": postgresql.new_store(),
         "VNUMA_HOME": str(tmp_path / "node"),
     }
@@ -435,6 +452,38 @@ def test_a_node_checks_itself_and_its_vms_where_it_is(
     secret = shared_lab.vcenter.password.encode()
     left = [path for place in (home, tmp_path / "node") for path in place.rglob("*") if path.is_file()]
     assert [path for path in left if secret in path.read_bytes()] == []
+
+
+def test_work_that_nobody_took_back_is_forgotten(home: Path) -> None:
+    """Its files go from both daemons; what has just ended, or what a run waits for, stays."""
+    program, own = home.parent / "program", {"VNUMA_NODE": "site-b"}
+    program.write_text("#!/bin/sh\ncat >/dev/null\necho done\n")
+    program.chmod(0o755)
+    base, address = home / "mesh", f"127.0.0.1:{free_port()}"
+    controller = init_controller(base, Node("controller", base / "controller", "false"), address, None)
+    site = init_node(base, Node("site-b", base / "site-b", str(program)))
+    control = controller / "control.sock"
+    with ExitStack() as running:
+        for folder in (controller, site):
+            daemon = Daemon(find_receptor(), folder, own)
+            running.callback(daemon.stop)
+        daemon.wait_for("Known Connections")
+        old, kept, new = (submit(control, "site-b", {}) for _ in range(3))
+        for unit in (old, kept, new):
+            with pytest.raises(EnvironmentProblem, match="gave no answer: done"):
+                answer_of(control, "site-b", unit)
+        ended = datetime.now(UTC).timestamp() - 3600
+        for unit in (old, kept):
+            os.utime(controller / "data" / "controller" / unit / "status", (ended, ended))
+
+        forget_ended(control, {kept})
+
+        until = time.monotonic() + 60  # the daemons agree on it by themselves
+        while (controller / "data" / "controller" / old).exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        left = {path.name for path in (controller / "data" / "controller").iterdir()}
+        there = {path.name for path in (site / "data" / "site-b").iterdir()}
+    assert (left, there) == ({kept, new}, {kept, new})
 
 
 def test_a_unit_s_name_from_the_store_is_no_command_to_the_daemon(home: Path) -> None:

@@ -71,6 +71,8 @@ def at_most(study: Study) -> str:
 def in_all(study: Study, plans: Sequence[TargetPlan]) -> float:
     """The study's duration on all its VMs, in seconds."""
     from vnuma.domain.study.cell_time import seconds_in_all
+    from vnuma.domain.vm.host_key import host_key
 
     take_turns = study.design.neighbours == "take_turns"
-    return seconds_in_all(((plan.host_name, plan.seconds) for plan in plans), take_turns=take_turns)
+    known = ((host_key(plan.key, plan.host_name), plan.seconds) for plan in plans)
+    return seconds_in_all(known, take_turns=take_turns)

@@ -21,7 +21,7 @@ from vnuma.cli.options import (
     read_study,
     study_inventory,
 )
-from vnuma.cli.plan_text import plan_text
+from vnuma.cli.plan_text import called, plan_text
 from vnuma.cli.screen import echo, echo_json, say
 from vnuma.domain.vm.plain_text import duration
 
@@ -63,14 +63,16 @@ def plan(
     where = study_inventory(inventory, parsed)
     targets = study_targets(where, parsed)
     channels = channels_of(where, targets)
-    plans = list(plan_everywhere(Asking(parsed, text, targets, permit, where)).values())
+    asking = Asking(parsed, text, targets, permit, where)
+    planned = plan_everywhere(asking)
+    plans = list(planned.values())
     if format_ is TextOrJson.JSON:
         found = _document(parsed, plans) | {"needs_approval": is_required(where, targets)}
         echo_json(found)
     else:
         start = _command("run", study, inventory, permit)
-        for one in plans:
-            say(plan_text(parsed, one, start, checks))
+        for name, one in planned.items():
+            say(plan_text(parsed, called(name, one, asking.nodes.get(name)), one, start, checks))
         if len(plans) > 1:
             say(f"In all   {duration(in_all(parsed, plans))} for {len(plans)} VMs: {_order(parsed)}")
         say(f"Reads    {reached_by(where, targets)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,8 +14,6 @@ from vnuma.domain.vm.plain_text import counted, duration
 from vnuma.domain.vm.provenance import banner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.findings import Finding
     from vnuma.engine.preflight.machine_plan import MachinePlan
@@ -36,9 +34,15 @@ class _Lines:
     notes: list[str]
 
 
-def plan_text(study: Study, plan: TargetPlan, start: str, checks: bool) -> str:
-    """The plan of one VM or machine. `start` is the command that measures it."""
-    own = plan.by_kind(vm=partial(_vm, study), machine=partial(_machine, study))
+def called(name: str, plan: TargetPlan, node: str | None) -> str:
+    """Its name in the inventory, with vCenter's where that differs, and the node that reaches it."""
+    also = f" ({plan.name} in vCenter)" if plan.name != name else ""
+    return f"{name}{also}{f', behind {node},' if node else ''}"
+
+
+def plan_text(study: Study, name: str, plan: TargetPlan, start: str, checks: bool) -> str:
+    """The plan of one VM or machine, called `name`. `start` is the command that measures it."""
+    own = plan.by_kind(vm=partial(_vm, study, name), machine=partial(_machine, study))
     lines = [banner(plan.simulated)] if plan.simulated else []
     lines += [
         f"{study.name}  {own.head}",
@@ -54,12 +58,13 @@ def plan_text(study: Study, plan: TargetPlan, start: str, checks: bool) -> str:
     return "\n".join(lines)
 
 
-def summary(study: Study, plans: Sequence[TargetPlan]) -> str:
-    """What a study will change, in a few lines, shown before it starts."""
+def summary(study: Study, named: Mapping[str, TargetPlan]) -> str:
+    """What a study will change, in a few lines, shown before it starts; plans by what VMs are called."""
+    plans = list(named.values())
     lines = [banner(plans[0].simulated)] if plans and plans[0].simulated else []
     lines += [f"{study.name}  {', '.join(study.labels)} on {counted(len(plans), 'VM')}"]
-    for plan in plans:
-        lines += [f"  {line}" for line in plan.by_kind(vm=_changed, machine=_measured)]
+    for name, plan in named.items():
+        lines += [f"  {line}" for line in plan.by_kind(vm=partial(_changed, name), machine=_measured)]
     total = in_all(study, plans)
     lines.append(f"Time     about {duration(total)} on real hardware (assumed), to {clock_time(total)}")
     warned = sum(finding.severity == "warn" for plan in plans for finding in plan.findings)
@@ -68,10 +73,10 @@ def summary(study: Study, plans: Sequence[TargetPlan]) -> str:
     return "\n".join(lines)
 
 
-def _changed(plan: VmPlan) -> list[str]:
+def _changed(name: str, plan: VmPlan) -> list[str]:
     clone = "" if plan.simulated else " (test clone)" if plan.test_clone else ", NOT marked as a test clone"
     return [
-        f"{plan.name}{clone} on {plan.host.name}: {counted(plan.boots, 'power-cycle')}",
+        f"{name}{clone} on {plan.host.name}: {counted(plan.boots, 'power-cycle')}",
         f"  changes {', '.join(plan.touched) or 'nothing'}",
     ]
 
@@ -121,7 +126,7 @@ def _machine(study: Study, plan: MachinePlan) -> _Lines:
     )
 
 
-def _vm(study: Study, plan: VmPlan) -> _Lines:
+def _vm(study: Study, name: str, plan: VmPlan) -> _Lines:
     kind = (
         "" if plan.simulated else ", not marked as a test clone" if not plan.test_clone else " (test clone)"
     )
@@ -139,8 +144,7 @@ def _vm(study: Study, plan: VmPlan) -> _Lines:
         "",
     ]
     return _Lines(
-        f"{plan.name}{kind} on {plan.host.name}, ESXi {plan.host.release.version}, "
-        f"vmx-{plan.vm.hardware_version}",
+        f"{name}{kind} on {plan.host.name}, ESXi {plan.host.release.version}, vmx-{plan.vm.hardware_version}",
         changes,
         counted(plan.boots, "boot"),
         "on real hardware (assumed; measured after block 1)",

@@ -23,7 +23,7 @@ from vnuma.cli.screen import echo, note, require_yes, say
 from vnuma.errors import InputError, StoreError, UsageError, VnumaError, of_system
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -126,6 +126,7 @@ def _start(
 ) -> None:
     from datetime import UTC, datetime
 
+    from vnuma.cli.plan_text import called
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
@@ -161,7 +162,8 @@ def _start(
         say(words, sys.stderr)
     if ask and sys.stdin.isatty() and sys.stderr.isatty():
         question = "Store this run for approval?" if needed else "Start?"
-        _ask(parsed, list(prepared.plans.values()), reached_by(where, targets), question)
+        named = {called(n, plan, asking.nodes.get(n)): plan for n, plan in prepared.plans.items()}
+        _ask(parsed, named, reached_by(where, targets), question)
     created = create_run(opened, prepared, where)
     if create_only:
         echo(created.name)
@@ -175,7 +177,7 @@ def _named(nodes: Mapping[str, str]) -> str:
     return ", ".join(sorted(set(nodes.values())))
 
 
-def _ask(study: Study, plans: Sequence[TargetPlan], reached: str, question: str) -> None:
+def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str, question: str) -> None:
     """Show what will change and continue only after a yes. Raises UsageError."""
     from vnuma.cli.plan_text import summary
 

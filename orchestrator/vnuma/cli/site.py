@@ -83,7 +83,7 @@ def answer() -> None:
 
     try:
         question = json.load(sys.stdin)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"The question is not JSON ({error}).", fix="Only the controller asks: vnuma doctor --site NAME"
         ) from None

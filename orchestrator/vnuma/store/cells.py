@@ -183,8 +183,8 @@ def _lock_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None
 
 def _on_host_of(vm: Vm, *, exclusive_host: bool) -> ColumnElement[bool]:
     """A host is identified by name and vCenter, since another vCenter may have one of the same name."""
-    vcenter, _, _ = vm.vm_key.partition("/")
-    here = (_vm.esxi_host == vm.esxi_host) & _vm.vm_key.startswith(f"{vcenter}/", autoescape=True)
+    vcenter, name = vm.host_key
+    here = (_vm.esxi_host == name) & _vm.vm_key.startswith(f"{vcenter}/", autoescape=True)
     return here if exclusive_host else here & ((_vm.run_id != vm.run_id) | (_vm.id == vm.id))
 
 

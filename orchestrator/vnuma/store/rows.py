@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from datetime import datetime
 
+from vnuma.domain.vm.host_key import HostKey, host_key
 from vnuma.domain.workloads.reading import Figures
 from vnuma.store.states import CellState, Outcome, RestoreOutcome, RunState, StopRequest
 
@@ -18,6 +20,11 @@ class Study:
     name: str
     yaml: str
     sha256: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text that is here now: whoever alters a row may leave `sha256` as it was."""
+        return hashlib.sha256(self.yaml.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,11 @@ class Vm:
     restore_detail: object
     node: str | None = None
     """The mesh node that works on it; None for the controller."""
+
+    @property
+    def host_key(self) -> HostKey:
+        """The host that it loads: another site may have one of the same name."""
+        return host_key(self.vm_key, self.esxi_host)
 
     @property
     def at_baseline(self) -> bool:

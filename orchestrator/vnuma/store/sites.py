@@ -32,6 +32,12 @@ def sites_of_run(conn: Connection, run_id: int) -> tuple[Site, ...]:
     return tuple(found)
 
 
+def units_at_work(conn: Connection) -> frozenset[str]:
+    """The work units whose end no run knows yet."""
+    query = select(_site.unit).where(_site.unit.is_not(None), _site.end_json.is_(None))
+    return frozenset(conn.execute(query).scalars())
+
+
 def begin(conn: Connection, run_id: int, node: str) -> None:
     """Start the node's part with a new work unit, and clear an earlier outcome."""
     _set(conn, run_id, node, unit=None, unit_at=utc_now(), unseen_since=None, end_json=None)

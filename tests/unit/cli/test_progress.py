@@ -45,6 +45,7 @@ RUN = Run(
 VM = VmProgress(
     name="sql16-clone",
     host="esx01",
+    host_key=("vc", "esx01"),
     done=17,
     valid=16,
     total=48,
@@ -162,10 +163,14 @@ def test_a_step_that_is_repeated_says_why_within_the_line() -> None:
 
 
 def test_vms_of_one_host_take_turns_and_hosts_work_side_by_side() -> None:
-    """The host with most to do decides; neighbours measured together wait for nobody."""
+    """The host with most to do decides; neighbours measured together wait for nobody.
+
+    Another vCenter's esx01 is another host.
+    """
+    hosts = {"a": ("vc", "esx01"), "b": ("vc", "esx01"), "c": ("vc", "esx02"), "d": ("vc2", "esx01")}
+    left = {"a": 600.0, "b": 1200.0, "c": 1500.0, "d": 900.0}
     vms = tuple(
-        replace(VM, name=name, host=host, left_s=left)
-        for name, host, left in (("a", "esx01", 600.0), ("b", "esx01", 1200.0), ("c", "esx02", 1500.0))
+        replace(VM, name=name, host=key[1], host_key=key, left_s=left[name]) for name, key in hosts.items()
     )
 
     assert Progress(RUN, vms, 8).left_s == 1800

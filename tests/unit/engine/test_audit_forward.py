@@ -215,6 +215,27 @@ def test_older_lines_stay_where_they_are(journal: Journal, monkeypatch: pytest.M
     assert messages(receiver.got) == lines_of(journal)[1:]
 
 
+def test_a_line_is_sent_without_reading_those_before_it(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of a whole estate grows for years: this one has a hole of a terabyte."""
+    log, sent = log_of(journal), 1 << 40
+    with log.open("wb") as stream:
+        stream.truncate(sent)
+        stream.seek(sent)
+        stream.write(b'{"at": "2026-11-25T10:00:00+00:00"}\n')
+    position = {"end": sent, "failed_at": 0.0, "why": ""}
+    log.with_name(f"{log.name}.sent").write_text(json.dumps(position))
+    with Receiver().listening() as receiver:
+        monkeypatch.setenv(VARIABLE, f"tcp://127.0.0.1:{receiver.port}")
+        before = unsent(log) or ""
+        forward(log)
+
+    assert before.startswith("1 line ")
+    assert messages(receiver.got) == [b'{"at": "2026-11-25T10:00:00+00:00"}']
+    assert unsent(log) is None
+
+
 def test_by_udp(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     """A datagram for each line (RFC 5426)."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:

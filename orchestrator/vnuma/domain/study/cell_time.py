@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from vnuma.domain.study.study import Study
 
@@ -31,12 +31,12 @@ def assumed_iteration_seconds(study: Study) -> float:
     return sum(workload.assumed_seconds(size, form) for size in workload.sizes for form in workload.forms)
 
 
-def seconds_in_all(vms: Iterable[tuple[str, float]], *, take_turns: bool) -> float:
+def seconds_in_all(vms: Iterable[tuple[Hashable, float]], *, take_turns: bool) -> float:
     """The total duration for VMs, each given by its host and its own seconds.
 
     Hosts work in parallel; the VMs of one host take turns, unless the study measures neighbours together.
     """
-    hosts: dict[str, list[float]] = defaultdict(list)
+    hosts: dict[Hashable, list[float]] = defaultdict(list)
     for host, seconds in vms:
         hosts[host].append(seconds)
     return max((sum(own) if take_turns else max(own) for own in hosts.values()), default=0.0)

@@ -102,6 +102,8 @@ class Private:
     """The folder with the logins that the run's processes share."""
     inventory: str = ""
     """The play's own inventory: the run's hosts with all templates resolved."""
+    study: str = ""
+    """The hash of the study's text. A store that holds another text was altered."""
 
     def write(self, folder: Path) -> Path:
         """Write it to a new file that only this user can read."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,14 @@ from vnuma.engine.mesh.question import (
     EQUAL_VERSIONS,
     FAR_S,
     asked_about,
+    bare_question,
+    error_from,
     not_to_send,
     not_to_take,
     question_about,
-    refuse_other_version,
     seconds_ahead,
 )
-from vnuma.errors import EnvironmentProblem, InputError, StoreError, VnumaError
+from vnuma.errors import InputError, StoreError, VnumaError
 from vnuma.store.open import open_for_reading
 from vnuma.store.place import parse_place
 
@@ -35,10 +35,11 @@ def diagnose_site(
 ) -> list[Diagnosis]:
     """Have a node look at itself, its store, and these VMs from there. Passwords travel as references."""
     lacking = [Diagnosis.failed(subject, error) for subject, error in not_to_send(node, targets)]
-    asked_at = datetime.now(UTC).isoformat()
-    bare = {"version": __version__, "asked_at": asked_at}
+    question = bare_question(node) if lacking else question_about(node, targets, inventory)
     try:
-        answer = ask_node(control, node, bare if lacking else question_about(targets, inventory))
+        answer = ask_node(control, node, question | {"ask": "doctor"})
+        if "error" in answer:
+            return [Diagnosis.failed("node", error_from(node, answer["error"])), *lacking]
         found = [Diagnosis(**(item | {"more": tuple(item["more"])})) for item in answer["checks"]]
     except VnumaError as error:
         return [Diagnosis.failed("mesh", error), *lacking]
@@ -53,11 +54,6 @@ def answer_doctor(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _looked_at(question: Mapping[str, Any]) -> Iterator[Diagnosis]:
-    try:
-        refuse_other_version(question)
-    except EnvironmentProblem as error:
-        yield Diagnosis.failed("version", error)
-        return
     yield Diagnosis("ok", "version", f"vnuma {__version__}, as on the controller")
     yield _clock(seconds_ahead(question))
     yield _store()

@@ -12,7 +12,9 @@ import ssl
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from vnuma.domain.vm.plain_text import counted
 from vnuma.engine.lease.audit_chain import locked, whole_line
@@ -57,10 +59,12 @@ def unsent(log: Path) -> str | None:
     to = collector()
     if to is None or not log.exists():
         return None
-    content, sent = log.read_bytes(), _Sent(0)
-    with suppress(FileNotFoundError):
-        sent = _parsed(_place(log).read_bytes(), content) or sent
-    left = len(_lines(content, sent.end))
+    sent = _Sent(0)
+    with log.open("rb") as stream:
+        with suppress(FileNotFoundError):
+            sent = _parsed(_place(log).read_bytes(), _size(stream)) or sent
+        stream.seek(sent.end)
+        left = sum(line.endswith(b"\n") for line in stream)
     return (
         f"{counted(left, 'line')} of {log} not sent to {to}: {sent.why or 'not tried yet'}" if left else None
     )
@@ -69,13 +73,12 @@ def unsent(log: Path) -> str | None:
 def _forward(log: Path, to: Collector, *, now: bool) -> None:
     descriptor = os.open(_place(log), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        with locked(descriptor, _place(log), 2 * TIMEOUT_S):
-            content = log.read_bytes()
+        with locked(descriptor, _place(log), 2 * TIMEOUT_S), log.open("rb") as stream:
             # A new collector gets only lines written from now on.
-            sent = _parsed(os.pread(descriptor, _WIDTH, 0), content) or _Sent(_start_of_last(content))
+            sent = _parsed(os.pread(descriptor, _WIDTH, 0), _size(stream)) or _Sent(_start_of_last(stream))
             if sent.why and not now and 0 <= time.time() - sent.failed_at < _AGAIN_S:
                 return
-            while lines := _lines(content, sent.end)[:_AT_ONCE]:
+            while lines := _lines(stream, sent.end):
                 began = time.monotonic()
                 try:
                     send(to, [(_time_of(line), line) for line in lines])
@@ -96,8 +99,12 @@ def _place(log: Path) -> Path:
     return log.with_name(f"{log.name}.sent")
 
 
-def _parsed(text: bytes, content: bytes) -> _Sent | None:
-    """The stored position; None without one.
+def _size(stream: BinaryIO) -> int:
+    return os.fstat(stream.fileno()).st_size
+
+
+def _parsed(text: bytes, size: int) -> _Sent | None:
+    """The stored position in a log of this size; None without one.
 
     A log that became shorter is sent from its start, and so is one with an unreadable position.
     """
@@ -108,19 +115,22 @@ def _parsed(text: bytes, content: bytes) -> _Sent | None:
         sent = _Sent(int(found["end"]), float(found["failed_at"]), str(found["why"]))
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return _Sent(0)
-    return sent if 0 <= sent.end <= len(content) else _Sent(0)
+    return sent if 0 <= sent.end <= size else _Sent(0)
 
 
 def _write(descriptor: int, sent: _Sent) -> None:
     os.pwrite(descriptor, json.dumps(asdict(sent)).encode().ljust(_WIDTH), 0)
 
 
-def _lines(content: bytes, start: int) -> list[bytes]:
-    """The complete lines from there on, without newlines."""
-    return content[start:].split(b"\n")[:-1]
+def _lines(stream: BinaryIO, start: int) -> list[bytes]:
+    """The complete lines from there on, without newlines; as many as one connection takes."""
+    stream.seek(start)
+    return [line[:-1] for line in islice(stream, _AT_ONCE) if line.endswith(b"\n")]
 
 
-def _start_of_last(content: bytes) -> int:
+def _start_of_last(stream: BinaryIO) -> int:
+    """Reads the whole log: only before the first line is ever sent."""
+    content = stream.read()
     return content.rfind(b"\n", 0, content.rfind(b"\n")) + 1
 
 

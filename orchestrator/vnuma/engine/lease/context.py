@@ -73,12 +73,32 @@ def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
         run = runs.get_run(connection, name)
         runs.refuse_imported(connection, run.id)
         study = study_of(connection, run)
+        private = Private.read()
+        if private and private.study and private.study != runs.get_study(connection, run.study_id).digest:
+            raise study_altered(run)
     return store, run, study
 
 
 def study_of(connection: Connection, run: Run) -> Study:
     """The study as stored with the run."""
     return _parsed(runs.get_study(connection, run.study_id).yaml, run.name)
+
+
+def digest_of(connection: Connection, run: Run, study: Study) -> str:
+    """The hash of the study's text, which is still this study's. Raises InputError otherwise."""
+    if study_of(connection, run) != study:
+        raise study_altered(run)
+    return runs.get_study(connection, run.study_id).digest
+
+
+def study_altered(run: Run) -> InputError:
+    """The store has another text than the one that the run was started with."""
+    return InputError(
+        f"The study of {run.name} in the store is another one than {run.name} was started with: "
+        "somebody altered the store.",
+        fix="Find out who can write the store. vnuma audit verify compares the audit log with it. "
+        "Then start a new run.",
+    )
 
 
 _kept_stores: dict[str, Store] = {}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedRWPair
@@ -22,12 +23,17 @@ from vnuma.errors import EnvironmentProblem
 ANSWER_S = 180
 """Time limit for a node's answer, in seconds: it asks vCenter and SQL Server, which have shorter limits."""
 
+_LEFT_S = 600
+"""Whoever asked takes the answer at once; longer after its end nobody will."""
+
 _DAEMON_S = 20
 """Time limit for the local daemon's own answers, in seconds."""
 
 _MADE = re.compile(r"Work unit created with ID (\w+)\. Send stdin data and EOF\.")
 _UNIT = re.compile(r"\w+")
 _MOST = 16 << 20
+_WORDS = 400
+"""So many characters of it are shown."""
 
 
 def ask_node(control: Path, node: str, question: dict[str, Any], limit_s: float = ANSWER_S) -> dict[str, Any]:
@@ -48,12 +54,17 @@ def answer_of(control: Path, node: str, unit: str, limit_s: float = ANSWER_S) ->
         document = json.loads(answer.rstrip().rpartition(b"\n")[2])
     except ValueError:
         raise EnvironmentProblem(
-            f"{node} gave no answer: {state.detail or 'it gave no reason'}.",
+            f"{node} gave no answer: {_said(answer) or state.detail or 'it gave no reason'}.",
             fix=f"On {node}: journalctl -u vnuma-mesh",
         ) from None
     if not isinstance(document, dict):
         raise EnvironmentProblem(f"{node} gave an answer that is not understood.", fix=_SAME_VERSION)
     return document
+
+
+def _said(answer: bytes) -> str:
+    """What the node's program printed instead of an answer, in one line."""
+    return " ".join(answer.decode("utf-8", "replace").split())[:_WORDS].rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,24 @@ def release(control: Path, unit: str) -> None:
     """Remove a work unit and its files from both daemons; from the node's as soon as it is reachable."""
     with suppress(EnvironmentProblem):
         _told(control, f"work release {_named(unit)}")
+
+
+def forget_ended(control: Path, keep: Collection[str]) -> None:
+    """Have the daemons forget our work that ended long ago, and whose end nobody came for.
+
+    That remains of a controller that was killed, or of a daemon that did not answer then. The units in `keep`
+    are not touched. Raises EnvironmentProblem where the daemon does not answer.
+    """
+    for unit, told in _told(control, "work list").items():
+        ours = isinstance(told, dict) and (told.get("ExtraData") or {}).get("RemoteWorkType") == ASK
+        if ours and told.get("StateName") in _OVER and unit not in keep and _age_s(control, unit) > _LEFT_S:
+            release(control, unit)
+
+
+def _age_s(control: Path, unit: str) -> float:
+    """How long nothing has changed for a unit; 0 where nobody knows."""
+    written = [file.stat().st_mtime for file in control.parent.glob(f"data/*/{_named(unit)}/status")]
+    return time.time() - max(written, default=time.time())
 
 
 def nodes_seen(control: Path) -> frozenset[str]:

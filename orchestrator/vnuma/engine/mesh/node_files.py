@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
+from pwd import getpwuid
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -87,7 +88,11 @@ def init_controller(base: Path, node: Node, address: str, store: str | None) -> 
         _MESH: json.dumps(asdict(mesh)),
     }
     certificate = node_certificate(authority, node.name, [host.strip("[]")], now)
-    own = {"ca.crt": authority.public, "signing.key": signing.private}
+    own = {
+        "ca.crt": authority.public,
+        "signing.key": signing.private,
+        "vnuma-mesh.service": _unit(node, f"User={getpwuid(os.geteuid()).pw_name}"),
+    }
     folder = _write_node(base, node, mesh, _controller_yaml(node, mesh), certificate, own)
     try:
         _write(base, kept)
@@ -108,7 +113,13 @@ def init_node(base: Path, node: Node) -> Path:
         raise InputError(f"{node.name} is the controller of this mesh.", fix="Choose another name.")
     authority = KeyPair(_read(base / "ca.key"), _read(base / "ca.crt"))
     certificate = node_certificate(authority, node.name, [], datetime.now(UTC))
-    shared = {"ca.crt": authority.public, "verification.key": _read(base / "verification.key")}
+    environment = f"User=vnuma\nStateDirectory=vnuma\nEnvironmentFile={node.at / 'node.env'}"
+    shared = {
+        "ca.crt": authority.public,
+        "verification.key": _read(base / "verification.key"),
+        "node.env": _environment(node, mesh),
+        "vnuma-mesh.service": _unit(node, environment),
+    }
     return _write_node(base, node, mesh, _node_yaml(node, mesh), certificate, shared)
 
 
@@ -153,8 +164,6 @@ def _write_node(
         "node.key": own.private,
         "node.crt": own.public,
         "receptor.yml": _yaml(configuration),
-        "node.env": _environment(node, mesh),
-        "vnuma-mesh.service": _unit(node),
         **shared,
     }
     return _write(folder, files)
@@ -268,12 +277,15 @@ def _environment(node: Node, mesh: Mesh) -> str:
         "# Read by systemd alone. Put passwords here that the inventory names as {env: NAME}.\n"
         f"VNUMA_NODE={node.name}\n"
         f"#VNUMA_STORE=postgresql://vnuma:PASSWORD@{where}/vnuma\n"
-        "#VNUMA_HOME=/var/lib/vnuma\n"
+        "VNUMA_HOME=/var/lib/vnuma\n"
     )
 
 
-def _unit(node: Node) -> str:
-    """KillMode=process: running work outlives the daemon, which finds it again (systemd.kill(5))."""
+def _unit(node: Node, who: str) -> str:
+    """KillMode=process: running work outlives the daemon, which finds it again (systemd.kill(5)).
+
+    StateDirectory makes /var/lib/vnuma, which the unit's user owns (systemd.exec(5)).
+    """
     configuration = shlex.quote(str(node.at / "receptor.yml"))
     return f"""[Unit]
 Description=vnuma node {node.name} (Receptor)
@@ -281,9 +293,8 @@ Wants=network-online.target
 After=network-online.target
 
 [Service]
-User=vnuma
+{who}
 UMask=0077
-EnvironmentFile={node.at / "node.env"}
 ExecStart=/usr/bin/receptor --config {configuration}
 KillMode=process
 Restart=always

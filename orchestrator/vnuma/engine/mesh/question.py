@@ -6,11 +6,14 @@ Signing work must not give a shell on a node, so a question can start no program
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
 from vnuma import __version__, errors
 from vnuma.domain.vm.plain_text import signed_seconds
@@ -33,16 +36,45 @@ _MARKED = "__ansible_unsafe"
 """How the inventory marks text that Ansible must not template."""
 
 
-def question_about(targets: Mapping[str, AnyTarget], inventory: Path) -> dict[str, Any]:
-    """A question about these VMs, without the keys that say what is asked."""
+class Question(BaseModel):
+    """What every question has."""
+
+    node: str
+    version: str
+    asked_at: AwareDatetime
+    hosts: str
+    names: list[str]
+
+
+def understood(given: object, form: Any) -> Any:
+    """What was asked, as this form has it. Raises InputError for anything else, however well it is signed."""
+    try:
+        return TypeAdapter(form).validate_python(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "it"
+        raise InputError(
+            f"the controller's question is not understood: {where}: {first['msg']}", fix=EQUAL_VERSIONS
+        ) from None
+
+
+def bare_question(node: str) -> dict[str, Any]:
+    """A question to this node about itself, without the keys that say what is asked."""
+    return {
+        "node": node,
+        "version": __version__,
+        "asked_at": datetime.now(UTC).isoformat(),
+        "hosts": "{}",
+        "names": [],
+    }
+
+
+def question_about(node: str, targets: Mapping[str, AnyTarget], inventory: Path) -> dict[str, Any]:
+    """The same about these VMs."""
     with private_folder(home_folder()) as folder:
         hosts = write_play_inventory(folder, inventory, targets)
-        return {
-            "version": __version__,
-            "asked_at": datetime.now(UTC).isoformat(),
-            "hosts": hosts.read_text(encoding="utf-8"),
-            "names": list(targets),
-        }
+        about = {"hosts": hosts.read_text(encoding="utf-8"), "names": list(targets)}
+        return bare_question(node) | about
 
 
 def not_to_send(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
@@ -81,6 +113,17 @@ def _programs(name: str, target: AnyTarget) -> Iterator[tuple[str, InputError]]:
             yield _PASSWORD, InputError(what, fix=_REFERENCES)
 
 
+def refuse_other_node(question: Mapping[str, Any]) -> None:
+    """Raise EnvironmentProblem where the question is for another node than VNUMA_NODE says this one is."""
+    wanted, here = question["node"], os.environ.get("VNUMA_NODE")
+    if wanted != here:
+        raise EnvironmentProblem(
+            f"the controller asked {wanted}, and this node is {here or 'none (VNUMA_NODE is not set)'}",
+            fix=f"set VNUMA_NODE={wanted} in node.env and restart the daemon; or move each node's own folder "
+            "to it: docs/sites.md",
+        )
+
+
 def refuse_other_version(question: Mapping[str, Any]) -> None:
     """Raise EnvironmentProblem where controller and node have different versions of vnuma."""
     theirs = question.get("version")
@@ -101,7 +144,7 @@ def refuse_other_clock(question: Mapping[str, Any]) -> None:
 
 def seconds_ahead(question: Mapping[str, Any]) -> float:
     """How far this clock is ahead of the controller's, including the question's travel time."""
-    asked_at = datetime.fromisoformat(str(question["asked_at"]))
+    asked_at: datetime = question["asked_at"]
     return (datetime.now(UTC) - asked_at).total_seconds()
 
 
@@ -111,7 +154,7 @@ def asked_about(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, A
 
     Raises InputError for hosts with templates: a lookup could start a program here.
     """
-    names, text = list(question.get("names", ())), str(question.get("hosts") or "{}")
+    names, text = question["names"], question["hosts"]
     if not _is_literal(text):
         raise InputError(
             "its hosts have text that Ansible may evaluate: refused",

@@ -7,7 +7,6 @@ without `vnuma run`.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -177,7 +176,7 @@ def _hash(connection: Connection, run: Run) -> str:
     return hash_of(
         {
             "declared": declared,
-            "study": hashlib.sha256(runs.get_study(connection, run.study_id).yaml.encode()).hexdigest(),
+            "study": runs.get_study(connection, run.study_id).digest,
             "seed": run.seed,
             "ticket": run.ticket,
             "inventory": run.inventory,

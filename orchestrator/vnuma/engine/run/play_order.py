@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
+from vnuma.domain.vm.host_key import HostKey
 from vnuma.store.rows import Vm
 
 # Each VM in a play costs a process: 25 MB in a small play, 60 MB in one of 200 VMs, whose parent is larger.
@@ -29,9 +30,9 @@ def play_order(vms: Iterable[Vm], *, together: bool) -> PlayOrder:
 
     With `together`, all at once as far as memory allows; otherwise two of each host.
     """
-    by_host: dict[tuple[str, str], list[str]] = {}
+    by_host: dict[HostKey, list[str]] = {}
     for vm in vms:
-        by_host.setdefault((vm.vm_key.partition("/")[0], vm.esxi_host), []).append(vm.name)
+        by_host.setdefault(vm.host_key, []).append(vm.name)
     rounds = chain.from_iterable(zip_longest(*by_host.values()))
     order = tuple(name for name in rounds if name is not None)
     useful = len(order) if together else min(len(order), PER_HOST * len(by_host))

@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.cell_time import seconds_in_all
 from vnuma.domain.study.study import Study
+from vnuma.domain.vm.host_key import HostKey
 from vnuma.engine.cell.dataset import left_behind
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_alive
@@ -47,6 +48,7 @@ class VmProgress:
 
     name: str
     host: str
+    host_key: HostKey
     done: int
     valid: int
     total: int
@@ -133,7 +135,7 @@ class Progress:
     @property
     def left_s(self) -> float | None:
         """Seconds left for the busiest host, whose VMs take turns; None until a cell was timed."""
-        known = [(vm.host, vm.left_s) for vm in self.vms if vm.left_s is not None]
+        known = [(vm.host_key, vm.left_s) for vm in self.vms if vm.left_s is not None]
         return seconds_in_all(known, take_turns=self.take_turns) if known else None
 
 
@@ -202,6 +204,7 @@ def _vm(
     return VmProgress(
         name=vm.name,
         host=vm.esxi_host,
+        host_key=vm.host_key,
         done=done,
         valid=sum(cell.state == "valid" for cell in planned),
         total=len(planned),

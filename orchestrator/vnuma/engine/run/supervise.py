@@ -17,6 +17,7 @@ from vnuma.engine.access.play_inventory import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import Private, remember, remembered_secrets, resolve_all
 from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.lease.context import digest_of
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
@@ -177,6 +178,8 @@ def _launch_until_done(
     while going and fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
         before = over.look().at(run.site)
         require_supervision(store, run)
+        with store.read() as connection:
+            digest = digest_of(connection, run, study)
         with private_folder(home_folder()) as folder, spare_descriptors():
             secrets = resolve_all(secret for target in going.values() for secret in target.secrets)
             remember(secrets)
@@ -195,6 +198,7 @@ def _launch_until_done(
                 api_versions=versions,
                 logins=str(logins.folder) if logins and logins.folder else None,
                 inventory=str(hosts),
+                study=digest,
             ).write(folder)
             try:
                 played = play_study(

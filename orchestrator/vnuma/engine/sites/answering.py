@@ -5,31 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.doctor.diagnose_site import answer_doctor
-from vnuma.engine.lease.context import study_of
+from vnuma.engine.lease.context import study_altered, study_of
 from vnuma.engine.lease.supervision import is_worked_on
 from vnuma.engine.mesh.question import (
+    Question,
     asked_about,
     error_document,
     not_to_take,
     refuse_other_clock,
+    refuse_other_node,
     refuse_other_version,
+    understood,
 )
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan import VmPlan, plan_all
+from vnuma.engine.restore.restoration import Choice
 from vnuma.engine.restore.restore_leftover import Wanted, restore_leftovers, show_leftovers
 from vnuma.engine.run.recover import restore_after_death
 from vnuma.engine.run.start import client_of
 from vnuma.engine.run.supervise import supervise
 from vnuma.engine.run.unsupervised import settle
 from vnuma.engine.sites.planning import PLANS
-from vnuma.errors import EnvironmentProblem, InputError, VnumaError
+from vnuma.errors import EnvironmentProblem, InputError, VnumaError, of_system
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.place import parse_place
@@ -39,14 +43,38 @@ from vnuma.store.types import iso
 Document = dict[str, Any]
 
 
-def answer(question: Mapping[str, Any]) -> Document:
-    """Do what the controller asks and return the result; an error is a result too."""
-    asked = question.get("ask")
-    if asked is None:
-        return answer_doctor(question)
+class _Study(Question):
+    study: str
+    permit: Permit
+
+
+class _Prepare(_Study):
+    newest: tuple[str, str] | None
+
+
+class _Run(Question):
+    run: tuple[str, str]
+    study: str
+
+
+class _Restore(Question):
+    newest: tuple[str, str] | None
+    run: str
+    choice: Choice
+    show: bool
+
+
+def answer(question: object) -> Document:
+    """Do what the controller asks, and return the result; an error is a result too."""
     try:
-        refuse_other_version(question)
-        return _ANSWERS[str(asked)](question)
+        asked = dict(understood(question, dict[str, Any]))
+        refuse_other_version(asked)
+        form, answered = _ANSWERS[understood(asked.get("ask"), Literal[*_ANSWERS])]
+        known = dict(understood(asked, form))
+        refuse_other_node(known)
+        return answered(known)
+    except OSError as error:
+        return {"error": error_document(of_system(error))}
     except VnumaError as error:
         return {"error": error_document(error)}
 
@@ -55,7 +83,7 @@ def _plan(question: Mapping[str, Any]) -> Document:
     """Plan the study on the question's VMs. Changes nothing, and needs no store."""
     with _vms_of(question) as (hosts, targets):
         study = _study(question)
-        plans = plan_all(study, targets, Permit(**question["permit"]), hosts)
+        plans = plan_all(study, targets, question["permit"], hosts)
         vms = {name: plan.by_kind(vm=lambda one: one, machine=_no_machine) for name, plan in plans.items()}
         return {"plans": PLANS.dump_json(vms).decode(), "client": None, "said": []}
 
@@ -74,7 +102,9 @@ def _run(question: Mapping[str, Any]) -> Document:
     store = _shared_store(question["run"])
     with store.read() as connection:
         run = runs.get_run(connection, question["run"][0])
-        part, study = runs.at_site(connection, run, str(question["node"])), study_of(connection, run)
+        if runs.get_study(connection, run.study_id).digest != question["study"]:
+            raise study_altered(run)
+        part, study = runs.at_site(connection, run, question["node"]), study_of(connection, run)
     if run.state.ended or part.site is None:
         raise EnvironmentProblem(
             f"{run.name} has ended, or has no part for this node, so nothing was started here.",
@@ -108,12 +138,14 @@ def _restore(question: Mapping[str, Any]) -> Document:
     }
 
 
-_ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], Document]] = {
-    "plan": _plan,
-    "prepare": _prepare,
-    "run": _run,
-    "restore": _restore,
+_ANSWERS: Mapping[str, tuple[Any, Callable[[Mapping[str, Any]], Document]]] = {
+    "doctor": (Question, answer_doctor),
+    "plan": (_Study, _plan),
+    "prepare": (_Prepare, _prepare),
+    "run": (_Run, _run),
+    "restore": (_Restore, _restore),
 }
+"""What a node can be asked: the question's form, and what answers it."""
 
 
 @contextmanager
@@ -126,7 +158,7 @@ def _vms_of(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTa
 
 
 def _study(question: Mapping[str, Any]) -> Study:
-    study = parse_study(str(question["study"]), "the controller's study")
+    study = parse_study(question["study"], "the controller's study")
     _refuse_caller(study)
     return study
 
@@ -144,7 +176,7 @@ def _no_machine(_plan: object) -> VmPlan:
     raise InputError("A node plans only VMs for the controller.", fix="Run the study on the node itself.")
 
 
-def _shared_store(known: list[str] | None) -> Store:
+def _shared_store(known: tuple[str, str] | None) -> Store:
     """This node's store, which must be the controller's. `known`: a run of the controller, and its time.
 
     Raises EnvironmentProblem where it is another store, StoreError where it does not answer.
@@ -159,7 +191,7 @@ def _shared_store(known: list[str] | None) -> Store:
     store = open_store(url, create=False)
     with store.read() as connection:
         here = {(run.name, iso(run.created_at)) for run in runs.list_runs(connection)}
-    if known and tuple(known) not in here:
+    if known and known not in here:
         raise EnvironmentProblem(
             f"store {place} is another one than the controller's: it does not have {known[0]}.",
             fix="Let VNUMA_STORE in the node's node.env name the controller's store.",

@@ -59,6 +59,8 @@ class SitesAtWork:
         self._store, self._run, self._inventory = store, run, inventory
         self._parts = [_Part(node, part) for node, part in by_node(targets).items()]
         self._control = control_of_mesh(nodes_of(targets))
+        with store.read() as connection:
+            self._study = runs.get_study(connection, run.study_id).digest
 
     def start(self) -> None:
         """Start each node that has work left; follow one that is already working.
@@ -77,6 +79,8 @@ class SitesAtWork:
             raise
         with self._store.write() as connection:
             runs.set_run_state(connection, self._run.id, RunState.RUNNING)
+            kept = sites.units_at_work(connection)
+        mesh.forget_ended(self._control, kept)
         for part in waiting:
             self._submit(part)
 
@@ -147,8 +151,8 @@ class SitesAtWork:
 
     def _question(self, part: _Part) -> dict[str, Any]:
         run = self._run
-        about = question_about(part.targets, self._inventory)
-        return {**about, "ask": "run", "node": part.node, "run": [run.name, iso(run.created_at)]}
+        about = question_about(part.node, part.targets, self._inventory)
+        return {**about, "ask": "run", "run": [run.name, iso(run.created_at)], "study": self._study}
 
     def _look_at(self, part: _Part, *, is_seen: bool) -> None:
         self._note(part, is_seen=is_seen)
@@ -209,15 +213,19 @@ class SitesAtWork:
         sign = _latest(site)
         since = f"its last sign was at {sign.astimezone():%H:%M:%S}" if sign else "it left no sign"
         told = f" ({why.what.rstrip('.')})" if why else ""
+        run = self._run.name
         if is_alive(self._of(part)):
+            stops = progress.run.stop_requested is not None
+            asked, stop = (", and was asked to stop", "") if stops else ("", f" To stop it: vnuma stop {run}")
             return NotAtBaseline(
-                f"{part.node} is still at work on {', '.join(part.targets)}; it restores them at its end.",
-                fix="vnuma status shows how far it is.",
+                f"{part.node} is still at work on {', '.join(part.targets)}{asked}; "
+                "at its end it restores what it works on.",
+                fix=f"vnuma status shows how far it is, vnuma run --resume {run} follows it.{stop}",
             )
         if away:
             return NotAtBaseline(
                 f"{', '.join(away)} may not be at baseline: {part.node} has stopped working; {since}{told}.",
-                fix=f"When {part.node} is back: vnuma run --resume {self._run.name}, or vnuma restore "
+                fix=f"When {part.node} is back: vnuma run --resume {run}, or vnuma restore "
                 f"{' '.join(away)}. If it is gone: docs/sites.md (If a node is gone).",
             )
         return EnvironmentProblem(

@@ -76,6 +76,13 @@ def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) ->
 
     Raises as `plan_everywhere` and `prepare` do, and EnvironmentProblem for a node with another store.
     """
+    if asking.nodes and store.place.is_sqlite:
+        name, node = next(iter(asking.nodes.items()))
+        raise EnvironmentProblem(
+            f"{name} is measured by the node {node}, which cannot reach the store {store.place}: "
+            "sites share one PostgreSQL.",
+            fix="export VNUMA_STORE=postgresql://USER@HOST/vnuma on the controller too: docs/store.md.",
+        )
     planned = _planned(asking, {"ask": "prepare", "newest": newest(store)}, PREPARE_S)
     prepared = Prepared(
         asking.study,
@@ -185,8 +192,7 @@ def _asked(control: Path, node: str, question: dict[str, Any], limit_s: float) -
 def _question(asking: Asking, node: str, part: Mapping[str, AnyTarget]) -> dict[str, Any]:
     refuse_unsendable(node, part)
     return {
-        **question_about(part, asking.inventory),
-        "node": node,
+        **question_about(node, part, asking.inventory),
         "study": asking.text,
         "permit": asdict(asking.permit),
     }

@@ -72,7 +72,7 @@ def _asked(store: Store, part: _Part, wanted: Wanted, *, show: bool) -> Mapping[
     """The node's answer. Raises the error in it, and EnvironmentProblem without an answer."""
     refuse_unsendable(part.node, part.targets)
     question = {
-        **question_about(part.targets, part.inventory),
+        **question_about(part.node, part.targets, part.inventory),
         "ask": "restore",
         "newest": newest(store),
         "run": part.run.name,
