@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.lab import LabHandle
+from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
 from vnuma.domain.study.study import Study
@@ -24,7 +25,7 @@ from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.restore.restoration import Choice, Restored
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run.claim import claim
-from vnuma.engine.run.start import create_run, prepare, take
+from vnuma.engine.run.start import create_run, take
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Claim, Run, Vm

@@ -11,10 +11,10 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
+from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.run.start import prepare
 from vnuma.errors import VnumaError
 
 

@@ -15,12 +15,13 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
+from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from tests.support.sshd import SshServer, ssh_server
 from tests.support.stores import new_store
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.run.start import create_run, prepare
+from vnuma.engine.run.start import create_run
 from vnuma.errors import PreflightBlocked
 from vnuma.store import facts
 

@@ -156,7 +156,7 @@ def test_a_full_disk_ends_the_run_with_the_vm_put_back(
     assert "settings read back equal" in ran.err
     assert settings_now(running) == before
     with open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}").read() as connection:
-        assert samples.count(connection, runs.get_run(connection, "small.1").id) > 0
+        assert list(samples.iter_samples(connection, runs.get_run(connection, "small.1").id))
 
 
 def test_a_question_of_vsphere_is_told_at_once_with_its_choices(tmp_path: Path, lab: LabFactory) -> None:

@@ -11,13 +11,14 @@ import pytest
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
+from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.hours import DAYS
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.run import supervise as supervision
 from vnuma.engine.run.progress import Progress
-from vnuma.engine.run.start import create_run, prepare
+from vnuma.engine.run.start import create_run
 from vnuma.errors import CellsMissing
 from vnuma.store.open import open_store
 from vnuma.store.types import utc_now

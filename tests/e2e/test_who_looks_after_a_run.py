@@ -28,6 +28,7 @@ from vnuma.engine.lease.locking import StillLocked, vm_lock
 from vnuma.engine.lease.supervision import (
     SILENT_AFTER,
     Supervisor,
+    ask_to_stop,
     claim_supervision,
     is_alive,
     require_supervision,
@@ -38,7 +39,6 @@ from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import claim
 from vnuma.engine.run.progress import progress_of
-from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.engine.run.unsupervised import supervising
 from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld

@@ -15,6 +15,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.lab import LabHandle
+from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
 from tests.vsphere.support import vcenter_of
@@ -28,7 +29,7 @@ from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.instance.instance_setting import wait_for_server
 from vnuma.engine.instance.soft_numa import SOFT_NUMA
 from vnuma.engine.lease.attempt import finish
-from vnuma.engine.run.start import create_run, prepare
+from vnuma.engine.run.start import create_run
 from vnuma.errors import PreflightBlocked, WrongServer
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.store.states import Outcome

@@ -14,6 +14,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
+from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
@@ -22,7 +23,6 @@ from vnuma.engine.cell.guest_shutdown import shut_down
 from vnuma.engine.lease.foreign_change_check import SomebodysChange
 from vnuma.engine.run.claim import NoCell, claim
 from vnuma.engine.run.recover import restore_after_death
-from vnuma.engine.run.start import prepare
 from vnuma.errors import InputError, PreflightBlocked, RestoreConflict, TopologyMismatch, VmHeld
 from vnuma.vsphere.apply import ChangedMeanwhile
 

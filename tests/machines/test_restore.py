@@ -25,7 +25,7 @@ from vnuma.engine.access.target import Target
 from vnuma.engine.ansible_api import actions
 from vnuma.engine.cell.dataset import LEFT_BEHIND, left_behind
 from vnuma.engine.instance import kernel
-from vnuma.engine.instance.machine_lease import take_machine
+from vnuma.engine.instance.kernel import take_machine
 from vnuma.engine.lease.audit import Journal, audit_lines
 from vnuma.engine.lease.context import vm_of_run
 from vnuma.engine.restore.baseline_diff import stored_baseline

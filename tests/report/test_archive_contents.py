@@ -40,7 +40,7 @@ def test_raw_data_is_every_sample(exported: tuple[Store, LoadedRun, Path]) -> No
         rows = list(csv.DictReader(io.StringIO(archive.read("samples.csv").decode())))
         table = pq.read_table(io.BytesIO(archive.read("samples.parquet")))
     with store.read() as conn:
-        stored = samples.count(conn, loaded.run.id)
+        stored = len(list(samples.iter_samples(conn, loaded.run.id)))
 
     assert len(rows) == table.num_rows == stored
     assert list(rows[0]) == table.column_names == [column.name for column in COLUMNS]

@@ -113,7 +113,7 @@ def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
         lambda conn: vms.set_restored(conn, leased.vm.id, old, RestoreOutcome.RESTORED),
         lambda conn: vms.mark_changing(conn, leased.vm.id, old),
         lambda conn: cells.interrupt_attempts(conn, leased.run.id, leased.vm.id, old),
-        lambda conn: cells.skip_cells(conn, leased.vm.id, old, label=None, reason="limit"),
+        lambda conn: cells.skip_cells(conn, leased.vm.id, old, reason="limit"),
         lambda conn: cells.claim_next(
             conn, leased.run.id, leased.vm.id, token=old, max_attempts=2, exclusive_host=True
         ),
@@ -122,7 +122,7 @@ def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
         with pytest.raises(LeaseLost, match="taken over sql16"), store.write() as conn:
             write(conn)
     with store.read() as conn:
-        assert sample_rows.count(conn, leased.run.id) == 0
+        assert len(list(sample_rows.iter_samples(conn, leased.run.id))) == 0
         assert attempts.get_attempt(conn, attempt).outcome is None
 
 

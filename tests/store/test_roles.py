@@ -20,7 +20,7 @@ from vnuma.serve.pages import Pages
 from vnuma.serve.reader import Reader
 from vnuma.store import attempts, cells, leases, runs, tables
 from vnuma.store.audit import AuditLine, add_line
-from vnuma.store.init import init_store
+from vnuma.store.migrate import init_store
 from vnuma.store.open import open_for_reading, open_store
 from vnuma.store.roles import Roles
 from vnuma.store.samples import add_samples

@@ -43,7 +43,7 @@ def check(given: CheckOptions) -> None:
     from vnuma.engine.design_check.against_design import read_designs as read_intended
     from vnuma.engine.design_check.check import Asked, compare, run_check
     from vnuma.engine.design_check.earlier_check import earlier, require_same_estate
-    from vnuma.engine.design_check.placement import placements
+    from vnuma.engine.design_check.host_evidence import placements
     from vnuma.estate.waivers import load as load_waivers
 
     given.refuse_contradictions()

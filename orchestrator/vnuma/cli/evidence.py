@@ -74,7 +74,7 @@ def _conclusion(text: str, reading: Reading, host: str | None, release: str, thr
         return words
     if host is None:
         return f"{words} With --host-nodes it is compared with the prediction."
-    from vnuma.engine.design_check.logged_layout import against_prediction
+    from vnuma.engine.design_check.host_evidence import against_prediction
 
     (described,) = hosts_of([host], release, threads)
     return f"{words} {against_prediction(text, described)}".rstrip()

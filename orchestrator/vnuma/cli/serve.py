@@ -68,8 +68,8 @@ def serve(
             "pipx inject vnuma starlette uvicorn prometheus-client)",
         )
     from vnuma.engine.access.places import store_url
+    from vnuma.engine.lease.supervision import ask_to_stop
     from vnuma.engine.run.approval import approve_by
-    from vnuma.engine.run.stop_request import ask_to_stop
     from vnuma.serve.access import Access, Proxy, Tls
     from vnuma.serve.listen import serve as served
     from vnuma.store.open import open_for_reading

@@ -21,7 +21,7 @@ from vnuma.errors import (
 )
 from vnuma.store import tables
 from vnuma.store.leases import check_token
-from vnuma.store.rows import Busy, Cell, CellCounts, Claim, NewCell, Vm
+from vnuma.store.rows import Busy, Cell, Claim, NewCell, Vm
 from vnuma.store.states import CellState, Outcome
 from vnuma.store.types import utc_now
 from vnuma.store.vms import get_vm, mark_changing
@@ -97,26 +97,11 @@ def cells_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
     return tuple(_cell_of(row) for row in conn.execute(query))
 
 
-def counts(conn: Connection, run_id: int, vm_id: int | None = None) -> CellCounts:
-    """The number of cells of the run, or of one of its VMs, in each state."""
-    query = select(_cell.state, func.count()).where(_cell.run_id == run_id).group_by(_cell.state)
-    if vm_id is not None:
-        query = query.where(_cell.vm_id == vm_id)
-    return CellCounts(**{str(state): number for state, number in conn.execute(query)})
-
-
-def skip_cells(
-    conn: Connection, vm_id: int, token: int, *, label: str | None, reason: str, from_block: int = 0
-) -> int:
-    """Give up the VM's pending and failed cells, of one label or (None) of all; returns how many."""
+def skip_cells(conn: Connection, vm_id: int, token: int, *, reason: str, from_block: int = 0) -> int:
+    """Give up the VM's pending and failed cells from that block on; returns how many."""
     check_token(conn, get_vm(conn, vm_id).vm_key, token)
-    chosen = update(tables.cell).where(
-        _cell.vm_id == vm_id,
-        _cell.state.in_([CellState.PENDING, CellState.FAILED]),
-        _cell.block >= from_block,
-    )
-    if label is not None:
-        chosen = chosen.where(_cell.label == label)
+    left = _cell.state.in_([CellState.PENDING, CellState.FAILED])
+    chosen = update(tables.cell).where(_cell.vm_id == vm_id, left, _cell.block >= from_block)
     return conn.execute(chosen.values(state=CellState.SKIPPED, reason=reason)).rowcount
 
 
@@ -154,9 +139,7 @@ def claim_next(
     return _open_attempt(conn, cell, token)
 
 
-def interrupt_attempts(
-    conn: Connection, run_id: int, vm_id: int, token: int, *, detail: str | None = None
-) -> int:
+def interrupt_attempts(conn: Connection, run_id: int, vm_id: int, token: int) -> int:
     """End the VM's open attempts as interrupted and make their cells pending; returns how many.
 
     Only for the process that has just raised the token, or knows that the measuring process is gone.
@@ -168,7 +151,7 @@ def interrupt_attempts(
     ended = conn.execute(
         update(tables.attempt)
         .where(_attempt.cell_id.in_(claimed), _attempt.ended_at.is_(None))
-        .values(outcome=Outcome.INTERRUPTED, reason="interrupted", detail=detail, ended_at=utc_now())
+        .values(outcome=Outcome.INTERRUPTED, reason="interrupted", ended_at=utc_now())
     ).rowcount
     conn.execute(update(tables.cell).where(_cell.id.in_(claimed)).values(state=CellState.PENDING))
     return ended

@@ -13,11 +13,13 @@ from alembic.config import Config
 from sqlalchemy import Connection, Engine, insert, text
 
 from vnuma import __version__
-from vnuma.store.place import Place
-from vnuma.store.postgresql import LONG_WORK
-from vnuma.store.roles import act_as_owner, grant, roles_of
+from vnuma.errors import UsageError
+from vnuma.store.place import POSTGRESQL_FORM, Place, parse_place
+from vnuma.store.postgresql import LONG_WORK, postgresql_engine
+from vnuma.store.roles import Roles, act_as_owner, grant, make_roles, roles_of
 from vnuma.store.schema import HEAD, VERSION_TABLE, current_revision, refuse_newer
 from vnuma.store.tables import schema_history
+from vnuma.store.translate import translated
 from vnuma.store.types import utc_now
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -66,3 +68,23 @@ def alembic_config(conn: Connection) -> Config:
     config.attributes["connection"] = conn
     config.attributes["version_table"] = VERSION_TABLE
     return config
+
+
+def init_store(url: str) -> tuple[Place, Roles]:
+    """Create what is missing; existing objects stay and get this version's grants.
+
+    Raises UsageError for SQLite, which has no roles, and StoreError.
+    """
+    place = parse_place(url)
+    if place.is_sqlite:
+        raise UsageError(
+            f"{place} is a SQLite file: its readers and writers are those of the file.",
+            fix=f"Roles need PostgreSQL: vnuma store init {POSTGRESQL_FORM}",
+        )
+    engine = postgresql_engine(place)
+    with translated(place), engine.connect().execution_options(**LONG_WORK) as conn, conn.begin():
+        lock_schema(conn)
+        roles = make_roles(conn, place)
+        upgrade_in(conn, place)
+        grant(conn, roles)
+    return place, roles

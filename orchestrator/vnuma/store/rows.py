@@ -140,22 +140,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class CellCounts:
-    """The number of cells in each state."""
-
-    pending: int = 0
-    claimed: int = 0
-    valid: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-    @property
-    def total(self) -> int:
-        """All cells."""
-        return self.pending + self.claimed + self.valid + self.failed + self.skipped
-
-
-@dataclass(frozen=True)
 class Claim:
     """A claimed cell and the attempt that was opened for it."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, insert, select
+from sqlalchemy import Connection, Select, insert, select
 
 from vnuma.store import tables
 from vnuma.store.leases import check_attempt
@@ -41,18 +41,6 @@ def add_samples(conn: Connection, attempt_id: int, token: int, rows: Sequence[Sa
     check_attempt(conn, attempt_id, token)
     if rows:
         conn.execute(insert(tables.sample), [_values(attempt_id, row) for row in rows])
-
-
-def count(conn: Connection, run_id: int) -> int:
-    """The run's number of samples, including warm-ups and failed iterations."""
-    query = (
-        select(func.count())
-        .select_from(tables.sample)
-        .join(tables.attempt, _attempt.id == _sample.attempt_id)
-        .join(tables.cell, _cell.id == _attempt.cell_id)
-        .where(_cell.run_id == run_id)
-    )
-    return conn.execute(query).scalar_one()
 
 
 def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:

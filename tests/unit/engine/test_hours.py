@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from vnuma.domain.study.study import Study
-from vnuma.engine.lease.hours import closed, refuse_if_closed, why_closed
-from vnuma.engine.lease.window import is_over, must_stop_at, refuse_if_over
+from vnuma.engine.lease.hours import (
+    closed,
+    is_over,
+    must_stop_at,
+    refuse_if_closed,
+    refuse_if_over,
+    why_closed,
+)
 from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.errors import Interrupted, PreflightBlocked
 from vnuma.store.rows import AttemptLine

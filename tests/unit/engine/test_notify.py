@@ -20,7 +20,6 @@ from tests.sqlserver.authority import Authority
 from tests.support.told import PASSWORD, USER, mail_server, web_server
 from vnuma.engine.doctor.diagnose_notify import diagnose_notify
 from vnuma.engine.notify import notifier as notifier_module
-from vnuma.engine.notify import send as send_module
 from vnuma.engine.notify.channels import Channel, Mail, Ready, channels_of, ready_channels, shown_url
 from vnuma.engine.notify.message import as_mail, as_slack, as_teams, event_line, text, title
 from vnuma.engine.notify.notifier import Notifier
@@ -269,7 +268,7 @@ def test_a_command_that_fails_is_told(
     command: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it ends badly, is not there, or does not end."""
-    monkeypatch.setattr(send_module, "COMMAND_S", 0.2)
+    monkeypatch.setattr(notifier_module, "COMMAND_S", 0.2)
 
     (failure,) = told(Channel(command=command))
 
@@ -285,7 +284,7 @@ def test_a_command_that_takes_too_long_ends_with_its_children(
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     writer = os.open(pipe, os.O_WRONLY)
-    monkeypatch.setattr(send_module, "COMMAND_S", 1.0)
+    monkeypatch.setattr(notifier_module, "COMMAND_S", 1.0)
 
     told(Channel(command=("sh", "-c", f"exec 3>'{pipe}'; sleep 60 & wait")))
 

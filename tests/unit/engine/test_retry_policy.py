@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.engine.run.retry_policy import (
+from vnuma.engine.run.claim import (
     NEEDS_A_PERSON,
     needs_a_person,
     permanent_failure,

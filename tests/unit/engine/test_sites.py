@@ -18,10 +18,9 @@ from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog
 from vnuma.engine.access.target import Target
-from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision, is_alive
+from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, ask_to_stop, claim_supervision, is_alive
 from vnuma.engine.run.overview import overview
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.engine.sites.following import elsewhere_of
 from vnuma.errors import InputError, VmHeld
 from vnuma.store import runs, sites, tables, vms

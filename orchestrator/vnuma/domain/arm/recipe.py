@@ -6,6 +6,9 @@ Rules by release: vSphere Resource Management guides 6.0, 6.5 and 8.0 ("Virtual 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from vnuma.domain.arm.affinity import affinity_settings
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.arm.node_count import node_count_settings
@@ -21,7 +24,7 @@ from vnuma.domain.topology.release import (
     PREFER_HT,
     has_virtual_numa,
 )
-from vnuma.domain.vm.change import settings_after
+from vnuma.domain.vm.change import asked, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Settings, Value, is_extra_config
 from vnuma.errors import ArmImpossible
@@ -162,3 +165,35 @@ def _spelled(desired: dict[str, Value], current: Settings) -> dict[str, Value]:
     """extraConfig keys in this VM's spelling, since ESXi ignores their case."""
     own = {name.lower(): name for name in current if is_extra_config(name)}
     return {own.get(name.lower(), name) if is_extra_config(name) else name: v for name, v in desired.items()}
+
+
+_WRITTEN_BY_ESXI = frozenset({AUTOSIZE_COOKIE, AUTOSIZE_MAX})
+"""Rewritten at every power-on, so the VM's values are not anybody's choice."""
+
+_LOCKED, _RESERVED = "memoryReservationLockedToMax", "memoryReservation"
+
+
+def own_values(arms: Iterable[Arm], baseline: Settings, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    """Every setting that some arm of a study sets, with its value in the VM's baseline.
+
+    Applying these first and an arm's settings over them gives the arm the same shape whichever arm was
+    measured before. Impossible arms set nothing.
+    """
+    own = replace(vm, settings=baseline)
+    names: set[str] = set()
+    for arm in arms:
+        try:
+            names |= desired_settings(arm, own, host).keys()
+        except ArmImpossible:
+            continue
+    if _LOCKED in names:  # vSphere then sets the reservation too
+        names.add(_RESERVED)
+    return {name: asked(baseline, name) for name in names - _WRITTEN_BY_ESXI}
+
+
+def over_own(own: Settings, desired: Settings) -> dict[str, Value]:
+    """An arm's settings over the VM's own. vSphere itself sets a reservation that is locked to the memory."""
+    both = {**own, **desired}
+    if both.get(_LOCKED) is True and _RESERVED not in desired:
+        both.pop(_RESERVED, None)
+    return both

@@ -15,8 +15,7 @@ from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
-from vnuma.engine.cell.machine_pass import measure_pass
-from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.cell.measure import measure_cell, measure_pass
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.lease.context import (

@@ -5,31 +5,35 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.engine.cell import counters
 from vnuma.engine.cell.positive_control import placed
-from vnuma.engine.cell.sentinel import run_sentinel
 from vnuma.engine.cell.site import CellSite
 from vnuma.engine.instance.sql_identity import require_proven
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_change_check import refuse_foreign_changes
 from vnuma.engine.lease.identity import require_own_host
+from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.connection_lost import while_measuring
-from vnuma.store import samples
+from vnuma.sqlserver.client.timing import timed
+from vnuma.store import facts, samples
 from vnuma.store.rows import Sample
 from vnuma.store.states import Outcome
 from vnuma.store.types import utc_now
-from vnuma.vsphere import read
+from vnuma.vsphere import counters, read
+from vnuma.vsphere.counters import Series
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session
-from vnuma.workloads.bench import Bench, MachineWorkload, Reading, Workload, require_declared
-from vnuma.workloads.find import workload_named
+from vnuma.workloads.bench import Bench, MachineWorkload, Reading, Site, Workload, require_declared
+from vnuma.workloads.find import machine_workload_named, workload_named
+from vnuma.workloads.query import Query
+from vnuma.workloads.shell import Shell
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
         with _unbroken(), placed(context, attempt):
             began = time.monotonic()
             if study.design.sentinel:
-                run_sentinel(site, workload.sentinel(site.settings, study.dataset))
+                _run_sentinel(site, workload.sentinel(site.settings, study.dataset))
             stored = measure_turns(site, workload)
         _still_ours(context, attempt, time.monotonic() - began)
     finish(context, attempt, Outcome.VALID, None, None)
@@ -137,9 +141,84 @@ def _still_ours(context: VmContext, attempt: Attempt, seconds: float) -> None:
     """At the end of a cell, check that the VM is unchanged and on the same host, or raise; store counters."""
 
     def look(session: Session, ref: VmRef, _tries: int) -> VmFacts:
-        counters.record(context, attempt, session, ref, seconds)
+        _record_counters(context, attempt, session, ref, seconds)
         return read.read_vm(session, ref)
 
     vm = on_vsphere(context, attempt, "measure", look)
     require_own_host(context.vm, vm.host_name)
     refuse_foreign_changes(context, vm)
+
+
+def measure_pass(context: VmContext, attempt: Attempt, shell: Shell) -> int:
+    """The only step of a machine's cell: settle the attempt and return how many samples were stored.
+
+    Raises what the workload raises; samples measured before that stay stored.
+    """
+    site = CellSite(context, attempt, shell)
+    workload = machine_workload_named(context.study.workload.name)
+    with step(context, attempt, "measure"), vm_lock(context.home, context.vm.vm_key, context.vm.name):
+        context.fence()
+        site.record("dataset", workload.prepare(site))
+        stored = measure_turns(site, workload)
+    finish(context, attempt, Outcome.VALID, None, None)
+    return stored
+
+
+SENTINEL = "sentinel"
+EXECUTIONS = 3
+
+
+def _run_sentinel(site: Site, query: Query | None) -> None:
+    """Run it once discarded, then three times recorded; nothing for a workload without a sentinel.
+
+    It only raises an alarm. It runs inside the arm, so correcting times by it would remove the effect. Raises
+    what a measurement raises.
+    """
+    if query is None:
+        return
+    site.say("sentinel")
+    with connect(site.server, site.dataset.database) as connection:
+        times = [timed(connection, query, site.settings.timeout_s) for _ in range(1 + EXECUTIONS)][1:]
+    site.record(
+        SENTINEL,
+        {
+            "query": f"{query.workload} {query.size}, {query.form}",
+            "elapsed_ms": [time.elapsed_ms for time in times],
+            "cpu_ms": [time.cpu_ms for time in times],
+            "client_ms": [time.client_ms for time in times],
+        },
+    )
+
+
+COUNTERS = "counters"
+_IDS = "counter_ids"
+"""Facts that cache this vCenter's counter ids: its list is long, so a run reads it once."""
+
+
+def _record_counters(
+    context: VmContext, attempt: Attempt, session: Session, ref: VmRef, seconds: float
+) -> None:
+    """Store what VM and host counted in the last `seconds`, or why there are no values."""
+    found = counters.read_counters(session, ref, _ids(context, session), seconds)
+    with context.store.write() as write:
+        facts.add_attempt_facts(
+            write, attempt.id, context.token, COUNTERS, {of: _series(value) for of, value in found.items()}
+        )
+
+
+def _ids(context: VmContext, session: Session) -> dict[str, int]:
+    with context.store.read() as connection:
+        known = facts.facts_of_run(connection, context.run.id, _IDS)
+    mine = [fact.value for fact in known if fact.vm_id == context.vm.id]
+    if mine and isinstance(mine[-1], dict):
+        return {str(name): int(number) for name, number in mine[-1].items()}
+    ids = counters.counter_ids(session)
+    with context.store.write() as write:
+        facts.add_vm_facts(write, context.vm.id, _IDS, {"ids": ids})
+    return ids
+
+
+def _series(found: dict[str, Series] | str) -> dict[str, object]:
+    if isinstance(found, str):
+        return {"not_evaluated": found}
+    return {name: asdict(series) for name, series in found.items()}

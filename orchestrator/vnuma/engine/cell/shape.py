@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.arm.carry_over import over_own, own_values
-from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.arm.recipe import desired_settings, over_own, own_values
 from vnuma.domain.topology.prediction import Prediction, host_shape, predict
 from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with_moved
 from vnuma.domain.vm.facts import HostFacts, VmFacts
@@ -46,7 +45,7 @@ class Shaped:
 def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts, own: Settings = MappingProxyType({})) -> Shaped:
     """What bringing this VM into the arm's shape would change.
 
-    `own` are the VM's own values of what the study's arms set (`domain.carry_over`): they apply where the arm
+    `own` are the VM's own values of what the study's arms set (`recipe.own_values`): they apply where the arm
     sets nothing.
     """
     begun = replace(vm, settings=settings_after(vm.settings, own))

@@ -12,14 +12,14 @@ from vnuma.domain.study.study import Dataset
 from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.instance import kernel
-from vnuma.engine.instance.machine_lease import kernel_baseline
+from vnuma.engine.instance.kernel import kernel_baseline
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.lease.attempt import Attempt, undo_at_end
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_change_check import refuse_settings
-from vnuma.engine.lease.window import refuse_if_over
+from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.store import attempts, facts, runs

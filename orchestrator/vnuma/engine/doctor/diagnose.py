@@ -10,7 +10,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
 from vnuma.engine.access.target import AnyTarget, Kind, Target
-from vnuma.engine.doctor import diagnose_access, diagnose_endpoint
+from vnuma.engine.doctor import diagnose_vm
 from vnuma.engine.doctor.diagnose_machine import diagnose_machines
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.baseline import parse_mark
@@ -69,7 +69,7 @@ def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
     """What vCenter shows; `power` gets the VM's power state, if it can be read."""
     try:
         with connect(vcenter(target)) as session:
-            yield from diagnose_access.server(target, session)
+            yield from diagnose_vm.server(target, session)
             ref = read.find_vm(session, target.vm)
             facts = read.read_vm(session, ref)
             power.append(facts.power)
@@ -77,16 +77,16 @@ def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
             host = read.read_host(session, session.host(facts.host_moid))
             nodes = f"{len(host.numa_nodes)} NUMA nodes of {host.cores_per_node} cores"
             yield Diagnosis("ok", "host", f"{host.name}, ESXi {host.release}, {nodes}")
-            yield from diagnose_access.needed(session, ref, facts)
-            yield from diagnose_access.optional(session, ref)
+            yield from diagnose_vm.needed(session, ref, facts)
+            yield from diagnose_vm.optional(session, ref)
             seen = surroundings.read_surroundings(session, ref)
             yield from _found(vm_findings(facts.name, host.name, seen), "around it")
             if facts.power is Power.ON:
-                yield from diagnose_endpoint.clocks(target, session, session.host(facts.host_moid))
+                yield from diagnose_vm.clocks(target, session, session.host(facts.host_moid))
         findings = server_findings(target, facts, seen)
         yield from _found(findings, "SQL use")
         if facts.power is Power.ON:
-            yield from diagnose_endpoint.identity(findings)
+            yield from diagnose_vm.identity(findings)
     except VnumaError as error:
         yield Diagnosis.failed("vCenter", error)
 

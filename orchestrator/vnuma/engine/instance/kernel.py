@@ -1,4 +1,4 @@
-"""Kernel settings that a study of a machine may hold: read, set and restored, each read back."""
+"""A machine's lease, and the kernel settings that a study may hold: read, set, restored; each read back."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.lease.audit import Journal
+from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.foreign_changes import ForeignChange
-from vnuma.errors import MeasurementFailed
+from vnuma.errors import MeasurementFailed, StoreError
 from vnuma.logs import linux_nodes
+from vnuma.store import cells, facts, leases, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
 from vnuma.workloads.shell import Shell, require
 
 WHERE = {
@@ -59,3 +63,28 @@ def switch(shell: Shell, wanted: Mapping[str, str], before: Mapping[str, str], j
                 f"{journal.vm}: {name} reads back {chosen(text)}, not {value}.",
                 fix=f"Check {WHERE[name]} there.",
             )
+
+
+KERNEL = "kernel"
+"""A machine's baseline: all its kernel settings, including those that the study does not change."""
+
+
+def take_machine(store: Store, run: Run, vm: Vm) -> int:
+    """Lease the machine to the run and commit its baseline. Returns the fencing token. Raises VmHeld."""
+    with store.read() as connection:
+        known = facts.facts_of_run(connection, run.id, "machine")
+    seen = {fact.key: fact.value for fact in known if fact.vm_id == vm.id}
+    with store.write() as connection:
+        token = leases.take_lease(connection, vm.vm_key, run.id, holder())
+        cells.interrupt_attempts(connection, run.id, vm.id, token)
+        if vm.baseline is None:
+            kernel = {name: seen[name] for name in WHERE if seen.get(name) is not None}
+            vms.save_baseline(connection, vm.id, token, {KERNEL: kernel})
+    return token
+
+
+def kernel_baseline(vm: Vm) -> dict[str, str]:
+    """Kernel settings before the run, by name."""
+    if not isinstance(vm.baseline, dict):
+        raise StoreError(f"{vm.name} has no baseline in the store.", fix="Start the run again.")
+    return dict(vm.baseline.get(KERNEL, {}))

@@ -1,4 +1,4 @@
-"""A study's allowed hours: whether a cell may start now."""
+"""A study's allowed hours: whether a cell may start now, and when VMs have to be restored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.study import Study
-from vnuma.errors import PreflightBlocked
+from vnuma.errors import Interrupted, PreflightBlocked
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome
 
@@ -88,3 +88,34 @@ def _clock(moment: datetime) -> str:
 
 def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def must_stop_at(study: Study, now: datetime) -> datetime | None:
+    """When a run must start restoring its VMs; None without allowed hours."""
+    hours = study.allowed_hours
+    closes = hours.closes(now) if hours else None
+    return closes - timedelta(seconds=hours.restore_s) if hours and closes else None
+
+
+def is_over(study: Study, now: datetime) -> bool:
+    """Whether the allowed hours are over or leave only the time to restore the VMs.
+
+    Ask again each time: `closes` moves on for hours that never close.
+    """
+    if study.allowed_hours is None:
+        return False
+    stop = must_stop_at(study, now)
+    return stop is None or now >= stop
+
+
+def refuse_if_over(study: Study, run: str, now: datetime) -> None:
+    """Raise Interrupted when the allowed hours are over or leave only the time to restore.
+
+    Called at each step and between iterations, since a play without a supervisor is not stopped in time.
+    """
+    if study.allowed_hours and is_over(study, now):
+        raise Interrupted(
+            f"{run} stops here: its allowed hours, {study.allowed_hours.words}, leave only the time to "
+            "restore its VMs.",
+            fix=f"Within the allowed hours: vnuma run --resume {run}",
+        )

@@ -14,13 +14,14 @@ from threading import Event, Thread
 
 from sqlalchemy import Connection
 
+from vnuma.engine.access.places import store_url
 from vnuma.engine.lease.locking import stat_of
 from vnuma.errors import LeaseLost, StoreBusy, StoreError, VmHeld
 from vnuma.store import runs
-from vnuma.store.open import Store
+from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run
 from vnuma.store.sites import sites_of_run
-from vnuma.store.states import RunState
+from vnuma.store.states import RunState, StopRequest
 from vnuma.store.types import utc_now
 
 # A supervisor counts as dead after this long without a heartbeat, sent every BEAT_S or more often.
@@ -183,3 +184,20 @@ def _began(pid: int) -> datetime | None:
     except OSError:
         return None
     return datetime.fromtimestamp(int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK"), UTC) if boot else None
+
+
+def ask_to_stop(name: str, *, after_cell: bool, url: str | None = None) -> str:
+    """Store the request, on which the run's own process acts. Returns what will happen."""
+    store = open_store(store_url(url), create=False)
+    with store.write() as connection:
+        run = runs.lock_run(connection, runs.get_run(connection, name))
+        if run.state.ended:
+            return f"{run.name} has ended already ({run.state})."
+        asked = StopRequest.CELL if after_cell else StopRequest.NOW
+        sooner = run.stop_requested is StopRequest.NOW  # a later request does not revoke an earlier one
+        runs.request_stop(connection, run.id, StopRequest.NOW if sooner else asked)
+        heard = is_worked_on(connection, run)
+    when = "after this cell" if after_cell and not sooner else "after this iteration"
+    if heard:
+        return f"{run.name} stops {when}, then restores its VMs. Check: vnuma status"
+    return f"{run.name} has no running process. Restore its VMs: vnuma restore --run {run.name}"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
 from vnuma.engine.instance import tcp_ports
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import DriverMissing, EnvironmentProblem, PrivilegeMissing
-from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.connect import connect, located
 from vnuma.workloads.bench import Obstacle
+from vnuma.workloads.call_volume.callers import driver_on
+from vnuma.workloads.client import client_host
 from vnuma.workloads.find import workload_named
 
 WORKLOAD = "P29"
@@ -47,3 +53,30 @@ def _not_asked(study: Study, why: str, fix: str | None) -> Finding:
         f"Whether the workload {study.workload.name} can run was not evaluated: {why}",
         f"{remedy}, then start again; otherwise the first cell will show it.",
     )
+
+
+_BROWSER_S = 5.0
+
+
+def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -> dict[str, list[Finding]]:
+    """What prevents that host from calling each VM's SQL Server, by VM. Changes nothing.
+
+    `targets` are the VMs that are on. Raises InputError as `client_named` does.
+    """
+    client = client_named(inventory, name)
+    found: dict[str, list[Finding]] = {}
+    try:
+        with client_host(client) as (host, hello):
+            for vm, target in targets.items():
+                server = located(sql_server(target), _BROWSER_S)
+                driver_on(client, hello, server.driver)
+                if why := host.why_not(server.host, server.port):
+                    what = f"{client.name} does not reach SQL Server at {server.where}: {why}."
+                    found[vm] = [_block(what, "Open its firewall for that machine, or name another client.")]
+    except EnvironmentProblem as error:
+        return {vm: [_block(error.what, error.fix or "")] for vm in targets}
+    return found
+
+
+def _block(what: str, fix: str) -> Finding:
+    return Finding.block(WORKLOAD, what, fix)

@@ -11,7 +11,7 @@ from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.inventory import stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.instance import kernel
-from vnuma.engine.instance.machine_lease import KERNEL, kernel_baseline
+from vnuma.engine.instance.kernel import KERNEL, kernel_baseline
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.restore.restoration import Difference

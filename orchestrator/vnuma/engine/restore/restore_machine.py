@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.instance import kernel
-from vnuma.engine.instance.machine_lease import kernel_baseline
+from vnuma.engine.instance.kernel import kernel_baseline
 from vnuma.engine.lease.foreign_changes import conflict_words
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.restore.restoration import Difference, Held, Restoration, Restored, RestorePlan

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.foreign_change_check import SomebodysChange
 from vnuma.engine.lease.hours import why_closed
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.run.retry_policy import NEEDS_A_PERSON, permanent_failure
-from vnuma.errors import VmHeld
+from vnuma.engine.run import stop_rule
+from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, leases, runs, vms
+from vnuma.store.cells import PERMANENT
 from vnuma.store.open import Store
-from vnuma.store.rows import Busy, Cell, Claim, Run, Vm
+from vnuma.store.rows import AttemptLine, Busy, Cell, Claim, Run, Vm
 from vnuma.store.states import Outcome
 from vnuma.store.types import utc_now
 
@@ -67,8 +69,6 @@ def _ended_by_rule(context: VmContext) -> str | None:
     following = next_cell(context.store, context.run, context.study, context.vm)
     if following is None:
         return None
-    from vnuma.engine.run import stop_rule
-
     return stop_rule.settle(context, following)
 
 
@@ -113,3 +113,39 @@ def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:
     """The cell that the next claim would take; does not take it."""
     with store.read() as connection:
         return cells.next_cell(connection, run.id, vm.id, **cells.attempts_rule(study))
+
+
+_WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})
+
+
+NEEDS_A_PERSON = {
+    ShutdownTimeout.reason: "did not shut down",
+    QuestionPending.reason: "waits for an answer in vCenter",
+    SomebodysChange.reason: "was changed by somebody else",
+}
+"""Reasons of failures that a further attempt would repeat, with what they mean for the VM, which is left as
+it is.
+"""
+
+
+def permanent_failure(past: Sequence[AttemptLine]) -> AttemptLine | None:
+    """The VM's latest attempt if any further one would fail alike; else None.
+
+    Applies to the holder of that attempt's token: a later one tries again.
+    """
+    latest = max(past, key=lambda attempt: attempt.id, default=None)
+    return latest if latest and _lasts(latest) else None
+
+
+def without_result(attempt: AttemptLine) -> bool:
+    """Whether it ended without what its cell needs; an interrupted attempt did not end."""
+    return attempt.outcome in _WITHOUT_RESULT
+
+
+def needs_a_person(attempt: AttemptLine) -> bool:
+    """Whether a person has to act before a further attempt makes sense."""
+    return without_result(attempt) and (attempt.reason in NEEDS_A_PERSON or _lasts(attempt))
+
+
+def _lasts(attempt: AttemptLine) -> bool:
+    return without_result(attempt) and attempt.reason in PERMANENT

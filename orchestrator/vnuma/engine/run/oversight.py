@@ -10,8 +10,8 @@ from time import sleep
 from typing import Protocol
 
 from vnuma.domain.study.study import Study
+from vnuma.engine.lease.hours import is_over
 from vnuma.engine.lease.supervision import require_supervision
-from vnuma.engine.lease.window import is_over
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import runs
 from vnuma.store.open import Store

@@ -1,17 +1,21 @@
-"""One ansible-runner call on the study's playbook, in a clean environment."""
+"""One ansible-runner call on the study's playbook: its order of VMs, environment and spare descriptors."""
 
 from __future__ import annotations
 
+import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 from vnuma.assets import asset
+from vnuma.domain.vm.host_key import HostKey
 from vnuma.engine.access.environment import clean_environment, write_extra_variables
-from vnuma.engine.run.play_order import PlayOrder
-from vnuma.errors import StoreError
+from vnuma.errors import EnvironmentProblem, StoreError
+from vnuma.store.rows import Vm
 
 # A long play grows by half a megabyte per cell, which makes forking slower; a new play takes two seconds.
 # Ansible unrolls its loop in advance, so a short run asks for only as many turns as it needs.
@@ -99,3 +103,57 @@ def _unreadable(error: ValueError) -> StoreError:
     return StoreError(
         f"The play's output could not be read ({error}).", fix="Free some space in vnuma's home: df -h"
     )
+
+
+# Each VM in a play costs a process: 25 MB in a small play, 60 MB in one of 200 VMs, whose parent is larger.
+# So many stay below 4 GB.
+MAX_FORKS = 56
+
+# Two VMs of each host: one is measured, the next waits for its turn.
+PER_HOST = 2
+
+
+@dataclass(frozen=True)
+class PlayOrder:
+    """VM names in the order in which a play starts them, and how many it works on at once."""
+
+    order: tuple[str, ...]
+    forks: int
+
+
+def play_order(vms: Iterable[Vm], *, together: bool) -> PlayOrder:
+    """VMs of different hosts first, then each host's second, and so on.
+
+    With `together`, all at once as far as memory allows; otherwise two of each host.
+    """
+    by_host: dict[HostKey, list[str]] = {}
+    for vm in vms:
+        by_host.setdefault(vm.host_key, []).append(vm.name)
+    rounds = chain.from_iterable(zip_longest(*by_host.values()))
+    order = tuple(name for name in rounds if name is not None)
+    useful = len(order) if together else min(len(order), PER_HOST * len(by_host))
+    return PlayOrder(order, max(1, min(useful, MAX_FORKS)))
+
+
+# Six are enough on the lab: three files of the store, the lock, and sockets of vCenter and SQL Server. Name
+# lookups, a late-loaded driver or module and folders to remove need some more.
+SPARE = 32
+
+
+@contextmanager
+def spare_descriptors(count: int = SPARE) -> Iterator[None]:
+    """Hold that many descriptors open and free them at the end.
+
+    Raises EnvironmentProblem, before any change, where this process may not open that many.
+    """
+    with ExitStack() as held:
+        try:
+            for _ in range(count):
+                held.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"This process may open too few files ({error.strerror}): {count} must be kept free to "
+                "restore VMs.",
+                fix="ulimit -n 1024",
+            ) from error
+        yield

@@ -14,7 +14,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Kind
-from vnuma.engine.instance.machine_lease import take_machine
+from vnuma.engine.instance.kernel import take_machine
 from vnuma.engine.instance.settings import guest_of
 from vnuma.engine.lease.audit import journal_of, note_of_run
 from vnuma.engine.lease.baseline import take_over
@@ -22,7 +22,6 @@ from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.plan import plan_all
 from vnuma.engine.preflight.preflight import LOCK
 from vnuma.engine.preflight.target_plan import TargetPlan
 from vnuma.engine.run.approval import ask_for_approval, refuse_unapproved
@@ -54,28 +53,12 @@ class Prepared:
     """The client of such a VM's SQL Server, by VM name."""
 
 
-def prepare(
-    study: Study,
-    text: str,
-    targets: Mapping[str, AnyTarget],
-    permit: Permit | None = None,
-    inventory: Path = Path("inventory"),
-    *,
-    needs_approval: bool = False,
-) -> Prepared:
-    """Plan the study on every VM and refuse it if anything blocks. Changes nothing.
+def checked(prepared: Prepared) -> Prepared:
+    """The study, provided that nothing blocks it. Changes nothing.
 
     Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld when
     another controller has a VM.
     """
-    permit = permit or Permit()
-    plans = plan_all(study, targets, permit, inventory)
-    client = client_of(targets)
-    return checked(Prepared(study, text, dict(targets), plans, permit, needs_approval, client))
-
-
-def checked(prepared: Prepared) -> Prepared:
-    """The same, provided that nothing blocks it. Raises as `prepare` does."""
     plans = prepared.plans
     _refuse_twice(plans)
     findings = [finding for plan in plans.values() for finding in plan.findings]

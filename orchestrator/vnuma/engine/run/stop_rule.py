@@ -65,18 +65,27 @@ def settle(context: VmContext, following: Cell) -> str | None:
     reason = look.reason(context.study)
     with context.store.write() as write:
         if reason:
-            cells.skip_cells(
-                write, context.vm.id, context.token, label=None, reason=reason, from_block=following.block
-            )
+            cells.skip_cells(write, context.vm.id, context.token, reason=reason, from_block=following.block)
         document = {**asdict(look), "stopped": reason}
         facts.add_vm_facts(write, context.vm.id, SCOPE, {f"before block {following.block}": document})
     return reason
 
 
 def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> StopDecision:
-    from vnuma.engine.run.precision import precision_so_far  # noqa: PLC0415 - a second of numpy and scipy for each cell
+    """The decision of the study's `precision` on the blocks so far. `planned` and `past` are the VM's own."""
+    from vnuma import analysis  # noqa: PLC0415 - a second of numpy and scipy that only this look needs
+    from vnuma.store.analysed import cell_records  # noqa: PLC0415
+    from vnuma.store.timed import timed_samples  # noqa: PLC0415
 
-    return precision_so_far(context, planned, past)
+    with context.store.read() as connection:
+        timed = timed_samples(connection, context.run.id, context.vm.id)
+    return analysis.precision_look(
+        timed,
+        cell_records(planned, past, {context.vm.id: context.vm.name}),
+        analysis.design_of(context.study, {cell.label for cell in planned}),
+        vm=context.vm.name,
+        target=context.study.design.precision or 0.0,
+    )
 
 
 def _hours(past: Sequence[AttemptLine]) -> float:

@@ -25,11 +25,9 @@ from vnuma.engine.mesh.question import error_document
 from vnuma.engine.restore.restoration import Restored, gave_up, possibly_changed
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.oversight import Elsewhere, Nowhere, Oversight, Watch, stop_signals
-from vnuma.engine.run.play import Played, play_study
-from vnuma.engine.run.play_order import PlayOrder, play_order
+from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, restoring
 from vnuma.engine.run.run_outcome import RunOutcome, naming_all, worst_of
-from vnuma.engine.run.spare_descriptors import spare_descriptors
 from vnuma.engine.run.start import take_all
 from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, of_system
 from vnuma.store import attempts, leases, runs, vms

@@ -1,14 +1,45 @@
-"""A vmware.log's layout against the prediction for the same settings on the host that somebody describes."""
+"""What somebody watched or logged on a host: placement for rules, and the layout of a vmware.log."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from vnuma.checks.subject import PlacementFacts
 from vnuma.domain.topology.evidence_words import sizes_words
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import hardware_version_of
 from vnuma.domain.topology.topology import partial_socket
 from vnuma.domain.vm.facts import HostFacts
+from vnuma.errors import InputError
 from vnuma.estate.vmx import designed
+from vnuma.logs.esxtop import VmMemory, memory_screen
 from vnuma.logs.vmware import read_vmware_log
+
+
+def placements(text: str, source: Path) -> dict[str, PlacementFacts]:
+    """What each VM's lines on esxtop's memory screen say, by the VM's name; the last of several counts.
+
+    Raises InputError for a text without such a screen: its rules would silently stay unevaluated.
+    """
+    shown: dict[str, list[VmMemory]] = {}
+    for line in memory_screen(text).vms:
+        shown.setdefault(line.name, []).append(line)
+    if not shown:
+        raise InputError(
+            f"{source} shows no VM with NUMA columns of esxtop's memory screen.",
+            fix="On the host: esxtop, m for memory, f for fields, add the NUMA statistics; save the text.",
+        )
+    return {name: _placement(lines) for name, lines in shown.items()}
+
+
+def _placement(lines: list[VmMemory]) -> PlacementFacts:
+    moves = [line.nmig for line in lines if line.nmig is not None]
+    return PlacementFacts(
+        local_percent=lines[-1].n_pct_l,
+        migrations=max(moves, default=None),
+        home_nodes_before=lines[0].nhn if len(lines) > 1 else None,
+        home_nodes_after=lines[-1].nhn,
+    )
 
 
 def against_prediction(text: str, host: HostFacts) -> str:
