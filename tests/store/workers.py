@@ -1,11 +1,15 @@
-"""What the tests let other processes do. Each is a fresh interpreter, as a controller would be."""
+"""What the tests let other processes do. Each shares nothing with the tests' own, as a controller would.
+
+They are forks of a process that has imported this module and done nothing else: an interpreter for each would
+spend most of its time on imports.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
@@ -17,7 +21,8 @@ from vnuma.store.open import open_for_reading, open_store
 from vnuma.store.rows import Busy
 from vnuma.store.states import Outcome
 
-SPAWN = multiprocessing.get_context("spawn")
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload([__name__])
 ANSWER_S = 300
 
 
@@ -25,8 +30,8 @@ class Worker:
     """One such process, with a pipe to it."""
 
     def __init__(self, work: Callable[..., None], *args: object) -> None:
-        self.pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=work, args=(theirs, *args))
+        self.pipe, theirs = FORKED.Pipe()
+        self.process = FORKED.Process(target=_in_environment, args=(dict(os.environ), work, theirs, *args))
         self.process.start()
         theirs.close()
 
@@ -45,6 +50,13 @@ class Worker:
         """kill -9, and wait for its end."""
         self.process.kill()
         self.end()
+
+
+def _in_environment(environment: Mapping[str, str], work: Callable[..., None], *args: object) -> None:
+    """The process that forks has the environment of the test that came first."""
+    os.environ.clear()
+    os.environ.update(environment)
+    work(*args)
 
 
 def together(number: int, work: Callable[..., None], *args: object) -> list[Any]:
