@@ -10,7 +10,7 @@ short_description: Check a VM, its host and its cluster against the design rules
 version_added: "0.1.0"
 description:
   - Reads the VM, its host and cluster from vCenter, and SQL Server where asked, and evaluates every rule.
-  - What could not be seen is not evaluated, with the reason; it neither passes nor fails.
+  - What could not be read is not evaluated, with the reason; it neither passes nor fails.
   - Runs on the controller; nothing is changed and nothing is copied to the guest.
 author: vnuma contributors (@vnuma)
 options:

@@ -184,7 +184,7 @@ def test_an_export_is_checked_as_far_as_it_goes(tmp_path: Path) -> None:
     assert "T11" in rules_of(result, "vm1")
     assert "T11" not in rules_of(result, "vm0")
     (vm,) = [vm for vm in result.vms if vm.name == "vm0"]
-    assert vm.not_evaluated["A02"] == "an RVTools export does not have it"
+    assert vm.not_evaluated["A02"] == "RVTools exports do not have it"
     assert "T22" in vm.not_evaluated
 
 

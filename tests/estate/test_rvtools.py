@@ -55,7 +55,7 @@ def test_what_no_export_has_is_not_known(tmp_path: Path) -> None:
     """Affinity, extraConfig and manual vNUMA are absent with a reason, never taken for unset."""
     vm = read(tmp_path, export()).vms[0]
     assert "cpuAffinity" not in vm.facts.settings
-    assert vm.absent["cpuAffinity"] == vm.absent["extraConfig"] == "an RVTools export does not have it"
+    assert vm.absent["cpuAffinity"] == vm.absent["extraConfig"] == "RVTools exports do not have it"
 
 
 def test_the_assumption_about_nodes_is_told(tmp_path: Path) -> None:

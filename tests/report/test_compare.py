@@ -233,7 +233,7 @@ def test_the_command_exits_with_10_and_writes_junit(runs: Runs, tmp_path: Path) 
 
 def test_an_allowance_that_allows_nothing_is_refused(runs: Runs) -> None:
     """A misspelt key, or a change that was not made, must not pass unseen."""
-    with pytest.raises(InputError, match=r"--allow study\.sizs: nothing that must agree differs") as caught:
+    with pytest.raises(InputError, match=r"--allow study\.sizs: nothing that must match differs") as caught:
         runs.compared("plain", "two sizes", "study.sizes", "study.sizs")
     assert caught.value.fix == "These differ: study.sizes."
 

@@ -117,7 +117,7 @@ def test_a_comparison_is_refused_with_what_differs(site: Site) -> None:
     """As `vnuma compare` does; what may differ can be allowed in the form."""
     page = Outline(site.page("/compare?before=quick.1&after=quick.3")).text
 
-    assert "differ in what must agree" in page
+    assert "differ in what must match" in page
 
 
 def test_the_estate_page_shows_what_stands_and_for_how_long(site: Site) -> None:

@@ -238,11 +238,11 @@ def _spread(found: Findings) -> Iterator[Caution]:
 def _resting(flagged: Sequence[str], reference: Sequence[str]) -> str:
     """Which intervals do not use the pooled error: all of them, if the reference varies."""
     if set(flagged) & set(reference):
-        return "Each arm is compared with the reference, so each interval rests on that arm's own differences"
+        return "Each arm is compared with the reference, so each interval uses that arm's own differences"
     return (
-        "Each of their intervals rests on its own spread"
+        "Each of their intervals uses its own spread"
         if len(flagged) > 1
-        else "Its interval rests on its own spread"
+        else "Its interval uses its own spread"
     )
 
 

@@ -63,7 +63,7 @@ def coloured(stream: TextIO) -> bool:
 
 _MEANINGS = re.compile(
     r"(?P<red>^[ ✗x]*(?:FAIL|block)(?= )|\bslower by [\d.,]+%|\bfailed\b|\binvalid\b)"
-    r"|(?P<yellow>^SIMULATED[^\n]*|^[ !]*warn(?= )|\bundecided\b|\btoo few boots\b|^Words withheld\b)"
+    r"|(?P<yellow>^SIMULATED[^\n]*|^[ !]*warn(?= )|\bundecided\b|\btoo few boots\b|^Verdict withheld\b)"
     r"|(?P<green>^[ ✓+]*ok(?= )|\bfaster by [\d.,]+%)"
     r"|(?P<blue>\bequivalent within [\d.,]+%)",
     re.MULTILINE,

@@ -21,7 +21,7 @@ from vnuma.estate.design_vm import NEW_VM, DesignedVm
 
 _TEMPLATE = "the template's own: the task does not set it"
 _OPEN = "the task does not set it, and vSphere's default differs by release"
-_EXISTS = "the role changes a VM that exists: its variables do not say it"
+_EXISTS = "the role changes an existing VM: its variables do not give it"
 
 Variables = Mapping[str, Any]
 

@@ -72,7 +72,7 @@ def _value(node: nodes.Node, variables: Mapping[str, Any], depth: int) -> Any:
             return -_numeric(of(node.node))
         case nodes.BinExpr() if type(node) in _ARITHMETIC:
             return _ARITHMETIC[type(node)](_numeric(of(node.left)), _numeric(of(node.right)))
-    raise Unresolved("its template asks for what only Ansible knows")
+    raise Unresolved("its template needs a value that only Ansible knows")
 
 
 def _part(whole: object, key: object) -> Any:

@@ -13,7 +13,7 @@ from vnuma.domain.vm.setting import Power, Value
 from vnuma.estate.rvtools_hosts import MOST_CPUS, Hosts
 from vnuma.estate.sheet import Row, Sheet
 
-_NOT_EXPORTED = "an RVTools export does not have it"
+_NOT_EXPORTED = "RVTools exports do not have it"
 _NEVER = dict.fromkeys(
     (
         *("cpuAffinity", "memoryAffinity", "coresPerNumaNode", "autoCoresPerNumaNode", "autoCoresPerSocket"),

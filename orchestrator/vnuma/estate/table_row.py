@@ -99,7 +99,7 @@ def _read(
 ) -> None:
     """Read one cell as a setting, or store why it is not one."""
     if not row.text(column):
-        absent[name] = "the table does not say it"
+        absent[name] = "the table does not give it"
         return
     value = read(row.cell(column))
     if value is None:
@@ -135,7 +135,7 @@ def _read_shape(row: Row, settings: dict[str, Value], absent: dict[str, str]) ->
     elif per_socket:
         settings |= {"numCoresPerSocket": per_socket, "autoCoresPerSocket": False}
     else:
-        absent |= dict.fromkeys(("numCoresPerSocket", "autoCoresPerSocket"), "the table does not say it")
+        absent |= dict.fromkeys(("numCoresPerSocket", "autoCoresPerSocket"), "the table does not give it")
 
 
 _COUNTS = {"per_socket": "cores per socket", "cpus": "vCPU"}
@@ -156,7 +156,7 @@ def _count(row: Row, column: str) -> int | None:
 def _read_memory(row: Row, settings: dict[str, Value], absent: dict[str, str]) -> None:
     text, plain = (row.text("memory"), 1024) if row.text("memory") else (row.text("memory_mb"), 1)
     if not text:
-        absent["memoryMB"] = "the table does not say it"
+        absent["memoryMB"] = "the table does not give it"
     else:
         memory = _megabytes(text, plain)
         if memory is None:
@@ -172,7 +172,7 @@ def _read_reservation(row: Row, settings: dict[str, Value], absent: dict[str, st
     text = row.text("reservation").lower()
     found = quantity(text)
     if not text:
-        absent |= dict.fromkeys(names, "the table does not say it")
+        absent |= dict.fromkeys(names, "the table does not give it")
     elif text in _NONE:
         settings |= dict(zip(names, (0, False), strict=True))
     elif isinstance(memory, int) and (text in _ALL or (found and found == (100, "%"))):

@@ -179,8 +179,8 @@ def test_a_varying_column_says_whose_interval_rests_on_what() -> None:
         cautions = analysed(study_of(ms, columns_of())).cautions
         return next(item.advice for item in cautions if item.id == "variance_gate")
 
-    assert advice(3) == "Its interval rests on its own spread; add blocks."
+    assert advice(3) == "Its interval uses its own spread; add blocks."
     assert advice(1) == (
-        "Each arm is compared with the reference, so each interval rests on that arm's own differences; "
+        "Each arm is compared with the reference, so each interval uses that arm's own differences; "
         "add blocks."
     )

@@ -78,9 +78,7 @@ def said_to_detect(found: Simulated) -> FloatArray:
 
 
 def _would_decide(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """ "About N blocks would likely tell a difference of 1% from none": whether they would, for each undecided
-    arm.
-    """
+    """Whether "about N blocks would likely tell a difference of 1% from none", for each undecided arm."""
     what = "distinguishes it from none with the blocks it names"
     for truth in (STANDARD, _NOISY):
         chance = np.array([_tells(truth, blocks, generator) for blocks in _NAMED])

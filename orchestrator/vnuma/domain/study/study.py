@@ -122,7 +122,7 @@ Above0 = Annotated[float, Field(gt=0)]
 
 
 class Published(Strict):
-    """Figures that somebody else published for the same arms, set beside ours: one kind at least."""
+    """Figures published by others for the same arms, set beside ours: one kind at least."""
 
     title: str = Field(description="Short citation.")
     source: str = Field(default="", description="Where it was published.")
@@ -224,7 +224,7 @@ class Study(Strict):
             "sessions of others. They become warnings in the report."
         ),
     )
-    published: Published | None = Field(default=None, description="Somebody else's figures for comparison.")
+    published: Published | None = Field(default=None, description="Other people's figures for comparison.")
 
     @model_validator(mode="before")
     @classmethod

@@ -15,19 +15,20 @@ from vnuma.vsphere.contract import on as on
 from vnuma.vsphere.contract import server as server
 from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON
 
-_HEAD = """# What vnuma believes of SQL Server and vSphere
+_HEAD = """# What vnuma assumes about SQL Server and vSphere
 
-Made by `vnuma contract > docs/reference/contract.md`. The lab plays each of these {count} beliefs, and the
-same command asks a real server. Each belief links to its source. There it is *held*, *differs*, or is *not
-evaluable*: the server is too old, a right is missing, the VM lacks what the belief is about or may not be
-changed (not marked as a test clone, or `--read-only`). `--output FILE` writes the answers without names or
-addresses, to send in; `make lab-learn FILE=FILE` makes the lab answer as that server did.
+Made by `vnuma contract > docs/reference/contract.md`. The lab behaves as each of these {count}
+assumptions says, and the same command checks them on a real server. Each links to its source. The result
+is *held*, *differs*, or *not evaluable*: the server is too old, a right is missing, the VM lacks what
+the assumption is about, or must not be changed (not marked as a test clone, or `--read-only`). `--output
+FILE` writes the results without names or addresses, to send in; `make lab-learn FILE=FILE` makes the lab
+answer as that server did.
 """
 
 _SQL = """
 ## SQL Server
 
-`vnuma contract --sql HOST`, HOST as the inventory names it. It logs in once for each belief, creates and
+`vnuma contract --sql HOST`, HOST as in the inventory. It logs in once for each assumption, creates and
 drops the database `vnuma_contract`, and changes no setting. Without a test clone or its owner's tag it
 needs `--production` and `--ticket`. *From* is the first major version.
 
@@ -36,7 +37,7 @@ needs `--production` and `--ticket`. *From* is the first major version.
 _READING = """
 ## vSphere, read
 
-`vnuma contract --vcenter HOST`, HOST as the inventory names it. Nothing is changed.
+`vnuma contract --vcenter HOST`, HOST as in the inventory. Nothing is changed.
 
 """
 
@@ -44,9 +45,9 @@ _CHANGING = """
 ## vSphere, changed
 
 The same command without `--read-only`, on a VM that the inventory (`vnuma_test_clone: true`) or its owner's
-tag marks as a test clone. The VM is held as by a run, with its baseline, its mark and the audit log. After
-a question (`--yes` answers it for scripts) it is shut down, changed, powered on, and restored whatever
-happens (after a kill by `vnuma restore`).
+tag marks as a test clone. The VM is leased as in a run, with baseline, mark and audit log. After a
+confirmation (`--yes` in scripts) it is shut down, changed, powered on, and always restored (after a kill by
+`vnuma restore`).
 
 ### While it is off
 

@@ -104,7 +104,7 @@ def _events(session: Session, vm: DriftedVm) -> tuple[list[ConfigEvent], bool] |
 
 def _kept(days: int | None) -> str:
     if days is None:
-        return "it does not say for how long it keeps events"
+        return "it does not report how long it keeps events"
     return f"it keeps events for {days} days" if days else "it keeps all events"
 
 

@@ -61,5 +61,5 @@ def against_prediction(text: str, host: HostFacts) -> str:
     if log.vpds == seen.vnuma_nodes and (not log.vpd_sizes or log.vpd_sizes == seen.node_sizes):
         return f"{words}, as found. {sure}"
     allowed = log.vpds in seen.acceptable and log.vpds != seen.vnuma_nodes
-    other = "not as found, but the documents allow it too" if allowed else "not as found"
+    other = "differs from the log, but the documents allow it too" if allowed else "not as found"
     return f"{words}: {other}. {sure}"

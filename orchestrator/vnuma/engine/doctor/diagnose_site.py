@@ -44,7 +44,9 @@ def diagnose_site(
     except VnumaError as error:
         return [Diagnosis.failed("mesh", error), *lacking]
     except (KeyError, TypeError):
-        return [Diagnosis("FAIL", "mesh", f"{node} answers in words of another version of vnuma", _EQUAL)]
+        return [
+            Diagnosis("FAIL", "mesh", f"{node} answers in the format of another version of vnuma", _EQUAL)
+        ]
     return [Diagnosis("ok", "mesh", f"{node} carried out signed work over TLS"), *found, *lacking]
 
 

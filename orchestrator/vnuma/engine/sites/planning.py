@@ -207,7 +207,7 @@ def _read(node: str, answer: dict[str, Any]) -> Planned:
         return Planned(plans, clients, [f"{node}: {words}" for words in answer["said"]])
     except (KeyError, ValidationError):
         raise EnvironmentProblem(
-            f"{node} answers in words of another version of vnuma.", fix=EQUAL_VERSIONS
+            f"{node} answers in the format of another version of vnuma.", fix=EQUAL_VERSIONS
         ) from None
 
 

@@ -104,7 +104,7 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
         yield f"iterations-{size.size}", figure, f"{note}bars: each arm's median; {all_} in the order run"
     if drawn := order(analysis, key="order", width=780):
         note = f"{metric}; each {analysis.replicate} from the mean of its column in %, {better}; {boots}; "
-        yield "order", drawn, f"{note}what slopes here is time, not topology"
+        yield "order", drawn, f"{note}a slope here is an effect of time, not of topology"
     for number, figure in enumerate(scaling_charts(loaded, analysis.vm, key="scaling", width=560), start=1):
         yield f"scaling-{number}", figure, figure.words.partition(". ")[0]
     vm = loaded.vm(analysis.vm)

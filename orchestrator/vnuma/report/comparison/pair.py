@@ -99,7 +99,7 @@ def refuse_idle(allowed: Collection[str], differing: Collection[str]) -> None:
     idle = [key for key in allowed if key not in differing]
     if idle:
         raise InputError(
-            f"--allow {', '.join(idle)}: nothing that must agree differs under that name.",
+            f"--allow {', '.join(idle)}: nothing that must match differs under that name.",
             fix=f"These differ: {', '.join(sorted(differing))}." if differing else "Leave it out.",
         )
 
@@ -114,7 +114,7 @@ def _refuse(before: LoadedRun, after: LoadedRun, broken: list[tuple[str, Differe
     )
     options = " ".join(f"--allow {key}" for key in dict.fromkeys(item.key for _, item in broken))
     raise InputError(
-        f"{before.run.name} and {after.run.name} differ in what must agree:\n{lines}",
+        f"{before.run.name} and {after.run.name} differ in what must match:\n{lines}",
         fix=f"If that is the change you study: vnuma compare {before.run.name} {after.run.name} {options}",
     )
 

@@ -48,7 +48,7 @@ def _heading(found: Pool) -> Iterator[str]:
         said = "; ".join(f"{value} ({listed(names)})" for value, names in values.items())
         yield f"Varies      {name}: {said}"
     if not found.varies:
-        yield "Varies      nothing that is known: this is one environment, run again"
+        yield "Varies      nothing known: this is one environment, run again"
 
 
 def _arm(found: Pool, arm: Pooled) -> Iterator[str]:

@@ -20,7 +20,7 @@ from vnuma.report.model.words import direction, verdict_words
 WIDTH = 80
 CAUTION = (
     "Between runs, time is not randomised: an arm's own figures hold everything that differs, and two runs "
-    "cannot tell how much that is. Words are about its gap to the reference, which both runs measured."
+    "cannot tell how much that is. Verdicts are about its gap to the reference, which both runs measured."
 )
 
 
@@ -44,7 +44,7 @@ def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> I
         "Must agree  " + ("differs, as allowed: " + "; ".join(i.words for i in broken) if broken else "equal")
     )
     other = [item.words for item in pair.differ if not item.key]
-    yield _wrap("Differs     " + ("; ".join(other) if other else "nothing else that is known"))
+    yield _wrap("Differs     " + ("; ".join(other) if other else "nothing else known"))
     longest = max(len(change.arm) for change in pair.changes)
     for change in pair.changes:
         words = gap_words(change.gap, condition)

@@ -29,40 +29,36 @@ class ArmPart(Part):
     """An arm against the reference, over all sizes. Ratios: figure of the arm / figure of the reference."""
 
     arm: str
-    boots: Count = Field(description="Blocks that hold the arm and the reference: n.")
+    boots: Count = Field(description="Blocks with both the arm and the reference: n.")
     ratio: float | None = Field(description="Above 1 is slower; faster where higher is better.")
     level: float = Field(description="Simultaneous level of interval_95 over all arms, as a share.")
     interval_95: Limits
     interval_90: Limits = Field(description="Decides equivalence.")
     adjusted_p: float | None = Field(description="Below 0.05 exactly when interval_95 excludes 1.")
-    error: Literal["pooled", "own"] | None = Field(description="What the interval rests on.")
+    error: Literal["pooled", "own"] | None = Field(description="The error behind the interval.")
     df: Number | None
-    rank_ratio: float | None = Field(description="Hodges-Lehmann; shown, never decides.")
+    rank_ratio: float | None = Field(description="Hodges-Lehmann; secondary.")
     rank_interval: Limits
     verdict: VerdictWord
-    withheld: str | None = Field(description="Why the verdict's word may not be used.")
+    withheld: str | None = Field(description="Why the verdict is withheld.")
     provisional: bool
     detectable: bool = Field(description="Equivalent, yet interval_95 excludes 1.")
     unseen_share: float | None = Field(
-        description="Beside equivalent: the largest share of boots that may be `noticeable_shift` away."
+        description="For equivalent: the largest share of boots that may be `noticeable_shift` away."
     )
-    noticeable_shift: float | None = Field(description="From there on a boot stands apart: 0.03 is 3%.")
-    boots_apart: tuple[float, ...] = Field(
-        description="The arm's boots that stand apart beyond the band, as ratios."
-    )
+    noticeable_shift: float | None = Field(description="From this shift on a boot is odd: 0.03 is 3%.")
+    boots_apart: tuple[float, ...] = Field(description="The arm's odd boots beyond the band, as ratios.")
     reference_boots_apart: tuple[float, ...] = Field(description="The same of the reference.")
     ratio_of_others: float | None = Field(description="The ratio in blocks without any of those boots.")
     beyond_margin: bool = Field(description="The whole interval lies beyond the equivalence band.")
     rank_supports: bool | None
-    leave_one_out: Limits = Field(
-        description="Range of the ratio, each pair left out once; shown, never decides."
-    )
+    leave_one_out: Limits = Field(description="Range of the ratio, each pair left out once; secondary.")
     sign_flip_p: float | None = Field(
-        description="Randomisation test within blocks, this arm alone; null below 6 boots; never decides."
+        description="Randomisation test within blocks, this arm alone; null below 6 boots; secondary."
     )
-    dissent: tuple[str, ...] = Field(description="Methods that do not decide and disagree with the verdict.")
+    dissent: tuple[str, ...] = Field(description="Secondary methods that disagree with the verdict.")
     blocks_needed: int | None = Field(
-        description="Blocks that would likely tell an effect of the band from none; null: none can be named."
+        description="Blocks that would likely distinguish an effect of the band from none; null: unknown."
     )
     reason: Reason
 
@@ -121,7 +117,7 @@ class SizeArm(Part):
     ratio: float | None
     level: float | None = Field(description="1 - 0.05 / number of sizes.")
     interval: Limits
-    equivalence_interval: Limits = Field(description="Decides equivalence at this size.")
+    equivalence_interval: Limits = Field(description="Used for equivalence at this size.")
     verdict: str
     reason: Reason
 
@@ -209,7 +205,7 @@ class AnalysisPart(Part):
     withheld: str | None
     residual_sd: float | None = Field(description="SD of one cell on the ln scale: 0.005 is 0.5%.")
     boot_sd: float | None = Field(
-        description="Of it, between boots: 0 when iterations explain all of it; null: not estimable."
+        description="The part between boots: 0 when iterations explain all of it; null: not estimable."
     )
     within_sd: float | None = Field(description="SD of one iteration within its boot and size.")
     boot_share: float | None = Field(description="boot_sd squared / residual_sd squared.")

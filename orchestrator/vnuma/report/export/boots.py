@@ -37,7 +37,7 @@ class IntendedPart(Part):
     """What the arm asks for."""
 
     topology: str | None
-    vnuma_nodes: int | None = Field(description="Nodes that the guest must see; null: whatever is predicted.")
+    vnuma_nodes: int | None = Field(description="Nodes that the guest must see; null: as predicted.")
 
 
 class PredictedPart(Part):
@@ -95,7 +95,7 @@ class StartPart(Part):
     sockets: int | None
     soft_numa: bool
     total: int | None
-    using: int | None = Field(description="Logical processors that the licence lets it use.")
+    using: int | None = Field(description="Logical processors that the licence allows.")
 
 
 class LogPart(Part):
@@ -138,7 +138,7 @@ class BootPart(Part):
     log: LogPart | None
     mismatches: list[str] = Field(description="Why the boot does not count for its arm.")
     not_evaluated: list[str]
-    notes: list[str] = Field(description="Worth knowing; they decide nothing.")
+    notes: list[str] = Field(description="Informational.")
 
     @classmethod
     def of(cls, attempt: Attempt, effective: Mapping[str, Any]) -> Self:

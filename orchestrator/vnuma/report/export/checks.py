@@ -101,7 +101,7 @@ class GatePart(Part):
     label: str
     f: float | None = Field(description="null: nothing to divide by.")
     critical: float | None
-    flagged: bool = Field(description="True: intervals that it touches rest on their own error.")
+    flagged: bool = Field(description="True: intervals of this column use their own error.")
 
 
 class GrowthPart(Part):

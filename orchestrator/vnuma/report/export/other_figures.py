@@ -51,9 +51,7 @@ class FigureArm(Part):
     ratio: float | None = Field(
         description="The median / the reference arm's; null where that is 0 or not known."
     )
-    published_ratio: float | None = Field(
-        description="The same of somebody else's figures; null without any."
-    )
+    published_ratio: float | None = Field(description="The same for published figures; null without any.")
     reason: Reason
 
 

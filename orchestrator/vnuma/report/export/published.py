@@ -24,7 +24,7 @@ class PublishedPart(Part):
     measured: float | None = Field(description="Our median.")
     published_ratio: float | None = Field(description="To the study's reference arm.")
     published_bound: Literal["at most", "at least"] | None = Field(
-        description="What that ratio is where a lower bound was published; null: the ratio itself."
+        description="The ratio's kind where a lower bound was published; null: the ratio itself."
     )
     ratio: float | None
     interval: Limits

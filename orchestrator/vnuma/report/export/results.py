@@ -65,7 +65,7 @@ class DeclaredPart(Part):
 
     sha256: str | None = Field(description="Of the plan's canonical JSON; null: none was stored.")
     as_declared: bool | None
-    differs: tuple[str, ...] = Field(description="What is not as declared.")
+    differs: tuple[str, ...] = Field(description="Deviations from the declaration.")
     earlier_runs: tuple[str, ...] = Field(
         description="Runs of the study that the store held when it was declared."
     )
@@ -91,7 +91,7 @@ class VmPart(Part):
     cells: Count = Field(description="Planned.")
     cells_effective_as_intended: Count = Field(description="Guest and SQL Server saw the arm's topology.")
     cells_not_evaluated: Count
-    restore: str | None = Field(description="How putting the VM back ended; null: not yet.")
+    restore: str | None = Field(description="How the VM's restore ended; null: not yet.")
     restored_at: Utc
 
     @classmethod
@@ -167,7 +167,7 @@ class AllocationPart(Part):
 
     vm: str
     half_width: float | None = Field(
-        description="That all 95% half-widths likely (80%) keep: the precision, else the band; ratio minus 1."
+        description="Likely (80%) limit of all 95% half-widths: the precision, else the band; ratio minus 1."
     )
     choices: list[AllocationChoice]
     reason: Reason = None
@@ -213,8 +213,8 @@ class Results(Part):
     warnings: list[WarningPart]
     analyses: list[AnalysisPart]
     attempts_not_counted: list[Attempts]
-    effective: list[EffectivePart] = Field(description="What each boot really had, from every side.")
-    published: PublishedFigures | None = Field(description="null: the study carries none.")
+    effective: list[EffectivePart] = Field(description="What each boot really had, from every source.")
+    published: PublishedFigures | None = Field(description="null: the study has none.")
     figures: list[FigurePart]
     scaling: list[ScalingPart]
     waits: list[WaitsPart]

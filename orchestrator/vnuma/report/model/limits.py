@@ -98,7 +98,7 @@ def _progress(loaded: LoadedRun, analysis: Analysis) -> Iterator[Statement]:
         words = f"{progress_words(loaded)}; every figure on this page will change."
         yield Statement("limits it", "The run is still going.", words)
     if analysis.ended_by:
-        words = f"{analysis.ended_by[:1].upper()}{analysis.ended_by[1:]}. What the intervals say had no part."
+        words = f"{analysis.ended_by[:1].upper()}{analysis.ended_by[1:]}. Effects were not considered."
         yield Statement("holds", "It ended by its declared rule.", words)
 
 
@@ -121,7 +121,9 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
         yield Statement("limits it", "A worktable was measured too.", text)
     ran = next((i for i in of_vm(loaded.executions, vm.name) if i.form == analysis.form), None)
     if ran and len(ran.plans) > 1:
-        text = f"Form {analysis.form} ran with {len(ran.plans)} plans: a difference may be the optimiser's."
+        text = (
+            f"Form {analysis.form} ran with {len(ran.plans)} plans: a difference may come from the optimiser."
+        )
         yield Statement("limits it", "The plan changed.", text)
 
 
@@ -213,7 +215,7 @@ def _control(analysis: Analysis) -> Statement:
     words = f"{control_words(analysis)[0].upper()}{control_words(analysis)[1:]}."
     if isinstance(check, ControlCheck):
         return Statement("holds" if check.passed else "alarm", "A known effect.", words)
-    text = f"{words} Nothing in this run shows that it would have seen a known effect."
+    text = f"{words} Nothing in this run shows that it would have detected a known effect."
     return Statement("not run", "A known effect.", text)
 
 
@@ -288,7 +290,7 @@ def _restored(vm: Vm) -> Statement:
     if vm.baseline_at is None:
         return Statement("holds", "Not changed yet.", f"{vm.name} is as it was.")
     return Statement(
-        "not run", "Restored.", f"{vm.name} is still in the hands of this run; it is restored at its end."
+        "not run", "Restored.", f"{vm.name} is still under study by this run, which restores it at its end."
     )
 
 

@@ -16,7 +16,7 @@ from vnuma.store.states import CellState
 
 PASSES = (
     "Each replicate is a pass: the page cache was dropped and the file placed anew before it. The machine "
-    "was not booted between passes, so what differs from boot to boot is in no interval."
+    "was not booted between passes, so the intervals do not include differences between boots."
 )
 
 

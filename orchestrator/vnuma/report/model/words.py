@@ -112,10 +112,10 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
         return [("No cell gave a valid measurement", True), (": nothing can be said yet.", False)]
     if analysis.withheld:
         verdict = analysis.arms[0].verdict if analysis.arms else None
-        words = headline(verdict) if verdict else f"Words withheld: {analysis.withheld}"
+        words = headline(verdict) if verdict else f"Verdict withheld: {analysis.withheld}"
         if analysis.withheld is Withheld.NOT_ENDED:
             words += f", {done_words(loaded, analysis)}"
-        return [(words, True), (". The figures below stand as measured and decide nothing.", False)]
+        return [(words, True), (". The figures below are as measured, without a verdict.", False)]
     control = loaded.study.control_arm
     arms = [arm for arm in analysis.arms if arm.arm != control]
     rest = [arm for arm in arms if arm.arm not in analysis.recommended]

@@ -20,7 +20,7 @@ ALLOWED = "a bound that ours keeps"
 def no_test(replicate: Replicate) -> str:
     """The caution that the comparison is not a test."""
     return (
-        "A published figure is often one run, rounded, and has no interval. Beside it stands the range in "
+        "A published figure is often one run, rounded, and has no interval. Next to it is the range in "
         f"which the median of one more {replicate} of ours would lie in 95% of cases: outside is not "
         "evidence of a difference, inside is not evidence of agreement."
     )

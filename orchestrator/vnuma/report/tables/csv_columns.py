@@ -17,12 +17,12 @@ RUN = (
 RESULTS = (
     *RUN,
     Column("metric", "text", "", "field that was analysed: elapsed_ms, cpu_ms, client_ms or value"),
-    Column("primary", "yes/no", "", "true: this form and metric decide"),
+    Column("primary", "yes/no", "", "true: this form and metric are used for the verdict"),
     Column(
         "size",
         "text",
         "",
-        "how large, in the study's size_word; `all`: the mean over sizes, which alone decides",
+        "size, in the study's size_word; `all`: the mean over sizes, used for the verdict",
     ),
     Column("arm", "text", "", "topology or named arm"),
     Column("n_boots", "whole", "", "boots (passes of a machine) behind the figures"),
@@ -38,8 +38,8 @@ RESULTS = (
     Column("lo_percent", "number", "%", "lower limit of diff_percent"),
     Column("hi_percent", "number", "%", "upper limit of diff_percent"),
     Column("verdict", "text", "", "slower, faster, equivalent, undecided, too few boots; or reference"),
-    Column("withheld", "text", "", "why the verdict's word is withheld"),
-    Column("provisional", "yes/no", "", "true: too few boots, the figures stand for a first look"),
+    Column("withheld", "text", "", "why the verdict is withheld"),
+    Column("provisional", "yes/no", "", "true: too few boots, the figures are provisional"),
     Column("reason", "text", "", "why there is no figure"),
     Column("metric_name", "text", "", "the metric in words"),
     Column("unit", "text", "", "unit of median to diff"),
@@ -53,15 +53,13 @@ RESULTS = (
 
 FIGURES = (
     *RUN,
-    Column("size", "whole", "", "how large, in the study's size_word"),
+    Column("size", "whole", "", "size, in the study's size_word"),
     Column("arm", "text", "", "topology or named arm; the A/A column counts with its arm"),
     Column("figure", "text", "", "name of the figure, as spins or remote_lookups"),
     Column("unit", "text", "", "its unit"),
     Column("better", "text", "", "lower or higher: which way is better"),
     Column("n_boots", "whole", "", "boots (passes of a machine) that have the figure"),
-    Column(
-        "median", "number", "declared", "median of boot medians, in the column `unit`; compared with nothing"
-    ),
+    Column("median", "number", "declared", "median of boot medians, in the column `unit`; not compared"),
     Column("reason", "text", "", "why there is no figure"),
 )
 

@@ -57,7 +57,7 @@ def sensitivity_text(analysis: Analysis, split: str, where: str, width: int) -> 
     rows = list(sensitivity_rows(analysis))
     if not rows:
         return ""
-    title = f"Sensitivity{where}: other methods, arm by arm and not corrected; none decides"
+    title = f"Sensitivity{where}: other methods, arm by arm and not corrected; not used for the verdict"
     said = [
         f"{row.arm}: Hodges-Lehmann {row.rank}, each {analysis.replicate} left out once {row.left_out}, "
         f"sign-flip p {row.sign_flip}" + (f"; disagrees: {row.dissent}" if row.dissent != "no" else "")

@@ -145,7 +145,7 @@ def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     ]
     plan = _wrap(f"Plan  {plan_check(loaded).words}", "  ", width)
     limits_ = "\n".join(["What limits the verdicts", *_limits(loaded, width)])
-    limits_ += "" if "\n" in limits_ else ": nothing that is known"
+    limits_ += "" if "\n" in limits_ else ": nothing known"
     end = "\n\n".join([plan, limits_, *_answers(loaded, width)])
     return "\n".join([as_text(loaded, width), *filter(None, parts), end]) + "\n"
 
