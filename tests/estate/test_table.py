@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import Workbook
 
 from tests.estate import workbooks
 from tests.estate.build import SMALL, checked
@@ -66,7 +67,7 @@ def test_a_german_table_is_read_and_what_is_wrong_is_named(tmp_path: Path, encod
     assert "Linux" in two.absent["guest"]
     said = {item.name: item.why for item in estate.unseen}
     assert "viele" in said["sql02"]
-    assert "how many vCPUs" in said["Summe"]
+    assert "a total" in said["Summe"]
 
 
 def test_an_edition_is_judged_before_the_server_exists(tmp_path: Path) -> None:
@@ -231,3 +232,31 @@ def test_a_count_that_is_none_is_named_as_its_column_is(tmp_path: Path) -> None:
     table.write_text("name,vCPU,cores per socket,memory\na,4,4,64\nb,4,0,64\n", encoding="utf-8")
     shown = vnuma_here("check", table, "--format", "markdown")
     assert "cores per socket is '0', not a number of CPUs" in shown.out, shown.text
+
+
+def test_a_workbooks_rows_have_excels_numbers_and_its_bad_cells_are_named(tmp_path: Path) -> None:
+    """Below a title and an empty row. A total is not a VM; another system than Windows is no mistake."""
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet()
+    for row in (
+        ["SQL platform"],
+        [],
+        ["VM name", "vCPU", "Memory GB", "CPU hot add", "SQL", "OS"],
+        ["sql01", 16, 64, "no", "Enterprise 2022", "2022"],
+        ["sql02", 16, 64, "maybe", "Web 2025", "Debian 12"],
+        ["Total", 32, 128],
+    ):
+        sheet.append(row)
+    book.save(tmp_path / "design.xlsx")
+
+    estate = read_design(tmp_path / "design.xlsx")
+
+    assert [vm.facts.name for vm in estate.vms] == ["sql01", "sql02"]
+    assert estate.vms[0].guest is not None
+    assert estate.vms[0].guest.build == 20348
+    said = [(item.name, item.why) for item in estate.unseen]
+    assert [name for name, _ in said] == ["sql02", "sql02", "Total"]
+    assert all(why.startswith(f"row {row}") for (_, why), row in zip(said, (5, 5, 6), strict=True))
+    assert {"maybe", "no Web edition"} <= {
+        word for _, why in said for word in ("maybe", "no Web edition") if word in why
+    }

@@ -186,6 +186,10 @@ class CheckOptions:
         number = sum(map(bool, sources))
         refused = (
             (
+                bool(self.vm and (self.rvtools or (self.snapshot and not planned))),
+                "--vm reads a vCenter. In a snapshot or an RVTools export choose VMs with --name.",
+            ),
+            (
                 number != 1,
                 f"Give {'only ' if number else ''}one of --vm, --study, --all, --snapshot, --rvtools, "
                 "--design (or --explain).",

@@ -82,7 +82,7 @@ def _of_yaml(path: Path) -> Estate:
         if not is_ansible(rows) and (found := _mappings(rows)):
             sheet = sheet_of_mappings(found)
             if is_table(sheet):
-                return estate_of_table(path, sheet, [_line(row) for row in found])
+                return estate_of_table(path, sheet, [_line(row) for row in found], has_lines=True)
     return read_ansible(path)
 
 

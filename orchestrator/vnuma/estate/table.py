@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from vnuma.domain.vm.estate import Declared, Estate, Unseen
+from vnuma.domain.vm.estate import HOST_DECIDES, Declared, Estate, Unseen
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import (
     DesignedVm,
@@ -22,11 +22,12 @@ from vnuma.estate.design_vm import (
     relative_to_here,
 )
 from vnuma.estate.sheet import Sheet
-from vnuma.estate.table_row import KEYS, ContradictoryRow, vm_of_row
+from vnuma.estate.table_row import KEYS, NOT_SAID, ContradictoryRow, vm_of_row
 from vnuma.estate.workbook import read_first_sheet
 
 _MOST_BYTES = 20_000_000
 _MOST_VMS = 20_000
+_TOTALS = {"total", "totals", "sum", "grand total", "summe", "gesamt", "gesamtsumme"}
 _TITLE_ROWS = 10
 """Most rows above the headers."""
 
@@ -95,14 +96,14 @@ _EXAMPLE = (
 
 def read_table(path: Path) -> Estate:
     """The VMs of a CSV file or a workbook. Raises InputError without VM columns."""
-    lines: tuple[int, ...]
-    if path.suffix.lower() in {".csv", ".tsv"}:
-        sheet, lines = _csv(decoded(bounded_bytes(path, _MOST_BYTES, "a design table")))
+    is_text = path.suffix.lower() in {".csv", ".tsv"}
+    if is_text:
+        sheet, numbers = _csv(decoded(bounded_bytes(path, _MOST_BYTES, "a design table")))
     else:
-        sheet, lines = read_first_sheet(path, COLUMNS, _NEEDED, _TITLE_ROWS) or Sheet("", {}), ()
+        sheet, numbers = read_first_sheet(path, COLUMNS, _NEEDED, _TITLE_ROWS) or (Sheet("", {}), ())
     if not is_table(sheet):
         raise InputError(f"{path} has no columns that describe VMs.", fix=_EXAMPLE)
-    return estate_of_table(path, sheet, lines)
+    return estate_of_table(path, sheet, numbers, has_lines=is_text)
 
 
 def is_table(sheet: Sheet) -> bool:
@@ -121,8 +122,8 @@ def sheet_of_mappings(rows: Sequence[Mapping[str, Any]]) -> Sheet:
     return Sheet.of("", [headers, *cells], COLUMNS)
 
 
-def estate_of_table(path: Path, sheet: Sheet, lines: Sequence[int] = ()) -> Estate:
-    """The VMs of the rows; `lines` has each row's line if the file has lines."""
+def estate_of_table(path: Path, sheet: Sheet, numbers: Sequence[int], *, has_lines: bool) -> Estate:
+    """The VMs of the rows; `numbers` are the rows' in the file, which are lines of a text file."""
     designs: list[DesignedVm] = []
     unseen: list[Unseen] = []
     seen: dict[str, int] = {}
@@ -130,12 +131,16 @@ def estate_of_table(path: Path, sheet: Sheet, lines: Sequence[int] = ()) -> Esta
     for number, row in enumerate(islice(sheet, _MOST_VMS + 1), start=1):
         if number > _MOST_VMS:
             raise InputError(f"{path} has more than {_MOST_VMS:,} rows.", fix="Split it.")
-        place = Declared(file, lines[number - 1]) if lines else None
-        where = f"row {place.line if place else number + 1}"
+        at = numbers[number - 1]
+        place = Declared(file, at) if has_lines else None
+        where = f"row {at}"
         name = row.text("name")
         if not name:
             if row.text("cpus") or row.text("topology"):  # anything else is a remark or a heading
                 unseen.append(Unseen("vm", where, "it has no name: a total, or a VM that was not checked"))
+            continue
+        if name.strip(" :").lower() in _TOTALS:
+            unseen.append(Unseen("vm", name, f"{where} is a total, not a VM: it was not checked"))
             continue
         first = seen.setdefault(name, number)
         address = name if first == number else f"{name} ({where})"
@@ -144,10 +149,18 @@ def estate_of_table(path: Path, sheet: Sheet, lines: Sequence[int] = ()) -> Esta
                 Unseen("vm", name, f"stands twice in the table, again in {where}: both are checked")
             )
         try:
-            designs.append(vm_of_row(row, address, place))
+            design = vm_of_row(row, address, place)
+            designs.append(design)
+            unseen += [Unseen("vm", name, f"{where}: {why}") for why in _unread(design)]
         except ContradictoryRow as wrong:
             unseen.append(Unseen("vm", name, f"{where}: {wrong}"))
     return estate_of_designs(path, "table", "design table", designs, unseen)
+
+
+def _unread(design: DesignedVm) -> list[str]:
+    """What is wrong with cells; not that they are empty, or name a host or system that is not known."""
+    wrong = (why for part, why in design.absent.items() if part not in {"host", "guest"})
+    return [why for why in dict.fromkeys(wrong) if why not in {NOT_SAID, HOST_DECIDES}]
 
 
 def _csv(text: str) -> tuple[Sheet, tuple[int, ...]]:

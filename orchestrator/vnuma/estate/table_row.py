@@ -43,6 +43,8 @@ _EDITIONS = {
 }
 _WINDOWS_BUILDS = {"2016": 14393, "2019": 17763, "2022": 20348, "2025": 26100}
 _ALL = {*YES, "all", "full", "max", "voll", "alles", "komplett", "locked"}
+NOT_SAID = "the table does not give it"
+"""The reason for a setting without a cell."""
 _AUTOMATIC = {"auto", "automatic", "automatisch", "assigned at power on"}
 """vSphere chooses the cores per socket at power-on; "Assigned at power on" are its client's words."""
 _NONE = {*NO, "none", "-", "keine", "ohne"}
@@ -99,7 +101,7 @@ def _read(
 ) -> None:
     """Read one cell as a setting, or store why it is not one."""
     if not row.text(column):
-        absent[name] = "the table does not give it"
+        absent[name] = NOT_SAID
         return
     value = read(row.cell(column))
     if value is None:
@@ -135,7 +137,7 @@ def _read_shape(row: Row, settings: dict[str, Value], absent: dict[str, str]) ->
     elif per_socket:
         settings |= {"numCoresPerSocket": per_socket, "autoCoresPerSocket": False}
     else:
-        absent |= dict.fromkeys(("numCoresPerSocket", "autoCoresPerSocket"), "the table does not give it")
+        absent |= dict.fromkeys(("numCoresPerSocket", "autoCoresPerSocket"), NOT_SAID)
 
 
 _COUNTS = {"per_socket": "cores per socket", "cpus": "vCPU"}
@@ -156,7 +158,7 @@ def _count(row: Row, column: str) -> int | None:
 def _read_memory(row: Row, settings: dict[str, Value], absent: dict[str, str]) -> None:
     text, plain = (row.text("memory"), 1024) if row.text("memory") else (row.text("memory_mb"), 1)
     if not text:
-        absent["memoryMB"] = "the table does not give it"
+        absent["memoryMB"] = NOT_SAID
     else:
         memory = _megabytes(text, plain)
         if memory is None:
@@ -172,7 +174,7 @@ def _read_reservation(row: Row, settings: dict[str, Value], absent: dict[str, st
     text = row.text("reservation").lower()
     found = quantity(text)
     if not text:
-        absent |= dict.fromkeys(names, "the table does not give it")
+        absent |= dict.fromkeys(names, NOT_SAID)
     elif text in _NONE:
         settings |= dict(zip(names, (0, False), strict=True))
     elif isinstance(memory, int) and (text in _ALL or (found and found == (100, "%"))):
@@ -242,9 +244,9 @@ def _host(row: Row, absent: dict[str, str]) -> HostFacts | None:
 
 def _windows(row: Row, absent: dict[str, str]) -> WindowsFacts | None:
     text = row.text("windows")
-    if "windows" not in text.lower() and not re.match(r"(win|server|ws) ?20", text.lower()):
+    if "windows" not in text.lower() and not re.match(r"(win|server|ws)? ?20[12]\d\b", text.lower()):
         if text:
-            absent["guest"] = f"the design names {text[:40]}"
+            absent["guest"] = f"the operating system {text[:40]!r} is not known as a Windows"
         return None
     year = _YEAR.search(text)
     caption = text if "windows" in text.lower() else f"Windows Server {year[0] if year else text}"

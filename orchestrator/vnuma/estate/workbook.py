@@ -50,13 +50,17 @@ def read_workbook(path: Path, aliases: Aliases) -> Workbook:
 
 def read_first_sheet(
     path: Path, aliases: Mapping[str, Sequence[str]], needs: Sequence[Sequence[str]], title_rows: int
-) -> Sheet | None:
-    """The first sheet whose headers have a column of each group in `needs`; None without one.
+) -> tuple[Sheet, tuple[int, ...]] | None:
+    """The first sheet whose headers have a column of each group in `needs`, and its rows' numbers in Excel;
+    None without one.
 
     The headers are in one of the first `title_rows`. Raises InputError.
     """
     found = _called(path, "_read_first", aliases, needs, title_rows, fix="Save it as .xlsx or .csv.")
-    return Sheet(path.name, *found) if found else None
+    if not found:
+        return None
+    columns, rows, numbers = found
+    return Sheet(path.name, columns, rows), tuple(numbers)
 
 
 def _called(path: Path, function: str, *arguments: object, fix: str) -> Any:
@@ -87,10 +91,11 @@ def _read(path: str, aliases: Aliases) -> dict[str, Any]:
         found = present.get(plain(name))
         if found is None:
             continue
-        rows = iter(book.get_sheet_by_name(found).iter_rows())
-        kept = _kept(rows, Sheet.of(name, [next(rows, [])], wanted).columns, left)
-        left -= len(kept[1]) * (len(kept[0]) or 1)
-        sheets[name] = kept
+        rows = enumerate(book.get_sheet_by_name(found).iter_rows(), start=1)
+        _, header = next(rows, (1, []))
+        columns, kept, _ = _kept(rows, Sheet.of(name, [header], wanted).columns, left)
+        left -= len(kept) * (len(columns) or 1)
+        sheets[name] = columns, kept
     return {"names": list(book.sheet_names), "sheets": sheets}
 
 
@@ -99,8 +104,8 @@ def _read_first(
 ) -> Any:
     book = _bounded(path)
     for name in book.sheet_names:
-        rows = iter(book.get_sheet_by_name(name).iter_rows())
-        for first in islice(rows, title_rows):
+        rows = enumerate(book.get_sheet_by_name(name).iter_rows(), start=1)
+        for _, first in islice(rows, title_rows):
             columns = Sheet.of("", [first], aliases).columns
             if all(any(column in columns for column in group) for group in needs):
                 return _kept(rows, columns, _MOST_CELLS)
@@ -108,23 +113,28 @@ def _read_first(
 
 
 def _kept(
-    rows: Iterator[Sequence[object]], columns: Mapping[str, int], most: int
-) -> tuple[dict[str, int], list[list[object]]]:
-    """The used columns, by their new positions, and the rows with only these."""
+    rows: Iterator[tuple[int, Sequence[object]]], columns: Mapping[str, int], most: int
+) -> tuple[dict[str, int], list[list[object]], list[int]]:
+    """The used columns, by their new positions, the rows with only these, and the rows' numbers."""
     used = sorted(set(columns.values()))
     kept: list[list[object]] = []
-    for cells in _cells(rows, used):
+    numbers: list[int] = []
+    for number, cells in _cells(rows, used):
         kept.append(cells)
+        numbers.append(number)
         if len(kept) * (len(used) or 1) > most:
             raise ValueError(f"its sheets have more than {_MOST_CELLS:,} cells to read")
-    return {column: used.index(at) for column, at in columns.items()}, kept
+    return {column: used.index(at) for column, at in columns.items()}, kept, numbers
 
 
-def _cells(rows: Iterator[Sequence[object]], used: Sequence[int]) -> Iterator[list[object]]:
-    for row in rows:
+def _cells(
+    rows: Iterator[tuple[int, Sequence[object]]], used: Sequence[int]
+) -> Iterator[tuple[int, list[object]]]:
+    """The rows that have a cell in use, with their numbers."""
+    for number, row in rows:
         cells = [row[at] if at < len(row) else None for at in used]
         if any(cell not in ("", None) for cell in cells):
-            yield [_plain_cell(cell) for cell in cells]
+            yield number, [_plain_cell(cell) for cell in cells]
 
 
 def _plain_cell(cell: object) -> object:

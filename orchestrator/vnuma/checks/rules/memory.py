@@ -81,7 +81,7 @@ def m02(facts: Facts) -> Fail | None:
     if others + facts.memory_mb <= min(host.memory_mb, _room(facts)):
         return None
     if others + facts.memory_mb <= host.memory_mb:
-        raise Unknown(f"{gigabytes(others)} of other VMs run on {host.name}; their NUMA nodes are unknown")
+        raise Unknown("other VMs run on the host, on NUMA nodes that are unknown")
     return Fail(
         {
             "memory": gigabytes(facts.memory_mb),

@@ -171,7 +171,7 @@ def _with_packages(facts: Facts) -> HostFacts:
     if host.described:
         raise Unknown(f"{DESCRIBED}: its processor packages are unknown")
     if host.numa_reported is False:
-        raise Unknown(f"{host.name} reports no list of NUMA nodes")
+        raise Unknown("the host reports no list of NUMA nodes")
     return host
 
 

@@ -47,7 +47,7 @@ class Filters:
                 raise alone._nothing(name, estates)
         words = " ".join(f"--{name} '{getattr(self, name)}'" for name in given)
         raise InputError(
-            f"No VM that the account may see matches all of {words}.",
+            f"No VM {_seen(estates)}matches all of {words}.",
             fix="Each filter alone matches VMs: remove one.",
         )
 
@@ -56,21 +56,21 @@ class Filters:
         vms = [vm for estate in estates for vm in estate.vms]
         if name == "tag":
             return self._no_tag(estates, vms)
-        wanted = getattr(self, name)
+        wanted, seen = getattr(self, name), _seen(estates)
         if name == "name":
             return InputError(
-                f"No VM that the account may see is named {wanted}.",
+                f"No VM {seen}is named {wanted}.",
                 fix="Patterns may use * and ?, as in --name 'sql-*'; case matters.",
             )
         if name == "folder":
             folders = {vm.facts.path.rpartition("/")[0] for vm in vms}
             return InputError(
-                f"No VM that the account may see is in the folder {wanted}.",
+                f"No VM {seen}is in the folder {wanted}.",
                 fix=f"There are: {_some(folders)}.",
             )
         clusters = {cluster.name for estate in estates for cluster in estate.cluster_of.values()}
         return InputError(
-            f"No VM that the account may see is in the cluster {wanted}.",
+            f"No VM {seen}is in the cluster {wanted}.",
             fix=f"There are: {_some(clusters)}.",
         )
 
@@ -82,7 +82,7 @@ class Filters:
                 fix="Tags are read with --all and saved by vnuma inventory save; RVTools exports have none.",
             )
         return InputError(
-            f"No VM that the account may see has the tag {self.tag}.",
+            f"No VM {_seen(estates)}has the tag {self.tag}.",
             fix=f"Existing tags: {_some({tag for vm in vms for tag in vm.tags or ()})}.",
         )
 
@@ -105,6 +105,11 @@ class Filters:
             return True
         cluster = estate.cluster_of.get(vm.facts.host_moid)
         return cluster is not None and fnmatchcase(cluster.name, self.cluster)
+
+
+def _seen(estates: Sequence[Estate]) -> str:
+    """What limits the VMs of a vCenter; a file shows what it has."""
+    return "that the account may see " if any(estate.kind == "vcenter" for estate in estates) else ""
 
 
 def _some(names: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ def as_fixes(result: CheckResult, tool: Tool) -> str:
     for block in blocks:
         lines += ["", *(["---"] if tool is Tool.ANSIBLE else []), *block]
     if not blocks:
-        lines.append("# Nothing that a setting of a VM would mend.")
+        lines.append("# No finding here is fixed by a setting of a VM.")
     return "\n".join(lines) + "\n"
 
 

@@ -100,13 +100,13 @@ def _lead(result: CheckResult) -> list[tuple[str, bool]]:
     """The first sentence, in pieces: text, and whether it is bold."""
     count = result.by_severity
     block, warn = count.get(Severity.BLOCK, 0), count.get(Severity.WARN, 0)
-    rest = count.get(Severity.INFO, 0) + count.get(None, 0)
+    info, rest = count.get(Severity.INFO, 0), count.get(None, 0)
     return [
         (counted(block, "VM"), True),
         (f" {_have(block)} a fault that changes what the guest sees or what it may use. ", False),
         (f"{warn:,} more", True),
         (
-            f" {_have(warn)} warnings; {rest:,} pass everything that could be checked.",
+            f" {_have(warn)} warnings, {info:,} only notes; {rest:,} pass everything that could be checked.",
             False,
         ),
     ]
