@@ -14,11 +14,12 @@ from tests.sqlserver.support import driver_of, server_of
 from tests.support import kdc as private_kdc
 from tests.support.kdc import Kdc
 from tests.support.lab import LabHandle
-from vnuma.errors import LoginRefused
+from vnuma.errors import EnvironmentProblem, LoginRefused
 from vnuma.logins import Logins
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import Kind
 from vnuma.sqlserver.client.query import value
+from vnuma.sqlserver.client.tickets import Keytab
 
 ACCOUNT = "svc-vnuma"
 STRANGER = "svc-stranger"
@@ -180,6 +181,78 @@ def test_a_keytab_replaces_a_ticket_that_has_expired(
 
     with connect(server):
         assert kdc.run("klist") != first
+
+
+def test_a_named_keytab_logs_in_its_account(kdc: Kdc, server: SqlServer) -> None:
+    """Whatever ticket the user has, and though the file holds other accounts' keys before it."""
+    file = kdc.folder / "both.keytab"
+    for principal in (STRANGER, ACCOUNT):
+        kdc.admin(f"ktadd -norandkey -k {file} {principal}")
+    kdc.kinit(kdc.folder / "keytab", STRANGER)
+
+    with connect(replace(server, keytab=Keytab(str(file), ACCOUNT))) as connection:
+        assert value(connection, "SELECT 7") == 7
+    assert "CREATE LOGIN" in _refused(replace(server, keytab=Keytab(str(file))))
+    assert "CREATE LOGIN" in _refused(server)
+
+
+def test_a_named_keytab_s_ticket_serves_many_logins(kdc: Kdc, server: SqlServer) -> None:
+    """The KDC is asked once, and no cache of the user's is written."""
+    named = replace(server, keytab=Keytab(str(kdc.keytab("svc-long", name="long.keytab"))))
+
+    said = [_refused(named) for _ in range(3)]
+
+    assert all("CREATE LOGIN" in words for words in said)
+    assert kdc.first_tickets("svc-long") == 1
+    assert not (kdc.folder / "cache").exists()
+
+
+def test_a_named_keytab_s_ticket_is_replaced_before_it_expires(kdc: Kdc, server: SqlServer) -> None:
+    """At half of its time: a study is longer than a ticket."""
+    file = kdc.keytab("svc-short", name="short.keytab")
+    kdc.admin('modprinc -maxlife "4 seconds" svc-short')
+    short, began = replace(server, keytab=Keytab(str(file))), time.time()
+
+    said = [_refused(short)]
+    first = kdc.first_tickets("svc-short")
+    while time.time() < began + 5:
+        time.sleep(0.02)
+    said.append(_refused(short))
+
+    assert all("CREATE LOGIN" in words for words in said)
+    assert kdc.first_tickets("svc-short") > first
+
+
+@pytest.mark.parametrize(
+    ("file", "principal", "told"),
+    [
+        ("none.keytab", "", ("none.keytab cannot be read", "docs/sign-in.md")),
+        ("keytab", "svc-else", ("has no key of svc-else", "klist -k")),
+    ],
+)
+def test_a_named_keytab_that_gives_no_ticket_is_told(
+    kdc: Kdc, server: SqlServer, file: str, principal: str, told: tuple[str, str]
+) -> None:
+    """With the file, and what to look at."""
+    keytab = Keytab(str(kdc.folder / file), principal)
+
+    with pytest.raises(EnvironmentProblem) as caught, connect(replace(server, keytab=keytab)):
+        pass
+
+    assert told[0] in caught.value.what
+    assert told[1] in str(caught.value.fix)
+
+
+def test_a_keytab_with_an_old_key_is_tried_three_times(kdc: Kdc, server: SqlServer) -> None:
+    """A key is a password: the domain locks its account after some more."""
+    file = kdc.keytab("svc-old", name="old.keytab")
+    kdc.admin("cpw -randkey svc-old")
+    tried = replace(server, keytab=Keytab(str(file)), logins=Logins(None))
+
+    told = [_refused(tried) for _ in range(4)]
+
+    assert all("older than the account's password" in words for words in told)
+    assert ["account is not locked" in words for words in told] == [False, False, True, True]
 
 
 def test_a_keytab_without_the_ticket_s_account_is_named(

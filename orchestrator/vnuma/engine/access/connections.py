@@ -18,6 +18,7 @@ from vnuma.errors import VCenterUnreachable
 from vnuma.logins import Logins, now_sharing, sharing
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.driver import ENVIRONMENT_VARIABLE, Driver, discover
+from vnuma.sqlserver.client.tickets import Keytab
 from vnuma.vsphere.connect import VCenter, agreed_version, log_out
 
 
@@ -114,6 +115,7 @@ def server_login(wanted: SqlTarget) -> SqlServer:
         ca_file=wanted.ca_file,
         driver=driver(wanted.driver),
         kerberos=wanted.kerberos,
+        keytab=Keytab(wanted.keytab, wanted.principal) if wanted.keytab else None,
         instance=wanted.instance,
         node_ports=wanted.node_ports,
         logins=shared_logins(),

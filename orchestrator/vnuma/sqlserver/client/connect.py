@@ -26,10 +26,16 @@ from vnuma.sqlserver.client.failures import (
     sentence,
     translate,
 )
-from vnuma.sqlserver.client.kerberos_failures import ticket_refused, why_no_ticket, windows_account_refused
+from vnuma.sqlserver.client.kerberos_failures import (
+    require_ticket,
+    ticket_refused,
+    why_no_ticket,
+    windows_account_refused,
+)
 from vnuma.sqlserver.client.login_deadline import LoginTimeoutError, addresses_of, log_in
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sockets import Address
+from vnuma.sqlserver.client.tickets import Keytab
 
 Encrypt = Literal["mandatory", "strict", "no"]
 
@@ -66,7 +72,7 @@ class SqlServer:
     `encrypt` uses the values of Microsoft's driver: `mandatory` requires an encrypted session, `strict` is
     TDS 8 (SQL Server 2022 and later, msodbcsql18), `no` encrypts only the login, if the server does. The
     certificate is verified with `ca_file`, else the system's CAs, unless `trust_server_certificate` is set.
-    With `kerberos` the caller's ticket logs in, without user and password.
+    With `kerberos` a ticket logs in, without user and password: the caller's, or one by `keytab`.
     """
 
     host: str
@@ -78,6 +84,8 @@ class SqlServer:
     trust_server_certificate: bool = False
     ca_file: str | None = None
     kerberos: bool = False
+    keytab: Keytab | None = None
+    """What the account's tickets are got by; None: the caller has one."""
     instance: str = ""
     """A named instance, whose port SQL Server Browser gives at each login; `port` is then ignored."""
     node_ports: tuple[int, ...] = ()
@@ -141,11 +149,15 @@ def connect(
     def prepare() -> tuple[frozenset[Address], str]:
         nonlocal server
         server = located(asked, until - time.monotonic())
+        if server.kerberos:
+            require_ticket(server.where, server.keytab)
         install(driver_files(server))
         return addresses_of(server.host, server.port), connection_string(server, database)
 
     try:
         connection, sockets = log_in(prepare, login_timeout_s)
+    except LoginRefused as error:  # by the KDC
+        raise _counted(asked, error) from error
     except pyodbc.Error as error:
         raise _not_logged_in(server, asked, error, until - time.monotonic()) from error
     except LoginTimeoutError as error:
@@ -186,7 +198,7 @@ def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, lef
         end = Endpoint(server.host, server.port, server.ca_file, verified=server.verified)
         ours = why_refused(end, left_s) or ours
     if server.kerberos and (silent or isinstance(ours, LoginRefused)):
-        return why_no_ticket(asked.where, server.spn) or ours
+        return why_no_ticket(asked.where, server.spn, server.keytab) or ours
     return ours
 
 
@@ -194,8 +206,9 @@ def _counted(server: SqlServer, error: VnumaError) -> VnumaError:
     """The error for a refused login; AccountRefused at the last one that this run tries."""
     if server.logins is None or not isinstance(error, LoginRefused):
         return error
+    has_secret = not server.kerberos or server.keytab is not None
     with server.logins.alone(server.account):
-        return server.logins.refused(server.account, error, MOST_REFUSALS, password=not server.kerberos)
+        return server.logins.refused(server.account, error, MOST_REFUSALS, password=has_secret)
 
 
 def connection_string(server: SqlServer, database: str) -> str:

@@ -33,6 +33,18 @@ _KERBEROS = _Oid(9, b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02")
 _PRINCIPAL_NAME = _Oid(10, b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02\x01")
 
 
+class _Element(ctypes.Structure):
+    _fields_ = (("key", ctypes.c_char_p), ("value", ctypes.c_char_p))
+
+
+class _Store(ctypes.Structure):
+    _fields_ = (("count", ctypes.c_uint32), ("elements", ctypes.POINTER(_Element)))
+
+
+class _Oids(ctypes.Structure):
+    _fields_ = (("count", ctypes.c_size_t), ("elements", ctypes.POINTER(_Oid)))
+
+
 @dataclass(frozen=True)
 class Said:
     """The library's answer: its status, the error's number in Kerberos' table, and a text."""
@@ -66,26 +78,72 @@ def ask_for_ticket(spn: str) -> Said | None:
     library = _library()
     if library is None:
         return None
-    minor, name, context = ctypes.c_uint32(), ctypes.c_void_p(), ctypes.c_void_p()
-    text = ctypes.create_string_buffer(spn.encode())
-    given, token = _Buffer(len(spn.encode()), ctypes.addressof(text)), _Buffer()
-    status = library.gss_import_name(
-        ctypes.byref(minor), ctypes.byref(given), ctypes.byref(_PRINCIPAL_NAME), ctypes.byref(name)
-    )
+    minor, context, token = ctypes.c_uint32(), ctypes.c_void_p(), _Buffer()
+    status, name = _imported(library, minor, spn)
     if not status & _ERROR_CLASSES:
         status = library.gss_init_sec_context(
             *(ctypes.byref(minor), None, ctypes.byref(context), name, ctypes.byref(_KERBEROS)),
             *(ctypes.c_uint32(0), ctypes.c_uint32(0), None, None, None, ctypes.byref(token), None, None),
         )
-    said = None
-    if status & _ERROR_CLASSES:
-        code = ctypes.c_int32(minor.value).value - _TABLE_START
-        said = Said(status & _ERROR_CLASSES, code, _words(library, minor.value))
+    said = _said(library, status, minor)
     spare = ctypes.c_uint32()
     library.gss_release_buffer(ctypes.byref(spare), ctypes.byref(token))
     library.gss_delete_sec_context(ctypes.byref(spare), ctypes.byref(context), None)
     library.gss_release_name(ctypes.byref(spare), ctypes.byref(name))
     return said
+
+
+def get_ticket(keytab: str, principal: str, cache: str) -> Said | int:
+    """Get an account's ticket by a keytab, into a new cache. Returns how many seconds it lasts.
+
+    Without a `principal` it is the keytab's first account. MIT's library has the call since 1.11:
+    https://web.mit.edu/kerberos/krb5-latest/doc/appdev/gssapi.html
+    """
+    library = _library()
+    if library is None or not hasattr(library, "gss_acquire_cred_from"):
+        return Said(_NO_CREDENTIALS, 0, "MIT's Kerberos library, libgssapi_krb5, is not installed")
+    minor, left, name = ctypes.c_uint32(), ctypes.c_uint32(), ctypes.c_void_p()
+    status, credentials = 0, ctypes.c_void_p()
+    if principal:
+        status, name = _imported(library, minor, principal)
+    places = (_Element * 2)(_Element(b"client_keytab", keytab.encode()), _Element(b"ccache", cache.encode()))
+    store, wanted = _Store(2, places), _Oids(1, ctypes.pointer(_KERBEROS))
+    if not status & _ERROR_CLASSES:
+        status = library.gss_acquire_cred_from(
+            *(ctypes.byref(minor), name, ctypes.c_uint32(_OF_ANY_LENGTH), ctypes.byref(wanted), _INITIATE),
+            *(ctypes.byref(store), ctypes.byref(credentials), None, ctypes.byref(left)),
+        )
+    said = _said(library, status, minor)
+    spare = ctypes.c_uint32()
+    library.gss_release_cred(ctypes.byref(spare), ctypes.byref(credentials))
+    library.gss_release_name(ctypes.byref(spare), ctypes.byref(name))
+    return said or left.value
+
+
+def use_cache(cache: str | None) -> None:
+    """Let logins of this thread, and of no other, use a ticket cache; None: the environment's."""
+    library = _library()
+    if library is not None and hasattr(library, "gss_krb5_ccache_name"):
+        spare = ctypes.c_uint32()
+        library.gss_krb5_ccache_name(ctypes.byref(spare), cache.encode() if cache else None, None)
+
+
+def _imported(library: ctypes.CDLL, minor: ctypes.c_uint32, principal: str) -> tuple[int, ctypes.c_void_p]:
+    """The status, and the principal's name as the library has it."""
+    name, text = ctypes.c_void_p(), ctypes.create_string_buffer(principal.encode())
+    given = _Buffer(len(principal.encode()), ctypes.addressof(text))
+    status: int = library.gss_import_name(
+        ctypes.byref(minor), ctypes.byref(given), ctypes.byref(_PRINCIPAL_NAME), ctypes.byref(name)
+    )
+    return status, name
+
+
+def _said(library: ctypes.CDLL, status: int, minor: ctypes.c_uint32) -> Said | None:
+    """The error of a call; None where it succeeded."""
+    if not status & _ERROR_CLASSES:
+        return None
+    code = ctypes.c_int32(minor.value).value - _TABLE_START
+    return Said(status & _ERROR_CLASSES, code, _words(library, minor.value))
 
 
 def _words(library: ctypes.CDLL, code: int) -> str:

@@ -10,6 +10,7 @@ from vnuma.errors import AccountRefused, LoginRefused
 from vnuma.sqlserver.client.failures import natives, sentence
 from vnuma.sqlserver.client.gss import Said, ask_for_ticket
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.tickets import Keytab, use_ticket
 
 _KINIT = (
     "kinit USER@REALM, then klist. For runs overnight let the library use a keytab: "
@@ -45,12 +46,26 @@ _WINDOWS_ACCOUNT = re.compile(r"['\"]([^'\"\\]+\\[^'\"]+)['\"]")
 """The account's name in these messages, in either style of quotes."""
 
 
-def why_no_ticket(where: str, spn: str) -> LoginRefused | None:
+def require_ticket(where: str, keytab: Keytab | None) -> None:
+    """Let logins of this thread use the keytab's ticket, or without one the caller's.
+
+    Raises LoginRefused where the KDC gives none, and EnvironmentProblem for a file that cannot be read.
+    """
+    said = use_ticket(keytab)
+    if said is not None and keytab is not None:
+        raise _no_login(where, "", keytab, said)
+
+
+def why_no_ticket(where: str, spn: str, keytab: Keytab | None) -> LoginRefused | None:
     """Ask the KDC as the driver did; returns its refusal, or None."""
-    said = ask_for_ticket(spn)
+    said = use_ticket(keytab) or ask_for_ticket(spn)
     if said is None:
         return None
-    keytab = os.environ.get("KRB5_CLIENT_KTNAME", "").removeprefix("FILE:")
+    file = os.environ.get("KRB5_CLIENT_KTNAME", "").removeprefix("FILE:")
+    return _no_login(where, spn, keytab or (Keytab(file) if file else None), said)
+
+
+def _no_login(where: str, spn: str, keytab: Keytab | None, said: Said) -> LoginRefused:
     what, fix = (_of_the_keytab(keytab, said) if keytab else None) or _in_words(spn, said)
     return LoginRefused(f"{where}: no Kerberos login: {what}.", fix=fix)
 
@@ -92,8 +107,9 @@ def windows_account_refused(where: str, error: pyodbc.Error, *, tickets: bool) -
     )
 
 
-def _of_the_keytab(keytab: str, said: Said) -> tuple[str, str] | None:
+def _of_the_keytab(given: Keytab, said: Said) -> tuple[str, str] | None:
     """What is wrong with the keytab that tickets come from; None if it is something else."""
+    keytab = given.file
     listed = f"klist -k {shlex.quote(keytab)} lists the keytab's accounts and key versions"
     if said.expired:
         return (
@@ -108,6 +124,8 @@ def _of_the_keytab(keytab: str, said: Said) -> tuple[str, str] | None:
             f"Make the keytab anew (docs/sign-in.md); {listed}.",
         )
     if said.no_credentials and said.code in _NO_TICKET:
+        if given.principal:
+            return f"the keytab {keytab} has no key of {given.principal}", f"{listed}."
         return f"there is no ticket, and the keytab {keytab} gives none", f"Does the file exist? {listed}."
     return None
 
