@@ -1,48 +1,119 @@
-"""The roles' work outside a run, as the collection's actions call it: JSON in, JSON out."""
+"""The roles' work outside a run, as the collection's actions call it: JSON in, JSON out.
+
+Single steps on one VM, without lease; the store gets only its changes. Refuses a VM with a run's mark, and
+one that is not a test clone unless a change ticket permits it.
+"""
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from vnuma.domain.arm.arm import Arm
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Power
 from vnuma.domain.vm.validation import messages
+from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
-from vnuma.engine.ansible_api import by_hand
-from vnuma.engine.cell.guest_shutdown import PowerRules
-from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document
+from vnuma.engine.cell.boot import power_on
+from vnuma.engine.cell.guest_shutdown import PowerRules, shut_down
+from vnuma.engine.cell.shape import (
+    Shaped,
+    change_diff,
+    change_document,
+    plan_shape,
+    prediction_document,
+    shape,
+)
+from vnuma.engine.instance.sql_identity import require_by_hand
+from vnuma.engine.lease.audit import Journal
+from vnuma.engine.lease.baseline import refuse_if_marked
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError
+from vnuma.sqlserver.client.connect import connect as connect_sql
+from vnuma.sqlserver.client.failures import ServerError
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.timing import Timing, timed
+from vnuma.sqlserver.database import dataset as datasets
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.sqlserver.instance.ready import QuietRule
+from vnuma.sqlserver.database.ownership import require_ours
+from vnuma.sqlserver.instance.ready import QuietRule, wait_ready
+from vnuma.sqlserver.instance.server import read_server
+from vnuma.sqlserver.instance.topology import read_topology
+from vnuma.store.open import open_store
+from vnuma.vsphere import read
+from vnuma.vsphere.apply import no_fence
+from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.power import wait_for_guest
+from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.workloads.cross_join.settings import CrossJoin
+from vnuma.workloads.cross_join.workload import cross_join_queries
 
 Document = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
+_POWER = {"on": Power.ON, "off": Power.OFF}
+
+
+def _permitted(session: Session, target: Target, permit: Permit) -> tuple[VmRef, VmFacts]:
+    """The VM, if it may be changed by hand. Raises VmHeld and PreflightBlocked."""
+    ref = read.find_vm(session, target.vm)
+    vm = read.read_vm(session, ref)
+    refuse_if_marked(vm)
+    permit.require(vm.name, permit.tagged(target, vm.moid), test_clone=target.test_clone)
+    return ref, vm
 
 
 def topology(target: Target, options: Document) -> Document:
-    """Bring the VM into the shape of `arm`."""
-    return _shaped(by_hand.shape_vm(target, _arm(options), _rules(options), _permit(options)))
+    """Bring the VM into the shape of `arm`; does nothing if it has that shape already."""
+    arm, rules, permit = _arm(options), _rules(options), _permit(options)
+    with connect(vcenter(target)) as session:
+        ref, vm = _permitted(session, target, permit)
+        host = read.read_host(session, session.host(vm.host_moid))
+        done = shape(
+            session,
+            ref,
+            arm,
+            rules,
+            vm=vm,
+            host=host,
+            always_off=False,
+            fence=no_fence,
+            journal=_journal(vm, permit),
+        )
+    return _shaped(done)
 
 
 def plan_topology(target: Target, options: Document) -> Document:
     """What `topology` would change."""
-    return _shaped(by_hand.plan_vm_shape(target, _arm(options), _permit(options)))
+    arm, permit = _arm(options), _permit(options)
+    with connect(vcenter(target)) as session:
+        _, vm = _permitted(session, target, permit)
+        return _shaped(plan_shape(arm, vm, read.read_host(session, session.host(vm.host_moid))))
 
 
 def power(target: Target, options: Document) -> Document:
-    """Power on or shut down."""
-    changed = by_hand.set_power(target, options["state"], _rules(options), _permit(options))
-    return _powered(options["state"], changed=changed)
+    """Power the VM on (until its Tools run) or shut its guest down."""
+    state, rules, permit = options["state"], _rules(options), _permit(options)
+    with connect(vcenter(target)) as session:
+        ref, vm = _permitted(session, target, permit)
+        changed = vm.power is not _POWER[state]
+        if changed and state == "on":
+            power_on(session, ref, vm.host_moid, rules, fence=no_fence, journal=_journal(vm, permit))
+        elif changed:
+            shut_down(session, ref, rules, no_fence, _journal(vm, permit))
+    return _powered(state, changed=changed)
 
 
 def plan_power(target: Target, options: Document) -> Document:
     """What `power` would change."""
-    changed = by_hand.power_differs(target, options["state"], _permit(options))
-    return _powered(options["state"], changed=changed)
+    with connect(vcenter(target)) as session:
+        _, vm = _permitted(session, target, _permit(options))
+    return _powered(options["state"], changed=vm.power is not _POWER[options["state"]])
 
 
 def _powered(state: str, *, changed: bool) -> Document:
@@ -54,30 +125,57 @@ def _powered(state: str, *, changed: bool) -> Document:
     }
 
 
+def _journal(vm: VmFacts, permit: Permit) -> Journal:
+    return Journal(open_store(store_url()), vm.key, vm.name, ticket=permit.ticket)
+
+
 def ready(target: Target, options: Document) -> Document:
-    """Wait for guest and SQL Server."""
-    quiet = QuietRule(options["quiet_cpu_percent"], options["quiet_for"], options["timeout"])
-    return {"changed": False, **by_hand.wait_until_ready(target, options["timeout"], quiet)}
+    """Wait for Tools and SQL Server, then read what the guest sees."""
+    timeout_s = options["timeout"]
+    quiet = QuietRule(options["quiet_cpu_percent"], options["quiet_for"], timeout_s)
+    with connect(vcenter(target)) as session:
+        ref = read.find_vm(session, target.vm)
+        wait_for_guest(session, ref, timeout_s=timeout_s)
+        age, at = seconds_since_power_on(session, ref), time.monotonic()
+    sql = sql_server(target)
+    on_s = age + time.monotonic() - at  # logging out may take some time
+    came_up = wait_ready(sql, database=None, powered_on_s=on_s, deadline_s=timeout_s, quiet=quiet)
+    with connect_sql(sql) as connection:
+        guest, server = read_topology(connection), read_server(connection)
+    return {"changed": False, "ready": asdict(came_up), "guest": asdict(guest), "server": asdict(server)}
 
 
 def dataset(target: Target, options: Document) -> Document:
-    """Prepare or drop the dataset."""
+    """Create the dataset, verify an existing one, or drop it. Raises PreflightBlocked."""
     diff = plan_dataset(target, options)["diff"]
-    if options["state"] == "absent":
-        return {"changed": by_hand.drop_dataset(target, options["database"]), "diff": diff}
-    facts = by_hand.prepare_dataset(target, _dataset_spec(options))
+    with connect_sql(sql_server(target)) as connection:
+        require_by_hand(target, connection)
+        if options["state"] == "absent":
+            return {"changed": datasets.drop(connection, options["database"]), "diff": diff}
+        facts = datasets.prepare(connection, _dataset_spec(options))
     return {"changed": facts.changed, "dataset": asdict(facts), "diff": diff}
 
 
 def plan_dataset(target: Target, options: Document) -> Document:
-    """What `dataset` would create or drop."""
+    """What `dataset` would create or drop. Raises ForeignDatabase as it does."""
     name = options["database"]
-    there = by_hand.has_database(target, name)
-    if options["state"] == "absent":
-        return {"changed": there, "diff": _database_diff(name if there else None, None)}
-    changed = not by_hand.has_dataset(target, _dataset_spec(options))
+    with connect_sql(sql_server(target)) as connection:
+        there = require_ours(connection, name)
+        if options["state"] == "absent":
+            return {"changed": there, "diff": _database_diff(name if there else None, None)}
+        changed = not (there and _is_whole(connection, _dataset_spec(options)))
     before = None if not there else f"{name}, with other rows" if changed else name
     return {"changed": changed, "diff": _database_diff(before, name)}
+
+
+def _is_whole(connection: pyodbc.Connection, spec: DatasetSpec) -> bool:
+    try:
+        datasets.verify(connection, spec)
+    except ServerError as error:
+        if error.native is not None:
+            raise
+        return False
+    return True
 
 
 def _database_diff(before: str | None, after: str | None) -> Document:
@@ -85,10 +183,21 @@ def _database_diff(before: str | None, after: str | None) -> Document:
 
 
 def benchmark(target: Target, options: Document) -> Document:
-    """Time the workload."""
+    """Run the workload on the VM as it is and return every timing. Raises PreflightBlocked."""
     workload = _parsed(CrossJoin, options["workload"], "workload")
-    timings = by_hand.time_workload(target, workload, options["database"], options["iterations"])
+    with connect_sql(sql_server(target), options["database"]) as connection:
+        require_by_hand(target, connection)
+        timings = [
+            {"size": query.size, "form": query.form, "iteration": iteration}
+            | _known(timed(connection, query, workload.timeout_s))
+            for query in cross_join_queries(workload)
+            for iteration in range(1, options["iterations"] + 1)
+        ]
     return {"changed": False, "timings": timings}
+
+
+def _known(timing: Timing) -> Document:
+    return {name: value for name, value in vars(timing).items() if value is not None}
 
 
 def _shaped(done: Shaped) -> Document:

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from vnuma.domain.arm.arm import Arm
 from vnuma.domain.arm.effective import Judgement, judge
 from vnuma.domain.topology.evidence import LogEvidence
 from vnuma.domain.topology.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
@@ -16,7 +15,7 @@ from vnuma.domain.vm.change import value_words
 from vnuma.domain.vm.endpoint import VmSide
 from vnuma.domain.vm.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.vm.server import ServerFacts
-from vnuma.domain.vm.setting import Power, Settings
+from vnuma.domain.vm.setting import Power
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected
 from vnuma.engine.cell.deferred_log import pending_facts
@@ -46,30 +45,20 @@ LAB_QUIET_S = 0.5
 """Longest wait for a quiet guest on the lab, in seconds: its guests run only SQL Server."""
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What a boot showed: the guest's topology, the server's facts and the judgement."""
-
-    guest: GuestTopology
-    server: ServerFacts
-    judgement: Judgement
-
-
 def power_on(
     session: Session,
     ref: VmRef,
     host_moid: str,
+    rules: PowerRules,
     *,
-    tools_timeout_s: float,
-    task_timeout_s: float,
     fence: Fence,
     journal: Journal,
     noted: Callable[[datetime], None] = lambda _: None,
 ) -> None:
     """Power on on exactly that host and wait for the guest's Tools. Calls `noted` with the power-on time."""
     with journal.change("power", POWER_ON):
-        noted(power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=task_timeout_s))
-    power.wait_for_guest(session, ref, timeout_s=tools_timeout_s)
+        noted(power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=rules.task_s))
+    power.wait_for_guest(session, ref, timeout_s=rules.tools_s)
 
 
 def boot_cell(context: VmContext, attempt: Attempt) -> None:
@@ -82,31 +71,23 @@ def boot_cell(context: VmContext, attempt: Attempt) -> None:
 
 
 def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
-    limits = context.study.power
+    rules, journal = PowerRules.of(context.study), journal_of(context)
 
     def work(session: Session, ref: VmRef, tries: int) -> None:
         state, host_moid = read.read_power(session, ref)
         if tries > 1 and state is Power.ON:  # the request was sent; only its answer was lost
-            power.wait_for_guest(session, ref, timeout_s=limits.tools_timeout_s)
+            power.wait_for_guest(session, ref, timeout_s=rules.tools_s)
             return
         if state is Power.OFF:
             sql_identity.require_silence(context.sql(), context.vm.name)
             sql_identity.note_power_on(context, attempt)
-        power_on(
-            session,
-            ref,
-            host_moid,
-            tools_timeout_s=limits.tools_timeout_s,
-            task_timeout_s=limits.task_timeout_s,
-            fence=context.fence,
-            journal=journal_of(context),
-            noted=partial(sql_identity.note_power_on, context, attempt),
-        )
+        noted = partial(sql_identity.note_power_on, context, attempt)
+        power_on(session, ref, host_moid, rules, fence=context.fence, journal=journal, noted=noted)
 
     on_vsphere(context, attempt, name, work)
 
 
-def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
+def ready_cell(context: VmContext, attempt: Attempt) -> Inside:
     """The step `guest_ready`: wait for SQL Server, prove that it is the VM's, and check the topology.
 
     SQL Server's settings are written only after this run has proven that the server runs in the VM. So if the
@@ -121,17 +102,16 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
             _power_cycle(context, attempt)
             looked, came_up = _came_up(context, attempt)
             wrong = _settle(context, attempt, looked)
-        inside = _look_inside(context)
-        log = evidence.evaluate(context, attempt, looked.log, looked.age_s, inside.guest)
-        judgement = _judged(context, attempt, looked, inside, log, wrong.sentences)
-        _record(context, attempt, looked, inside, log, judgement, came_up)
+        inside = _look_inside(context, attempt, looked)
+        judgement = _judged(context, attempt, looked, inside, wrong.sentences)
+        _record(context, attempt, looked, inside, judgement, came_up)
         if not judgement.counts:
             raise TopologyMismatch(
                 f"{context.vm.name}, arm {attempt.label}: {'; '.join(judgement.mismatches)}. This "
                 "attempt does not count.",
                 fix="Check what the arm needs on this release: vnuma plan STUDY",
             )
-        return Seen(inside.guest, inside.server, judgement)
+        return inside
 
 
 @dataclass(frozen=True)
@@ -145,11 +125,6 @@ class _Looked:
     side: VmSide
     log: evidence.Fetched
 
-    @property
-    def age_s(self) -> float:
-        """Seconds from the power-on to this reading."""
-        return self.side.age_s
-
 
 @dataclass(frozen=True)
 class _Wrong:
@@ -160,12 +135,13 @@ class _Wrong:
 
 
 @dataclass(frozen=True)
-class _Inside:
-    """What SQL Server shows of a boot."""
+class Inside:
+    """What SQL Server shows of a boot, and what a vmware.log proves of it."""
 
     guest: GuestTopology
     server: ServerFacts
     start: ErrorLog | None
+    log: LogEvidence
 
 
 def _came_up(context: VmContext, attempt: Attempt) -> tuple[_Looked, Ready]:
@@ -230,75 +206,49 @@ def _quiet_rule(context: VmContext) -> QuietRule:
     return QuietRule(asked.cpu_percent, for_s, asked.timeout_s)
 
 
-def _look_inside(context: VmContext) -> _Inside:
+def _look_inside(context: VmContext, attempt: Attempt, looked: _Looked) -> Inside:
     with connect(context.sql()) as connection:
-        return _Inside(
-            topology.read_topology(connection),
-            sql_facts.read_server(connection),
-            evidence.started(connection),
-        )
+        guest, server = topology.read_topology(connection), sql_facts.read_server(connection)
+        start = evidence.started(connection)
+    log = evidence.evaluate(context, attempt, looked.log, looked.side.age_s, guest)
+    return Inside(guest, server, start, log)
 
 
 def _judged(
-    context: VmContext,
-    attempt: Attempt,
-    looked: _Looked,
-    inside: _Inside,
-    log: LogEvidence,
-    wrong: tuple[str, ...],
+    context: VmContext, attempt: Attempt, looked: _Looked, inside: Inside, wrong: tuple[str, ...]
 ) -> Judgement:
     """Everything that invalidates this boot: topology, VM settings, soft-NUMA and TCP ports."""
-    arm = attempt.settings(context)
-    own = own_settings(context, looked.vm, looked.host)
-    judgement = _judge(arm, looked.vm, looked.host, own, inside.guest, inside.start, log)
-    return replace(judgement, mismatches=(*judgement.mismatches, *wrong)) if wrong else judgement
+    arm, own = attempt.settings(context), own_settings(context, looked.vm, looked.host)
+    planned = plan_shape(arm, looked.vm, looked.host, own)
+    judgement = judge(arm, planned.prediction, inside.guest, start=inside.start, evidence=inside.log)
+    strayed = (
+        f"{edit.setting} is {value_words(edit.before)}, the arm needs {value_words(edit.after)}"
+        for edit in planned.change
+        if edit.setting not in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)  # ESXi writes these at every power-on
+    )
+    return replace(judgement, mismatches=(*judgement.mismatches, *strayed, *wrong))
 
 
 def _record(
     context: VmContext,
     attempt: Attempt,
     looked: _Looked,
-    inside: _Inside,
-    log: LogEvidence,
+    inside: Inside,
     judgement: Judgement,
     came_up: Ready,
 ) -> None:
-    document = _document(looked.vm.settings, inside.guest, judgement)
-    document |= {"log": evidence.log_document(log), "errorlog": evidence.start_document(inside.start)}
-    pending = pending_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.pending else {}
-    boot = {"server": asdict(inside.server), "ready": asdict(came_up)}
-    with context.store.write() as connection:
-        attempts.save_effective(connection, attempt.id, context.token, document)
-        for scope, values in ((evidence.SCOPE, evidence.log_facts(log) | pending), ("boot", boot)):
-            facts.add_attempt_facts(connection, attempt.id, context.token, scope, values)
-
-
-def _judge(
-    arm: Arm,
-    vm: VmFacts,
-    host: HostFacts,
-    own: Settings,
-    guest: GuestTopology,
-    start: ErrorLog | None,
-    log: LogEvidence,
-) -> Judgement:
-    """Compare the boot, and the VM's current settings, with what the arm needs."""
-    planned = plan_shape(arm, vm, host, own)
-    judgement = judge(arm, planned.prediction, guest, start=start, evidence=log)
-    strayed = tuple(
-        f"{edit.setting} is {value_words(edit.before)}, the arm needs {value_words(edit.after)}"
-        for edit in planned.change
-        if edit.setting not in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)  # ESXi writes these at every power-on
-    )
-    return replace(judgement, mismatches=judgement.mismatches + strayed)
-
-
-def _document(settings: object, guest: GuestTopology, judgement: Judgement) -> dict[str, object]:
-    """The effective topology as JSON: settings read back from vSphere, and what SQL Server shows."""
-    return {
-        "vsphere": dict(settings),  # type: ignore[call-overload]
-        "guest": asdict(guest),
+    effective = {
+        "vsphere": dict(looked.vm.settings),
+        "guest": asdict(inside.guest),
         "mismatches": list(judgement.mismatches),
         "not_evaluated": list(judgement.not_evaluated),
         "notes": list(judgement.notes),
+        "log": evidence.log_document(inside.log),
+        "errorlog": evidence.start_document(inside.start),
     }
+    pending = pending_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.pending else {}
+    boot = {"server": asdict(inside.server), "ready": asdict(came_up)}
+    with context.store.write() as connection:
+        attempts.save_effective(connection, attempt.id, context.token, effective)
+        for scope, values in ((evidence.SCOPE, evidence.log_facts(inside.log) | pending), ("boot", boot)):
+            facts.add_attempt_facts(connection, attempt.id, context.token, scope, values)

@@ -263,15 +263,7 @@ def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say
         now = replace(writer, session=session, ref=ref)
         _to_own_shape(context, now)
         say(f"Powering {name} on.")
-        power_on(
-            session,
-            ref,
-            host_moid,
-            tools_timeout_s=rules.tools_s,
-            task_timeout_s=rules.task_s,
-            fence=now.fence,
-            journal=journal,
-        )
+        power_on(session, ref, host_moid, rules, fence=now.fence, journal=journal)
 
     with step(context, attempt, "shutdown"):
         writer = on_vsphere(context, attempt, "shutdown", off)
