@@ -1,1 +1,1 @@
-"""What developers run: set-up, benchmarks, soak, counts."""
+"""Developer tools: set-up, benchmarks, soak, counts."""

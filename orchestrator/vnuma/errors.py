@@ -296,7 +296,7 @@ _TO_WRITE = {
 }
 
 
-def to_write(error: OSError, folder: Path | str = ".") -> str:
+def write_fix(error: OSError, folder: Path | str = ".") -> str:
     """What to do about a file that could not be written, by the system's reason.
 
     `folder` is its place, unless the error itself names a file.
@@ -307,19 +307,19 @@ def to_write(error: OSError, folder: Path | str = ".") -> str:
     return fix.format(folder=shlex.quote(str(folder)))
 
 
-def is_of_system(error: OSError) -> bool:
+def is_os_failure(error: OSError) -> bool:
     """Whether the machine is at fault rather than vnuma: full disk, or missing permission."""
     return error.errno in _NOT_STORED or (error.errno in _FORBIDDEN and bool(error.filename))
 
 
-def of_system(error: OSError) -> VnumaError:
+def from_os_error(error: OSError) -> VnumaError:
     """StoreError if nothing can be stored, else EnvironmentProblem, for a refusal by the operating system."""
     where = f": {error.filename}" if error.filename else ""
     what = f"The operating system refused a request ({error.strerror or error}{where})."
     if error.errno in _NOT_STORED:
-        return StoreError(what, fix=to_write(error))
+        return StoreError(what, fix=write_fix(error))
     if error.errno in _FORBIDDEN:
-        return EnvironmentProblem(what, fix=to_write(error))
+        return EnvironmentProblem(what, fix=write_fix(error))
     return EnvironmentProblem(what, fix="Look at this machine's limits and memory: ulimit -a; free -m")
 
 

@@ -1,6 +1,6 @@
 # Copyright: vnuma contributors
 # Apache License 2.0 (see LICENSE)
-"""Wait until guest and SQL Server are ready, and see what the guest sees."""
+"""Wait until guest and SQL Server are ready, and read the guest's topology."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class ActionModule(VnumaAction):
     _requires_connection = True
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Measure a cell; in check mode nothing is measured, so nothing is done."""
+        """Measure a cell; check mode does nothing."""
         if check:
             return {"changed": False, "skipped": True, "msg": "Check mode: no pass was made."}
         target = target_of(options)

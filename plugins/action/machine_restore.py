@@ -1,6 +1,6 @@
 # Copyright: vnuma contributors
 # Apache License 2.0 (see LICENSE)
-"""Put a Linux machine back as it was before the run."""
+"""Restore a Linux machine to its state before the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ActionModule(VnumaAction):
     _requires_connection = True
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Put a machine back; check mode tells what that would change."""
+        """Restore a machine; check mode returns what that would change."""
         target = target_of(options)
         step = actions.plan_restore if check else actions.restore
         shell = ConnectionShell(self, target.name)

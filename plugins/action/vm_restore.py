@@ -1,6 +1,6 @@
 # Copyright: vnuma contributors
 # Apache License 2.0 (see LICENSE)
-"""Put a VM back as it was before the run."""
+"""Restore a VM to its state before the run."""
 
 from __future__ import annotations
 

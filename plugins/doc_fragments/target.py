@@ -4,7 +4,7 @@
 
 
 class ModuleDocFragment:
-    """The VM, and the run that it is part of."""
+    """The VM and its run."""
 
     DOCUMENTATION = r"""
 options:

@@ -40,11 +40,11 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-cor
     NAME = "vnuma.vnuma.lab"
 
     def verify_file(self, path: str) -> bool:
-        """Only files that say that they are for this plugin."""
+        """Accept only files that name this plugin."""
         return bool(super().verify_file(path)) and path.endswith((".vnuma.yml", ".vnuma.yaml"))
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
-        """Read the lab's state. A lab that does not run is an error with the command that starts it."""
+        """Read the lab's state. Without a running lab, raises an error with the command that starts it."""
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         hosts = lab_hosts()

@@ -1,6 +1,6 @@
 # Copyright: vnuma contributors
 # Apache License 2.0 (see LICENSE)
-"""host_pinned, and a play that can learn nothing more of a task ends."""
+"""Ansible's host_pinned strategy, except that a play ends when a task can give no further result."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from ansible.errors import AnsibleError
 from ansible.plugins.strategy.host_pinned import StrategyModule as HostPinned
 
 LOOK_S = 0.02
-"""Seconds between two looks for results while none is there."""
+"""Seconds between two checks for results while there are none."""
 
 END_S = 5.0
-"""How long the queue of results may take to be closed once a worker has died."""
+"""Time limit for closing the queue of results after a worker has died."""
 
 _AGAIN = "The play ends here; its cells will start again."
 
 
 class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no types
-    """Looks after the workers each time results are collected, 50 times a second.
+    """Checks the workers each time results are collected, 50 times a second.
 
-    Ansible itself looks a thousand times a second, which takes half a core from what the play measures.
+    Ansible itself checks a thousand times a second, which takes half a core from the measurement.
     """
 
     def __init__(self, tqm: Any) -> None:
@@ -47,7 +47,7 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
         self._begun: list[Any] = []
 
     def _queue_task(self, *args: Any, **kwargs: Any) -> None:
-        """Start a worker. Raises AnsibleError when none could be: Ansible would wait for its result."""
+        """Start a worker. Raises AnsibleError if that fails: Ansible would wait for its result."""
         pending = self._pending_results
         super()._queue_task(*args, **kwargs)
         if self._pending_results == pending:
@@ -58,7 +58,7 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
         self._begun.append(self._workers[self._cur_worker - 1]._popen)
 
     def _process_pending_results(self, *args: Any, **kwargs: Any) -> Any:
-        """Results so far. Raises AnsibleError when one can never come."""
+        """The results so far. Raises AnsibleError if one can never arrive."""
         if not self._results_thread.is_alive():
             raise AnsibleError(
                 "The play's output can't be written: its terminal is gone, or its disk is full. No more "
@@ -71,16 +71,16 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
         return super()._process_pending_results(*args, **kwargs)
 
     def _has_lost_worker(self) -> bool:
-        """Whether any worker was killed, also one whose place among Ansible's has been taken by another."""
+        """Whether any worker was killed, even if another one has taken its place in Ansible's list."""
         self._begun = [worker for worker in self._begun if worker.poll() != 0]
         return any(worker.returncode for worker in self._begun)
 
     def cleanup(self) -> None:
-        """End the play's collecting of results. It does not wait for ever for what a dead worker took along.
+        """End the collection of results without waiting forever for a dead worker's.
 
-        A worker that dies as it sends its result keeps the queue locked, or leaves half of the result there.
-        After an interrupt it may die while this is under way. Where nobody collects any more, the queue
-        may be full. Raises what went wrong in the collecting's end.
+        A worker that dies while sending its result keeps the queue locked, or leaves half of the result
+        there. After an interrupt it may die during this call. If nobody collects any more, the queue may be
+        full. Raises errors of ending the collection.
         """
         failed: list[BaseException] = []
 

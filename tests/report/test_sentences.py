@@ -29,7 +29,7 @@ from vnuma.assets import asset
 from vnuma.domain.study.declaration import METHOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.places import store_url
-from vnuma.report.model.limits import how_far
+from vnuma.report.model.limits import limit_statements
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.model.words import answer
@@ -108,7 +108,7 @@ def report_of(told: LoadedRun) -> Report:
     """What is said of a run."""
     (found,), (vm,) = told.result.primary, told.vms
     said = "".join(text for text, _ in answer(told, found))
-    page = [f"{item.what} {item.text}" for item in how_far(told, vm, found)]
+    page = [f"{item.what} {item.text}" for item in limit_statements(told, vm, found)]
     everything = [all_as_text(told), said, *page, methods(told, vm, found), scope(told, vm, found)]
     return Report(found, told.study.reference, said, " ".join(" ".join(everything).split()))
 

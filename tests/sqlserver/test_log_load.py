@@ -76,7 +76,7 @@ def test_ten_sessions_begin_together_and_their_rows_are_there(
     cpus = affinity.online_cpus(control)
     for _ in range(2):
         run_all(control, log_load.make(form, 20_000))
-        log_load.cut_log(control, DATABASE)
+        log_load.truncate_log(control, DATABASE)
         loaded = run_load(load_of(server, form), control, cpus)
 
         assert log_load.count_rows(control, form) == rows

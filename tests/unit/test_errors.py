@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from vnuma.errors import EnvironmentProblem, StoreError, VnumaError, is_of_system, of_system
+from vnuma.errors import EnvironmentProblem, StoreError, VnumaError, from_os_error, is_os_failure
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ def test_the_command_that_helps_depends_on_the_reason(
 ) -> None:
     """Space is asked for only where it is lacking; the folder is one that can be pasted into a shell."""
     refused = OSError(number, os.strerror(number), "/a b/vnuma.audit.jsonl")
-    told = of_system(refused)
+    told = from_os_error(refused)
 
-    assert is_of_system(refused)
+    assert is_os_failure(refused)
     assert type(told) is kind
     assert "/a b/vnuma.audit.jsonl" in told.what
     assert helps in str(told.fix)
@@ -37,5 +37,5 @@ def test_the_command_that_helps_depends_on_the_reason(
 
 def test_what_no_machine_is_to_blame_for_stays_a_bug() -> None:
     """A missing file was not looked for in the right place; a process of another user is no file."""
-    assert not is_of_system(FileNotFoundError(errno.ENOENT, "No such file", "/a"))
-    assert not is_of_system(PermissionError(errno.EPERM, "Operation not permitted"))
+    assert not is_os_failure(FileNotFoundError(errno.ENOENT, "No such file", "/a"))
+    assert not is_os_failure(PermissionError(errno.EPERM, "Operation not permitted"))

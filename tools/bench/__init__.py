@@ -1,4 +1,4 @@
-"""Figures that depend on the machine, beside what was aimed at: no test fails for being slow.
+"""Machine-dependent figures with their targets; no test fails for being slow.
 
-`make bench` measures them all and writes them into docs/benchmarks.md.
+`make bench` measures all and writes them into docs/benchmarks.md.
 """

@@ -36,10 +36,10 @@ Part = Callable[[], Iterator[Figure]]
 
 
 def main() -> None:
-    """Measure and print; a whole set is written into the page."""
+    """Measure and print; a complete set is written into the page."""
     asked = _arguments()
     signal.signal(signal.SIGTERM, _end)
-    os.environ.pop("VNUMA_LAB_STATE", None)  # a lab of the user's own is not ours to measure on
+    os.environ.pop("VNUMA_LAB_STATE", None)  # never measure on a user's own lab
     before = load()
     words = f"load {before:.2f} per core at the start"
     if before > BUSY:
@@ -67,7 +67,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _parts(*, quick: bool) -> dict[str, Part]:
-    """Every part by its name, in the order of the page."""
+    """Every part by name, in the page's order."""
     if quick:
         return {
             "startup": lambda: startup(3),
@@ -120,7 +120,7 @@ def _drain(size: int, repeats: int) -> Iterator[Figure]:
 
 
 def _measured(name: str, part: Part) -> Iterator[Figure]:
-    """A part that fails is a row with its reason, and does not keep the others from being measured."""
+    """A failing part becomes a row with its reason and does not stop the others."""
     try:
         yield from part()
     except (VnumaError, OSError, RuntimeError, ValueError) as error:
@@ -129,7 +129,7 @@ def _measured(name: str, part: Part) -> Iterator[Figure]:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    """A request to end goes through every `with`, which stops what runs."""
+    """A request to end leaves every `with`, which stops what runs."""
     raise SystemExit(143)
 
 

@@ -1,4 +1,4 @@
-"""How long a run's analysis takes, and how large its page is: in a process of its own, from its store."""
+"""The duration of a run's analysis and the size of its page, in a process of its own."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _measured(*, vm_count: int, iterations: int, page: bool) -> tuple[float, ...
 
 
 def _write(url: str, vm_count: int, iterations: int) -> None:
-    """A finished run with noise of a known size, straight into its tables."""
+    """Write a finished run with known noise directly into its tables."""
     names = [f"vm{number:02}" for number in range(1, vm_count + 1)]
     text = STUDY.format(vms=", ".join(names), iterations=iterations)
     study = parse_study(text, "bench.yml")

@@ -1,4 +1,4 @@
-"""A round of a play with as many tasks as a cell, all of which do nothing."""
+"""A play's round with as many tasks as a cell, all of which do nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def bare_cell_seconds(rounds: int) -> float:
 
 
 def _play(rounds: int) -> float:
-    """Wall time of the play, without a user's own Ansible configuration."""
+    """Wall time of the play, without the user's own Ansible configuration."""
     command = [str(Path(sys.executable).parent / "ansible-playbook"), str(PLAY), "-i", "bench,"]
     with tempfile.TemporaryDirectory(prefix="vnuma-bench-") as folder:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}

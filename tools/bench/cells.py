@@ -1,4 +1,4 @@
-"""What the product adds to a cell: a study of cells so small, on a lab so fast, that little else is left."""
+"""The product's overhead per cell: a study of tiny cells on a fast lab."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARMS = ("1x16", "2x8")
 
 @dataclass(frozen=True)
 class Cell:
-    """Seconds of one cell: the whole, up to the next one's claim, and what was not the product's."""
+    """Seconds of one cell: the total up to the next claim, and what was not the product's."""
 
     wall: float
     sql: float
@@ -32,7 +32,7 @@ class Cell:
 
     @property
     def overhead(self) -> float:
-        """What is left."""
+        """The remainder."""
         return self.wall - self.sql - self.boot
 
 
@@ -52,7 +52,7 @@ def study(name: str, vms: list[str], blocks: int) -> dict[str, Any]:
 
 
 def overhead(count: int) -> Iterator[Figure]:
-    """One VM, `count` cells, and the same play without the product's work beside it."""
+    """One VM, `count` cells, and the same play without the product's work for comparison."""
     blocks = count // len(ARMS)
     with running(scenario(1)) as lab:
         record = lab.folder / "tasks.jsonl"
@@ -94,7 +94,7 @@ def _overhead_figures(cells: list[Cell], bare: float) -> Iterator[Figure]:
 
 
 def _edge(cells: list[Cell]) -> int:
-    """How many cells are the first and the last."""
+    """How many cells count as first and last."""
     return min(20, len(cells) // 3)
 
 
@@ -118,7 +118,7 @@ def memory_per_vm(vms: int, blocks: int) -> Iterator[Figure]:
 
 
 def scenario(vms: int) -> dict[str, Any]:
-    """So many VMs on a host on which nothing takes time."""
+    """That many VMs on a host on which nothing takes time."""
     machines = [{"name": f"vm{number}", "memory_gb": 16} for number in range(1, vms + 1)]
     return {"name": "bench", "boot": NO_DELAYS, "vms": machines}
 
@@ -130,7 +130,7 @@ def _peak(vms: int, blocks: int) -> Memory:
 
 
 def _run(lab: BenchLab, wanted: Mapping[str, Any], extra: Mapping[str, str], *, pss: bool) -> Memory:
-    """Run a study to its end, watching its processes. RuntimeError with its last words if it fails."""
+    """Run a study to its end, watching its processes. Raises RuntimeError with its last words."""
     process = lab.run_study(wanted, **extra)
     try:
         with processes.watched(process.pid, 0.3 if pss else 1.0, proportional=pss) as memory:
@@ -143,7 +143,7 @@ def _run(lab: BenchLab, wanted: Mapping[str, Any], extra: Mapping[str, str], *, 
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """A run that is still going is asked to stop, which also ends its play."""
+    """Stop a run in progress, which also ends its play."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -160,7 +160,7 @@ def median_overhead(lab: BenchLab, store: str, name: str, blocks: int) -> float:
 
 
 def cells_of(lab: BenchLab, name: str, url: str) -> list[Cell]:
-    """Every cell but the last, which no other follows."""
+    """Every cell except the last, which has no successor."""
     store = open_store(url, create=False)
     with store.read() as connection:
         run = runs.get_run(connection, f"{name}.1")
@@ -178,7 +178,7 @@ def cells_of(lab: BenchLab, name: str, url: str) -> list[Cell]:
 
 
 def _boots(events: list[dict[str, Any]]) -> list[tuple[float, float]]:
-    """When each power-on was, and the seconds from there until SQL Server listened."""
+    """The time of each power-on, and the seconds until SQL Server listened."""
     found, began = [], 0.0
     for event in events:
         if event["event"] == "boot":

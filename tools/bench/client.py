@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def peak_kb() -> int:
-    """This program's own peak: what getrusage tells includes what its parent held before it was executed."""
+    """This program's own peak; getrusage includes its parent's before the exec."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(

@@ -19,7 +19,7 @@ from vnuma.workloads.call_volume.callers import callers
 DATABASE = "vnuma_bench"
 ROWS = 10_000
 CALLERS = 4
-"""With two, a quarter of two cores idles while they wait for each other; eight get in each other's way."""
+"""With two, a quarter of two cores is idle while they wait; eight interfere with each other."""
 
 
 def clients(seconds: float, streams: int) -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""The demonstration, once, with everything built and installed already."""
+"""The demonstration, once, with everything built and installed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def demo() -> Iterator[Figure]:
             try:
                 output, _ = process.communicate(timeout=_TIMEOUT_S)
             finally:
-                process.terminate()  # it stops its play and its lab by itself
+                process.terminate()  # it stops its own play and lab
         seconds = time.perf_counter() - start
         lab.down(home / "demo-lab")
     if process.returncode:

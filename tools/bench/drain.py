@@ -41,14 +41,14 @@ def prepare_dataset(server: SqlServer) -> float:
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds of one execution, and how many of them this client's process used a CPU."""
+    """Seconds of one execution, and this client's CPU seconds."""
 
     wall: float
     cpu: float
 
 
 class Drainer:
-    """A process that drains a statement each time it is told to."""
+    """A process that drains a statement on request."""
 
     def __init__(self, process: subprocess.Popen[str], first: list[str]) -> None:
         self._process = process
@@ -58,7 +58,7 @@ class Drainer:
             raise RuntimeError(f"a client of the benchmark said {answer!r} instead of ready")
 
     def drain(self, rows: int) -> Took:
-        """One execution. RuntimeError when it gave another number of rows."""
+        """One execution. Raises RuntimeError for another number of rows."""
         self._tell("go")
         wall, cpu, got = map(int, self._read().split())
         if got != rows:
@@ -66,7 +66,7 @@ class Drainer:
         return Took(wall / 1e9, cpu / 1e9)
 
     def end(self) -> str:
-        """Close its input; what it says last."""
+        """Close its input; returns its last words."""
         out, _ = self._process.communicate(timeout=60)
         return out.strip()
 
@@ -97,7 +97,7 @@ def drain(lab: BenchLab, size: int, repeats: int) -> Iterator[Figure]:
 
 
 def _drained(what: str, server: SqlServer, size: int, repeats: int) -> Iterator[Figure]:
-    """`timed` and the C loop by turns, the order swapped each time; medians, and the ratio of each pair."""
+    """`timed` and the C loop in turns, with alternating order; medians, and the ratio of each pair."""
     query, rows = cross_join(size, "client"), size * size
     with ExitStack() as stack:
         ours = stack.enter_context(_ours(server, query.sql, rows))
@@ -119,7 +119,7 @@ def _drained(what: str, server: SqlServer, size: int, repeats: int) -> Iterator[
 
 
 def _compared(what: str, ours: list[Took], bare: list[Took], driver: str) -> Figure:
-    """By the median of the pairs' ratios: what else the machine does strikes both of a pair."""
+    """Based on the median of the pairs' ratios, since other load affects both of a pair."""
     ratios = [a.wall / b.wall for a, b in zip(ours, bare, strict=True)]
     off = (median(ratios) - 1) * 100
     mine, other = median(took.wall for took in ours), median(took.wall for took in bare)
@@ -135,7 +135,7 @@ def _compared(what: str, ours: list[Took], bare: list[Took], driver: str) -> Fig
 
 
 def _compiled(folder: Path) -> tuple[Path | None, str]:
-    """The C loop's program, or why there is none."""
+    """The C loop's program, or why it is missing."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None, f"There is no cc. {NEEDS}"
@@ -162,7 +162,7 @@ def _ours(server: SqlServer, statement: str, rows: int) -> Iterator[Drainer]:
 
 @contextmanager
 def _bare(program: Path, server: SqlServer, statement: str) -> Iterator[Drainer]:
-    install(driver_files(server))  # the program inherits where they are
+    install(driver_files(server))  # the program inherits their location
     with _process([str(program)]) as process:
         yield Drainer(process, [connection_string(server, DATABASE), statement])
 

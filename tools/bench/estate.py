@@ -1,4 +1,4 @@
-"""A whole estate: read in bulk against object by object, checked, written as a page, and from RVTools."""
+"""A whole estate: read in bulk or object by object, checked, written as a page, and from RVTools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def estate(hosts: int, vms: int, one_by_one: int) -> Iterator[Figure]:
-    """A fleet of that many hosts and VMs; the slow way is taken on some VMs and scaled."""
+    """A fleet of that size; the slow way is measured on some VMs and scaled."""
     scenario = {"name": "estate", "esxi": {"version": "8.0.2"}, "fleet": {"hosts": hosts, "vms": vms}}
     what = f"{vms:,} VMs on {hosts} hosts"
     with running(scenario) as lab, connect(_vcenter(lab)) as session:
@@ -48,7 +48,7 @@ def estate(hosts: int, vms: int, one_by_one: int) -> Iterator[Figure]:
 
 
 def _changed(scenario: dict[str, Any], what: str) -> Figure:
-    """Of VMs that have run, with all that their extraConfig then has."""
+    """Of VMs that have run, with the resulting extraConfig."""
     fleet = {**scenario["fleet"], "furnished": True}
     with running({**scenario, "fleet": fleet}) as lab, connect(_vcenter(lab)) as session:
         found, bulk = _timed(lambda: read_estate(session))
@@ -132,7 +132,7 @@ def _facts(session: Session, moid: str) -> None:
 
 
 def _attributes(session: Session, moid: str) -> None:
-    """The same facts as a script asks for them: attribute by attribute, object by object."""
+    """The same facts read as a script does: attribute by attribute, object by object."""
     vm = session.vm(moid)
     host: Any = vm.runtime.host
     seen = [vm.name, vm.guest, vm.config, host.name, host.hardware, host.summary, host.parent.name]

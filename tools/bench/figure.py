@@ -1,4 +1,4 @@
-"""A figure: what was measured, beside a peer where there is one, and whether it is what was aimed at."""
+"""A measured figure with its comparison and target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Verdict = Literal["met", "not met", "not evaluated", ""]
 
 @dataclass(frozen=True)
 class Figure:
-    """One row of the table. `peer` is the same work by something else in the same run; empty without one."""
+    """One row of the table. `peer` is the same work done by something else in the same run; may be empty."""
 
     what: str
     value: str
@@ -31,19 +31,19 @@ class Figure:
 
 
 def below(what: str, figure: float, limit: float, unit: str, digits: int = 2) -> Figure:
-    """A figure that is to stay below a limit."""
+    """A figure with an upper limit as target."""
     verdict: Verdict = "met" if figure < limit else "not met"
     return Figure(what, f"{figure:.{digits}f} {unit}", target=f"< {limit:g} {unit}", verdict=verdict)
 
 
 def at_least(what: str, figure: float, limit: float, unit: str, digits: int = 2) -> Figure:
-    """A figure that is to reach a limit."""
+    """A figure with a lower limit as target."""
     verdict: Verdict = "met" if figure >= limit else "not met"
     return Figure(what, f"{figure:.{digits}f} {unit}", target=f">= {limit:g} {unit}", verdict=verdict)
 
 
 def untargeted(what: str, value: str, note: str = "") -> Figure:
-    """A figure that explains another; nothing is aimed at."""
+    """An explanatory figure without a target."""
     return Figure(what, value, note=note)
 
 

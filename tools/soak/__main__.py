@@ -1,4 +1,4 @@
-"""make soak: kill runs at seeded points for so many minutes, print what was found, exit 1 if it was bad."""
+"""make soak: kill runs at seeded points for so many minutes, print the findings, exit 1 if there are any."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tools.soak.lanes import Lanes, Turn
 from vnuma import lab
 
 GRACE_S = 300
-"""How long a campaign that is under way may take to bring its run to its end, when time is over."""
+"""Time limit for a campaign to end its run after the time is over."""
 
 
 def main() -> None:
-    """Campaigns in several lanes until time is over or enough points were struck."""
+    """Run campaigns in several lanes until the time is over or enough points were struck."""
     asked = _arguments()
     signal.signal(signal.SIGTERM, _end)
     for name in ("VNUMA_HOME", "VNUMA_STORE", "VNUMA_LAB_STATE"):
-        os.environ.pop(name, None)  # a store or lab of the user's own is not ours to strike
+        os.environ.pop(name, None)  # never strike a user's own store or lab
     lab.ready_program()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="vnuma-soak-") as name, ExitStack() as after:
@@ -54,7 +54,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    """A request to end goes through every `with`, which stops what runs."""
+    """A request to end leaves every `with`, which stops what runs."""
     raise SystemExit(143)
 
 

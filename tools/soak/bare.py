@@ -1,4 +1,4 @@
-"""The steps of cells in a bare process, without Ansible around them: killed at many more points a minute."""
+"""The steps of cells in a bare process without Ansible, killed at many more points per minute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vnuma.errors import VnumaError
 from vnuma.store.rows import Claim
 
 STRIKES = 24
-"""Of one campaign."""
+"""Strikes per campaign."""
 
 ALL = 10_000
 """More cells than a run has."""
@@ -42,7 +42,7 @@ class BareRun:
         self._worker: BaseProcess | None = None
 
     def strike(self, chooser: Chooser, deadline: float) -> None:
-        """So many strikes, fewer if all cells are valid or time is over; then to the end. Raises Stuck."""
+        """Strike that often, or until all cells are valid or time is over; then finish. Raises Stuck."""
         for _ in range(STRIKES):
             if time.monotonic() > deadline or not checks.unfinished(self._ground.watch.store, RUN):
                 break
@@ -52,13 +52,13 @@ class BareRun:
         self._ground.check_end()
 
     def close(self) -> None:
-        """End what still runs of it."""
+        """End its remaining processes."""
         if self._worker and self._worker.is_alive():
             self._worker.kill()
             self._worker.join()
 
     def _strike_once(self, point: Point) -> None:
-        """Strike a new process at this point, and check; missed if it was over."""
+        """Strike a new process at this point, and check; missed if it had ended."""
         began = time.monotonic()
         restoring = point.stage is Stage.RESTORE
         self._ground.watch.bury()
@@ -80,18 +80,18 @@ class BareRun:
         self._ground.check(point)
 
     def _fork(self, cells: int) -> BaseProcess:
-        """A process that takes the VM over, measures so many cells and puts the VM back."""
+        """A process that takes the VM over, measures so many cells and restores the VM."""
         self._worker = get_context("fork").Process(target=self._work, args=(cells,))
         self._worker.start()
         return self._worker
 
     def _work(self, cells: int) -> None:
         log = os.open(self._ground.folder / "steps.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        os.dup2(log, 2)  # where a process that is interrupted tells of it
+        os.dup2(log, 2)  # where an interrupted process reports it
         context = self._steps.take()
         while cells and isinstance(claimed := claim(context), Claim):
             attempt, cells = Attempt.of(claimed), cells - 1
-            with suppress(VnumaError):  # stored with the attempt; the cell is begun again
+            with suppress(VnumaError):  # stored with the attempt; the cell starts again
                 shape_cell(context, attempt)
                 boot_cell(context, attempt)
                 ready_cell(context, attempt)

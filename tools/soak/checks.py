@@ -1,4 +1,4 @@
-"""What must hold after every strike: each VM at its baseline or under a live lock, each sample there once."""
+"""Invariants after every strike: each VM at its baseline or protected, each sample there once."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Key = tuple[int, int, str, int, bool]
 
 
 def altered(lab: LabHandle, store: Store, run_name: str, before: dict[str, Any]) -> list[str]:
-    """VMs that differ from their baseline and that nothing protects: sentences about them.
+    """Sentences about VMs that differ from their baseline without protection.
 
-    Protected is a VM whose baseline is stored, whose lease this run holds, and which itself bears the
-    run's mark, so that every controller refuses it.
+    A VM is protected if its baseline is stored, this run holds its lease, and it has the run's mark, so that
+    every controller refuses it.
     """
     with store.read() as connection:
         run = runs.get_run(connection, run_name)
@@ -40,7 +40,7 @@ def altered(lab: LabHandle, store: Store, run_name: str, before: dict[str, Any])
 
 
 def sample_keys(store: Store, run_name: str) -> Counter[Key]:
-    """Every stored sample by its place, and how often it is there."""
+    """How often each sample is stored, by its place."""
     with store.read() as connection:
         run = runs.get_run(connection, run_name)
         return Counter(
@@ -50,7 +50,7 @@ def sample_keys(store: Store, run_name: str) -> Counter[Key]:
 
 
 def lost(store: Store, run_name: str, earlier: Counter[Key], expected: int) -> list[str]:
-    """Samples that were there and are not, or are there twice; valid attempts without all of theirs."""
+    """Samples that are missing or doubled, and valid attempts with incomplete ones."""
     now = sample_keys(store, run_name)
     wrong = [f"sample {key} of {run_name} is gone" for key in earlier if key not in now]
     wrong += [f"sample {key} of {run_name} is there {n} times" for key, n in now.items() if n > 1]
@@ -69,7 +69,7 @@ def lost(store: Store, run_name: str, earlier: Counter[Key], expected: int) -> l
 
 
 def unfinished(store: Store, run_name: str) -> list[str]:
-    """Cells without a valid attempt, once a run has come to its end."""
+    """Cells without a valid attempt at the end of a run."""
     with store.read() as connection:
         run = runs.get_run(connection, run_name)
         states = [cell.state for cell in cells.cells_of_run(connection, run.id)]

@@ -1,4 +1,4 @@
-"""What can strike a run besides signals: each fault begins, and is over when its function returns."""
+"""Faults that can strike a run besides signals; each is over when its function returns."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ CODES: Mapping[Strike, frozenset[int]] = {
     Strike.DESCRIPTORS: frozenset({4, 9}),
     Strike.FREEZE_RESTORE: frozenset({7, 8}),
 }
-"""Exit codes that a run may end with besides 0 and 6, all of its VMs as they were. After somebody's restore
-it names VMs that it no longer holds (7), since it can't know how they are."""
+"""Exit codes that a run may end with besides 0 and 6, with all its VMs as they were. After somebody else's
+restore it names VMs that it no longer holds (7), since their state is unknown to it.
+"""
 
 LOCKED_S = 1.0
-"""How long the store may be locked by a process that is frozen: then it is frozen at another moment."""
+"""How long a frozen process may lock the store; then it is frozen at another moment."""
 
 FROZEN_TRIES = 20
 
 
 @dataclass(frozen=True)
 class FaultTarget:
-    """A run that a fault strikes, and the dice for how long."""
+    """A run to strike, with the random durations."""
 
     ground: Ground
     engine: ForkServerProcess
@@ -59,7 +60,7 @@ class FaultTarget:
 
 
 def bad_answers(run: FaultTarget) -> bool:
-    """One or two answers of vCenter's are none. Struck if the run asked at all before its end."""
+    """One or two of vCenter's answers are invalid. Struck if the run made a request before its end."""
     proxy = run.ground.proxy
     before, times = proxy.spoiled, run.dice.choice((1, 2))
     proxy.turn(run.dice.choice(sorted(BAD_ANSWERS)), times)
@@ -71,7 +72,7 @@ def bad_answers(run: FaultTarget) -> bool:
 
 
 def handshake(run: FaultTarget) -> bool:
-    """Connections to vCenter hang in their TLS handshake; once in a while for longer than anybody waits."""
+    """Connections to vCenter hang in their TLS handshake, sometimes longer than any time-out."""
     proxy = run.ground.proxy
     proxy.open.clear()
     try:
@@ -101,7 +102,7 @@ def sql_handshake(run: FaultTarget) -> bool:
 
 
 def servers(run: FaultTarget) -> bool:
-    """The lab stands still."""
+    """The lab is suspended."""
     os.kill(run.ground.lab.pid, signal.SIGSTOP)
     try:
         _while_alive(run, run.dice.uniform(0.2, 6))
@@ -117,7 +118,7 @@ def foreign_write(run: FaultTarget) -> bool:
 
 
 def disk(run: FaultTarget) -> bool:
-    """Not a byte of room in vnuma's home, until the run has ended."""
+    """No space in vnuma's home until the run has ended."""
     hog = run.ground.home / "hog"
     try:
         with hog.open("wb", buffering=0) as stream:
@@ -138,7 +139,7 @@ def _fill(write: Callable[[bytes], int | None], size: int) -> None:
 
 
 def descriptors(run: FaultTarget) -> bool:
-    """The engine can open nothing more, unless it closes something."""
+    """The engine cannot open files unless it closes some."""
     taken = {int(path.name) for path in Path(f"/proc/{run.pid}/fd").iterdir()}
     lowest_free = min(set(range(len(taken) + 1)) - taken)
     most = resource.prlimit(run.pid, resource.RLIMIT_NOFILE)[1]
@@ -148,14 +149,14 @@ def descriptors(run: FaultTarget) -> bool:
 
 
 def freeze(run: FaultTarget) -> bool:
-    """All of the run's processes stand still for a while."""
+    """All of the run's processes are suspended for a while."""
     with _frozen(run.pid):
         time.sleep(run.dice.uniform(0.2, 3))
     return True
 
 
 def freeze_restore(run: FaultTarget) -> bool:
-    """They stand still for so long that somebody restores the VMs; then they wake."""
+    """They are suspended until somebody restores the VMs; then they continue."""
     for _ in range(FROZEN_TRIES):
         if not run.engine.is_alive():
             return False
@@ -172,7 +173,7 @@ def freeze_restore(run: FaultTarget) -> bool:
 
 
 def _silent(database: Path) -> bool:
-    """Age the last sign of life, as if they had stood still for minutes; False while they lock the store."""
+    """Age the last heartbeat, as after minutes of suspension; False while they lock the store."""
     heard = iso(datetime.now(UTC) - SILENT_AFTER)
     try:
         with closing(sqlite3.connect(database, timeout=LOCKED_S, isolation_level=None)) as store:
@@ -184,7 +185,7 @@ def _silent(database: Path) -> bool:
 
 @contextmanager
 def _frozen(pid: int) -> Iterator[None]:
-    """A process and its descendants stopped; those that it starts meanwhile are stopped too."""
+    """Suspend a process and its descendants, including those started meanwhile."""
     stopped: list[int] = []
     while new := [one for one in (pid, *descendants(pid)) if one not in stopped]:
         stopped += [one for one in new if _signalled(one, signal.SIGSTOP)]

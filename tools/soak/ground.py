@@ -1,4 +1,4 @@
-"""What a campaign stands on: a fast lab, the VMs as they were, and the checks after each strike."""
+"""The environment of a campaign: a fast lab, the VMs' original state, and the checks after each strike."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools.soak.points import Point, Tally
 from tools.soak.watch import Watch
 
 PATIENCE_S = 180.0
-"""How long anything may take on a busy machine before it counts as stuck."""
+"""Time limit for anything on a busy machine before it counts as stuck."""
 
 RUN = "small.1"
 ITERATIONS = 3
@@ -33,11 +33,11 @@ _FAST = {"tools_seconds": 0.06, "sql_seconds": 0.04, "shutdown_seconds": 0.04, "
 
 
 class Stuck(RuntimeError):
-    """A run that neither went on nor ended."""
+    """A run that neither continued nor ended."""
 
 
 _CLOCKS = {"clock_minutes": 8}, {"clock_minutes": -11}
-"""How far the clocks of a host and of a guest are ahead of vCenter's."""
+"""How far the clocks of a host and a guest are ahead of vCenter's."""
 
 
 def mounted(folder: Path) -> bool:
@@ -48,9 +48,9 @@ def mounted(folder: Path) -> bool:
 
 @dataclass
 class Ground:
-    """A lab with a host for each VM, what stands before its vCenter and SQL Servers, a home on its own disk.
+    """A lab with one host per VM, proxies for its vCenter and SQL Servers, and a home on its own disk.
 
-    `seen` are the samples that were there at the last look.
+    `seen` are the samples at the last check.
     """
 
     program: Path
@@ -81,16 +81,16 @@ class Ground:
         self.watch = Watch(self.lab, self.home, RUN)
 
     def close(self) -> None:
-        """End the lab and what stands before it."""
+        """End the lab and the proxies."""
         self._after.close()
 
     def differing(self) -> dict[str, dict[str, Any]]:
-        """VMs that are not as they were before the run, with how they are."""
+        """VMs that differ from their state before the run, with the differences."""
         after = settings_of(self.lab, self.vms)
         return {name: now for name, now in after.items() if now != self.before[name]}
 
     def check_code(self, code: int, allowed: frozenset[int], words: str) -> None:
-        """After a run that ended by itself: its code says whether every VM is as it was, and none is off."""
+        """After a run that ended by itself: its code must say whether every VM is restored and on."""
         where, away = f"[{self.name}, {words}] ", self.differing()
         if away and code != 7:
             self.tally.codes.append(f"{where}ended with {code}, and VMs are {away}")
@@ -101,13 +101,13 @@ class Ground:
                 self.tally.off.append(f"{where}{name} is {now['power']}")
 
     def check_restored(self, code: int | None) -> None:
-        """After `vnuma restore` that a person gave while the run was frozen."""
+        """After a person's `vnuma restore` while the run was frozen."""
         away = self.differing()
         if code not in ((7, 8, 9) if away else (0, 7, 8, 9)):
             self.tally.codes.append(f"[{self.name}] restore ended with {code}, and VMs are {away}")
 
     def check(self, point: Point) -> None:
-        """After a strike: nothing lost, nothing twice, every VM at its baseline or protected."""
+        """After a strike: nothing lost, nothing doubled, every VM at its baseline or protected."""
         if not self.watch.knows_run():
             return
         where = f"[{self.name}, {point.words}] "
@@ -117,7 +117,7 @@ class Ground:
         self.tally.altered += [where + words for words in checks.altered(self.lab, store, RUN, self.before)]
 
     def check_end(self) -> None:
-        """After a run that was let go to its end: every cell valid, every VM as it was."""
+        """After a complete run: every cell valid, every VM as before."""
         store = self.watch.store
         self.tally.stuck += checks.unfinished(store, RUN)
         self.tally.lost += checks.lost(store, RUN, self.seen, ITERATIONS)
@@ -127,7 +127,7 @@ class Ground:
         self.tally.runs += 1
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        """Come back as soon as the condition holds. Raises Stuck."""
+        """Return as soon as the condition is true. Raises Stuck."""
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
             if time.monotonic() > deadline:

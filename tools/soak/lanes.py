@@ -1,4 +1,4 @@
-"""Campaigns side by side: each lane is a process with its own lab, home, and part of the kinds of strike."""
+"""Parallel campaigns: each lane is a process with its own lab, home, and share of the strikes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FORKS = get_context("fork")
 
 @dataclass(frozen=True)
 class Turn:
-    """What all lanes share: the seed, how many they are, when no point is struck any more, and folders."""
+    """Shared by all lanes: the seed, their number, the end time, and folders."""
 
     seed: int
     lanes: int
@@ -41,7 +41,7 @@ class Turn:
 
 
 class Lanes:
-    """The lanes at work. What one has done is told after each of its campaigns."""
+    """The running lanes. Each reports after every campaign."""
 
     def __init__(self, turn: Turn) -> None:
         self._told: Queue[tuple[int, Tally | None]] = _FORKS.Queue()
@@ -63,7 +63,7 @@ class Lanes:
         return found
 
     def tallies(self, patience_until: float) -> Iterator[Tally]:
-        """What was found so far, again after each campaign, until the last lane has ended."""
+        """The findings so far after each campaign, until the last lane has ended."""
         working = set(range(len(self._lanes)))
         while working:
             try:
@@ -83,11 +83,11 @@ class Lanes:
                 yield self.found
 
     def enough(self) -> None:
-        """No lane begins another campaign."""
+        """Start no further campaign."""
         self._enough.set()
 
     def close(self) -> None:
-        """End the lanes that still work."""
+        """End the lanes still running."""
         for lane in self._lanes:
             if lane.is_alive():
                 lane.terminate()
@@ -123,7 +123,7 @@ def _campaign(name: str, kind: Kind, chooser: Chooser, turn: Turn, tally: Tally)
 
 
 def _keep(ground: Ground, where: Path) -> None:
-    """Store and logs of a campaign that went wrong."""
+    """Keep store and logs of a failed campaign."""
     where.mkdir(parents=True, exist_ok=True)
     logs = (*ground.folder.glob("*.log"), *(ground.folder / "lab").glob("*.jsonl"))
     crashes = ground.home.glob("crashes/*")

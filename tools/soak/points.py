@@ -1,4 +1,4 @@
-"""Where a run is struck: a stage of a cell, whom, with what. All drawn from the seed."""
+"""Where a run is struck: the stage of a cell, the process, and the strike; drawn from the seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """What a cell, or a run, is at."""
+    """The stage of a cell or run."""
 
     CLAIM = "claim"
     POWER_OFF = "power off"
@@ -24,7 +24,7 @@ class Stage(StrEnum):
 
 
 class Victim(StrEnum):
-    """Which process is struck, or what is around them all."""
+    """The process that is struck, or the environment."""
 
     ENGINE = "engine"
     PLAYBOOK = "ansible-playbook"
@@ -34,7 +34,7 @@ class Victim(StrEnum):
 
 
 class Strike(StrEnum):
-    """What it is struck with: a signal, or a fault of what the run stands on."""
+    """The strike: a signal, or a fault of the environment."""
 
     INT = "INT"
     TERM = "TERM"
@@ -98,8 +98,9 @@ StrikeKind = tuple[Stage, Victim, Strike]
 
 
 def _can_strike(stage: Stage, fault: Strike) -> bool:
-    """Whether a fault can strike there: VMs are off in two stages, none is left to restore at the end, and
-    no study of the soak's changes what only SQL Server can put back."""
+    """Whether a fault can strike there: VMs are off in two stages, none remains at the end to restore, and no
+    study here changes what only SQL Server can restore.
+    """
     if fault is Strike.FOREIGN_WRITE:
         return stage in (Stage.POWER_OFF, Stage.RESTORE)
     return fault not in (Strike.FREEZE_RESTORE, Strike.SQL_HANDSHAKE) or stage is not Stage.RESTORE
@@ -121,14 +122,15 @@ EVERY: tuple[StrikeKind, ...] = (
 
 
 def kinds_of(victims: Sequence[Victim], lane: int = 0, lanes: int = 1) -> list[StrikeKind]:
-    """The kinds of strike at these processes; each lane has its part, together all."""
+    """The kinds of strike at these processes that are this lane's share."""
     return [kind for kind in EVERY if kind[1] in victims][lane::lanes]
 
 
 class Chooser:
-    """Chooses where to strike next: what was struck least often, drawn from the seed.
+    """Chooses the next strike: the least often struck, drawn from the seed.
 
-    The stage is drawn too: struck where one comes first, runs would be killed early and never reach the rest.
+    The stage is drawn too, since striking at the first opportunity would kill runs early and never reach late
+    stages.
     """
 
     def __init__(self, seed: int, kinds: Sequence[StrikeKind], tally: Tally) -> None:
@@ -142,7 +144,9 @@ class Chooser:
         return self._point(self._draw.choice([one for one in self._mine if self._tally.weight(one) == least]))
 
     def at_restore(self) -> Point | None:
-        """A point in a restore that comes anyway, since the run was told to stop; none once it had enough."""
+        """A point in a restore that happens anyway, since the run was told to stop; None after enough of
+        them.
+        """
         least = min(map(self._tally.weight, self._mine))
         turn = [kind for kind in self._mine if kind[0] is Stage.RESTORE]
         turn = [kind for kind in turn if self._tally.weight(kind) <= least + 1]
@@ -154,11 +158,11 @@ class Chooser:
 
 @dataclass
 class Tally:
-    """What was done and what was found. `codes` are exit codes that do not say how the VMs were left."""
+    """What was done and found. `codes` are exit codes that do not match the VMs' state."""
 
     struck: Counter[StrikeKind] = field(default_factory=Counter)
     missed: Counter[StrikeKind] = field(default_factory=Counter)
-    """Points whose process or stage was over before the signal."""
+    """Points whose process or stage had ended before the signal."""
     runs: int = 0
     lost: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
@@ -178,7 +182,7 @@ class Tally:
 
     @property
     def bad(self) -> bool:
-        """Whether something was lost, doubled, left altered, off or stuck, or told by a wrong code."""
+        """Whether something was lost, doubled, left altered, off or stuck, or had a wrong exit code."""
         return bool(self.wrong)
 
     @property
@@ -203,11 +207,11 @@ class Tally:
         self.stuck += other.stuck
 
     def count(self, point: Point, *, struck: bool) -> None:
-        """Count a point that was struck, or that came too late."""
+        """Count a point that was struck or missed."""
         (self.struck if struck else self.missed)[point.kind] += 1
 
     def weight(self, kind: StrikeKind) -> float:
-        """How often a kind was tried; one that came too late counts a third."""
+        """How often a kind was tried; a missed one counts a third."""
         return self.struck[kind] + self.missed[kind] / 3
 
     def report(self) -> str:

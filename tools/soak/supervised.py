@@ -1,4 +1,4 @@
-"""A study under `vnuma run`, which is struck again and again; resumed, and brought to its end."""
+"""A study under `vnuma run`, struck repeatedly, resumed, and finished."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STRIKES = 16
 """Of one campaign. Cells have ten attempts, and one that is struck in its worker costs one."""
 
 DYING_S = 30.0
-"""How long a play may take to die of a signal that it may handle."""
+"""Time limit for a play to die of a signal that it may handle."""
 
 
 class SupervisedRun:
@@ -42,7 +42,7 @@ class SupervisedRun:
         self._study = write_study(ground.folder, vms=list(self.VMS), design=design, **STUDY)
 
     def strike(self, chooser: Chooser, deadline: float) -> None:
-        """So many strikes, fewer if all cells are valid or time is over; then to the end. Raises Stuck."""
+        """Strike that often, or until all cells are valid or time is over; then finish. Raises Stuck."""
         for _ in range(STRIKES):
             if time.monotonic() > deadline or self._complete():
                 break
@@ -63,7 +63,7 @@ class SupervisedRun:
                 self._engine.join()
 
     def _begin(self) -> ForkServerProcess:
-        """A run that is under way: the first one, or resumed after its end."""
+        """A run in progress: the first one, or resumed after its end."""
         if self._engine is not None and self._engine.is_alive():
             return self._engine
         self._judge()
@@ -75,7 +75,7 @@ class SupervisedRun:
         return self._engine
 
     def _judge(self) -> None:
-        """What an engine that was not killed says of its VMs by its exit code, after all that struck it."""
+        """Check what an engine that was not killed says about its VMs by its exit code."""
         engine, self._unjudged = self._unjudged, None
         code = engine.exitcode if engine else None
         if code is None or code < 0 or not self._ground.watch.knows_run():
@@ -87,7 +87,7 @@ class SupervisedRun:
         self._ground.check_code(code, frozenset(codes), words)
 
     def _strike_once(self, chooser: Chooser, engine: ForkServerProcess) -> None:
-        """Strike at a point once it comes, and check; missed if the process was over."""
+        """Strike at a point once it comes, and check; missed if the process had ended."""
         point = chooser.at_restore() if self._stopping else chooser.next()
         if point is None:
             self._wait_for_the_end(engine)
@@ -100,7 +100,7 @@ class SupervisedRun:
             return not engine.is_alive()
 
         if point.stage is Stage.RESTORE and not self._stopping and watch.begins(Stage.WAITING, over):
-            kill(_pid(engine), signal.SIGINT)  # a stop: the VMs are put back
+            kill(_pid(engine), signal.SIGINT)  # a stop: the VMs are restored
             self._stopping = True
             self._strikes.append(Point(Stage.WAITING, Victim.ENGINE, Strike.INT, 0))
         begun = watch.begins(point.stage, over)
@@ -111,7 +111,7 @@ class SupervisedRun:
         self._ground.check(point)
 
     def _struck(self, point: Point, engine: ForkServerProcess) -> bool:
-        """Strike, and wait until that has had its effect; False if there was nothing to strike any more."""
+        """Strike, and wait for the effect; False if there was nothing to strike any more."""
         if point.victim is Victim.AROUND:
             struck = engine.is_alive() and FAULTS[point.strike](FaultTarget(self._ground, engine, self._dice))
             if not engine.is_alive():
@@ -124,7 +124,7 @@ class SupervisedRun:
         return True
 
     def _wait_for(self, point: Point, victim: int, engine: ForkServerProcess) -> None:
-        """Until the strike has had its effect. A run that was told to stop may be struck again as it does."""
+        """Wait until the strike has had its effect. A run told to stop may be struck again."""
         mortal = point.strike is Strike.KILL
         if point.victim is Victim.ENGINE:
             self._stopping = True
@@ -157,7 +157,7 @@ def _pid(engine: ForkServerProcess) -> int:
 
 
 def kill(pid: int, number: signal.Signals) -> bool:
-    """Send a signal; False when the process was gone."""
+    """Send a signal; False if the process has ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

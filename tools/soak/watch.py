@@ -1,4 +1,4 @@
-"""Seeing where a run is: the step of each VM's attempt in the store, and what the lab tells of the VM."""
+"""Observe a run: the step of each VM's attempt in the store, and the lab's events about the VM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FOUND_S = 1.0
 
 
 class Watch:
-    """Eyes on one run. Reads the store and the lab's events; changes nothing."""
+    """Observer of one run. Reads the store and the lab's events; changes nothing."""
 
     def __init__(self, lab: LabHandle, home: Path, run: str) -> None:
         self._events = lab.folder / "events.jsonl"
@@ -63,12 +63,12 @@ class Watch:
         return self._store
 
     def bury(self) -> None:
-        """What works on the attempts begun so far is dead: no stage of theirs is one that can be struck."""
+        """Treat the attempts so far as dead: none of their stages can be struck."""
         self._look()
         self._dead = self._newest
 
     def begins(self, stage: Stage, until: Callable[[], bool]) -> bool:
-        """Wait until that stage begins; False when `until` holds before."""
+        """Wait until that stage starts; False when `until` is true before."""
         self._news()
         self._last_event.clear()
         self._look()
@@ -124,7 +124,7 @@ class Watch:
         self._newest = lines[-1].id if lines else 0
 
     def _news(self) -> None:
-        """The latest event that the lab has told of each VM since the last look."""
+        """The lab's latest event about each VM since the last look."""
         with self._events.open("rb") as file:
             file.seek(self._offset)
             for line in file:
@@ -137,7 +137,7 @@ class Watch:
 
 
 def _trace(file: Path) -> tuple[int, int] | None:
-    """What changes with a file that is written to; None while there is none."""
+    """What changes when a file is written; None while it is missing."""
     try:
         found = file.stat()
     except FileNotFoundError:
@@ -161,7 +161,9 @@ def _process_of(victim: Victim, engine: int) -> int | None:
 
 
 def found_process(victim: Victim, engine: int) -> int | None:
-    """The process to strike, looked for a while: a play has no worker between two tasks. None if absent."""
+    """The process to strike, looked for a while, as a play has no worker between two tasks. None
+    if absent.
+    """
     until = time.monotonic() + FOUND_S
     found = _process_of(victim, engine)
     while found is None and time.monotonic() < until:

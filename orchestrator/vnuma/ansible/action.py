@@ -71,7 +71,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
 
 def vm_of(options: Options) -> Target:
     """The task's VM, for actions that need a VM. Raises InputError."""
-    return target_of(options).in_vcenter()
+    return target_of(options).as_vm()
 
 
 def target_of(options: Options) -> AnyTarget:

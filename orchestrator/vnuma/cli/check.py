@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from vnuma.cli.check_notify import telling
+from vnuma.cli.check_notify import notifying
 from vnuma.cli.check_options import CheckOptions
 from vnuma.cli.check_output import CheckFormat, judge, write, write_fixes
 from vnuma.cli.evidence import read_text
@@ -55,7 +55,7 @@ def check(given: CheckOptions) -> None:
         placements=placements(read_text(str(evidence)), evidence) if evidence else {},
     )
     site = find_inventory(given.inventory) if given.live else None
-    with telling(site if given.all_ and given.record else None) as tell:
+    with notifying(site if given.all_ and given.record else None) as tell:
         intended = read_intended(given.against) if given.against else []
         if site:
             estates, asked = _live(site, asked, given)

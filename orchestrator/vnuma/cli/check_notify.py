@@ -22,7 +22,7 @@ _NAMED = 10
 
 
 @contextmanager
-def telling(site: Path | None) -> Iterator[Tell]:
+def notifying(site: Path | None) -> Iterator[Tell]:
     """Send notifications about the check inside, as the inventory `site` says; None: none.
 
     A failed notification is only shown. Raises InputError for an invalid vnuma_notify.

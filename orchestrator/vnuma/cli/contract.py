@@ -98,7 +98,7 @@ def _ask_sql(name: str, inventory: Path | None, permit: Permit) -> Answers:
     from vnuma.engine.access.inventory import named_targets
     from vnuma.sqlserver.contract.judge import judge
 
-    target = named_targets(inventory_of(inventory, [name]), [name])[name].in_vcenter()
+    target = named_targets(inventory_of(inventory, [name]), [name])[name].as_vm()
     permit.require_of(target)
     return judge(sql_server(target))
 
@@ -108,7 +108,7 @@ def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool, yes: boo
     from vnuma.engine.contract.ask_vcenter import judge_vcenter
 
     where = inventory_of(inventory, [name])
-    target = named_targets(where, [name])[name].in_vcenter()
+    target = named_targets(where, [name])[name].as_vm()
 
     def consent(vm: VmFacts, simulated: str | None) -> None:
         if not yes:

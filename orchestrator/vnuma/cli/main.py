@@ -20,7 +20,7 @@ from vnuma.cli.verb_list import VERBS
 from vnuma.collector import collect_rarely
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.engine.access.private_folder import remove_abandoned
-from vnuma.errors import Interrupted, VnumaError, is_of_system, of_system
+from vnuma.errors import Interrupted, VnumaError, from_os_error, is_os_failure
 from vnuma.logins import sharing
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def _run() -> int:
     except VnumaError as error:
         known = error
     except OSError as error:
-        if not is_of_system(error):
+        if not is_os_failure(error):
             raise
-        known = of_system(error)
+        known = from_os_error(error)
         known.__cause__ = error
     with suppress(OSError):  # the log's disk is full, so only the exit code tells
         _tell(known)

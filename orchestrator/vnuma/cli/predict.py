@@ -95,8 +95,8 @@ def predict(
     count, memory_mb = asked.size(there, 1 if swept else None)
     own = there.vm.settings if there.vm else {}
     size: dict[str, Value] = {"numCPUs": count, "memoryMB": memory_mb}
-    as_it_is = there.vm is not None and asked.vcpus is None and cores_per_socket is None
-    shapes = swept or ([{}] if as_it_is else [_shaped(shape) for shape in _shapes(count, cores_per_socket)])
+    as_machine = there.vm is not None and asked.vcpus is None and cores_per_socket is None
+    shapes = swept or ([{}] if as_machine else [_shaped(shape) for shape in _shapes(count, cores_per_socket)])
     given = settings_of(set_)
     wanted = [{**own, **size, **shape, **given} for shape in shapes]
     _require_whole_sockets(wanted, there.vm.name if there.vm else "")

@@ -20,7 +20,7 @@ from vnuma.cli.options import (
     study_inventory,
 )
 from vnuma.cli.screen import echo, note, require_yes, say
-from vnuma.errors import InputError, StoreError, UsageError, VnumaError, of_system
+from vnuma.errors import InputError, StoreError, UsageError, VnumaError, from_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -271,7 +271,7 @@ def _supervise(
         except OSError as error:  # the error that decides the exit code takes precedence
             if ended:
                 ended.raise_for_outcome()
-            raise of_system(error) from error
+            raise from_os_error(error) from error
         ended.raise_for_outcome()
         events.end("ended", None, _show_answer(store, ended))
     except Exception as error:

@@ -48,14 +48,14 @@ def with_contradictions(estates: Sequence[Estate]) -> list[Estate]:
         told = []
         for vm in estate.vms:
             earlier, known = first.setdefault(vm.facts.name, (estate, vm))
-            unlike = _unlike(known, vm) if earlier is not estate else []
+            unlike = _differing_settings(known, vm) if earlier is not estate else []
             if unlike:
                 told.append(Unseen("vm", vm.facts.name, _both(earlier, estate, known, vm, unlike)))
         found.append(replace(estate, unseen=(*estate.unseen, *told)))
     return found
 
 
-def _unlike(one: EstateVm, other: EstateVm) -> list[str]:
+def _differing_settings(one: EstateVm, other: EstateVm) -> list[str]:
     """The settings that both designs give with different values."""
     stated = [name for name in one.facts.settings if name in other.facts.settings]
     return [

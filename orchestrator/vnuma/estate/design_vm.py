@@ -116,7 +116,7 @@ def estate_of_designs(
     )
 
 
-def open_hardware(hardware: int | None, why: str) -> dict[str, str]:
+def undetermined_hardware(hardware: int | None, why: str) -> dict[str, str]:
     """The reason for a hardware version that a design leaves open; empty where it has one."""
     return {} if hardware is not None else {HARDWARE: why}
 

@@ -24,8 +24,8 @@ from vnuma.estate.design_vm import (
     DesignedVm,
     bounded_bytes,
     estate_of_designs,
-    open_hardware,
     relative_to_here,
+    undetermined_hardware,
 )
 
 _MOST_BYTES = 16_000_000
@@ -109,7 +109,7 @@ def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
         name=name or address,
         hardware=hardware,
         settings=settings,
-        absent={**absent, **open_hardware(hardware, "the descriptor names no vmx- version")},
+        absent={**absent, **undetermined_hardware(hardware, "the descriptor names no vmx- version")},
     )
 
 

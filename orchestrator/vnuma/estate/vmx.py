@@ -24,8 +24,8 @@ from vnuma.estate.design_vm import (
     DesignedVm,
     bounded_bytes,
     estate_of_designs,
-    open_hardware,
     relative_to_here,
+    undetermined_hardware,
     utf16_text,
 )
 
@@ -133,7 +133,7 @@ def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
         name=keys.get("displayname") or name,
         hardware=hardware,
         settings=settings,
-        absent={**absent, **open_hardware(hardware, "the file has no virtualHW.version")},
+        absent={**absent, **undetermined_hardware(hardware, "the file has no virtualHW.version")},
         guest_id=keys.get("guestos", ""),
     )
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import OperationalError
 
-from vnuma.errors import StoreError, to_write
+from vnuma.errors import StoreError, write_fix
 from vnuma.store.place import Place, default_url, parse_place, refuse_unsafe_sqlite
 from vnuma.store.postgresql import LOCK_WAIT_S, READ_ONLY, Patience, postgresql_engine
 from vnuma.store.schema import needs_upgrade
@@ -200,7 +200,7 @@ def _prepare_file(place: Place, *, create: bool) -> None:
     except OSError as error:
         raise StoreError(
             f"The store {place} cannot be created ({error.strerror}).",
-            fix=to_write(error, place.path.parent),
+            fix=write_fix(error, place.path.parent),
         ) from error
 
 

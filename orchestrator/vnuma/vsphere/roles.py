@@ -66,7 +66,7 @@ def give(session: Session, entity: vim.ManagedEntity, principal: str, role: Role
     session.content.authorizationManager.SetEntityPermissions(entity=entity, permission=[permission])
 
 
-def not_held(
+def privileges_lacking(
     session: Session, entity: vim.ManagedEntity, principal: str, privileges: Iterable[str]
 ) -> tuple[str, ...]:
     """The privileges that a user, not necessarily the one logged in, lacks there."""

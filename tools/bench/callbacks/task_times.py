@@ -1,4 +1,4 @@
-"""A callback for the benchmark: when each task of a play began and ended, as lines of JSON."""
+"""A benchmark callback: start and end of each of a play's tasks, as lines of JSON."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def own_values(arms: Iterable[Arm], baseline: Settings, vm: VmFacts, host: HostF
     return {name: asked(baseline, name) for name in names - _WRITTEN_BY_ESXI}
 
 
-def over_own(own: Settings, desired: Settings) -> dict[str, Value]:
+def merge_over_own(own: Settings, desired: Settings) -> dict[str, Value]:
     """An arm's settings over the VM's own. vSphere itself sets a reservation that is locked to the memory."""
     both = {**own, **desired}
     if both.get(_LOCKED) is True and _RESERVED not in desired:

@@ -78,7 +78,7 @@ def change_to(current: Settings, desired: Settings) -> Change:
     )
 
 
-def with_moved(change: Change, current: Settings) -> tuple[Edit, ...]:
+def with_lock_reservation(change: Change, current: Settings) -> tuple[Edit, ...]:
     """The edits, and the reservation that vSphere changes with the lock to all memory."""
     if change.desired.get("memoryReservationLockedToMax") is not True:
         return change.edits

@@ -64,7 +64,7 @@ class ServerSide:
 
 
 @dataclass(frozen=True)
-class Likeness:
+class IdentityComparison:
     """What each fact says about whether a server runs inside a VM."""
 
     address: Fact
@@ -111,14 +111,14 @@ class Likeness:
         return "; ".join(said)
 
 
-def compare(vm: VmSide, server: ServerSide, identity: Identity) -> Likeness:
+def compare(vm: VmSide, server: ServerSide, identity: Identity) -> IdentityComparison:
     """What the facts of both sides say."""
     wanted = frozenset({plain(identity.address)}) if identity.address else vm.addresses
     if identity.power_cycle_only or server.address is None or not wanted:
         address: Fact = "unknown"
     else:
         address = "agrees" if server.address in wanted else "contradicts"
-    return Likeness(address, _uptime(vm, server), vm, server, wanted)
+    return IdentityComparison(address, _uptime(vm, server), vm, server, wanted)
 
 
 def _uptime(vm: VmSide, server: ServerSide) -> Fact:

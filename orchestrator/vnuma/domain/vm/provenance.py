@@ -55,7 +55,7 @@ def in_json(word: str | None) -> dict[str, bool | str | None]:
     return {"simulated": word is not None, "scenario": word}
 
 
-def says_nothing(word: str) -> str:
+def why_no_hardware(word: str) -> str:
     """Why figures of the lab or of an emulator apply to no machine."""
     if word.startswith(_EMULATED):
         return (

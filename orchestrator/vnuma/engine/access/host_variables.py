@@ -109,14 +109,14 @@ def with_secrets(
     plain: dict[str, Any] = native({key: item for key, item in value.items() if key not in _SECRETS})
     for key in _SECRETS & value.keys():
         given = value[key]
-        hidden = isinstance(given, str) and not _in_the_open(given, (written or {}).get(key))
+        hidden = isinstance(given, str) and not _is_plain_text(given, (written or {}).get(key))
         plain[key] = (
             Secret.of_value(str(native(given)), f"{variable}.{key} of {host}") if hidden else native(given)
         )
     return plain
 
 
-def _in_the_open(password: str, written: object) -> bool:
+def _is_plain_text(password: str, written: object) -> bool:
     """Whether a password is plain text in an inventory file.
 
     Ansible marks such text as trusted for templating, but not the result of a template or a vault value. Text

@@ -54,7 +54,7 @@ def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
     if study.workload.guest != "linux":
         return dict(read_targets(inventory, study.vms))
     targets = named_targets(inventory, study.vms)
-    return {name: target.as_it_is(study.workload.name) for name, target in targets.items()}
+    return {name: target.as_machine(study.workload.name) for name, target in targets.items()}
 
 
 def nodes_of(targets: Mapping[str, AnyTarget]) -> dict[str, str]:
@@ -124,7 +124,7 @@ def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:
             f"There is no inventory at {inventory}.",
             fix="Create one with vnuma init, or use --inventory PATH.",
         )
-    with _told_by_plugins() as told:
+    with _plugin_errors() as told:
         try:
             _find_collections()
             loader = DataLoader()
@@ -136,7 +136,7 @@ def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:
 
 
 @contextmanager
-def _told_by_plugins() -> Iterator[list[AnsibleError]]:
+def _plugin_errors() -> Iterator[list[AnsibleError]]:
     """Collect each plugin's error for an unreadable source; Ansible would print all of them as warnings."""
     from ansible.inventory import manager  # noqa: PLC0415 - as above
 

@@ -46,7 +46,7 @@ def refused(name: str, why: object) -> MachineUnreachable:
     )
 
 
-def no_ssh(name: str) -> MachineUnreachable:
+def ssh_missing(name: str) -> MachineUnreachable:
     """The error when this machine has no SSH client."""
     return MachineUnreachable(
         f"{name} cannot be reached by Ansible: ssh is not installed on this machine.",
@@ -89,7 +89,7 @@ def _answer(event: Mapping[str, Any]) -> list[tuple[str, Output | MachineUnreach
     if event.get("event") == "runner_on_unreachable":
         return [(name, refused(name, result.get("msg", "no reason given")))]
     if _NO_SSH in str(result.get("msg")):
-        return [(name, no_ssh(name))]
+        return [(name, ssh_missing(name))]
     if event.get("event") in ("runner_on_ok", "runner_on_failed"):
         return [(name, output_of(result))]
     return []

@@ -215,11 +215,11 @@ class AnyTarget(Strict, ABC):
         """Its inventory variables, resolved; None where only Ansible's own connection reaches it."""
 
     @abstractmethod
-    def in_vcenter(self) -> Target:
+    def as_vm(self) -> Target:
         """This target as a VM. Raises InputError for a machine outside vCenter."""
 
     @abstractmethod
-    def as_it_is(self, workload: str) -> Machine:
+    def as_machine(self, workload: str) -> Machine:
         """This target as a machine for `workload`. Raises InputError for a VM."""
 
 
@@ -255,10 +255,10 @@ class Target(AnyTarget):
         document = self.model_dump(mode="json", exclude_none=True)
         return {f"vnuma_{name}": value for name, value in document.items() if name != "name"}
 
-    def in_vcenter(self) -> Target:
+    def as_vm(self) -> Target:
         return self
 
-    def as_it_is(self, workload: str) -> Machine:
+    def as_machine(self, workload: str) -> Machine:
         raise InputError(
             f"{self.name} is a VM in a vCenter. {workload} measures a Linux machine as it is; vnuma "
             "does not shape VMs with a Linux guest.",
@@ -281,14 +281,14 @@ class Machine(AnyTarget):
     def variables(self) -> None:
         """See `AnyTarget`."""
 
-    def in_vcenter(self) -> Target:
+    def as_vm(self) -> Target:
         raise InputError(
             f"{self.name} is a machine without a vCenter: it cannot be shaped, and has no SQL Server "
             "to measure.",
             fix="Give it vnuma_vcenter and vnuma_sql in the inventory.",
         )
 
-    def as_it_is(self, workload: str) -> Machine:
+    def as_machine(self, workload: str) -> Machine:
         del workload
         return self
 

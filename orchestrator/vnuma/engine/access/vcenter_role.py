@@ -54,7 +54,7 @@ def _give(session: Session, target: Target, name: str, principal: str, *, sees: 
     reading = roles.find_role(session, roles.READ_ONLY)
     if reading and not sees:
         roles.give(session, root, principal, reading, propagate=True)
-    missing = roles.not_held(session, ref, principal, PRIVILEGES)
+    missing = roles.privileges_lacking(session, ref, principal, PRIVILEGES)
     if missing:
         raise EnvironmentProblem(
             f"{principal} has the role {name} on {target.name}, but vCenter reports these privileges "

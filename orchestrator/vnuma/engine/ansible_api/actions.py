@@ -22,7 +22,7 @@ from vnuma.engine.lease.context import (
     VmContext,
     open_context,
     open_run,
-    part_with,
+    run_supervising,
     supervisor_token,
     vm_of_run,
 )
@@ -49,7 +49,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     """
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
-    row = part_with(store, row, vm)
+    row = run_supervising(store, row, vm)
     token = supervisor_token(target.name)
     if token is not None:
         context = VmContext(store, row, study, vm, target, token, home_folder())
@@ -148,7 +148,7 @@ def restore_turn(run: str, target: AnyTarget, when: When) -> RestoreTurn:
     """
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
-    row = part_with(store, row, vm)
+    row = run_supervising(store, row, vm)
     token = supervisor_token(target.name)
     supervised = token is not None
     if not supervised:

@@ -13,7 +13,7 @@ from typing import Any
 
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.topology.prediction import Prediction
-from vnuma.domain.vm.change import Edit, with_moved
+from vnuma.domain.vm.change import Edit, with_lock_reservation
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
@@ -63,7 +63,7 @@ def claim(run: str, target: AnyTarget) -> Document:
 
 
 def _claimed_of_vm(run: str, target: AnyTarget, cell: Cell) -> Document:
-    context, facts = _taken(run, target.in_vcenter())
+    context, facts = _taken(run, target.as_vm())
     attempt = Attempt(0, cell.id, 0, context.token, cell.arm, cell.label, cell.block)
     return {
         "attempt": asdict(attempt),
@@ -89,14 +89,14 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     made = [
         *(edit for edit in inside if edit),
         *(POWER_OFF if off else ()),
-        *with_moved(planned.change, vm.settings),
+        *with_lock_reservation(planned.change, vm.settings),
     ]
     return shaped_document(replace(planned, powered_off=off), made)
 
 
 def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
     """The VM, its planned shape, and whether this run has verified the SQL Server of this boot."""
-    with connect(vcenter(context.target.in_vcenter())) as session:
+    with connect(vcenter(context.target.as_vm())) as session:
         ref = find_own(session, context.vm)
         vm, _, planned = look_and_plan(context, arm, session, ref)
         return vm, planned, vm.power is Power.ON and Endpoint.of(context).is_proven(session, ref)

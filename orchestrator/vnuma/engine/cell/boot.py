@@ -152,7 +152,7 @@ def _came_up(context: VmContext, attempt: Attempt) -> tuple[_Looked, Ready]:
     require_own_host(context.vm, looked.vm.host_name)
     came_up = _wait_for_server(context, looked)
     sql_identity.prove(context, attempt, looked.side, looked.boot_time)
-    PROCESS_AFFINITY.put_right(context.vm, context.sql(), journal_of(context))
+    PROCESS_AFFINITY.reset_to_baseline(context.vm, context.sql(), journal_of(context))
     return looked, came_up
 
 

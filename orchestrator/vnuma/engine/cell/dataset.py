@@ -15,7 +15,7 @@ from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import NOT_KNOWN
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.identity import find_own
-from vnuma.engine.lease.supervision import unless_full
+from vnuma.engine.lease.supervision import tolerating_full_store
 from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.database import dataset, ownership
@@ -66,23 +66,23 @@ def planned_making(context: VmContext, server: SqlServer | None) -> Edit | None:
 
 def is_expected(context: VmContext) -> bool:
     """Whether this run has made its dataset on this VM and not dropped it since; a boot waits for it."""
-    return stands(context.store, context.vm)
+    return dataset_exists(context.store, context.vm)
 
 
-def stands(store: Store, vm: Vm) -> bool:
+def dataset_exists(store: Store, vm: Vm) -> bool:
     """Whether the VM's run has made its dataset there and not dropped it since."""
     with store.read() as connection:
         return facts.last_scope(connection, vm.id, ("dataset", _DROPPED)) == "dataset"
 
 
-def _is_to_go(study: Study) -> bool:
+def _drops_database(study: Study) -> bool:
     """Whether the end of a run drops a database. A Linux machine has files, which its restore removes."""
     return study.dataset.drop_after and study.workload.guest == "sql_server"
 
 
 def drop_planned(context: VmContext) -> tuple[Edit, ...]:
     """What `drop_after_run` would drop: this run's database, if it made one."""
-    if not _is_to_go(context.study) or not is_expected(context):
+    if not _drops_database(context.study) or not is_expected(context):
         return ()
     return (Edit(DATABASE, context.study.dataset.database, None),)
 
@@ -100,7 +100,7 @@ def drop_after_run(context: VmContext) -> str | None:
 
     A failure is stored and does not prevent the VM's restore.
     """
-    if not _is_to_go(context.study):
+    if not _drops_database(context.study):
         return None
     try:
         planned = drop_planned(context)
@@ -109,7 +109,7 @@ def drop_after_run(context: VmContext) -> str | None:
             Endpoint.of(context).require_ours(session, find_own(session, context.vm))
         with told, connect(context.sql()) as connection:
             dropped = dataset.drop(connection, context.study.dataset.database)
-        with unless_full(), context.store.write() as write:
+        with tolerating_full_store(), context.store.write() as write:
             facts.add_vm_facts(write, context.vm.id, _DROPPED, {"dropped": dropped})
     except (EnvironmentProblem, AttemptFailed, StoreError) as error:
         reason = f"database {context.study.dataset.database} was not dropped: {error.what}"

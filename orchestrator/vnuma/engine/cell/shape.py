@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.arm.recipe import desired_settings, over_own, own_values
+from vnuma.domain.arm.recipe import desired_settings, merge_over_own, own_values
 from vnuma.domain.topology.prediction import Prediction, host_shape, predict
-from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with_moved
+from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with_lock_reservation
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.cell import deferred_log
@@ -49,7 +49,7 @@ def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts, own: Settings = MappingPr
     sets nothing.
     """
     begun = replace(vm, settings=settings_after(vm.settings, own))
-    desired = over_own(own, desired_settings(arm, begun, host))
+    desired = merge_over_own(own, desired_settings(arm, begun, host))
     change = change_to(vm.settings, desired)
     off = change.needs_power_off and vm.power is not Power.OFF
     prediction = predict_for(vm, host, settings_after(vm.settings, desired))
@@ -104,7 +104,7 @@ def shape(
         refuse(vm)
         planned = plan_shape(arm, vm, host, own)
     if planned.change:
-        with journal.change("reconfigure", with_moved(planned.change, vm.settings)):
+        with journal.change("reconfigure", with_lock_reservation(planned.change, vm.settings)):
             apply.reconfigure(session, ref, planned.change, seen=vm, fence=fence)
     return Shaped(planned.change, planned.prediction, must_shut_down)
 

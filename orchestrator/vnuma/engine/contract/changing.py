@@ -12,7 +12,7 @@ from pyVmomi import vim
 
 from vnuma.domain.contract.belief import Beliefs
 from vnuma.domain.study.study_file import parse_study
-from vnuma.domain.vm.change import Change, Edit, change_back, change_to, with_moved
+from vnuma.domain.vm.change import Change, Edit, change_back, change_to, with_lock_reservation
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.places import store_url
@@ -91,7 +91,7 @@ class LeasedWriter:
     def reconfigure(self, change: Change) -> VmFacts:
         """See `vsphere.contract.asked.Writer`. A value that reads back differently is restored too."""
         before = settings_now(self.session, self.ref)
-        with self._noted(with_moved(change, before)):
+        with self._noted(with_lock_reservation(change, before)):
             try:
                 return apply.reconfigure(self.session, self.ref, change, fence=self.fence)
             except ReadBackDiffers as error:

@@ -39,7 +39,7 @@ def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosi
 
 
 def _vms(targets: Iterable[AnyTarget], _inventory: Path) -> Iterator[Diagnosis]:
-    vms = [target.in_vcenter() for target in targets]
+    vms = [target.as_vm() for target in targets]
     for name in dict.fromkeys(target.sql.driver for target in vms):
         yield _guarded("driver", partial(_driver, name))
     for target in vms:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vnuma.domain.vm.machine import MachineFacts
-from vnuma.domain.vm.provenance import says_nothing
+from vnuma.domain.vm.provenance import why_no_hardware
 from vnuma.engine.access import machine_shell
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.doctor.diagnosis import Diagnosis
@@ -33,7 +33,7 @@ def diagnose_machines(targets: Iterable[AnyTarget], inventory: Path) -> Iterator
 def _machine(name: str, machine: MachineFacts) -> Iterator[Diagnosis]:
     yield Diagnosis("ok", "machine", f"{name}: {machine.hostname}, {machine.words}")
     if machine.provenance:
-        yield Diagnosis("warn", "machine", says_nothing(machine.provenance))
+        yield Diagnosis("warn", "machine", why_no_hardware(machine.provenance))
     nodes = tuple(
         f"node {node.id}: {len(node.cpus)} CPU{'' if len(node.cpus) == 1 else 's'}, {node.memory_mb:,} MB, "
         f"{node.free_mb + node.cached_mb:,} MB free or cache"

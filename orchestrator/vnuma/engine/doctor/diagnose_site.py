@@ -20,10 +20,10 @@ from vnuma.engine.mesh.question import (
     asked_about,
     bare_question,
     error_from,
-    not_to_send,
-    not_to_take,
+    node_refusals,
     question_about,
     seconds_ahead,
+    send_refusals,
 )
 from vnuma.errors import InputError, StoreError, VnumaError
 from vnuma.store.open import open_for_reading
@@ -34,7 +34,7 @@ def diagnose_site(
     control: Path, node: str, targets: Mapping[str, AnyTarget], inventory: Path
 ) -> list[Diagnosis]:
     """Have a node look at itself, its store, and these VMs from there. Passwords travel as references."""
-    lacking = [Diagnosis.failed(subject, error) for subject, error in not_to_send(node, targets)]
+    lacking = [Diagnosis.failed(subject, error) for subject, error in send_refusals(node, targets)]
     question = bare_question(node) if lacking else question_about(node, targets, inventory)
     try:
         answer = ask_node(control, node, question | {"ask": "doctor"})
@@ -61,7 +61,7 @@ def _looked_at(question: Mapping[str, Any]) -> Iterator[Diagnosis]:
     yield _store()
     try:
         with asked_about(question) as (hosts, targets):
-            refused = [Diagnosis.failed(subject, error) for subject, error in not_to_take(targets)]
+            refused = [Diagnosis.failed(subject, error) for subject, error in node_refusals(targets)]
             yield from refused or diagnose(targets, hosts)
     except InputError as error:
         yield Diagnosis.failed("question", error)

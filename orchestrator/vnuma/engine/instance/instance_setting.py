@@ -90,7 +90,7 @@ class InstanceSetting(ABC, Generic[T]):
         """The value that a planned boot needs, read during the boot before it; None: nothing to set."""
         raise NotImplementedError(f"{self.key} is not set before a boot")
 
-    def wanted_unasked(self, boot: Boot) -> T:
+    def wanted_for_plan(self, boot: Boot) -> T:
         """The same for a plan that has no server to read from."""
         raise NotImplementedError(f"{self.key} is not set before a boot")
 
@@ -127,7 +127,7 @@ class InstanceSetting(ABC, Generic[T]):
         if not self.is_set_for(boot):
             return None
         if server is None:
-            return Edit(self.key, NOT_KNOWN, self.wanted_unasked(boot))
+            return Edit(self.key, NOT_KNOWN, self.wanted_for_plan(boot))
         with suppress(SqlUnreachable, LoginRefused), connect(server) as connection:
             wanted = self.wanted_by(boot, server, connection)
             now = None if wanted is None else self.read(connection, wanted).value

@@ -37,7 +37,7 @@ class ProcessAffinitySetting(InstanceSetting[str]):
     def by_hand(self, wanted: str) -> str:
         return f"ALTER SERVER CONFIGURATION SET PROCESS AFFINITY CPU = {wanted}"
 
-    def put_right(self, vm: Vm, server: SqlServer, journal: Journal) -> None:
+    def reset_to_baseline(self, vm: Vm, server: SqlServer, journal: Journal) -> None:
         """Reset it to the baseline, on a boot that may follow a control whose controller died."""
         before = self.baseline_of(vm)
         if before is not None:

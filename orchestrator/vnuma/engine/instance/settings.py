@@ -13,7 +13,7 @@ from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.instance.soft_numa import SOFT_NUMA
 from vnuma.engine.instance.tcp_ports import TCP_PORTS
-from vnuma.engine.lease.baseline import Guest, wrote_inside
+from vnuma.engine.lease.baseline import Guest, changed_sql_server
 from vnuma.errors import LoginRefused, PreflightBlocked, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
 from vnuma.store.open import Store
@@ -57,7 +57,7 @@ def read_baseline(study: Study, target: Target) -> dict[str, object]:
 
 def to_restore(store: Store, run: Run, vm: Vm) -> tuple[Baselined, ...]:
     """The settings that the run restores on this VM; none if its audit log shows that it changed none."""
-    if not wrote_inside(store, run, vm):
+    if not changed_sql_server(store, run, vm):
         return ()
     before = ((setting, setting.baseline_of(vm)) for setting in SETTINGS)
     return tuple(Baselined(setting, value) for setting, value in before if value is not None)

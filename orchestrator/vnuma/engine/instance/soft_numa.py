@@ -62,7 +62,7 @@ class SoftNumaSetting(InstanceSetting[bool]):
         del server, connection
         return self.for_arm(boot.arm, self.baseline_of(boot.vm))
 
-    def wanted_unasked(self, boot: Boot) -> bool:
+    def wanted_for_plan(self, boot: Boot) -> bool:
         return bool(self.for_arm(boot.arm, self.baseline_of(boot.vm)))
 
     def mismatch(self, boot: Boot, server: SqlServer, journal: Journal) -> str | None:

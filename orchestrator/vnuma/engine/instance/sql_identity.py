@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
-from vnuma.domain.vm.endpoint import Likeness, VmSide, compare
+from vnuma.domain.vm.endpoint import IdentityComparison, VmSide, compare
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.attempt import Attempt
@@ -126,7 +126,7 @@ class Endpoint:
     @classmethod
     def of(cls, context: VmContext) -> Endpoint:
         """That of a cell's VM."""
-        return cls(context.store, context.run, context.vm, context.target.in_vcenter())
+        return cls(context.store, context.run, context.vm, context.target.as_vm())
 
     def is_proven(self, session: Session, ref: VmRef) -> bool:
         """Whether this run has proven that it runs in the VM, in the present boot.
@@ -158,7 +158,7 @@ class Endpoint:
                 fix="vnuma doctor shows why.",
             )
 
-    def _look(self, session: Session, ref: VmRef) -> Likeness | None:
+    def _look(self, session: Session, ref: VmRef) -> IdentityComparison | None:
         try:
             with connect(sql_server(self.target)) as connection:
                 side = read_server_side(connection)
@@ -185,15 +185,15 @@ def require_by_hand(target: Target, connection: pyodbc.Connection) -> None:
         )
 
 
-def _compared(context: VmContext, vm: VmSide) -> Likeness:
+def _compared(context: VmContext, vm: VmSide) -> IdentityComparison:
     with connect(context.sql()) as connection:
         side = read_server_side(connection)
-    return compare(vm, side, context.target.in_vcenter().sql.known_by)
+    return compare(vm, side, context.target.as_vm().sql.known_by)
 
 
-def _once_reported(context: VmContext, attempt: Attempt, found: Likeness) -> VmSide:
+def _once_reported(context: VmContext, attempt: Attempt, found: IdentityComparison) -> VmSide:
     """The VM's side once Tools report the address that was reached, or at the deadline."""
-    if context.target.in_vcenter().sql.known_by.is_stated:
+    if context.target.as_vm().sql.known_by.is_stated:
         return found.vm
     deadline = time.monotonic() + min(_TOOLS_REPORT_S, context.study.power.tools_timeout_s)
 

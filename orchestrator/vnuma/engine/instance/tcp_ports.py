@@ -119,7 +119,7 @@ class TcpPortsSetting(InstanceSetting[str]):
         nodes = _nodes_to_come(boot, connection)
         return self._mapped(boot, server, nodes) if len(nodes) > 1 else None
 
-    def wanted_unasked(self, boot: Boot) -> str:
+    def wanted_for_plan(self, boot: Boot) -> str:
         del boot
         return "mapped to this boot's nodes"
 

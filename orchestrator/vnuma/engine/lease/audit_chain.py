@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vnuma.errors import InputError, StoreError, to_write
+from vnuma.errors import InputError, StoreError, write_fix
 
 BEGIN = '{"at": '
 """How each line of the file begins."""
@@ -51,7 +51,7 @@ def append(path: Path, document: Mapping[str, Any]) -> None:
             os.close(descriptor)
     except OSError as error:
         raise StoreError(
-            f"The audit log {path} cannot be written ({error.strerror}).", fix=to_write(error, path.parent)
+            f"The audit log {path} cannot be written ({error.strerror}).", fix=write_fix(error, path.parent)
         ) from error
 
 

@@ -98,7 +98,7 @@ def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: Guest) 
     if vm.baseline is None:
         return baseline_document(facts, guest)
     document = _document(vm)
-    if not document.get("guest") or wrote_inside(store, run, vm):
+    if not document.get("guest") or changed_sql_server(store, run, vm):
         return document
     try:
         return document | _guest_document(guest)
@@ -108,7 +108,7 @@ def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: Guest) 
         return document
 
 
-def wrote_inside(store: Store, run: Run, vm: Vm) -> bool:
+def changed_sql_server(store: Store, run: Run, vm: Vm) -> bool:
     """Whether the audit log shows that the run changed SQL Server on this VM, or tried to."""
     inside = baseline_guest(vm)
     with store.read() as connection:

@@ -54,12 +54,12 @@ class VmContext:
         """A vSphere session for one step, with the VM locked and the token checked."""
         with vm_lock(self.home, self.vm.vm_key, self.vm.name):
             self.fence()
-            with connect(vcenter(self.target.in_vcenter())) as session:
+            with connect(vcenter(self.target.as_vm())) as session:
                 yield session
 
     def sql(self) -> SqlServer:
         """How to reach this VM's SQL Server."""
-        return sql_server(self.target.in_vcenter())
+        return sql_server(self.target.as_vm())
 
 
 def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
@@ -145,10 +145,10 @@ def open_context(name: str, target: AnyTarget, token: int) -> VmContext:
     """The context of one VM in a run, for the play with this fencing token."""
     store, run, study = open_run(name)
     vm = vm_of_run(store, run, target)
-    return VmContext(store, part_with(store, run, vm), study, vm, target, token, home_folder())
+    return VmContext(store, run_supervising(store, run, vm), study, vm, target, token, home_folder())
 
 
-def part_with(store: Store, run: Run, vm: Vm) -> Run:
+def run_supervising(store: Store, run: Run, vm: Vm) -> Run:
     """The run as seen by the process that supervises this VM: the node's part, if a node has it."""
     with store.read() as connection:
         return runs.at_site(connection, run, vm.node)

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vnuma.errors import StoreError, VmHeld, to_write
+from vnuma.errors import StoreError, VmHeld, write_fix
 
 # Longer than any step: the deadlines of a step that holds the lock add up to well below this.
 WAIT_S = 3600.0
@@ -98,7 +98,7 @@ def _home(home: Path) -> int:
         if error.errno not in _NOT_WRITABLE:
             raise
         raise StoreError(
-            f"No VM can be locked in {home} ({error.strerror}).", fix=to_write(error, home)
+            f"No VM can be locked in {home} ({error.strerror}).", fix=write_fix(error, home)
         ) from error
 
 

@@ -87,7 +87,7 @@ def require_supervision(store: Store, run: Run) -> None:
 
 
 @contextmanager
-def unless_full() -> Iterator[None]:
+def tolerating_full_store() -> Iterator[None]:
     """For writes before a restore: a store on a full disk must not prevent it. Raises StoreBusy."""
     try:
         yield
@@ -102,7 +102,7 @@ def release_dead_supervisor(store: Store, run: Run) -> None:
 
     Raises VmHeld while it lives, StoreBusy. Ignores a full store, where a frozen one could not continue.
     """
-    with unless_full(), store.write() as connection:
+    with tolerating_full_store(), store.write() as connection:
         refuse_if_alive(runs.lock_run(connection, run))
         runs.clear_supervisor(connection, run)
 

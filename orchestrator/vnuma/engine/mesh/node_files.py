@@ -25,7 +25,7 @@ from vnuma import assets
 from vnuma.engine.access.secrets import write_private
 from vnuma.engine.mesh.address import LAST_PORT, bind_host, parse_address
 from vnuma.engine.mesh.certificates import KeyPair, new_authority, node_certificate, signing_keys
-from vnuma.errors import InputError, UsageError, to_write
+from vnuma.errors import InputError, UsageError, write_fix
 
 TLS = "mesh"
 """Names of a node's TLS sections, as server and as client."""
@@ -184,7 +184,7 @@ def _write(folder: Path, files: dict[str, str]) -> Path:
                 path.unlink(missing_ok=True)
             folder.rmdir()  # fails if it contains something else
         raise InputError(
-            f"{folder} cannot be written ({error.strerror}).", fix=to_write(error, folder)
+            f"{folder} cannot be written ({error.strerror}).", fix=write_fix(error, folder)
         ) from error
     return folder
 

@@ -77,7 +77,7 @@ def question_about(node: str, targets: Mapping[str, AnyTarget], inventory: Path)
         return bare_question(node) | about
 
 
-def not_to_send(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
+def send_refusals(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
     """Why these VMs cannot be sent to a node: subjects, each with its error."""
     for name, target in targets.items():
         yield from _programs(name, target)
@@ -87,7 +87,7 @@ def not_to_send(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple[s
                 yield _PASSWORD, InputError(what, fix=_REFERENCES)
 
 
-def not_to_take(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
+def node_refusals(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
     """The same checks on the node, which trusts no question.
 
     Machines are refused too: their connection variables can name programs, such as an SSH proxy command.

@@ -101,7 +101,7 @@ def _plan_vms(
     study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
 ) -> dict[str, VmPlan]:
     """The plans of VMs, with findings about the client machine if there is one."""
-    vms = {name: target.in_vcenter() for name, target in targets.items()}
+    vms = {name: target.as_vm() for name, target in targets.items()}
     plans = {name: plan_vm(study, target, permit) for name, target in vms.items()}
     if study.workload.caller is None or not plans:
         return plans

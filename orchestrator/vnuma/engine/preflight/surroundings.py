@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.endpoint import Identity, Likeness, compare
+from vnuma.domain.vm.endpoint import Identity, IdentityComparison, compare
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.domain.vm.surroundings import ServerUse, Surroundings
@@ -196,7 +196,7 @@ def server_use_findings(
         )
 
 
-def identity_findings(name: str, where: str, found: Likeness) -> Iterator[Finding]:
+def identity_findings(name: str, where: str, found: IdentityComparison) -> Iterator[Finding]:
     """Whether SQL Server at `where` runs in this VM, as far as the facts show."""
     if found.address == "contradicts":
         yield Finding.block(

@@ -27,7 +27,7 @@ from vnuma.errors import (
     StoreError,
     VCenterUnreachable,
     VnumaError,
-    of_system,
+    from_os_error,
 )
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
@@ -230,7 +230,7 @@ class Restoration(ABC):
             vms.set_restored(connection, self.vm.id, token, outcome, {"words": words, "token": token})
 
 
-def gave_up(vm: Vm, lease: Lease) -> bool:
+def restore_abandoned(vm: Vm, lease: Lease) -> bool:
     """Whether the process that took the VM over last failed to restore it and has stopped."""
     detail = vm.restore_detail
     return isinstance(detail, dict) and detail.get("token") == lease.token and not vm.at_baseline
@@ -238,7 +238,7 @@ def gave_up(vm: Vm, lease: Lease) -> bool:
 
 def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
     """The error for a target that was not restored, or not provably. It includes a bug's traceback."""
-    known = of_system(error) if isinstance(error, OSError) else error
+    known = from_os_error(error) if isinstance(error, OSError) else error
     why = known.what if isinstance(known, VnumaError) else f"{type(error).__name__}: {error}"
     away = NotAtBaseline(
         f"{name} may not be at its baseline: {why}", fix=f"Fix the cause, then: vnuma restore {name}"

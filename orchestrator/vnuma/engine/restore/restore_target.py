@@ -23,7 +23,7 @@ Common = tuple[Store, Run, Study, Vm, Path, Choice, Callable[[str], None]]
 
 
 def _vm(common: Common, target: AnyTarget, _shell: Shell | None) -> Restoration:
-    return VmRestoration(*common, target=target.in_vcenter())
+    return VmRestoration(*common, target=target.as_vm())
 
 
 def _machine(common: Common, _target: AnyTarget, shell: Shell | None) -> Restoration:
@@ -58,7 +58,7 @@ def restoration_of(
 def _vm_by_audit(
     store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
 ) -> AuditRestoration:
-    return AuditRestoration(store, one, target.in_vcenter(), choice, say)
+    return AuditRestoration(store, one, target.as_vm(), choice, say)
 
 
 def _machine_by_audit(_store: Store, one: Unanswered, *_: object) -> MachineByHand:

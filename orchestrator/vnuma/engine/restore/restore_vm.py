@@ -12,7 +12,7 @@ from vnuma.domain.vm.setting import Power, Settings, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell import deferred_log
-from vnuma.engine.cell.dataset import stands
+from vnuma.engine.cell.dataset import dataset_exists
 from vnuma.engine.cell.guest_shutdown import (
     POWER_OFF,
     POWER_ON,
@@ -110,7 +110,7 @@ class VmRestoration(Restoration):
         return found
 
     def keeps_database(self) -> bool:
-        return stands(self.store, self.vm)
+        return dataset_exists(self.store, self.vm)
 
     def _restore(self, held: Held) -> Restored:
         """Each attempt has its own session, since vCenter may be away for a while."""

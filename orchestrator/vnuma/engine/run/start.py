@@ -159,7 +159,7 @@ def _take_machine(free: VmContext, _patience: VCenterRetry) -> int:
 
 
 def _take_vm(free: VmContext, patience: VCenterRetry) -> int:
-    store, there, vm = free.store, free.target.in_vcenter(), free.vm
+    store, there, vm = free.store, free.target.as_vm(), free.vm
 
     def once(_tries: int) -> int:
         with store.read() as connection:

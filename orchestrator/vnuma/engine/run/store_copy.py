@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vnuma.engine.access.places import audit_file
 from vnuma.engine.lease.supervision import is_worked_on
-from vnuma.errors import StoreError, VmHeld, to_write
+from vnuma.errors import StoreError, VmHeld, write_fix
 from vnuma.store import runs
 from vnuma.store.copy_store import copy_store, refuse_unless_empty
 from vnuma.store.open import Store, open_for_reading, open_store
@@ -86,5 +86,5 @@ def _copy_file(old: Path, new: Path) -> None:
     except OSError as error:
         raise StoreError(
             f"Nothing was copied: the audit log cannot be copied to {new} ({error.strerror}).",
-            fix=to_write(error, new.parent),
+            fix=write_fix(error, new.parent),
         ) from error

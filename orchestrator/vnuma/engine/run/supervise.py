@@ -22,14 +22,14 @@ from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.mesh.question import error_document
-from vnuma.engine.restore.restoration import Restored, gave_up, possibly_changed
+from vnuma.engine.restore.restoration import Restored, possibly_changed, restore_abandoned
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.oversight import Elsewhere, Nowhere, Oversight, Watch, stop_signals
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, restoring
 from vnuma.engine.run.run_outcome import RunOutcome, naming_all, worst_of
 from vnuma.engine.run.start import take_all
-from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, of_system
+from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, from_os_error
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -66,7 +66,7 @@ def supervise(
             over.elsewhere.start()
             output = _launch_until_done(over, url, targets, inventory, tokens)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is reported once the VMs are safe
-            failure.append(of_system(error) if isinstance(error, OSError) else error)
+            failure.append(from_os_error(error) if isinstance(error, OSError) else error)
         finally:
             lost = [error for error in failure if isinstance(error, LeaseLost)]
             ours, others = _still_ours(store, run, targets, tokens, lost[0]) if lost else (targets, [])
@@ -152,7 +152,7 @@ def _still_ours(
     ours = {
         name
         for name, lease in leased.items()
-        if lease.token == tokens.get(name) or gave_up(rows[name], lease)
+        if lease.token == tokens.get(name) or restore_abandoned(rows[name], lease)
     }
     others: list[Exception] = [possibly_changed(name, lost) for name in leased if name not in ours]
     return {name: targets[name] for name in ours}, others

@@ -19,7 +19,7 @@ from vnuma.engine.lease.supervision import (
     claim_supervision,
     heartbeat,
     refuse_if_alive,
-    unless_full,
+    tolerating_full_store,
 )
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.run.progress import progress_of
@@ -60,7 +60,7 @@ def supervising(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[Non
 @contextmanager
 def restoring(store: Store, run: Run) -> Iterator[None]:
     """The same during a restore, which also works on a full store."""
-    with unless_full():
+    with tolerating_full_store():
         claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play()):
         yield

@@ -18,7 +18,7 @@ from vnuma.engine.mesh.question import (
     Question,
     asked_about,
     error_document,
-    not_to_take,
+    node_refusals,
     refuse_other_clock,
     refuse_other_node,
     refuse_other_version,
@@ -33,7 +33,7 @@ from vnuma.engine.run.start import client_of
 from vnuma.engine.run.supervise import supervise
 from vnuma.engine.run.unsupervised import settle
 from vnuma.engine.sites.planning import PLANS
-from vnuma.errors import EnvironmentProblem, InputError, VnumaError, of_system
+from vnuma.errors import EnvironmentProblem, InputError, VnumaError, from_os_error
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.place import parse_place
@@ -74,7 +74,7 @@ def answer(question: object) -> Document:
         refuse_other_node(known)
         return answered(known)
     except OSError as error:
-        return {"error": error_document(of_system(error))}
+        return {"error": error_document(from_os_error(error))}
     except VnumaError as error:
         return {"error": error_document(error)}
 
@@ -152,7 +152,7 @@ _ANSWERS: Mapping[str, tuple[Any, Callable[[Mapping[str, Any]], Document]]] = {
 def _vms_of(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
     """The question's inventory and VMs. Raises InputError for what nodes do not do."""
     with asked_about(question) as (hosts, targets):
-        for _, error in not_to_take(targets):
+        for _, error in node_refusals(targets):
             raise error
         yield hosts, targets
 

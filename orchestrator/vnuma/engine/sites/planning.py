@@ -16,7 +16,7 @@ from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.mesh.control import ANSWER_S, ask_node
 from vnuma.engine.mesh.node_files import controller_socket
-from vnuma.engine.mesh.question import EQUAL_VERSIONS, error_from, not_to_send, question_about
+from vnuma.engine.mesh.question import EQUAL_VERSIONS, error_from, question_about, send_refusals
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan import VmPlan, plan_all
 from vnuma.engine.preflight.target_plan import TargetPlan
@@ -107,7 +107,7 @@ def newest(store: Store) -> list[str] | None:
 
 def refuse_unsendable(node: str, targets: Mapping[str, AnyTarget]) -> None:
     """Raise InputError for VMs that cannot be sent to a node."""
-    for _, error in not_to_send(node, targets):
+    for _, error in send_refusals(node, targets):
         raise error
 
 

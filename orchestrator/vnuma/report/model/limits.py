@@ -15,7 +15,7 @@ from vnuma.analysis.sentinel import NOT_RUN
 from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.vm.provenance import says_nothing
+from vnuma.domain.vm.provenance import why_no_hardware
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.contention import contention
@@ -53,7 +53,7 @@ class Statement:
         return self.what.rstrip(".:") + (f" ({self.rule})" if self.rule else "")
 
 
-def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
+def limit_statements(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
     """Every statement about one VM's primary analysis, limitations first."""
     statements = [
         *_simulated(loaded),
@@ -75,13 +75,13 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
 
 def limiting(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
     """Statements that limit the verdict, without simulation, which every output shows in its first line."""
-    every = how_far(loaded, vm, analysis)
+    every = limit_statements(loaded, vm, analysis)
     return [item for item in every if item.kind in ("alarm", "limits it") and item.what != NO_HARDWARE]
 
 
 def _simulated(loaded: LoadedRun) -> Iterator[Statement]:
     if loaded.simulated:
-        yield Statement("limits it", NO_HARDWARE, says_nothing(loaded.simulated))
+        yield Statement("limits it", NO_HARDWARE, why_no_hardware(loaded.simulated))
 
 
 def _passes(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:

@@ -13,7 +13,7 @@ from vnuma.isolation import IsolationError
 from vnuma.report.charts import difference_charts
 from vnuma.report.charts.pictures import Picture, plain, standalone
 from vnuma.report.model.grid import GridTable, as_markdown
-from vnuma.report.model.limits import how_far
+from vnuma.report.model.limits import limit_statements
 from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer
@@ -32,7 +32,9 @@ def markdown(loaded: LoadedRun) -> str:
             ("Arm", "Verdict", "Difference"),
             tuple((row.arm, row.words, row.difference) for row in rows),
         )
-        limits = (f"- **{item.kind}**: {item.what} {item.text}" for item in how_far(loaded, vm, analysis))
+        limits = (
+            f"- **{item.kind}**: {item.what} {item.text}" for item in limit_statements(loaded, vm, analysis)
+        )
         parts += [f"## {vm.name}", _sentence(loaded, analysis), scope(loaded, vm, analysis)]
         parts += [as_markdown(table).strip(), "### How far this goes", "\n".join(limits)]
     return "\n\n".join(parts) + "\n"

@@ -24,7 +24,7 @@ from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.configuration import Pairs, SettingRow, configuration, settings_rows
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.grid import GridTable
-from vnuma.report.model.limits import Statement, how_far
+from vnuma.report.model.limits import Statement, limit_statements
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve, curves, scaling_note
@@ -118,7 +118,7 @@ class AnswerPart:
     more: tuple[str, ...]
     plots: RowPlots | None
     """None before the first valid cell."""
-    how_far: tuple[Statement, ...]
+    limit_statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _answer_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> Ans
         footnotes=tuple(_footnotes(analysis)),
         more=tuple(_more(analysis, loaded.result.design.size_word)),
         plots=plots,
-        how_far=tuple(how_far(loaded, vm, analysis)),
+        limit_statements=tuple(limit_statements(loaded, vm, analysis)),
     )
 
 

@@ -15,7 +15,7 @@ from vnuma.report.model.words import progress_words
 from vnuma.report.page.one_page import markdown, write_pictures
 from vnuma.report.page.page import VerdictRow, VmPart, vm_parts
 from vnuma.report.page.template import filled
-from vnuma.report.published.published_comparison import no_test
+from vnuma.report.published.published_comparison import comparison_caution
 
 Kind = Literal["html", "markdown", "png", "pdf"]
 ENDINGS: dict[Kind, str] = {"html": "html", "markdown": "md", "png": "png", "pdf": "pdf"}
@@ -55,7 +55,7 @@ def page_text(loaded: LoadedRun) -> str:
         loaded=loaded,
         run=loaded.run,
         study=loaded.study,
-        no_test=no_test(loaded.result.design.replicate),
+        comparison_caution=comparison_caution(loaded.result.design.replicate),
         asks_for_topology=loaded.study.compares_shapes,
         banner=banner(loaded.simulated),
         progress=progress_words(loaded),

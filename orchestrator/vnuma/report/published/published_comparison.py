@@ -17,7 +17,7 @@ WHERE_UNKNOWN = "not comparable"
 ALLOWED = "a bound that ours keeps"
 
 
-def no_test(replicate: Replicate) -> str:
+def comparison_caution(replicate: Replicate) -> str:
     """The caution that the comparison is not a test."""
     return (
         "A published figure is often one run, rounded, and has no interval. Next to it is the range in "

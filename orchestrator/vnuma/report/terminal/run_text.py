@@ -40,7 +40,7 @@ from vnuma.report.model.words import (
     progress_words,
     verdict_words,
 )
-from vnuma.report.published.published_comparison import no_test
+from vnuma.report.published.published_comparison import comparison_caution
 from vnuma.report.published.published_comparison_text import published_text
 from vnuma.report.tables.csv_export import as_csv
 from vnuma.report.tables.figures import figures_text
@@ -154,7 +154,7 @@ def _notes(loaded: LoadedRun) -> Iterator[str]:
     """What the figures above mean, for readers without the documentation."""
     yield "Differences are within-block ratios: they need not equal the gap of medians."
     if any(published_text(loaded, analysis, WIDTH) for analysis in loaded.result.analyses):
-        yield no_test(loaded.result.design.replicate)
+        yield comparison_caution(loaded.result.design.replicate)
     several = [found for found in loaded.result.primary if len(found.sizes) > 1]
     verdicts = [arm.verdict for found in several for arm in found.sizes[0].arms if arm.verdict.interval]
     if verdicts:

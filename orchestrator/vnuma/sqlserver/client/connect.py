@@ -21,8 +21,8 @@ from vnuma.sqlserver.client.driver_files import CA_PLACE, DriverFiles, install, 
 from vnuma.sqlserver.client.failures import (
     ServerError,
     counts_against_account,
+    driver_not_loaded,
     natives,
-    not_loaded,
     sentence,
     translate,
 )
@@ -263,7 +263,7 @@ def _require_verification(driver: Driver) -> None:
         try:
             ctypes.CDLL(driver.path)
         except OSError as error:
-            raise not_loaded(error) from error
+            raise driver_not_loaded(error) from error
     if found < _VERIFIES_SINCE:
         raise DriverMissing(
             f"FreeTDS {driver.version or 'of an unknown version'} ({driver.path or driver.name}) may "

@@ -99,7 +99,7 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
     """
     state, numbers, text = sqlstate(error), natives(error), sentence(error)
     if state.startswith("IM") or (state == "01000" and _LIBRARY.search(text)):
-        return not_loaded(text)
+        return driver_not_loaded(text)
     by_number = _by_number(where, set(numbers), text)
     if by_number:
         return by_number
@@ -164,7 +164,7 @@ def counts_against_account(error: pyodbc.Error) -> bool:
     return bool(numbers & _LOGIN) and not numbers & other
 
 
-def not_loaded(why: object) -> DriverMissing:
+def driver_not_loaded(why: object) -> DriverMissing:
     """The ODBC driver's library exists and cannot be loaded."""
     return DriverMissing(
         f"The ODBC driver could not be loaded: {why}.",
@@ -175,7 +175,7 @@ def not_loaded(why: object) -> DriverMissing:
 def _no_kerberos(where: str, text: str) -> LoginRefused:
     """The error for a missing, expired or unusable ticket."""
     if _TICKET.search(text):
-        return no_ticket(where, text)
+        return ticket_missing(where, text)
     return LoginRefused(
         f"{where}: no Kerberos login: {text}.",
         fix="Check the SPN MSSQLSvc/FQDN:PORT of the server (setspn -L), that vnuma_sql.host is that FQDN, "
@@ -183,7 +183,7 @@ def _no_kerberos(where: str, text: str) -> LoginRefused:
     )
 
 
-def no_ticket(where: str, why: str) -> LoginRefused:
+def ticket_missing(where: str, why: str) -> LoginRefused:
     """The error for a missing or expired ticket; a long study needs renewal."""
     return LoginRefused(
         f"{where}: no Kerberos login: {why}.",

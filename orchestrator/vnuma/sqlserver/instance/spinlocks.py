@@ -78,7 +78,7 @@ def difference(before: Counters, after: Counters) -> Counters:
     )
 
 
-def went_back(spent: Counters) -> bool:
+def was_cleared(spent: Counters) -> bool:
     """Whether a counter decreased, because somebody cleared it meanwhile."""
     return spent.flush_waits < 0 or any(spinlock.spins < 0 for spinlock in spent.spinlocks.values())
 

@@ -125,15 +125,15 @@ def hold_start(connection: pyodbc.Connection) -> None:
         )
 
 
-def give_start(connection: pyodbc.Connection) -> None:
+def release_sessions(connection: pyodbc.Connection) -> None:
     """Release all waiting sessions at once."""
     run(connection, f"EXEC sys.sp_releaseapplock @Resource = N'{START}', @LockOwner = N'Session'")
 
 
-def call_off(connection: pyodbc.Connection, form: str) -> None:
+def release_without_load(connection: pyodbc.Connection, form: str) -> None:
     """Release the sessions without anything to run, by dropping their procedure."""
     run(connection, f"DROP PROCEDURE {PROCEDURES[form]}")
-    give_start(connection)
+    release_sessions(connection)
 
 
 def waiting_cpus(connection: pyodbc.Connection) -> dict[int, int]:
@@ -158,7 +158,7 @@ def keep_log(connection: pyodbc.Connection, database: str) -> None:
     run(connection, f"BACKUP DATABASE {identifier(database)} TO DISK = N'NUL'")
 
 
-def cut_log(connection: pyodbc.Connection, database: str) -> None:
+def truncate_log(connection: pyodbc.Connection, database: str) -> None:
     """Back the log up to NUL, which empties it. Only for our own database."""
     run(connection, f"BACKUP LOG {identifier(database)} TO DISK = N'NUL'")
 

@@ -57,10 +57,10 @@ def run_load(load: Load, control: pyodbc.Connection, allowed: tuple[int, ...]) -
             cpus = _all_arrived(control, waiting)
             _require_on(cpus, allowed)
             before = spinlocks.read_counters(control)
-        log_load.give_start(control)
+        log_load.release_sessions(control)
         ran = [session.result() for session in waiting]
     spent = spinlocks.difference(before, spinlocks.read_counters(control))
-    if spinlocks.went_back(spent):
+    if spinlocks.was_cleared(spent):
         raise MeasurementFailed(
             "SQL Server's counters were cleared while the load ran, so no difference can be taken.",
             fix="Stop whatever calls DBCC SQLPERF (..., CLEAR) on this instance.",
@@ -86,7 +86,7 @@ def _called_off_on_error(control: pyodbc.Connection, form: str) -> Iterator[None
     try:
         yield
     except BaseException:
-        log_load.call_off(control, form)
+        log_load.release_without_load(control, form)
         raise
 
 

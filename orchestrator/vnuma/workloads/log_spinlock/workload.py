@@ -36,7 +36,7 @@ class LogBench:
         """One load into an empty table, whose rows are counted afterwards."""
         settings: LogSpinlock = self.site.settings
         run_all(self.connection, log_load.make(form, size))
-        log_load.cut_log(self.connection, self.site.dataset.database)
+        log_load.truncate_log(self.connection, self.site.dataset.database)
         load = Load(
             self.site.server,
             self.site.dataset.database,
