@@ -18,8 +18,7 @@ from tests.unit.checks.cases import read_cases
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.study import study_subjects
-from vnuma.checks.subject import EXTRA_CONFIG, PlacementFacts, Subject
+from vnuma.checks.subject import EXTRA_CONFIG, PlacementFacts, Subject, study_subjects
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.host_spec import parse_host
 from vnuma.domain.topology.vm_location import VmLocation

@@ -19,7 +19,7 @@ from vnuma.report.check.as_page import as_page
 from vnuma.report.comparison.pair import compare_runs
 from vnuma.report.model.model import load_run
 from vnuma.report.page.comparison_page import write_comparison
-from vnuma.report.page.render import write_page
+from vnuma.report.page.render import write_report
 from vnuma.store.states import RunState
 
 PAGES = ("report", "check", "comparison", "/runs/quick.3")
@@ -45,10 +45,10 @@ def address_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[s
 
     def many(path: Path) -> None:
         vms = TEXT.replace("quick", "four").replace("[sql16]", "[a, b, c, d]")
-        write_page(load_run(store, build(store, Story(text=vms)).name), path)
+        write_report(load_run(store, build(store, Story(text=vms)).name), path, "html")[0]
 
     files: dict[str, Callable[[Path], object]] = {
-        "report": lambda path: write_page(load_run(store, "quick.1"), path),
+        "report": lambda path: write_report(load_run(store, "quick.1"), path, "html")[0],
         "many VMs": many,
         "check": lambda path: path.write_text(as_page(checked(estate_of("a", "b", "c"))), encoding="utf-8"),
         "comparison": lambda path: write_comparison(

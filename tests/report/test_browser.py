@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 from tests.report.browser import opened
 from tests.report.build import Lost, Story, study_text
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.page.render import write_page
+from vnuma.report.page.render import write_report
 
 Load = Callable[[Story], LoadedRun]
 
@@ -25,7 +25,7 @@ OVER_THE_EDGE = """
 def address(loaded: Load, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with everything on it, as a file."""
     story = Story(text=study_text(sizes="500, 1000, 2000"), lost={("4x4", 3): (Lost(),)})
-    return write_page(loaded(story), tmp_path_factory.mktemp("page") / "page.html").as_uri()
+    return write_report(loaded(story), tmp_path_factory.mktemp("page") / "page.html", "html")[0].as_uri()
 
 
 def test_nothing_leaves_the_page_and_nothing_goes_wrong(browser: Browser, address: str) -> None:
@@ -107,7 +107,7 @@ def test_many_vms_are_one_table_with_each_vm_folded_behind_it(
     """A row for each VM, a column for each arm; a VM's name opens its part."""
     vms = ", ".join(f"sql-{number}" for number in range(1, 5))
     story = Story(text=study_text(vms=vms, sizes="500", forms="client"))
-    address = write_page(loaded(story), tmp_path / "many.html").as_uri()
+    address = write_report(loaded(story), tmp_path / "many.html", "html")[0].as_uri()
     page, _, _ = opened(browser, address, 1280)
 
     assert page.locator(".matrix tbody tr").count() == 4

@@ -19,7 +19,7 @@ from vnuma.report.archive import manifest
 from vnuma.report.archive.read import import_run
 from vnuma.report.archive.write import default_path
 from vnuma.report.model.model import LoadedRun, load_run
-from vnuma.report.page.render import write_page
+from vnuma.report.page.render import write_report
 from vnuma.store import leases, runs, vms
 from vnuma.store.open import Store, open_store
 
@@ -218,7 +218,7 @@ def test_no_file_is_written_outside_for_a_stored_name(
     loaded = load_run(open_store(f"sqlite:///{path}"), "latest")
     before = set(tmp_path.rglob("*"))
     with pytest.raises(InputError, match="-o FILE"):
-        write_page(loaded, None)
+        write_report(loaded, None, "html")[0]
     with pytest.raises(InputError, match="-o FILE"):
         default_path(loaded)
     assert set(tmp_path.rglob("*")) == before

@@ -16,7 +16,7 @@ from vnuma.errors import InputError
 from vnuma.report.model.configuration import configuration, settings_rows
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.page import render
-from vnuma.report.page.render import write_page
+from vnuma.report.page.render import write_report
 from vnuma.store.states import Outcome, RunState
 
 Load = Callable[[Story], LoadedRun]
@@ -160,7 +160,7 @@ def test_simulated_is_said_in_title_banner_footer_and_file_name(
 ) -> None:
     """A page about the lab says so wherever a figure may be copied from."""
     monkeypatch.chdir(tmp_path)
-    path = write_page(loaded(GOLDEN_STORY), None)
+    path = write_report(loaded(GOLDEN_STORY), None, "html")[0]
     page = path.read_text(encoding="utf-8")
 
     assert path == Path("reports/quick.1.simulated.html")
@@ -174,7 +174,7 @@ def test_a_page_about_real_machines_does_not_say_simulated(
 ) -> None:
     """Without a lab no part of the page speaks of one."""
     monkeypatch.chdir(tmp_path)
-    path = write_page(loaded(replace(GOLDEN_STORY, scenario=None)), None)
+    path = write_report(loaded(replace(GOLDEN_STORY, scenario=None)), None, "html")[0]
 
     assert path == Path("reports/quick.1.html")
     assert "simulated" not in path.read_text(encoding="utf-8").lower()
@@ -183,7 +183,7 @@ def test_a_page_about_real_machines_does_not_say_simulated(
 def test_a_page_that_cannot_be_written_names_the_way_out(loaded: Load, tmp_path: Path) -> None:
     """A folder in the place of the file is an error with the next step."""
     with pytest.raises(InputError, match="cannot be written") as raised:
-        write_page(loaded(GOLDEN_STORY), tmp_path)
+        write_report(loaded(GOLDEN_STORY), tmp_path, "html")[0]
 
     assert "-o FILE" in str(raised.value)
 

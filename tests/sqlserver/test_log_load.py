@@ -18,9 +18,9 @@ from vnuma.sqlserver.client.query import run, run_all, value
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.sqlserver.instance import affinity, log_writers, resource_pool
 from vnuma.workloads.log_spinlock import load as log_load
-from vnuma.workloads.log_spinlock.obstacles import obstacles
-from vnuma.workloads.log_spinlock.sessions import Load, run_load
+from vnuma.workloads.log_spinlock.load import Load, run_load
 from vnuma.workloads.log_spinlock.settings import LogSpinlock
+from vnuma.workloads.log_spinlock.workload import obstacles
 
 DATABASE = "vnuma_log"
 TWO_NODES: dict[str, Any] = {

@@ -15,7 +15,7 @@ from vnuma.analysis.cautions import Findings, cautions
 from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.detectable import detectable, with_blocks_needed
-from vnuma.analysis.drift import check_drift
+from vnuma.analysis.drift import check_drift, check_sentinel
 from vnuma.analysis.figures import figure_rows
 from vnuma.analysis.first_iteration import check_first_iteration
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
@@ -26,7 +26,6 @@ from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
 from vnuma.analysis.rounding import rounding_of
-from vnuma.analysis.sentinel import check_sentinel
 from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
 from vnuma.analysis.table import table_row
 from vnuma.analysis.variance import noise

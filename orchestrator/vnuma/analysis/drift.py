@@ -7,12 +7,12 @@ over raw cells would alarm falsely in 7% of studies, so these use their own erro
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from vnuma.analysis.cells import Grid
+from vnuma.analysis.cells import Boot, Grid, grid
 from vnuma.analysis.compare import finite, t_ratio
 from vnuma.analysis.distributions import FloatArray, t_two_sided
 from vnuma.analysis.fit import ROUNDING, Fit, fit
@@ -92,3 +92,17 @@ def _slope(x: FloatArray, y: FloatArray, df: int) -> Slope:
     t = t_ratio(slope, se)
     p = 0.0 if math.isinf(t) else t_two_sided(t, df)
     return Slope(slope, se, df, finite(t), p, p < ALARM)
+
+
+NOT_RUN = NotEvaluated("no cell ran the sentinel")
+"""The study did not request it, its workload has none, or no boot reached it."""
+
+
+def check_sentinel(boots: Sequence[Boot], labels: Sequence[str]) -> Drift | NotEvaluated:
+    """Slopes of ln(median sentinel time) over blocks and within them, for boots with one."""
+    watched = [boot for boot in boots if boot.sentinel_ms]
+    if not watched:
+        return NOT_RUN
+    cells = grid(watched, labels, lambda boot: math.log(boot.sentinel_ms or 1.0))
+    positions = {(boot.block, boot.label): boot.position for boot in watched if boot.position is not None}
+    return check_drift(fit(cells), positions)

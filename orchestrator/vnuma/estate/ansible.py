@@ -18,7 +18,7 @@ from vnuma.estate.ansible_files import ARM, HINT, HostVars, host_vars, line_of, 
 from vnuma.estate.ansible_modules import TaskVm, Variables, vm_of_arm, vm_of_module
 from vnuma.estate.ansible_values import Unresolved, resolved
 from vnuma.estate.code_comments import accepted_in, block_end
-from vnuma.estate.design_vm import decoded, estate_of_designs, relative_to_here
+from vnuma.estate.design_vm import decoded, estate_of_designs, mapping, mappings, relative_to_here
 
 _MOST_VMS = 20_000
 _DEEPEST = 8
@@ -81,13 +81,13 @@ class _Found:
             host = str(document.get("vnuma_vm") or file.stem)
             self.add_variables(host, document, (file, line_of(document, ARM)))
             return
-        for play in _mappings(document):
+        for play in mappings(document):
             if "hosts" in play:
                 for variables in self._of_play(play):
                     self._play(play, _Place(file, variables))
             elif "import_playbook" in play:
                 self._unread("playbook", play["import_playbook"])
-        tasks = [one for one in _mappings(document) if "hosts" not in one and "import_playbook" not in one]
+        tasks = [one for one in mappings(document) if "hosts" not in one and "import_playbook" not in one]
         self._tasks(tasks, _Place(file, {}))
 
     def add_host(self, one: HostVars) -> None:
@@ -104,7 +104,7 @@ class _Found:
 
     def _of_play(self, play: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The variables of each host in host_vars next to the playbook; once without them, otherwise."""
-        common = self._group_vars() | dict(_mapping(play.get("vars"))) | self._vars_files(play)
+        common = self._group_vars() | dict(mapping(play.get("vars"))) | self._vars_files(play)
         pattern, beside = str(play["hosts"]), self.folder / "host_vars"
         hosts = (
             list(host_vars(beside)) if beside.is_dir() and pattern not in {"localhost", "127.0.0.1"} else []
@@ -120,7 +120,7 @@ class _Found:
         for name in ("all.yml", "all.yaml"):
             file = self.folder / "group_vars" / name
             if file.is_file():
-                return dict(_mapping(yaml_of(file)))
+                return dict(mapping(yaml_of(file)))
         return {}
 
     def _vars_files(self, play: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class _Found:
             if file is None:
                 self._unread("file of variables", name)
             else:
-                found |= _mapping(yaml_of(file))
+                found |= mapping(yaml_of(file))
         return found
 
     def _below(self, name: object) -> Path | None:
@@ -148,19 +148,19 @@ class _Found:
         for role in play.get("roles") or []:
             named = role if isinstance(role, Mapping) else {"role": role}
             if str(named.get("role") or named.get("name")) in _ROLES:
-                variables = {**place.variables, **named, **_mapping(named.get("vars"))}
+                variables = {**place.variables, **named, **mapping(named.get("vars"))}
                 self._role(variables, play, place)
         for key in _TASKS:
-            self._tasks(_mappings(play.get(key)), place)
+            self._tasks(mappings(play.get(key)), place)
 
     def _tasks(self, tasks: Sequence[Mapping[str, Any]], place: _Place, depth: int = 0) -> None:
         if depth > _DEEPEST:
             return
         for number, task in enumerate(tasks):
             after = line_of(tasks[number + 1]) if number + 1 < len(tasks) else place.end
-            here = replace(place, variables={**place.variables, **_mapping(task.get("vars"))}, end=after)
+            here = replace(place, variables={**place.variables, **mapping(task.get("vars"))}, end=after)
             for key in _BLOCKS:
-                self._tasks(_mappings(task.get(key)), here, depth + 1)
+                self._tasks(mappings(task.get(key)), here, depth + 1)
             for variables in self._turns(task, here):
                 self._task(task, replace(here, variables=variables))
 
@@ -170,7 +170,7 @@ class _Found:
         if loop is None or not {*_MODULES, *_INCLUDES} & task.keys():
             yield dict(place.variables)
             return
-        name = str(_mapping(task.get("loop_control")).get("loop_var") or "item")
+        name = str(mapping(task.get("loop_control")).get("loop_var") or "item")
         try:
             items = resolved(loop, place.variables)
             for item in items if isinstance(items, list) else []:
@@ -182,10 +182,10 @@ class _Found:
 
     def _task(self, task: Mapping[str, Any], place: _Place) -> None:
         for key in _INCLUDES & task.keys():
-            if str(_mapping(task[key]).get("name")) in _ROLES:
+            if str(mapping(task[key]).get("name")) in _ROLES:
                 self._role(place.variables, task, place)
         for key in _MODULES.keys() & task.keys():
-            options = {**_mapping(task.get("args")), **_mapping(task[key])}
+            options = {**mapping(task.get("args")), **mapping(task[key])}
             if not isinstance(task[key], Mapping) and not options:
                 self._unread("task, since its options are not a mapping,", task.get("name") or key)
             elif str(options.get("state", "present")) != "absent":
@@ -257,11 +257,3 @@ def _name_of(options: Mapping[str, Any], variables: Variables) -> str:
         return str(resolved(given, variables))
     except Unresolved:
         return str(given)[:80]
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

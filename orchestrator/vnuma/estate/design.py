@@ -11,6 +11,7 @@ from typing import Any
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.estate.ansible import is_ansible, read_ansible
 from vnuma.estate.ansible_files import yaml_of
+from vnuma.estate.design_vm import mappings
 from vnuma.estate.ovf import read_ovf
 from vnuma.estate.table import estate_of_table, is_table, read_table, sheet_of_mappings
 from vnuma.estate.terraform import read_terraform
@@ -79,15 +80,11 @@ def _of_yaml(path: Path) -> Estate:
     document = yaml_of(path)
     lists = document.values() if isinstance(document, Mapping) else [document]
     for rows in lists:
-        if not is_ansible(rows) and (found := _mappings(rows)):
+        if not is_ansible(rows) and (found := mappings(rows)):
             sheet = sheet_of_mappings(found)
             if is_table(sheet):
                 return estate_of_table(path, sheet, [_line(row) for row in found], has_lines=True)
     return read_ansible(path)
-
-
-def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _line(row: Mapping[str, Any]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from vnuma.checks.subject import HARDWARE
 from vnuma.domain.vm.estate import Before, Declared, Estate, EstateVm, SourceKind, Unseen
@@ -167,3 +168,13 @@ def relative_to_here(file: Path, folder: Path) -> str:
     here = Path.cwd()
     base = here if file.resolve().is_relative_to(here) else folder.resolve()
     return file.resolve().relative_to(base).as_posix()
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """A mapping of a document; empty where it has anything else there."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: object) -> list[Mapping[str, Any]]:
+    """The mappings in a list of a document."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -19,7 +19,7 @@ from vnuma.domain.vm import bounded_json
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, Unseen
 from vnuma.domain.vm.setting import Value, is_evidence, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs
+from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs, mapping, mappings
 from vnuma.estate.terraform_code import Code
 
 RESOURCE = "vsphere_virtual_machine"
@@ -96,14 +96,14 @@ def read_terraform(path: Path) -> Estate:
     """The VMs of a plan or state. Raises InputError for another file or format, or without vSphere VMs."""
     document = _document(path)
     planned = "planned_values" in document
-    values = _mapping(document.get("planned_values" if planned else "values"))
-    resources = list(_resources(_mapping(values.get("root_module"))))
+    values = mapping(document.get("planned_values" if planned else "values"))
+    resources = list(_resources(mapping(values.get("root_module"))))
     changes = {
-        str(change.get("address")): _mapping(change.get("change"))
-        for change in _mappings(document.get("resource_changes"))
+        str(change.get("address")): mapping(change.get("change"))
+        for change in mappings(document.get("resource_changes"))
         if change.get("type") == RESOURCE and not change.get("deposed")
     }
-    code = Code(path.parent, _mapping(_mapping(document.get("configuration")).get("root_module")))
+    code = Code(path.parent, mapping(mapping(document.get("configuration")).get("root_module")))
     instances = [
         _instance(resource, changes.get(str(resource.get("address")), {}))
         for resource in resources
@@ -143,7 +143,7 @@ def _document(path: Path) -> Mapping[str, Any]:
         raise InputError(
             f"{path} is not a Terraform plan or state in JSON{_cause(error)}.", fix=_SHOW
         ) from error
-    found = _mapping(document)
+    found = mapping(document)
     if "encrypted_data" in found or "encryption_version" in found:
         raise InputError(f"{path} is encrypted.", fix=_SHOW)
     if "lineage" in found or "serial" in found:
@@ -170,20 +170,20 @@ def _nothing(path: Path, resources: list[Mapping[str, Any]]) -> InputError:
 
 def _resources(module: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Resources of a module and its child modules."""
-    yield from _mappings(module.get("resources"))
-    for child in _mappings(module.get("child_modules")):
+    yield from mappings(module.get("resources"))
+    for child in mappings(module.get("child_modules")):
         yield from _resources(child)
 
 
 def _instance(resource: Mapping[str, Any], change: Mapping[str, Any]) -> _Instance:
-    sensitive = {**_mapping(resource.get("sensitive_values")), **_mapping(change.get("after_sensitive"))}
+    sensitive = {**mapping(resource.get("sensitive_values")), **mapping(change.get("after_sensitive"))}
     return _Instance(
         address=str(resource.get("address")),
-        values=_mapping(resource.get("values")),
+        values=mapping(resource.get("values")),
         sensitive=sensitive,
-        unknown=_mapping(change.get("after_unknown")),
+        unknown=mapping(change.get("after_unknown")),
         created=change.get("actions") == ["create"],
-        before=_mapping(change.get("before")),
+        before=mapping(change.get("before")),
     )
 
 
@@ -229,7 +229,7 @@ def _designed(instance: _Instance, code: Code) -> DesignedVm:
 
 def _accepted(instance: _Instance) -> tuple[str, ...]:
     """Accepted findings from a key of extra_config, for plans without their code."""
-    value = _mapping(instance.values.get("extra_config")).get(ACCEPTED_KEY)
+    value = mapping(instance.values.get("extra_config")).get(ACCEPTED_KEY)
     return (value,) if isinstance(value, str) and value else ()
 
 
@@ -265,8 +265,8 @@ def _read_keys(instance: _Instance, settings: dict[str, Value], absent: dict[str
     if why or not instance.from_scratch:
         absent[EXTRA_CONFIG] = why or (_TEMPLATE if instance.copied else _OTHER_KEYS)
     hidden = sensitive if isinstance(sensitive, dict) else {}
-    unknown = _mapping(instance.unknown.get("extra_config"))
-    for name, value in _mapping(instance.values.get("extra_config")).items():
+    unknown = mapping(instance.unknown.get("extra_config"))
+    for name, value in mapping(instance.values.get("extra_config")).items():
         if why or not (is_governed(name) or is_evidence(name)):
             continue
         if hidden.get(name) or unknown.get(name):
@@ -280,11 +280,3 @@ def _marked(mark: object) -> bool:
     if isinstance(mark, dict):
         return any(map(_marked, mark.values()))
     return any(map(_marked, mark)) if isinstance(mark, list) else mark is True
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

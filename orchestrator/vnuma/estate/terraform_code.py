@@ -10,7 +10,7 @@ from typing import Any
 
 from vnuma.domain.vm.estate import Declared
 from vnuma.estate.code_comments import MARK, accepted_in, block_end
-from vnuma.estate.design_vm import relative_to_here
+from vnuma.estate.design_vm import mapping, relative_to_here
 
 _MOST_FILES = 500
 _MOST_BYTES = 1_000_000
@@ -54,17 +54,13 @@ class Code:
         """The folder of a module; None unless it is below the plan."""
         folder, module = self._folder, self._root
         for call in calls:
-            found = _mapping(_mapping(module.get("module_calls")).get(call))
+            found = mapping(mapping(module.get("module_calls")).get(call))
             source = found.get("source")
             if not isinstance(source, str) or not source.startswith("./"):
                 return None
-            folder, module = folder / source, _mapping(found.get("module"))
+            folder, module = folder / source, mapping(found.get("module"))
         inside = folder.resolve().is_relative_to(self._folder.resolve())
         return self._folder / folder.resolve().relative_to(self._folder.resolve()) if inside else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 @lru_cache(maxsize=8)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 from pyVmomi import vim, vmodl
 
 from vnuma.domain.vm.facts import Release
-from vnuma.errors import AccountRefused, VnumaError
+from vnuma.errors import AccountRefused, InputError, VnumaError
 from vnuma.logins import Logins
-from vnuma.vsphere import saml
 from vnuma.vsphere.faults import SessionExpired, unexpected
 from vnuma.vsphere.session import About, Session, SharedSession
 from vnuma.vsphere.tls import context_for
@@ -160,7 +162,7 @@ def _login_by_token(vcenter: VCenter, transport: Transport, content: Any) -> str
 
     https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.SessionManager.html#loginByToken
     """
-    transport.samlToken = saml.bearer_token(vcenter.token, vcenter.address)
+    transport.samlToken = _bearer_token(vcenter.token, vcenter.address)
     try:
         return str(content.sessionManager.LoginByToken("en_US").key)
     except vim.fault.InvalidLogin as fault:
@@ -188,3 +190,37 @@ def _esxi_uuid(transport: Transport) -> str:
     """The hardware's UUID, since an ESXi host has no instance UUID. Its host object is `ha-host`."""
     hardware: Any = vim.HostSystem("ha-host", transport).summary.hardware
     return str(hardware.uuid)
+
+
+_ASSERTION = "{urn:oasis:names:tc:SAML:2.0:assertion}Assertion"
+_CONFIRMATION = ".//{urn:oasis:names:tc:SAML:2.0:assertion}SubjectConfirmation"
+_HOLDER_OF_KEY = "urn:oasis:names:tc:SAML:2.0:cm:holder-of-key"
+
+
+def _bearer_token(given: str, address: str) -> str:
+    """The assertion as XML, byte for byte since it is signed, from XML or from base64 on one line.
+
+    Raises InputError for anything else, and for a token that requires a private key.
+    """
+    text = given.strip()
+    if not text.startswith("<"):
+        try:
+            text = base64.b64decode(text, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            text = ""
+    try:
+        root = ElementTree.fromstring(text) if "<!" not in text else None
+    except ElementTree.ParseError:
+        root = None
+    if root is None or root.tag != _ASSERTION:
+        raise InputError(
+            f"vcenter.token of {address} is not a SAML 2.0 assertion.",
+            fix="Give only the Assertion: as XML on one line, or as base64 of it on one line.",
+        )
+    if any(one.get("Method") == _HOLDER_OF_KEY for one in root.iterfind(_CONFIRMATION)):
+        raise InputError(
+            f"vcenter.token of {address} is a holder-of-key token: each login must be signed with its "
+            "key, which vnuma does not support.",
+            fix="Get a bearer token, or open a session and give its cookie as vcenter.session.",
+        )
+    return text

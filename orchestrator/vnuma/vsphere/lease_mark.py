@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyVmomi import vim
+from pyVmomi import vim, vmodl
 
-from vnuma.errors import ReadBackDiffers
+from vnuma.errors import PrivilegeMissing, ReadBackDiffers
 from vnuma.vsphere.apply import no_fence, submit
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.settings import LEASE_KEY, extra_config
@@ -48,3 +48,48 @@ def write_mark(session: Session, ref: vim.VirtualMachine, text: str | None, chan
             fix="Check the VM's advanced setting vnuma.run.",
         )
     return mark
+
+
+_ATTRIBUTE = "vnuma"
+
+
+def write_note(session: Session, ref: vim.VirtualMachine, text: str) -> bool:
+    """Set the note, defining the attribute if necessary; returns whether it is set.
+
+    Needs Global.SetCustomField, and once Global.ManageCustomFields.
+    """
+    manager = session.content.customFieldsManager
+    if manager is None:
+        return False
+    try:
+        key = _key(session, ref)
+        if key is None:
+            key = manager.AddCustomFieldDef(name=_ATTRIBUTE, moType=vim.VirtualMachine).key
+        manager.SetField(entity=ref, key=key, value=text)
+    except (PrivilegeMissing, vmodl.MethodFault):
+        return False
+    return True
+
+
+def clear_note(session: Session, ref: vim.VirtualMachine) -> None:
+    """Empty the note, if it exists and the account may."""
+    key = _key(session, ref)
+    if key is None or not read_note(session, ref):
+        return
+    try:
+        session.content.customFieldsManager.SetField(entity=ref, key=key, value="")
+    except (PrivilegeMissing, vmodl.MethodFault):
+        return
+
+
+def read_note(session: Session, ref: vim.VirtualMachine) -> str:
+    """The note's text; empty without one."""
+    key = _key(session, ref)
+    values = session.read(ref, ("customValue",)).values.get("customValue") or ()
+    return next((str(item.value) for item in values if item.key == key), "")
+
+
+def _key(session: Session, ref: vim.VirtualMachine) -> int | None:
+    """The attribute's key for this kind of object."""
+    fields = session.read(ref, ("availableField",)).values.get("availableField") or ()
+    return next((int(field.key) for field in fields if field.name == _ATTRIBUTE), None)

@@ -10,6 +10,7 @@ import base64
 import http.client
 import json
 import ssl
+from collections.abc import Iterable
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
@@ -38,15 +39,11 @@ def read_tags(vcenter: VCenter) -> dict[str, tuple[str, ...]]:
             f"{_TAGGING}/tag-association?~action=list-attached-objects-on-tags", {"tag_ids": ids}
         )
         vms = {entry["tag_id"]: _vms(entry) for entry in attached}
-        tags = {id_: rest.get(f"{_TAGGING}/tag/id:{quote(id_)}") for id_, some in vms.items() if some}
-        categories = {
-            id_: rest.get(f"{_TAGGING}/category/id:{quote(id_)}")["name"]
-            for id_ in {tag["category_id"] for tag in tags.values()}
-        }
+        names = rest.names(id_ for id_, some in vms.items() if some)
     found: dict[str, list[str]] = {}
-    for id_, tag in tags.items():
+    for id_, name in names.items():
         for moid in vms[id_]:
-            found.setdefault(moid, []).append(f"{categories[tag['category_id']]}:{tag['name']}")
+            found.setdefault(moid, []).append(name)
     return {moid: tuple(sorted(names)) for moid, names in found.items()}
 
 
@@ -57,12 +54,7 @@ def read_tags_of(vcenter: VCenter, moid: str) -> frozenset[str]:
             f"{_TAGGING}/tag-association?~action=list-attached-tags",
             {"object_id": {"id": moid, "type": _VM}},
         )
-        tags = [rest.get(f"{_TAGGING}/tag/id:{quote(id_)}") for id_ in attached]
-        categories = {
-            id_: rest.get(f"{_TAGGING}/category/id:{quote(id_)}")["name"]
-            for id_ in {tag["category_id"] for tag in tags}
-        }
-    return frozenset(f"{categories[tag['category_id']]}:{tag['name']}" for tag in tags)
+        return frozenset(rest.names(attached).values())
 
 
 def _vms(entry: dict[str, Any]) -> list[str]:
@@ -110,6 +102,15 @@ class _Rest:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """POST that path, for a request with a body."""
         return self._call("POST", path, body)
+
+    def names(self, ids: Iterable[str]) -> dict[str, str]:
+        """Tags as `category:name`, by id."""
+        tags = {id_: self.get(f"{_TAGGING}/tag/id:{quote(id_)}") for id_ in ids}
+        categories = {
+            id_: self.get(f"{_TAGGING}/category/id:{quote(id_)}")["name"]
+            for id_ in {tag["category_id"] for tag in tags.values()}
+        }
+        return {id_: f"{categories[tag['category_id']]}:{tag['name']}" for id_, tag in tags.items()}
 
     def _call(self, method: str, path: str, body: Any, extra: dict[str, str] | None = None) -> Any:
         try:

@@ -4,16 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
+from vnuma.domain.workloads.settings import COARSE_BELOW_MS, ClockChoice
 from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.client import execution, waits
+from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.timing import timed
+from vnuma.sqlserver.client.timing import Timing, timed
 from vnuma.sqlserver.instance import plan, topology
 from vnuma.workloads.bench import Reading, Site
-from vnuma.workloads.clock import Clock, chosen_so_far, clock_of, timed_by
 from vnuma.workloads.query import Query
+
+_Clock = Literal["messages", "query_stats"]
+_SCOPE = "clock"
+
+
+def _clock_of(
+    site: Site, wanted: ClockChoice, chosen: dict[str, _Clock], query: Query, timing: Timing, ran: Execution
+) -> _Clock:
+    """The query's clock; its first execution in the run decides for all later ones."""
+    key = f"{query.form}/{query.size}"
+    if key not in chosen:
+        chosen[key] = choose(wanted, timing, ran)
+        site.remember(_SCOPE, {key: chosen[key]})
+    return chosen[key]
+
+
+def _chosen_so_far(site: Site) -> dict[str, _Clock]:
+    """The choices of earlier executions of this run on this VM."""
+    known = site.remembered(_SCOPE)
+    return {key: "query_stats" if value == "query_stats" else "messages" for key, value in known.items()}
+
+
+def choose(wanted: ClockChoice, timing: Timing, ran: Execution) -> _Clock:
+    """The study's choice; `auto` takes microseconds for short executions, if the server has them."""
+    if wanted != "auto":
+        return wanted
+    short = timing.elapsed_ms < COARSE_BELOW_MS
+    return "query_stats" if short and ran.elapsed_us is not None else "messages"
+
+
+def timed_by(
+    timing: Timing, clock: _Clock, ran: Execution, waits: Mapping[str, Mapping[str, int]] | None = None
+) -> Reading:
+    """The reading with its clock's times and everything known about the execution.
+
+    Raises MeasurementFailed when the clock has no time: the other one never replaces it.
+    """
+    reading = Reading(**{**vars(timing), "waits": waits, "execution": {"clock": clock, **asdict(ran)}})
+    if clock == "messages":
+        return reading
+    if ran.elapsed_us is None:
+        raise MeasurementFailed(
+            f"The execution has no time in microseconds: {ran.reason or NO_STATISTICS}.",
+            fix="Check whether something evicts plans. Otherwise set workload.clock: messages.",
+        )
+    messages = {"message_elapsed_ms": timing.elapsed_ms, "message_cpu_ms": timing.cpu_ms}
+    return replace(
+        reading,
+        elapsed_ms=ran.elapsed_us / 1000,
+        cpu_ms=None if ran.cpu_us is None else ran.cpu_us / 1000,
+        execution={**(reading.execution or {}), **messages},
+    )
+
 
 ROWS = "rows"
 """Scope of each statement's row count, if the study does not state it."""
@@ -27,7 +82,7 @@ class QueryBench:
     connection: pyodbc.Connection
     queries: Mapping[tuple[int, str], Query]
     probes: Mapping[str, execution.Probe]
-    clocks: dict[str, Clock]
+    clocks: dict[str, _Clock]
 
     def run(self, size: int, form: str) -> Reading:
         """One execution, with its waits and how it ran."""
@@ -38,7 +93,7 @@ class QueryBench:
             same_rows(self.site, f"{form}/{size}", timing.rows)
         spent = waits.difference(before, waits.session_waits(connection))
         ran = execution.read(connection, self.probes[form], timing.elapsed_ms)
-        clock = clock_of(self.site, self.site.settings.clock, self.clocks, query, timing, ran)
+        clock = _clock_of(self.site, self.site.settings.clock, self.clocks, query, timing, ran)
         return timed_by(timing, clock, ran, spent)
 
 
@@ -51,7 +106,7 @@ def query_bench(
     known = execution.known_statistics(connection)
     probes = {form: execution.prepare(found, known) for form, found in hashes.items()}
     by_place = {(query.size, query.form): query for query in queries}
-    yield QueryBench(site, connection, by_place, probes, chosen_so_far(site))
+    yield QueryBench(site, connection, by_place, probes, _chosen_so_far(site))
     site.record("memory", {"xtp_pages_kb": topology.xtp_pages_kb(connection)})
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import analysed, columns_of, study_of
-from vnuma.analysis.calibration.sentences import named_blocks, said_to_detect
+from tools.calibration.sentences import named_blocks, said_to_detect
 from vnuma.analysis.detectable import Spread
 from vnuma.analysis.power import FEWEST_BLOCKS, blocks_for_equivalence, blocks_to_detect
 from vnuma.analysis.records import PositiveControl

@@ -9,8 +9,7 @@ from typing import Any
 import yaml
 
 from tests.support.hosts import guest_of, host_of, vm_of
-from vnuma.checks.study import study_subjects
-from vnuma.checks.subject import PlacementFacts, Subject
+from vnuma.checks.subject import PlacementFacts, Subject, study_subjects
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.cpu_waits import CpuWaits
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts

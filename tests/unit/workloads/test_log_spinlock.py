@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnuma.sqlserver.instance.spinlocks import Counters, Spinlock, difference, was_cleared
-from vnuma.workloads.log_spinlock.load import buckets, session_batch
-from vnuma.workloads.log_spinlock.sessions import Loaded
+from vnuma.workloads.log_spinlock.load import Loaded, buckets, session_batch
 from vnuma.workloads.log_spinlock.workload import figures, reading
 
 

@@ -7,19 +7,103 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vnuma.analysis.calibration.paper import PaperRates, paper_rates
-from vnuma.analysis.calibration.rule import (
-    found_faster,
-    found_slower,
-    outcome,
-    rank_intervals,
-    some_arm,
-    within_band,
-    words,
-)
 from vnuma.analysis.calibration.truths import Studies, Truth
-from vnuma.analysis.instrument_checks import AA_ALARM
-from vnuma.analysis.simulate import BoolArray
+from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
+from vnuma.analysis.outliers import is_rare
+from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
+from vnuma.analysis.simulate import BoolArray, Simulated, differences
+
+
+@dataclass(frozen=True, eq=False)
+class _Words:
+    """Which verdict each arm of each study gets: exactly one is true, `withheld` included."""
+
+    slower: BoolArray
+    faster: BoolArray
+    equivalent: BoolArray
+    undecided: BoolArray
+    too_few: BoolArray
+    withheld: BoolArray
+
+
+def outcome(studies: Studies) -> Simulated:
+    """The comparison on the cell values of these studies."""
+    return Simulated(studies.cells, studies.truth.references)
+
+
+def found_slower(result: Simulated, effect: float | FloatArray) -> BoolArray:
+    """Per study and arm: whether the 95% interval of an arm slower by `effect` (ln scale) is above 1."""
+    return np.asarray(result.estimate + effect - result.half_width_95 > 0)
+
+
+def found_faster(result: Simulated, effect: float | FloatArray) -> BoolArray:
+    """The same below 1."""
+    return np.asarray(result.estimate + effect + result.half_width_95 < 0)
+
+
+def within_band(result: Simulated, effect: float | FloatArray, margin: float) -> BoolArray:
+    """Whether an arm slower by `effect` is called equivalent: 90% interval in the band, few odd boots."""
+    band = math.log1p(margin)
+    inside = np.abs(result.estimate + effect) + result.half_width_90 < band
+    apart = (result.odd_arm > band).sum(axis=1) + (result.odd_reference > band).sum(axis=(1, 2))[:, None]
+    return np.asarray(inside & is_rare(apart, result.odd_arm.shape[1]))
+
+
+def some_arm(each: BoolArray) -> BoolArray:
+    """Per study: whether it is true of any arm."""
+    return np.asarray(each.any(axis=1))
+
+
+def words(
+    result: Simulated, blocks: int, *, fixed_order: bool, margin: float, effect: float | FloatArray = 0.0
+) -> _Words:
+    """The verdicts when arms are slower by `effect` (ln scale), each or all; `margin` is a ratio:
+    0.01 is 1%.
+    """
+    withheld = np.full(result.estimate.shape, fixed_order)
+    if result.a_a_p is not None:
+        withheld |= (result.a_a_p < AA_ALARM)[:, None]
+    too_few = ~withheld & (blocks < BOOTS_FOR_WORDS)
+    free = ~withheld & ~too_few
+    equivalent = free & within_band(result, effect, margin)
+    free &= ~equivalent
+    slower = free & found_slower(result, effect)
+    faster = free & found_faster(result, effect)
+    return _Words(slower, faster, equivalent, free & ~slower & ~faster, too_few, withheld)
+
+
+def rank_intervals(studies: Studies) -> tuple[FloatArray, FloatArray] | None:
+    """The companion's limits per study and arm, ln scale; None below 6 blocks."""
+    d = np.moveaxis(differences(studies.cells, studies.truth.references), 1, 2)
+    cut = walsh_cut(d.shape[2])
+    return None if cut is None else rank_limits(walsh_averages(d), cut)
+
+
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class _PaperRates:
+    """Shares of studies without any effect: a false finding per comparison, for some arm, and all
+    arms' medians in the order of the table (1 in 120 for five arms by chance)."""
+
+    per_comparison: float
+    family: float
+    in_order: float
+
+
+def _paper_rates(studies: Studies) -> _PaperRates:
+    """The paper's method on these studies."""
+    from scipy import stats  # noqa: PLC0415 - its import takes a second
+
+    runs = studies.paper
+    wrong = stats.ttest_ind(runs[:, 1:], runs[:, :1], axis=2, equal_var=False).pvalue < _LEVEL
+    steps = np.diff(np.median(runs, axis=2), axis=1)
+    return _PaperRates(
+        float(wrong.mean()), float(wrong.any(axis=1).mean()), float((steps > 0).all(axis=1).mean())
+    )
+
 
 EFFECTS = (0.005, 0.01, 0.02, 0.05)
 MARGIN = 0.01
@@ -63,7 +147,7 @@ class Rates:
     false_equivalent: Rate
     a_a_alarm: Rate | None
     rank_error: Rate | None
-    paper: PaperRates
+    paper: _PaperRates
 
     @property
     def worst_arm(self) -> Rate:
@@ -96,7 +180,7 @@ def measure(studies: Studies) -> Rates:
         false_equivalent=Rate.of(some_arm(within_band(result, math.log1p(MARGIN), MARGIN))),
         a_a_alarm=None if result.a_a_p is None else Rate.of(result.a_a_p < AA_ALARM),
         rank_error=_rank_error(studies),
-        paper=paper_rates(studies),
+        paper=_paper_rates(studies),
     )
 
 

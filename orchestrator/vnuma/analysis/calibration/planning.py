@@ -8,13 +8,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vnuma.analysis.calibration.measure import Rate
-from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm
-from vnuma.analysis.calibration.truths import ITERATIONS, SD, STANDARD, TRUTHS, Truth, draw
-from vnuma.analysis.power import detectable_effect
+from vnuma.analysis.calibration.measure import Rate, found_faster, found_slower, outcome, some_arm
+from vnuma.analysis.calibration.truths import (
+    ITERATIONS,
+    SD,
+    STANDARD,
+    TRUTHS,
+    Truth,
+    draw,
+)
+from vnuma.analysis.power import blocks_to_detect, detectable_effect
 from vnuma.analysis.simulate import BoolArray, Layout, Simulated
 from vnuma.analysis.stopping import first_look
-from vnuma.analysis.variance import cell_sd
+from vnuma.analysis.variance import ROBUST_QUANTILE, cell_sd, pilot_upper
 
 PROMISE = 0.80
 CAPS = (8, 12, 24)
@@ -87,3 +93,38 @@ def _at_cap(
 ) -> list[Rate]:
     studies = np.arange(len(stopped_at))
     return [Rate.of(wrong[np.minimum(stopped_at, cap), studies]) for cap in caps]
+
+
+_BLOCKS = 3
+PILOTS = 2000
+_EFFECT = 0.01
+_STUDIES = 1000
+"""For the true power of each planned number of blocks; an arm each counts."""
+
+
+def kept_pilots(truth: Truth, generator: np.random.Generator, pilots: int = PILOTS) -> Rate:
+    """Plans with the pilot's robust upper bound that truly reach 80% power for 1%."""
+    y = draw(truth, _BLOCKS, pilots, generator).cells
+    residual = y - y.mean(axis=2, keepdims=True)
+    residual -= residual.mean(axis=1, keepdims=True)
+    df = (_BLOCKS - 1) * (truth.columns - 1)
+    planned = [
+        blocks_to_detect(
+            _EFFECT,
+            math.sqrt(pilot_upper(float(rss) / df, df, ROBUST_QUANTILE)),
+            truth.arms,
+            truth.references,
+        )
+        for rss in (residual**2).sum(axis=(1, 2))
+    ]
+    reaches = {
+        blocks: blocks is not None and _true_power(truth, blocks, generator) >= PROMISE
+        for blocks in sorted(set(planned), key=lambda blocks: blocks or 0)
+    }
+    return Rate.of(np.array([reaches[blocks] for blocks in planned]))
+
+
+def _true_power(truth: Truth, blocks: int, generator: np.random.Generator) -> float:
+    """On studies other than those that the plan was made with."""
+    found = outcome(draw(truth, blocks, _STUDIES, generator))
+    return float(found_slower(found, math.log1p(_EFFECT)).mean())

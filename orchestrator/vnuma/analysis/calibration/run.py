@@ -7,18 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vnuma.analysis.calibration.hard_cases import ONE_BY_ONE, Case, hard_cases
 from vnuma.analysis.calibration.measure import Rate, Rates, measure
-from vnuma.analysis.calibration.pilots import PILOTS, kept_pilots, pilot_cases
-from vnuma.analysis.calibration.placed import placed_cases
 from vnuma.analysis.calibration.planning import (
+    PILOTS,
     STOPPING,
     Promise,
     Stopping,
+    kept_pilots,
     promised_power,
     stopping,
 )
-from vnuma.analysis.calibration.sentences import sentence_cases
 from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, draw
 
 STUDIES = 10_000
@@ -37,7 +35,6 @@ class Calibration:
     promises: tuple[Promise, ...]
     pilots: Rate
     stopping: tuple[Stopping, ...]
-    hard: tuple[Case, ...]
 
 
 def calibrate(
@@ -62,13 +59,4 @@ def calibrate(
     for number, (truth, target) in enumerate(STOPPING):
         progress(f"stopping at {target * 100:g}%, {truth.name}")
         stopped.append(stopping(truth, target, studies, np.random.default_rng((seed, 4, number))))
-    progress("hard cases")
-    hard = (
-        *hard_cases(studies, np.random.default_rng((seed, 5))),
-        *sentence_cases(studies, max(20, studies // ONE_BY_ONE), np.random.default_rng((seed, 8))),
-        *placed_cases(max(20, studies // ONE_BY_ONE // 2), np.random.default_rng((seed, 6))),
-        *pilot_cases(max(20, pilots // 4), np.random.default_rng((seed, 7))),
-    )
-    return Calibration(
-        studies, seed, tuple(blocks), tuple(rates), tuple(promises), kept, tuple(stopped), hard
-    )
+    return Calibration(studies, seed, tuple(blocks), tuple(rates), tuple(promises), kept, tuple(stopped))

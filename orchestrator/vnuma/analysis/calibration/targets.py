@@ -7,12 +7,11 @@ rule exactly at the bound misses it at 2.3% (Bonferroni).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from vnuma.analysis.calibration.hard_cases import Case
 from vnuma.analysis.calibration.measure import Rate, Rates
 from vnuma.analysis.calibration.planning import PROMISE, Promise, Stopping
 from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
@@ -41,7 +40,9 @@ class Target:
 
 
 @dataclass(frozen=True)
-class _Case:
+class Case:
+    """A rate, and where it was found."""
+
     where: str
     rate: Rate
 
@@ -54,11 +55,11 @@ def targets(found: Calibration) -> tuple[Target, ...]:
     fixed = [rates for rates in usable if rates.truth.group == "fixed"]
     normal = [rates for rates in equal if rates.truth.name == "normal"]
     return (
-        _at_most("family-wise error, equal variances", FAMILY, _family(equal)),
-        _at_most("family-wise error, unequal variances", FAMILY_UNEQUAL, _family(unequal)),
-        _at_least("family-wise error, normal", NORMAL_AT_LEAST, _family(normal)),
-        _at_least("coverage of each arm", COVERAGE[0], _coverage([*equal, *unequal], worst=True)),
-        _at_most("coverage, normal", COVERAGE[1], _coverage(normal, worst=False)),
+        at_most("family-wise error, equal variances", FAMILY, _family(equal)),
+        at_most("family-wise error, unequal variances", FAMILY_UNEQUAL, _family(unequal)),
+        at_least("family-wise error, normal", NORMAL_AT_LEAST, _family(normal)),
+        at_least("coverage of each arm", COVERAGE[0], _coverage([*equal, *unequal], worst=True)),
+        at_most("coverage, normal", COVERAGE[1], _coverage(normal, worst=False)),
         _rank(normal),
         _promise(found.promises),
         Target(
@@ -68,40 +69,32 @@ def targets(found: Calibration) -> tuple[Target, ...]:
             "3 blocks, 10 df",
             found.pilots.share >= PROMISE - 2 * found.pilots.error,
         ),
-        _at_most("false equivalent, all arms at 1%", FAMILY, _false_equivalent(usable)),
-        _at_most("false A/A alarms", AA_ALARM, _alarms(equal)),
-        _at_most("family-wise error, stopped early", FAMILY_UNEQUAL, _stopped(found.stopping)),
-        _at_least("fixed order: intervals fail", MUST_FAIL, _family(fixed)),
-        _at_least("fixed order: verdicts withheld", 1.0, [_Case(_where(r), r.withheld) for r in fixed]),
-        *_hard(found.hard),
+        at_most("false equivalent, all arms at 1%", FAMILY, _false_equivalent(usable)),
+        at_most("false A/A alarms", AA_ALARM, _alarms(equal)),
+        at_most("family-wise error, stopped early", FAMILY_UNEQUAL, _stopped(found.stopping)),
+        at_least("fixed order: intervals fail", MUST_FAIL, _family(fixed)),
+        at_least("fixed order: verdicts withheld", 1.0, [Case(_where(r), r.withheld) for r in fixed]),
     )
 
 
-def _hard(cases: Sequence[Case]) -> Iterator[Target]:
-    """A target for each kind of hard case."""
-    for name in dict.fromkeys(case.target for case in cases):
-        mine = [case for case in cases if case.target == name]
-        compared = _at_most if mine[0].at_most else _at_least
-        yield compared(name, mine[0].bound, [_Case(case.where, case.rate) for case in mine])
-
-
-def _at_most(name: str, bound: float, cases: Sequence[_Case]) -> Target:
-    """All cases at most `bound` plus the Monte Carlo errors of shares exactly at the bound."""
+def at_most(name: str, bound: float, cases: Sequence[Case]) -> Target:
+    """All cases at most `bound` + the errors that shares exactly at the bound would have."""
     z = _widened(cases)
     worst = max(cases, key=lambda case: case.rate.share - z * _error(bound, case.rate))
     met = all(case.rate.share <= bound + z * _error(bound, case.rate) for case in cases)
     return Target(name, f"≤ {bound * 100:g}", worst.rate, worst.where, met)
 
 
-def _at_least(name: str, bound: float, cases: Sequence[_Case]) -> Target:
+def at_least(name: str, bound: float, cases: Sequence[Case]) -> Target:
+    """The same with at least `bound`."""
     z = _widened(cases)
     worst = min(cases, key=lambda case: case.rate.share + z * _error(bound, case.rate))
     met = all(case.rate.share >= bound - z * _error(bound, case.rate) for case in cases)
     return Target(name, f"≥ {bound * 100:g}", worst.rate, worst.where, met)
 
 
-def _widened(cases: Sequence[_Case]) -> float:
-    """Number of Monte Carlo errors to add: 2 for a single case."""
+def _widened(cases: Sequence[Case]) -> float:
+    """By how many Monte Carlo errors: 2 for a single case."""
     normal = NormalDist()
     return -normal.inv_cdf(normal.cdf(-2) / len(cases))
 
@@ -114,27 +107,27 @@ def _error(bound: float, rate: Rate) -> float:
     return rate.error * math.sqrt(bound * (1 - bound) / spread)
 
 
-def _family(cases: Sequence[Rates]) -> list[_Case]:
-    return [_Case(_where(rates), rates.family) for rates in cases]
+def _family(cases: Sequence[Rates]) -> list[Case]:
+    return [Case(_where(rates), rates.family) for rates in cases]
 
 
-def _coverage(cases: Sequence[Rates], *, worst: bool) -> list[_Case]:
+def _coverage(cases: Sequence[Rates], *, worst: bool) -> list[Case]:
     arms = [(rates, rates.worst_arm if worst else rates.best_arm) for rates in cases]
-    return [_Case(_where(rates), Rate(1 - arm.share, arm.error)) for rates, arm in arms]
+    return [Case(_where(rates), Rate(1 - arm.share, arm.error)) for rates, arm in arms]
 
 
-def _false_equivalent(cases: Sequence[Rates]) -> list[_Case]:
+def _false_equivalent(cases: Sequence[Rates]) -> list[Case]:
     random = [rates for rates in cases if not rates.truth.fixed_order]
-    return [_Case(_where(rates), rates.false_equivalent) for rates in random]
+    return [Case(_where(rates), rates.false_equivalent) for rates in random]
 
 
-def _alarms(cases: Sequence[Rates]) -> list[_Case]:
-    return [_Case(_where(rates), rates.a_a_alarm) for rates in cases if rates.a_a_alarm]
+def _alarms(cases: Sequence[Rates]) -> list[Case]:
+    return [Case(_where(rates), rates.a_a_alarm) for rates in cases if rates.a_a_alarm]
 
 
-def _stopped(cases: Sequence[Stopping]) -> list[_Case]:
+def _stopped(cases: Sequence[Stopping]) -> list[Case]:
     return [
-        _Case(f"{item.truth.name}, {item.target * 100:g}%", rate) for item in cases for rate in item.family
+        Case(f"{item.truth.name}, {item.target * 100:g}%", rate) for item in cases for rate in item.family
     ]
 
 

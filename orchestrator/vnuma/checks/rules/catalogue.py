@@ -20,14 +20,13 @@ from vnuma.checks.rules import (
     topology_host,
     topology_release,
     topology_shape,
-    waits,
     windows,
 )
 from vnuma.errors import InputError
 
 _MODULES = (
     *(topology_shape, topology_release, topology_features, topology_host),
-    *(affinity, affinity_moves, memory, limits, waits, api, windows),
+    *(affinity, affinity_moves, memory, limits, api, windows),
     *(sqlserver_editions, sqlserver, sqlserver_settings, measurement),
 )
 

@@ -16,7 +16,7 @@ from vnuma.errors import PrivilegeMissing, SqlFailed
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.logs.vmware import VmwareLog, read_vmware_log
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.instance.errorlog import read_start
+from vnuma.sqlserver.instance.server import read_start
 from vnuma.store import facts
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.log_file import LogFile, LogUnavailable, fetch_log

@@ -20,7 +20,7 @@ from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.connection_lost import while_measuring
+from vnuma.sqlserver.client.failures import while_measuring
 from vnuma.sqlserver.client.timing import timed
 from vnuma.store import facts, samples
 from vnuma.store.rows import Sample

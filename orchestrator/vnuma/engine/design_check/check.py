@@ -15,8 +15,7 @@ from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.study import merge_arms, study_subjects
-from vnuma.checks.subject import PlacementFacts, Subject
+from vnuma.checks.subject import PlacementFacts, Subject, merge_arms, study_subjects
 from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.estate import Estate, EstateVm

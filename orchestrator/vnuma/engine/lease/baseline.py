@@ -21,7 +21,7 @@ from vnuma.store import audit, cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.types import iso
-from vnuma.vsphere import apply, lease_mark, lease_note, read
+from vnuma.vsphere import apply, lease_mark, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
@@ -77,7 +77,7 @@ def take_over(
         with suppress(apply.ChangedMeanwhile):
             with journal.change("mark", [marking(run, facts)]):
                 lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
-            lease_note.write_note(session, ref, note_text(run))
+            lease_mark.write_note(session, ref, note_text(run))
             return token
     raise VmHeld(
         f"{vm.name} keeps changing while vnuma tries to mark it.",

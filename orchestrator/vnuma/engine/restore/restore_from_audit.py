@@ -29,7 +29,7 @@ from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld
 from vnuma.store import runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
-from vnuma.vsphere import apply, lease_mark, lease_note, power, read
+from vnuma.vsphere import apply, lease_mark, power, read
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 
@@ -153,7 +153,7 @@ class AuditRestoration:
             if mark.text is not None:
                 with journal.change("mark", [Edit(_MARK, one.run, None)]):
                     lease_mark.write_mark(session, ref, None, mark.change_version)
-            lease_note.clear_note(session, ref)
+            lease_mark.clear_note(session, ref)
         if one.inside:
             raise NotAtBaseline(
                 f"{one.vm}: {', '.join(one.inside)} inside the guest may still be as {one.run} set them.",

@@ -50,7 +50,7 @@ from vnuma.store import attempts, audit
 from vnuma.store.audit import AuditLine
 from vnuma.store.rows import Vm
 from vnuma.store.types import utc_now
-from vnuma.vsphere import apply, lease_mark, lease_note, power, read
+from vnuma.vsphere import apply, lease_mark, power, read
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.uptime import seconds_since_power_on
@@ -170,7 +170,7 @@ class _Work:
             mark = lease_mark.read_mark(self.session, self.ref)
             if foreign_mark(mark.text, self.restoration.run):
                 return
-            lease_note.clear_note(self.session, self.ref)
+            lease_mark.clear_note(self.session, self.ref)
             if mark.text is None:
                 return
             try:

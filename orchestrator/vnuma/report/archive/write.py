@@ -11,8 +11,7 @@ from vnuma import __version__
 from vnuma.errors import InputError
 from vnuma.report.archive.manifest import FORMAT, NAME, RESULTS, Entry, Manifest, sha256_of
 from vnuma.report.archive.raw import dictionary, write_samples
-from vnuma.report.archive.readme import readme
-from vnuma.report.archive.rerun_guide import inventory, inventory_name, versions
+from vnuma.report.archive.rerun_guide import inventory, inventory_name, readme, versions
 from vnuma.report.charts.pictures import pictures, plain
 from vnuma.report.export.results import as_json, results_schema
 from vnuma.report.model import grid

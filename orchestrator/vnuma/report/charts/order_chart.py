@@ -21,8 +21,7 @@ from vnuma.report.charts.svg import (
     shape_of,
     until,
 )
-from vnuma.report.model.drift import drift_words
-from vnuma.report.model.words import direction
+from vnuma.report.model.words import direction, drift_words
 
 
 def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Figure | None:

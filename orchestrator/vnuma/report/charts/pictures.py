@@ -17,10 +17,10 @@ from vnuma.assets import asset
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import plural
 from vnuma.isolation import IsolationError
-from vnuma.report.charts import difference_charts
 from vnuma.report.charts.convert import svg_as_pdf, svg_as_png
 from vnuma.report.charts.host_drawing import host_figures, host_map
 from vnuma.report.charts.order_chart import order
+from vnuma.report.charts.row_plots import all_sizes, differences_figure, each_size
 from vnuma.report.charts.scaling_chart import scaling_charts
 from vnuma.report.charts.strip_chart import strip_unit, strips
 from vnuma.report.charts.svg import Figure
@@ -87,12 +87,9 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
     )
     published = published_exact(analysis, loaded.study)
     difference += "hold for all arms together; shaded: too small to matter"
-    yield "forest", difference_charts.forest(analysis, key="forest", width=560), difference
-    for size, figure in zip(
-        analysis.sizes,
-        difference_charts.by_size(analysis, published, size_word, key="size", width=320),
-        strict=True,
-    ):
+    yield "forest", differences_figure(all_sizes(analysis), analysis, key="forest", width=560), difference
+    for size, plots in zip(analysis.sizes, each_size(analysis, published, size_word), strict=True):
+        figure = differences_figure(plots, analysis, key=f"size-{size.size}", width=320)
         theirs = loaded.published if size.size in published else None
         hollow = f"; hollow: {theirs.title}" if theirs else ""
         yield f"size-{size.size}", figure, difference + hollow
@@ -168,8 +165,10 @@ def _style() -> str:
         f"text.title {{ font: bold 15px {FONT}; fill: var(--ink); }}"
         f"text.simulated {{ font: bold 12px {FONT}; fill: var(--warn); }}"
         f"text.note {{ font: 12px {FONT}; fill: var(--muted); }}"
+        f".differences text {{ font: 12px {FONT}; fill: var(--ink); }}"
+        ".differences .arm { text-anchor: end; } .differences .side { text-anchor: middle; }"
     )
-    return own + "".join(line for line in _sheet().splitlines() if line.startswith(".topology"))
+    return own + "".join(line for line in _sheet().splitlines() if line.startswith((".topology", ".plot")))
 
 
 @lru_cache(maxsize=1)

@@ -9,25 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from markupsafe import Markup, escape
 
 from vnuma.analysis.change_between_runs import Change
 from vnuma.analysis.measure import Measure
-from vnuma.analysis.result import Analysis
+from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.wording import percent
+from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.workloads.sizes import sized
-from vnuma.report.charts.difference_charts import (
-    Judged,
-    difference_rows,
-    difference_title,
-    extent_of,
-    published_differences,
-)
-from vnuma.report.charts.svg import SHAPES
-from vnuma.report.model.words import verdict_kind
+from vnuma.report.charts.svg import LETTER, SHAPES, Figure, inline
+from vnuma.report.model.words import difference_words, faster_side, places, verdict_kind
 
-_HEIGHT, _MIDDLE, _HOLLOW = 26, 13, 21
+_HEIGHT, _MIDDLE, _HOLLOW, _GAP = 26, 13, 21, 8
 _PATHS = {
     "circle": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z",
     "square": "M-4.5-4.5h9v9h-9Z",
@@ -38,6 +34,12 @@ _PATHS = {
     "triangle-right": "M5.5 0L-4.5 5.5V-5.5Z",
     "triangle-left": "M-5.5 0L4.5 5.5V-5.5Z",
 }
+
+
+Judged = tuple[str, Verdict]
+"""An arm, and its verdict against the reference."""
+
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,10 @@ class _Scale:
 
 def all_sizes(analysis: Analysis) -> RowPlots:
     """All sizes together."""
-    scale = _Scale(*extent_of([analysis.arms], ()), analysis.margin)
-    reference = analysis.table[0].cells[0].arm
-    rows = difference_rows(analysis.arms, None, reference)
-    return _plots(analysis.measure, analysis.arms, scale, rows, f"Difference from {reference}, all sizes")
+    judged, reference = _judged(analysis.arms), analysis.table[0].cells[0].arm
+    scale = _scale([judged], analysis.margin)
+    title = f"Difference from {reference}, all sizes"
+    return RowPlots(title, _rows(reference, judged, scale), _axis(scale), _direction(analysis.measure))
 
 
 def each_size(
@@ -92,67 +94,101 @@ def each_size(
 ) -> list[RowPlots]:
     """A drawing for each size on one scale; `published` figures, by size and arm, are hollow."""
     reference = analysis.table[0].cells[0].arm
-    known = [published_differences(published.get(size.size, {}), reference) for size in analysis.sizes]
-    extent = extent_of([size.arms for size in analysis.sizes], [x for item in known for x in item.values()])
-    scale = _Scale(*extent, analysis.margin)
+    known = [_published_differences(published.get(size.size, {}), reference) for size in analysis.sizes]
+    judged = [_judged(size.arms) for size in analysis.sizes]
+    scale = _scale(judged, analysis.margin, [x for item in known for x in item.values()])
+    axis, side = _axis(scale), _direction(analysis.measure)
     return [
-        _plots(
-            analysis.measure,
-            size.arms,
-            scale,
-            difference_rows(size.arms, paper, reference),
-            sized(size.size, size_word),
-        )
-        for size, paper in zip(analysis.sizes, known, strict=True)
+        RowPlots(sized(size.size, size_word), _rows(reference, arms, scale, theirs), axis, side)
+        for size, arms, theirs in zip(analysis.sizes, judged, known, strict=True)
     ]
-
-
-@dataclass(frozen=True)
-class _Gap:
-    """An arm's gap to the reference, drawn as a difference."""
-
-    arm: str
-    verdict: Verdict
 
 
 def of_gaps(changes: Sequence[Change], measure: Measure) -> RowPlots:
     """How each arm's gap to the reference changed between two runs."""
-    gaps = [_Gap(change.arm, change.gap) for change in changes if change.gap]
+    gaps = [(change.arm, change.gap) for change in changes if change.gap]
     reference = next(change.arm for change in changes if change.gap is None)
-    scale = _Scale(*extent_of([gaps], ()), gaps[0].verdict.margin if gaps else 0.01)
-    rows = difference_rows(gaps, None, reference)
-    return _plots(measure, gaps, scale, rows, f"Gap to {reference}, after against before")
+    scale = _scale([gaps], gaps[0][1].margin if gaps else 0.01)
+    title = f"Gap to {reference}, after against before"
+    return RowPlots(title, _rows(reference, gaps, scale), _axis(scale), _direction(measure))
 
 
-def _plots(
-    measure: Measure,
-    arms: Iterable[Judged],
-    scale: _Scale,
-    rows: Sequence[Mapping[str, object]],
-    title: str,
-) -> RowPlots:
-    kinds = {arm.arm: verdict_kind(arm.verdict) for arm in arms}
-    drawn = (
-        PlotRow(
-            str(row["arm"]),
-            str(row["label"]),
-            _row(row, scale, SHAPES[number % len(SHAPES)], kinds.get(str(row["arm"]), "reference")),
-        )
-        for number, row in enumerate(rows)
+def differences_figure(plots: RowPlots, analysis: Analysis, *, key: str, width: int) -> Figure:
+    """Rows as one drawing, for a picture: arms at the left of `width` pixels, differences at the right."""
+    left = LETTER * max(len(row.arm) for row in plots.rows) + 2 * _GAP
+    right = LETTER * max(len(row.label) for row in plots.rows) + 2 * _GAP
+    bottom = _HEIGHT * len(plots.rows)
+    parts = [_placed(plots.axis, left, bottom, width)]
+    for top, row in zip(range(0, bottom, _HEIGHT), plots.rows, strict=True):
+        y = top + _MIDDLE + 4
+        parts.append(f'<text class="arm" x="{left - _GAP}" y="{y}">{escape(row.arm)}</text>')
+        parts.append(_placed(row.plot, left, top, width))
+        parts.append(f'<text x="{left + width + _GAP}" y="{y}">{escape(row.label)}</text>')
+    parts.append(
+        f'<text class="side" x="{left + width / 2:g}" y="{bottom + 36}">{escape(plots.faster_side)}</text>'
     )
-    return RowPlots(title, tuple(drawn), _axis(scale), difference_title(measure))
+    size = f'width="{left + width + right}" height="{bottom + 44}"'
+    drawn = f'<svg class="differences" {size}>{"".join(parts)}</svg>'
+    level = percent_text(analysis.arms[0].verdict.level) if analysis.arms else ""
+    words = f"{plots.title}, %, form {analysis.form}, {level} intervals; {faster_side(analysis.measure)}. "
+    words += "; ".join(f"{row.arm} {row.label}" for row in plots.rows) + "."
+    return Figure(inline(drawn, key, plots.title, words), plots.title, words)
 
 
-def _row(row: Mapping[str, object], scale: _Scale, shape: str, kind: str) -> Markup:
-    parts = [_band(scale), _line("zero", scale.at(0), scale.at(0), upright=True)]
-    if "low" in row:
-        ends = (scale.at(float(str(row[end]))) for end in ("low", "high"))
-        parts.append(_line("interval", *ends))
-    if "value" in row:
-        parts.append(_mark(scale.at(float(str(row["value"]))), _MIDDLE, _PATHS[shape], "mark"))
-    if "published" in row:
-        parts.append(_mark(scale.at(float(str(row["published"]))), _HOLLOW, _PATHS["diamond"], "hollow"))
-    return _svg(f"plot {escape(kind)}", _HEIGHT, "".join(parts))
+def _placed(plot: Markup, left: int, top: int, width: int) -> str:
+    return str(plot).replace('width="100%"', f'x="{left}" y="{top}" width="{width}"', 1)
+
+
+def _judged(arms: Iterable[ArmResult]) -> list[Judged]:
+    return [(arm.arm, arm.verdict) for arm in arms]
+
+
+def _published_differences(known: Mapping[str, float], reference: str) -> dict[str, float]:
+    """Published differences from the reference in percent at one size."""
+    if reference not in known:
+        return {}
+    return {arm: (x / known[reference] - 1) * 100 for arm, x in known.items() if arm != reference}
+
+
+def _scale(groups: Iterable[Sequence[Judged]], margin: float, more: Iterable[float] = ()) -> _Scale:
+    """One scale for adjacent drawings, always including the equivalence band."""
+    values, widest = list(more), max(1.0, margin * 100)
+    for _, verdict in (one for group in groups for one in group):
+        values += [percent(verdict.ratio)] if verdict.ratio is not None else []
+        if verdict.interval:
+            values += [percent(verdict.interval.low), percent(verdict.interval.high)]
+    low, high = min([-1.5 * widest, *values]), max([1.5 * widest, *values])
+    room = (high - low) * 0.04
+    return _Scale(low - room, high + room, margin)
+
+
+def _rows(
+    reference: str, judged: Sequence[Judged], scale: _Scale, published: Mapping[str, float] = _NOTHING
+) -> tuple[PlotRow, ...]:
+    """The reference, then each arm; `published` differences are in percent."""
+    rows = [PlotRow(reference, "reference", _svg("plot reference", _HEIGHT, _base(scale) + _at(scale, 0.0)))]
+    digits = places([verdict.interval for _, verdict in judged], scale.margin)
+    for number, ((arm, verdict), decimals) in enumerate(zip(judged, digits, strict=True), start=1):
+        drawn = _base(scale)
+        if verdict.ratio is not None and verdict.interval is not None:
+            ends = (verdict.interval.low, verdict.interval.high)
+            drawn += _line("interval", *(scale.at(percent(end)) for end in ends))
+        if verdict.ratio is not None:
+            drawn += _at(scale, percent(verdict.ratio), number)
+        if arm in published:
+            drawn += _mark(scale.at(published[arm]), _HOLLOW, _PATHS["diamond"], "hollow")
+        plot = _svg(f"plot {escape(verdict_kind(verdict))}", _HEIGHT, drawn)
+        rows.append(PlotRow(arm, difference_words(verdict, decimals), plot))
+    return tuple(rows)
+
+
+def _base(scale: _Scale) -> str:
+    return _band(scale) + _line("zero", scale.at(0), scale.at(0), upright=True)
+
+
+def _at(scale: _Scale, difference: float, number: int = 0) -> str:
+    """The mark of an arm, whose number gives its shape."""
+    return _mark(scale.at(difference), _MIDDLE, _PATHS[SHAPES[number % len(SHAPES)]], "mark")
 
 
 def _axis(scale: _Scale) -> Markup:
@@ -180,3 +216,9 @@ def _line(kind: str, left: str, right: str, *, upright: bool = False) -> str:
 
 def _mark(x: str, y: int, path: str, kind: str) -> str:
     return f'<svg x="{x}" y="{y}" overflow="visible"><path class="{kind}" d="{path}"/></svg>'
+
+
+def _direction(measure: Measure) -> str:
+    """The axis shows which direction is better."""
+    left, right = ("faster", "slower") if measure.better == "lower" else ("slower", "faster")
+    return f"← {left} · difference, % · {right} →"

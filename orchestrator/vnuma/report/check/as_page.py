@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from markupsafe import Markup
 
@@ -28,8 +28,6 @@ MOST_DRIFTED = 100
 """Most VMs with drift in the page."""
 
 SIGNS = {Severity.BLOCK: "■", Severity.WARN: "▲", Severity.INFO: "●"}
-
-Item = TypeVar("Item", bound=Hashable)
 
 
 def as_page(result: CheckResult) -> str:
@@ -116,38 +114,24 @@ def _have(count: int) -> str:
     return "has" if count == 1 else "have"
 
 
-class _Table(Generic[Item]):
-    """Distinct items in the order of first use; VMs refer to them by number."""
-
-    def __init__(self) -> None:
-        self.items: list[Item] = []
-        self._numbers: dict[Item, int] = {}
-
-    def number(self, item: Item) -> int:
-        """The item's number."""
-        if item not in self._numbers:
-            self._numbers[item] = len(self.items)
-            self.items.append(item)
-        return self._numbers[item]
-
-
 def _data(result: CheckResult) -> dict[str, Any]:
-    """The script's data, with repeated items stored once."""
-    findings: _Table[str] = _Table()
-    reasons: _Table[str] = _Table()
+    """What the script shows, with everything that repeats said once."""
+    findings: dict[str, int] = {}
+    reasons: dict[str, int] = {}
     vms = [_vm(vm, findings, reasons) for vm in result.vms]
     return {
         "rules": {
             rule.id: [rule.title, rule.consequence, rule.sources[0] if rule.sources else ""]
             for rule in result.rules
         },
-        "findings": [json.loads(item) for item in findings.items],
-        "unseen": [json.loads(item) for item in reasons.items],
+        "findings": list(map(json.loads, findings)),
+        "unseen": list(map(json.loads, reasons)),
         "vms": vms,
     }
 
 
-def _vm(vm: CheckedVm, findings: _Table[str], reasons: _Table[str]) -> list[Any]:
+def _vm(vm: CheckedVm, findings: dict[str, int], reasons: dict[str, int]) -> list[Any]:
+    """A VM; each different finding and list of reasons is numbered by its first use, and named by that."""
     worst = vm.worst
     return [
         vm.name,
@@ -159,14 +143,14 @@ def _vm(vm: CheckedVm, findings: _Table[str], reasons: _Table[str]) -> list[Any]
         vm.release,
         vm.guest,
         worst.value if worst else "",
-        [findings.number(json.dumps(_finding(vm, item))) for item in vm.findings],
-        reasons.number(json.dumps(_reasons(vm))),
+        [findings.setdefault(json.dumps(_finding(item)), len(findings)) for item in vm.findings],
+        reasons.setdefault(json.dumps(_reasons(vm)), len(reasons)),
         vm.passed,
         Target.of_key(vm.name, vm.key).uuid,
     ]
 
 
-def _finding(vm: CheckedVm, item: Judged) -> list[Any]:
+def _finding(item: Judged) -> list[Any]:
     it = item.finding
     about = "" if it.kind == "vm" else f"{it.kind} {it.name}"
     fix = it.fix

@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vnuma.checks.against_design import Difference, Drift, OneSided
+from vnuma.checks.against_design import Difference, Drift
 from vnuma.domain.vm.change import value_words
 from vnuma.domain.vm.config_event import Author
 from vnuma.domain.vm.estate import Declared
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import AUTOMATIC, Value
+from vnuma.report.check.words import first_names
 
 _NAMED = 5
 
@@ -89,9 +90,9 @@ def author_words(one: Difference) -> str:
 def one_sided_words(drift: Drift) -> Iterator[str]:
     """VMs that only one of the two has, and those not compared, by name as far as they fit."""
     if drift.only_design:
-        yield f"only in the design: {_names(drift.only_design)}"
+        yield f"only in the design: {first_names([one.name for one in drift.only_design], _NAMED)}"
     if drift.only_site:
-        yield f"not in the design: {_names(drift.only_site)}"
+        yield f"not in the design: {first_names([one.name for one in drift.only_site], _NAMED)}"
     for one in drift.unmatched[:_NAMED]:
         yield f"not compared: {one.name}: {one.why}"
 
@@ -104,11 +105,6 @@ def silent_words(drift: Drift) -> Iterator[str]:
     for why, found in sorted(by_reason.items()):
         names = ", ".join(sorted(found)[:_NAMED]) + (", ..." if len(found) > _NAMED else "")
         yield f"{counted(len(found), 'setting')} on {counted(max(found.values()), 'VM')} ({names}): {why}"
-
-
-def _names(some: tuple[OneSided, ...]) -> str:
-    left = len(some) - _NAMED
-    return ", ".join(one.name for one in some[:_NAMED]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def _value(setting: str, value: Value) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Outlook, Since
 from vnuma.domain.vm.plain_text import counted
 
-# Characters that XML 1.0 does not allow, not even escaped.
+# Characters that XML 1.0 cannot hold, not even escaped.
+_KINDS = {"vm": "VM"}
+_NAMED = 3
+
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -29,8 +33,7 @@ def unseen_words(result: CheckResult) -> list[tuple[str, str]]:
 def _named(kind: str, names: list[str]) -> str:
     if len(names) == 1:
         return f"{kind} {names[0]}"
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{counted(len(names), kind)}: {', '.join(names[:_NAMED])}{more}"
+    return f"{counted(len(names), kind)}: {first_names(names)}"
 
 
 def outlook_words(vm: CheckedVm) -> str:
@@ -50,7 +53,8 @@ def outlook_words(vm: CheckedVm) -> str:
 def _layouts(outlook: Outlook) -> str:
     several = len(outlook.layouts) > 1
     parts = [
-        f"{_nodes(one.node_sizes)}{f' on {_some(one.hosts)}' if several else ''}" for one in outlook.layouts
+        f"{_nodes(one.node_sizes)}{f' on {first_names(one.hosts)}' if several else ''}"
+        for one in outlook.layouts
     ]
     return ", ".join(parts) + ("" if outlook.sure else " (low confidence)")
 
@@ -60,13 +64,10 @@ def _nodes(sizes: tuple[int, ...]) -> str:
     return f"{counted(len(sizes), 'vNUMA node')} of {sizes[0] if alike else '+'.join(map(str, sizes))}"
 
 
-def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{', '.join(names[:_NAMED])}{more}"
-
-
-_KINDS = {"vm": "VM"}
-_NAMED = 3
+def first_names(names: Sequence[str], most: int = _NAMED) -> str:
+    """`a, b, c and 7 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def headline(result: CheckResult) -> str:

@@ -14,9 +14,8 @@ from vnuma.analysis.result import Analysis
 from vnuma.domain.vm.provenance import in_json
 from vnuma.report.export.analyses import AnalysisPart, ArmPart
 from vnuma.report.export.boots import EffectivePart
-from vnuma.report.export.other_figures import FigurePart, ScalingPart, WaitsPart
+from vnuma.report.export.other_figures import FigurePart, PublishedFigures, ScalingPart, WaitsPart
 from vnuma.report.export.parts import Count, Part, Reason, Utc, utc
-from vnuma.report.export.published import PublishedFigures
 from vnuma.report.model.costs import cheapest
 from vnuma.report.model.declared import plan_check
 from vnuma.report.model.model import LoadedRun

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.drift import NOT_RUN, Drift, Slope
 from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.sentinel import NOT_RUN
 from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.plain_text import counted
@@ -19,13 +18,12 @@ from vnuma.domain.vm.provenance import why_no_hardware
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.contention import contention
-from vnuma.report.model.drift import drift_words
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.machine_words import PASSES, machine_of
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import MEANS, saturation_sentences
 from vnuma.report.model.trust import a_a_words, control_words, effective_count, lost_words
-from vnuma.report.model.words import ORDER_WORDS, lead, progress_words
+from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
 from vnuma.store.rows import Vm
 
 Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vnuma.analysis.block_position import Place
+from vnuma.analysis.drift import NOT_RUN
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.sentinel import NOT_RUN
 from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.study.design import Design
 from vnuma.domain.study.study import Study

@@ -7,15 +7,26 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from vnuma.analysis.by_size import apart_sentence
 from vnuma.analysis.compare import Interval
+from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.instrument_checks import ControlCheck
 from vnuma.analysis.measure import Measure
 from vnuma.analysis.recommend import undecided
+from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Withheld, Word
-from vnuma.analysis.wording import decimals, headline, limits, listed, percent_whole, sentence, together
+from vnuma.analysis.wording import (
+    decimals,
+    headline,
+    limits,
+    listed,
+    percent_whole,
+    sentence,
+    signed,
+    together,
+)
 from vnuma.domain.study.design import Order
 from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.workloads.replicate import plural
+from vnuma.domain.workloads.replicate import none_valid, plural
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.states import CellState
 
@@ -46,6 +57,14 @@ def lead(text: str) -> tuple[str, str]:
     """A finding's topic, up to its first colon or full stop, and the rest."""
     found = re.match(r"(.+?[:.])\s+(.+)", text, re.DOTALL)
     return (found[1], found[2]) if found else (text, "")
+
+
+def difference_words(verdict: Verdict, decimals: int) -> str:
+    """`+1.5% (0.3 to 2.7)`, without an interval the ratio alone."""
+    if verdict.ratio is None:
+        return none_valid(verdict.replicate)
+    difference = signed(verdict.ratio, decimals)
+    return f"{difference} ({limits(verdict.interval, decimals)})" if verdict.interval else difference
 
 
 def places(intervals: Iterable[Interval | None], margin: float) -> list[int]:
@@ -223,3 +242,22 @@ def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool, told: 
 def _sharing(arms: Sequence[ArmResult], word: Word) -> list[tuple[str, Verdict]]:
     """Arms of that verdict by name, without withheld verdicts."""
     return [(arm.arm, arm.verdict) for arm in arms if arm.verdict.word is word and not arm.verdict.withheld]
+
+
+def drift_words(drift: Drift | NotEvaluated) -> str:
+    """Both trends as text."""
+    if isinstance(drift, NotEvaluated):
+        return f"Drift was not evaluated: {drift.reason}."
+    between = _slope("block means moved by {} per block", drift.between_blocks, "trend over blocks")
+    within = _slope(
+        "figures moved by {} from cell to cell within blocks", drift.within_blocks, "trend within blocks"
+    )
+    return f"{between[0].upper()}{between[1:]}; {within}."
+
+
+def _slope(text: str, slope: Slope | NotEvaluated, name: str) -> str:
+    if isinstance(slope, NotEvaluated):
+        return f"{name}: not evaluated, {slope.reason}"
+    p = "p < 0.001" if slope.p < 0.001 else f"p = {slope.p:.2g}"
+    state = "alarm" if slope.alarm else "no alarm"
+    return f"{text.format(f'{slope.slope * 100:+.2f}%')} ({p}, {state})"

@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
-from vnuma.analysis.wording import growth_sentence, limits, listed, signed
+from vnuma.analysis.wording import growth_sentence, listed, signed
 from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.workloads.replicate import medians, none_valid, plural
+from vnuma.domain.workloads.replicate import medians, plural
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.charts.host_drawing import host_figures, host_map
 from vnuma.report.charts.order_chart import order
@@ -34,6 +34,7 @@ from vnuma.report.model.warnings_list import Warning_, warnings_of
 from vnuma.report.model.words import (
     answer,
     boots_words,
+    difference_words,
     direction,
     faster_side,
     named,
@@ -42,11 +43,11 @@ from vnuma.report.model.words import (
     verdict_words,
 )
 from vnuma.report.published.published_comparison import PublishedRow, published_exact, published_rows
-from vnuma.report.tables.figures import figures_tables
+from vnuma.report.tables.figures import named_figures
 from vnuma.report.tables.sensitivity import SensitivityRow, sensitivity_rows
 from vnuma.report.tables.size_table import SizeRow, size_rows
 from vnuma.report.tables.waits import WaitsTable, waits_tables
-from vnuma.store.rows import Attempt, Vm
+from vnuma.store.rows import Vm
 
 MOST_VMS_WITH_CHARTS = 8
 """Above this number, charts by size are left out to limit the page's size."""
@@ -95,14 +96,6 @@ class FormPart:
 
 
 @dataclass(frozen=True)
-class NotCountedRow:
-    """An attempt that did not count."""
-
-    words: str
-    repeated: bool
-
-
-@dataclass(frozen=True)
 class AnswerPart:
     """The page's first part about a VM: answer, verdicts, limits. `key` makes ids unique."""
 
@@ -139,7 +132,8 @@ class VmPart(AnswerPart):
     figures: tuple[GridTable, ...]
     verified: tuple[Verified, ...]
     warnings: tuple[Warning_, ...]
-    not_counted: tuple[NotCountedRow, ...]
+    not_counted: tuple[tuple[str, bool], ...]
+    """Attempts in words, and whether another one measured the cell."""
     missing: tuple[str, ...]
     published: tuple[PublishedRow, ...]
     methods: str
@@ -207,17 +201,19 @@ def _vm_part(loaded: LoadedRun, first: AnswerPart) -> VmPart:
                 strict=True,
             )
         ),
-        figures=tuple(figures_tables(loaded, vm.name)),
+        figures=tuple(table for _, table in named_figures(loaded, vm.name)),
         verified=tuple(verified(loaded, vm)),
         topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),
         warnings=tuple(warnings_of(loaded, vm, analysis)),
-        not_counted=tuple(_not_counted(loaded, attempt) for attempt in loaded.not_counted(vm)),
+        not_counted=tuple((attempt_words(one), repeated(loaded, one)) for one in loaded.not_counted(vm)),
         missing=tuple(
             f"{item.label} in block {item.block}: {item.outcome}"
             + (f", {item.reason}" if item.reason != item.outcome else "")
             for item in analysis.missing
         ),
-        published=tuple(_published(loaded, analysis)),
+        published=tuple(
+            row for form in _by_form(loaded, analysis) for row in published_rows(form, loaded.study)
+        ),
         methods=methods(loaded, vm, analysis),
         split=boots_or_iterations(loaded, analysis),
         numbers=analysis.arms,
@@ -239,7 +235,7 @@ def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> 
         verdict = arm.verdict
         kind = verdict_kind(verdict)
         symbol = "" if verdict.withheld else verdict_symbol(verdict)
-        difference, plot = _difference(verdict, decimals), drawn.get(arm.arm, nothing)
+        difference, plot = difference_words(verdict, decimals), drawn.get(arm.arm, nothing)
         rows.append(
             VerdictRow(
                 arm.arm, kind, symbol, kind.replace("-", " "), verdict_words(verdict), difference, plot
@@ -253,14 +249,6 @@ def verdict_symbol(verdict: Verdict) -> str:
     if verdict.word in SYMBOLS:
         return SYMBOLS[verdict.word]
     return UP if (verdict.word is Word.SLOWER) == (verdict.better == "lower") else DOWN
-
-
-def _difference(verdict: Verdict, decimals: int) -> str:
-    if verdict.ratio is None:
-        return none_valid(verdict.replicate)
-    if verdict.interval is None:
-        return signed(verdict.ratio)
-    return f"{signed(verdict.ratio, decimals)} ({limits(verdict.interval, decimals)})"
 
 
 def _footnotes(analysis: Analysis) -> list[str]:
@@ -331,12 +319,3 @@ def _by_form(loaded: LoadedRun, primary: Analysis) -> list[Analysis]:
         for form in loaded.study.workload.forms
     )
     return [analysis for analysis in found if analysis is not None and analysis.points]
-
-
-def _published(loaded: LoadedRun, primary: Analysis) -> list[PublishedRow]:
-    """Other people's figures next to ours, by form."""
-    return [row for analysis in _by_form(loaded, primary) for row in published_rows(analysis, loaded.study)]
-
-
-def _not_counted(loaded: LoadedRun, attempt: Attempt) -> NotCountedRow:
-    return NotCountedRow(attempt_words(attempt), repeated(loaded, attempt))

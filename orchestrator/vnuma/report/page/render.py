@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from vnuma.analysis.result import Analysis
 from vnuma.domain.vm.provenance import banner
-from vnuma.errors import InputError
+from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.isolation import IsolationError
+from vnuma.report.charts.pictures import Picture, plain, standalone
+from vnuma.report.charts.row_plots import all_sizes, differences_figure
+from vnuma.report.model.grid import GridTable, as_markdown
+from vnuma.report.model.limits import limit_statements
+from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import progress_words
-from vnuma.report.page.one_page import markdown, write_pictures
-from vnuma.report.page.page import VerdictRow, VmPart, vm_parts
+from vnuma.report.model.words import answer, progress_words
+from vnuma.report.page.page import VerdictRow, VmPart, verdict_rows, vm_parts
 from vnuma.report.page.template import filled
 from vnuma.report.published.published_comparison import comparison_caution
+from vnuma.store.rows import Vm
 
 Kind = Literal["html", "markdown", "png", "pdf"]
 ENDINGS: dict[Kind, str] = {"html": "html", "markdown": "md", "png": "png", "pdf": "pdf"}
@@ -31,18 +38,13 @@ def write_report(loaded: LoadedRun, output: Path | None, kind: Kind) -> list[Pat
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if kind in ("png", "pdf"):
-            return write_pictures(loaded, path, kind)
-        path.write_text(page_text(loaded) if kind == "html" else markdown(loaded), encoding="utf-8")
+            return _write_pictures(loaded, path, kind)
+        path.write_text(page_text(loaded) if kind == "html" else _markdown(loaded), encoding="utf-8")
     except OSError as error:
         raise InputError(
             f"The report cannot be written to {path} ({error.strerror}).", fix="Name another file: -o FILE"
         ) from error
     return [path]
-
-
-def write_page(loaded: LoadedRun, output: Path | None) -> Path:
-    """The whole report as one HTML page; see `write_report`."""
-    return write_report(loaded, output, "html")[0]
 
 
 def page_text(loaded: LoadedRun) -> str:
@@ -121,3 +123,56 @@ def _cell(part: VmPart, arm: str) -> VerdictRow:
 
 def _counts(cells: Sequence[VerdictRow]) -> tuple[str, ...]:
     return tuple(f"{number} {short}" for short, number in Counter(cell.short for cell in cells).most_common())
+
+
+def _markdown(loaded: LoadedRun) -> str:
+    """The page as Markdown, by VM."""
+    parts = [f"# {loaded.run.name}: {loaded.study.title or loaded.study.name}"]
+    parts += [f"**{banner(loaded.simulated)}**"] if loaded.simulated else []
+    for vm, analysis in _vms(loaded):
+        rows = verdict_rows(loaded.study.reference, analysis, None)
+        table = GridTable(
+            "Difference from the reference over all sizes, simultaneous 95% intervals",
+            ("Arm", "Verdict", "Difference"),
+            tuple((row.arm, row.words, row.difference) for row in rows),
+        )
+        limits = (
+            f"- **{item.kind}**: {item.what} {item.text}" for item in limit_statements(loaded, vm, analysis)
+        )
+        parts += [f"## {vm.name}", _sentence(loaded, analysis), scope(loaded, vm, analysis)]
+        parts += [as_markdown(table).strip(), "### How far this goes", "\n".join(limits)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _write_pictures(loaded: LoadedRun, path: Path, kind: Literal["png", "pdf"]) -> list[Path]:
+    """Each VM's differences with its sentence and scope; with several VMs, file names include the VM.
+
+    Raises EnvironmentProblem where the picture cannot be drawn, OSError where it cannot be written.
+    """
+    written = []
+    for vm, analysis in _vms(loaded):
+        several = len(loaded.vms) > 1
+        file = path.with_name(f"{path.stem}-{plain(vm.name)}{path.suffix}") if several else path
+        figure = differences_figure(all_sizes(analysis), analysis, key="forest", width=640)
+        words = f"{_sentence(loaded, analysis)} {scope(loaded, vm, analysis)}"
+        picture = Picture(plain(vm.name), standalone(figure, words, loaded, "light"))
+        try:
+            drawn = picture.png if kind == "png" else picture.pdf
+        except IsolationError as error:
+            raise EnvironmentProblem(
+                f"The picture of {vm.name} could not be drawn: {error}.",
+                fix="Take another format: --format html",
+            ) from error
+        file.write_bytes(drawn)
+        written.append(file)
+    return written
+
+
+def _vms(loaded: LoadedRun) -> Iterator[tuple[Vm, Analysis]]:
+    for analysis in loaded.result.primary:
+        if vm := loaded.vm(analysis.vm):
+            yield vm, analysis
+
+
+def _sentence(loaded: LoadedRun, analysis: Analysis) -> str:
+    return "".join(text for text, _ in answer(loaded, analysis))

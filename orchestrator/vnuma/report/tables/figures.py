@@ -17,13 +17,8 @@ from vnuma.report.published.published_comparison import to_reference
 NO_FIGURE = "not measured"
 
 
-def figures_tables(loaded: LoadedRun, vm: str) -> list[GridTable]:
-    """A table for each figure of each form: a line per size, a column per arm."""
-    return [table for _, table in named_figures(loaded, vm)]
-
-
 def named_figures(loaded: LoadedRun, vm: str) -> list[tuple[str, GridTable]]:
-    """The same, each with its form and figure as a name: `seek-spins`."""
+    """A table for each figure of each form: a line a size, a column an arm. Its name is as `seek-spins`."""
     mine = [row for row in loaded.result.figures if row.vm == vm]
     return [
         (f"{form}-{metric.name}", _table(loaded, list(rows)))
@@ -32,8 +27,8 @@ def named_figures(loaded: LoadedRun, vm: str) -> list[tuple[str, GridTable]]:
 
 
 def figures_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
-    """The same for the terminal; tables that are too wide become lines."""
-    for table in figures_tables(loaded, vm):
+    """The same for the terminal; tables that are wider become lines."""
+    for _, table in named_figures(loaded, vm):
         text = as_screen(table, width).rstrip("\n")
         if max(map(len, text.splitlines())) <= width:
             yield text

@@ -40,8 +40,7 @@ from vnuma.report.model.words import (
     progress_words,
     verdict_words,
 )
-from vnuma.report.published.published_comparison import comparison_caution
-from vnuma.report.published.published_comparison_text import published_text
+from vnuma.report.published.published_comparison import comparison_caution, published_text
 from vnuma.report.tables.csv_export import as_csv
 from vnuma.report.tables.figures import figures_text
 from vnuma.report.tables.paper_table import paper_rows, paper_table

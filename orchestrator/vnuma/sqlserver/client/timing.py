@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from vnuma.domain.workloads.reading import Reading
 from vnuma.errors import MeasurementFailed, SqlUnreachable
-from vnuma.sqlserver.client.connection_lost import failure, while_measuring
-from vnuma.sqlserver.client.failures import sentence
+from vnuma.sqlserver.client.failures import failure, sentence, while_measuring
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import DeadlinePassed, each_result, open_cursor, run, run_all, where
 from vnuma.sqlserver.client.statistics_time import StatisticsTime, Times, parse_messages

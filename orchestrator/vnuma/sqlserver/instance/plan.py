@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xml.parsers import expat
 
 from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
-from vnuma.sqlserver.client.connection_lost import failure
+from vnuma.sqlserver.client.failures import failure
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import DeadlinePassed, each_result, open_cursor, run, run_all, where
 

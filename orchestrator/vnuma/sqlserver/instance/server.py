@@ -6,10 +6,11 @@ from typing import Any
 
 from vnuma.domain.vm.server import Permissions, ServerFacts
 from vnuma.errors import PrivilegeMissing
+from vnuma.logs.errorlog import ErrorLog, read_errorlog
 from vnuma.sqlserver.client import answers, columns
 from vnuma.sqlserver.client.answers import Maybe
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import where
+from vnuma.sqlserver.client.query import fetch, where
 
 _PROPERTIES = (
     "SELECT CAST(SERVERPROPERTY(N'ProductVersion') AS nvarchar(128)) AS product_version, "
@@ -140,3 +141,16 @@ def _trace_flags(connection: pyodbc.Connection) -> tuple[int, ...] | None:
 
 def _foreign(connection: pyodbc.Connection) -> dict[int, int]:
     return {node: foreign for node, _pages, foreign in answers.rows(connection, MEMORY_NODES, int, int, int)}
+
+
+# Filter for one line; 0 is the current log, 1 the server's own (not the agent's).
+_START = "EXEC sys.sp_readerrorlog 0, 1, N'logical processors'"
+
+
+def read_start(connection: pyodbc.Connection) -> ErrorLog:
+    """Sockets, cores and licensed processors as found at SQL Server's start.
+
+    Empty if the log was cycled since. Raises SqlFailed or PrivilegeMissing: reading needs membership of
+    securityadmin, or VIEW ANY ERROR LOG since 2022.
+    """
+    return read_errorlog("\n".join(str(row[-1]) for row in fetch(connection, _START)))

@@ -7,8 +7,7 @@ from statistics import fmean
 
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.instance.call_counters import ServerCounts
-from vnuma.workloads.call_volume.callers import Count
-from vnuma.workloads.call_volume.client_cpu import MachineTime, headroom, machine_busy
+from vnuma.workloads.call_volume.callers import Count, MachineTime, headroom, machine_busy
 from vnuma.workloads.call_volume.settings import (
     BATCH_REQUESTS,
     BUSIEST,

@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from statistics import fmean
 
+from vnuma.domain.workloads.settings import COARSE_BELOW_MS
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.timing import Timing, timed
+from vnuma.sqlserver.client.timing import Statement, Timing, timed
 from vnuma.workloads.query import Query
 
 _MS_PER_HOUR = 3_600_000
@@ -90,3 +92,61 @@ def run_streams(
 
     with ThreadPoolExecutor(max_workers=len(connections), thread_name_prefix="stream") as pool:
         return Streamed(list(pool.map(one, connections)))
+
+
+COST_MATRIX = (
+    "one row of it is measured here, by scans from either node; for latencies in ns, and for pages on "
+    "the other nodes, run Coreinfo -m (Sysinternals) or Intel MLC in the guest and keep its output "
+    "with the run"
+)
+"""A report's text about the guest's cross-node cost matrix."""
+
+
+@dataclass(frozen=True)
+class NodePort:
+    """A memory node, and the SQL Server port that is mapped to it."""
+
+    node: int
+    server: SqlServer
+
+
+@dataclass(frozen=True)
+class NodeScans:
+    """Mean ms of one scan from the pages' own memory node, and from another one."""
+
+    own_node: int
+    own_ms: float
+    other_node: int
+    other_ms: float
+
+    @property
+    def ratio(self) -> float | None:
+        """The ratio of other to own node; None for scans too short for a clock of whole ms."""
+        return None if self.own_ms < COARSE_BELOW_MS else self.other_ms / self.own_ms
+
+    @property
+    def words(self) -> str:
+        """The text in a report."""
+        if self.ratio is None:
+            return f"not evaluated: a scan of {self.own_ms:.0f} ms is too short to be timed"
+        return (
+            f"{self.own_ms:,.0f} ms from their own memory node {self.own_node}, "
+            f"{self.other_ms:,.0f} ms from node {self.other_node} (x {self.ratio:.3f})"
+        )
+
+
+def scan_from_both(
+    own: NodePort, other: NodePort, database: str, statement: str, *, rows: int, timeout_s: float
+) -> NodeScans:
+    """Scan from own, other, other and own node, so that linear drift cancels.
+
+    The statement returns one row, which starts with the number of rows read. Raises MeasurementFailed or
+    ConnectionDropped.
+    """
+    taken: dict[int, list[int]] = {own.node: [], other.node: []}
+    scan = Statement(statement, rows, "result")
+    for node_port in (own, other, other, own):
+        with connect(node_port.server, database) as connection:
+            timing = timed(connection, scan, timeout_s)
+        taken[node_port.node].append(timing.elapsed_ms)
+    return NodeScans(own.node, fmean(taken[own.node]), other.node, fmean(taken[other.node]))

@@ -15,7 +15,6 @@ from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
 from vnuma.workloads.query import Query
 from vnuma.workloads.reporting_streams import tran_stats
-from vnuma.workloads.reporting_streams.node_scans import COST_MATRIX, NodePort, NodeScans, scan_from_both
 from vnuma.workloads.reporting_streams.settings import (
     MISPLACED,
     MS_PER_QUERY,
@@ -23,7 +22,14 @@ from vnuma.workloads.reporting_streams.settings import (
     SPREAD,
     ReportingStreams,
 )
-from vnuma.workloads.reporting_streams.streams import opened, run_streams
+from vnuma.workloads.reporting_streams.streams import (
+    COST_MATRIX,
+    NodePort,
+    NodeScans,
+    opened,
+    run_streams,
+    scan_from_both,
+)
 
 NAME = "reporting_streams"
 

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from vnuma.analysis.calibration.measure import MARGIN, Rate
-from vnuma.analysis.calibration.rule import (
+from tools.calibration.case import Case, prediction_width, quiet
+from vnuma.analysis.calibration.measure import (
+    MARGIN,
+    Rate,
     found_faster,
     found_slower,
     outcome,
-    prediction_width,
     some_arm,
     within_band,
     words,
 )
-from vnuma.analysis.calibration.truths import SD, STANDARD, TRUTHS, Truth, draw, normal, quiet
+from vnuma.analysis.calibration.truths import SD, STANDARD, TRUTHS, Truth, draw, normal
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.change_between_runs import changes
 from vnuma.analysis.compare import Comparison, Contrast, Interval, compare
@@ -41,17 +42,6 @@ CLEAR_EFFECT, BEYOND = math.log(1.03), math.log(1.012)
 _REFERENCE = "reference"
 ONE_BY_ONE = 10
 """One study in this many goes through the product's own functions: they take milliseconds each."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One rate in one case. `bound` applies to all cases of a target: at most, or at least, that share."""
-
-    target: str
-    where: str
-    bound: float
-    rate: Rate
-    at_most: bool = True
 
 
 def hard_cases(studies: int, generator: np.random.Generator) -> tuple[Case, ...]:

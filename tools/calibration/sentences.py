@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vnuma.analysis.calibration.hard_cases import Case
-from vnuma.analysis.calibration.measure import MARGIN, Rate
-from vnuma.analysis.calibration.planning import PROMISE, SIGMA
-from vnuma.analysis.calibration.rule import (
+from tools.calibration.case import Case
+from vnuma.analysis.calibration.measure import (
+    MARGIN,
+    Rate,
     found_faster,
     found_slower,
     outcome,
@@ -18,6 +18,7 @@ from vnuma.analysis.calibration.rule import (
     within_band,
     words,
 )
+from vnuma.analysis.calibration.planning import PROMISE, SIGMA
 from vnuma.analysis.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
 from vnuma.analysis.detectable import Spread
 from vnuma.analysis.distributions import FloatArray

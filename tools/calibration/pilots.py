@@ -7,20 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vnuma.analysis.calibration.hard_cases import Case
-from vnuma.analysis.calibration.measure import Rate
-from vnuma.analysis.calibration.planning import PROMISE
-from vnuma.analysis.calibration.rule import found_slower, outcome
-from vnuma.analysis.calibration.truths import SD, Truth, draw, heavy, normal, quiet
+from tools.calibration.case import Case, quiet
+from vnuma.analysis.calibration.planning import kept_pilots
+from vnuma.analysis.calibration.truths import SD, Truth, heavy, normal
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.power import blocks_to_detect
-from vnuma.analysis.variance import ROBUST_QUANTILE, pilot_upper
-
-BLOCKS = 3
-PILOTS = 2000
-EFFECT = 0.01
-STUDIES = 1000
-"""For the true power of each planned number of blocks; each arm counts."""
 
 
 def lognormal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
@@ -52,28 +42,6 @@ FAR_TAILS = ("lognormal", "t with 2 df")
 """A bound from 18 cells cannot know their tails, as docs and `vnuma power --pilot` state."""
 
 
-def kept_pilots(truth: Truth, generator: np.random.Generator, pilots: int = PILOTS) -> Rate:
-    """Plans with the pilot's robust upper bound that really reach 80% power for 1%."""
-    y = draw(truth, BLOCKS, pilots, generator).cells
-    residual = y - y.mean(axis=2, keepdims=True)
-    residual -= residual.mean(axis=1, keepdims=True)
-    df = (BLOCKS - 1) * (truth.columns - 1)
-    planned = [
-        blocks_to_detect(
-            EFFECT,
-            math.sqrt(pilot_upper(float(rss) / df, df, ROBUST_QUANTILE)),
-            truth.arms,
-            truth.references,
-        )
-        for rss in (residual**2).sum(axis=(1, 2))
-    ]
-    reaches = {
-        blocks: blocks is not None and _true_power(truth, blocks, generator) >= PROMISE
-        for blocks in sorted(set(planned), key=lambda blocks: blocks or 0)
-    }
-    return Rate.of(np.array([reaches[blocks] for blocks in planned]))
-
-
 def pilot_cases(pilots: int, generator: np.random.Generator) -> Iterator[Case]:
     """Distributions other than normal, unknowable from a pilot of 18 cells."""
     for truth in SHAPES:
@@ -81,9 +49,3 @@ def pilot_cases(pilots: int, generator: np.random.Generator) -> Iterator[Case]:
         told = truth.name in FAR_TAILS
         what, bound = ("far tails: reported, not promised", 0.60) if told else ("other shapes", 0.75)
         yield Case(f"plans from a pilot, {what}", truth.name, bound, rate, at_most=False)
-
-
-def _true_power(truth: Truth, blocks: int, generator: np.random.Generator) -> float:
-    """On other studies than those used for the plan."""
-    found = outcome(draw(truth, blocks, STUDIES, generator))
-    return float(found_slower(found, math.log1p(EFFECT)).mean())
