@@ -24,6 +24,7 @@ from vnuma.report.check import as_markdown, as_text
 from vnuma.report.check.as_csv import as_csv
 from vnuma.report.check.as_json import as_json
 from vnuma.report.check.as_junit import as_junit
+from vnuma.report.check.as_page import as_page
 from vnuma.report.check.as_sarif import as_sarif
 
 SCHEMAS = Path(__file__).parent / "data" / "schemas"
@@ -221,3 +222,30 @@ def test_a_host_is_found_once_whatever_its_vms_are() -> None:
     result = checked(replace(estate, vms=vms, clusters=clusters))
     (found,) = (group for group in result.groups if group.judged.finding.rule == "M04")
     assert len(found.vms) == 2
+
+
+@pytest.mark.parametrize(
+    ("severities", "words"),
+    [
+        (
+            "block warn info pass",
+            ("1 VM has", "1 more has warnings; 1 has only notes; 1 passes everything"),
+        ),
+        ("warn warn", ("No VM has a fault", "2 VMs have warnings.")),
+        ("pass pass", ("No VM has a fault", "2 pass everything")),
+        ("block", ("1 VM has a fault", "what it may use.")),
+    ],
+)
+def test_the_page_begins_with_how_many_vms_are_how_bad(severities: str, words: tuple[str, str]) -> None:
+    """A note is not a pass, and nothing is counted that there is none of."""
+    vms = []
+    for number, word in enumerate(severities.split()):
+        (vm,) = checked(estate_of(f"sql-{number}")).vms
+        first = vm.findings[0]
+        found = [
+            replace(first, finding=replace(first.finding, severity=one)) for one in Severity if one == word
+        ]
+        vms.append(replace(vm, findings=tuple(found)))
+    page = as_page(replace(checked(estate_of("sql-0")), vms=tuple(vms)))
+    lead = " ".join(re.sub("<[^>]*>", "", page[page.index("<body") :]).split())
+    assert re.search(".*".join(map(re.escape, words)), lead), lead[:300]

@@ -87,7 +87,7 @@ class CheckOptions:
         typer.Option(
             "--cluster",
             metavar="PATTERN",
-            help="Only VMs in these clusters; with --design, the clusters they will run in.",
+            help="Only VMs in these clusters; with --design, the cluster they will run in.",
         ),
     ] = ""
     tag: Annotated[

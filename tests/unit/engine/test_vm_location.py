@@ -81,6 +81,19 @@ def test_a_cluster_gives_its_hosts_and_an_unknown_one_names_those_there_are(tmp_
         location_of_cluster("WEB", file, None)
 
 
+def test_a_pattern_names_the_one_cluster_that_it_matches(tmp_path: Path) -> None:
+    """Of several it names those."""
+    clusters = tuple(ClusterFacts(name, name, True, (host_of(),)) for name in ("SQL-A", "SQL-B", "WEB"))
+    made = Estate(
+        "vc", "vcenter", "2026-11-20T00:00:00+00:00", "vCenter", "8.0", (EstateVm(vm_of()),), clusters
+    )
+    save([made], tmp_path / "estate.json")
+
+    assert len(location_of_cluster("W*", tmp_path / "estate.json", None).hosts) == 1
+    with pytest.raises(InputError, match=r"several clusters(.|\n)*: SQL-A, SQL-B\."):
+        location_of_cluster("SQL-?", tmp_path / "estate.json", None)
+
+
 def test_without_a_source_the_way_to_name_one_is_said() -> None:
     """Neither snapshot nor inventory."""
     with pytest.raises(InputError, match="--snapshot FILE"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from vnuma.domain.topology.vm_location import VmLocation
@@ -54,14 +55,19 @@ def _in_snapshot(name: str, file: Path) -> tuple[Estate, EstateVm]:
 
 
 def location_of_cluster(name: str, file: Path | None, inventory: Path | None) -> VmLocation:
-    """A cluster's hosts: from a snapshot, or read from vCenter now. Raises InputError for an unknown one."""
+    """The hosts of a cluster, by its name or by a pattern that only one matches.
+
+    From a snapshot, or read from vCenter now. Raises InputError for an unknown one.
+    """
     found: Iterable[Estate] = snapshot.load(file) if file else estates.read_all(_needed(inventory))
     known = [(estate, cluster) for estate in found for cluster in estate.clusters]
-    matches = [(estate, cluster) for estate, cluster in known if cluster.name == name]
+    matches = [pair for pair in known if pair[1].name == name]
+    matches = matches or [pair for pair in known if pair[1].hosts and fnmatchcase(pair[1].name, name)]
     if len(matches) != 1 or not matches[0][1].hosts:
-        names = ", ".join(sorted({cluster.name for _, cluster in known if cluster.hosts}))
+        some = [pair for pair in matches or known if pair[1].hosts]
+        names = ", ".join(sorted({cluster.name for _, cluster in some}))
         what = "matches several clusters" if len(matches) > 1 else "is not a cluster with readable hosts"
-        raise InputError(f"'{name}' {what}.", fix=f"There are: {names}.")
+        raise InputError(f"'{name}' {what}.", fix=f"{'Name one of' if matches else 'There are'}: {names}.")
     estate, cluster = matches[0]
     return VmLocation(cluster.hosts, None, cluster.unread, estate.simulated)
 

@@ -97,17 +97,21 @@ def _estate(result: CheckResult) -> str:
 def _lead(result: CheckResult) -> list[tuple[str, bool]]:
     """The first sentence, in pieces: text, and whether it is bold."""
     count = result.by_severity
-    block, warn = count.get(Severity.BLOCK, 0), count.get(Severity.WARN, 0)
-    info, rest = count.get(Severity.INFO, 0), count.get(None, 0)
-    return [
-        (counted(block, "VM"), True),
-        (f" {_have(block)} a fault that changes what the guest sees or what it may use. ", False),
-        (f"{warn:,} more", True),
+    block, warn, info = (count.get(severity, 0) for severity in Severity)
+    passed = count.get(None, 0)
+    rest = [f"{info:,} {_have(info)} only notes"] if info else []
+    if passed or not (block or warn or info):
+        rest.append(f"{passed:,} {'passes' if passed == 1 else 'pass'} everything that could be checked")
+    pieces = [
+        (counted(block, "VM") if block else "No VM", True),
+        (f" {_have(block or 1)} a fault that changes what the guest sees or what it may use. ", False),
+        ((f"{warn:,} more" if block else counted(warn, "VM")) if warn else "", True),
         (
-            f" {_have(warn)} warnings, {info:,} only notes; {rest:,} pass everything that could be checked.",
+            "; ".join([f" {_have(warn)} warnings", *rest] if warn else rest) + ("." if warn or rest else ""),
             False,
         ),
     ]
+    return [piece for piece in pieces if piece[0]]
 
 
 def _have(count: int) -> str:
