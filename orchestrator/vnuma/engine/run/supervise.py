@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from vnuma.domain.study.study import Study
-from vnuma.engine.access.connections import api_versions, shared_logins
+from vnuma.engine.access.connections import api_versions, shared_logins, tickets_renewed
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_inventory import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
@@ -60,7 +60,7 @@ def supervise(
     output = ""
     failure: list[Exception] = []
     tokens: dict[str, int] = {}
-    with stop_signals() as asked, store.kept_open(), remembered_secrets():
+    with stop_signals() as asked, store.kept_open(), remembered_secrets(), tickets_renewed(targets.values()):
         over = Oversight(store, run, study, watch, asked, elsewhere or Nowhere())
         try:
             over.elsewhere.start()

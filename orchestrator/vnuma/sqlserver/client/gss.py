@@ -120,6 +120,21 @@ def get_ticket(keytab: str, principal: str, cache: str) -> Said | int:
     return said or left.value
 
 
+def ticket_left_s() -> int:
+    """How many seconds the user's own ticket lasts; 0 without one that is valid."""
+    library = _library()
+    if library is None:
+        return 0
+    minor, left, credentials = ctypes.c_uint32(), ctypes.c_uint32(), ctypes.c_void_p()
+    wanted = _Oids(1, ctypes.pointer(_KERBEROS))
+    status = library.gss_acquire_cred(
+        *(ctypes.byref(minor), None, ctypes.c_uint32(0), ctypes.byref(wanted), _INITIATE),
+        *(ctypes.byref(credentials), None, ctypes.byref(left)),
+    )
+    library.gss_release_cred(ctypes.byref(minor), ctypes.byref(credentials))
+    return 0 if status & _ERROR_CLASSES else left.value
+
+
 def use_cache(cache: str | None) -> None:
     """Let logins of this thread, and of no other, use a ticket cache; None: the environment's."""
     library = _library()

@@ -1,20 +1,25 @@
 """Tickets of an account whose keytab the inventory names: got before a login, and anew at half their time.
 
 They are in this process' memory alone: no file on a disk logs in as the account, and a full disk keeps nobody
-from logging in. A fork keeps its parent's.
+from logging in. A fork keeps its parent's. The user's own ticket, in the user's cache, is renewed as well.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from vnuma.errors import EnvironmentProblem
-from vnuma.sqlserver.client.gss import Said, get_ticket, use_cache
+from vnuma.sqlserver.client.gss import Said, get_ticket, ticket_left_s, use_cache
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,16 @@ class _Ticket:
 
 _tickets: dict[Keytab, _Ticket] = {}
 _lock = threading.Lock()
+
+_QUIETLY: dict[str, Any] = {
+    "stdin": subprocess.DEVNULL,
+    "capture_output": True,
+    "timeout": 60,
+    "check": False,
+}
+_SHORTEST_S = 1.0
+_LOOK_S = 60.0
+"""How often to look for a ticket where there is none: somebody may call kinit during a run."""
 _numbers = count()
 
 
@@ -56,6 +71,37 @@ def use_ticket(keytab: Keytab | None) -> Said | None:
             ticket = _tickets[keytab] = _Ticket(cache, time.time() + found / 2)
     use_cache(ticket.cache)
     return None
+
+
+@contextmanager
+def renewing() -> Iterator[None]:
+    """Renew the user's own ticket at half its time, as `kinit -R` does; one that cannot be expires.
+
+    Whether a renewal succeeded is seen in the ticket alone: a login that then lacks one says so.
+    """
+    done = threading.Event()
+
+    def renew() -> None:
+        left = ticket_left_s()
+        while not done.wait(max(left / 2, _SHORTEST_S) if left else _LOOK_S):
+            if left and (program := shutil.which("kinit")):
+                with suppress(OSError, subprocess.TimeoutExpired):
+                    subprocess.run(
+                        [program, "-R"],
+                        stdin=subprocess.DEVNULL,
+                        capture_output=True,
+                        timeout=60,
+                        check=False,
+                    )
+            left = ticket_left_s()
+
+    thread = threading.Thread(target=renew, name="ticket", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(_SHORTEST_S)
 
 
 def _readable(file: str) -> str:
