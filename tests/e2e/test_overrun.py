@@ -16,6 +16,7 @@ from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.hours import DAYS
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.run import oversight
 from vnuma.engine.run import supervise as supervision
 from vnuma.engine.run.progress import Progress
 from vnuma.engine.run.start import create_run
@@ -72,7 +73,8 @@ def test_a_real_run_that_overruns_is_stopped_put_back_and_resumed(
     closes = study.allowed_hours.closes(utc_now())
     assert closes
     clock = Clock(closes)
-    monkeypatch.setattr(supervision, "utc_now", clock)
+    for supervisor in (supervision, oversight):
+        monkeypatch.setattr(supervisor, "utc_now", clock)
 
     ended = supervision.supervise(store, url, run, study, targets, inventory, clock.watch)
 

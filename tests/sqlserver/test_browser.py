@@ -68,7 +68,8 @@ def test_a_login_follows_an_instance_whose_port_moves() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", b"\x05", b"\xff" * 40, told("x"), told(0), told(70000), told("9" * 5000)]
+    "answer",
+    [b"", b"\x05", b"\xff" * 40, told("x"), told(0), told(70000), told("0000019999999"), told("9" * 5000)],
 )
 def test_an_answer_without_a_port_is_a_sentence(answer: bytes) -> None:
     """TCP/IP may be off for the instance, or somebody else answers."""
@@ -87,3 +88,17 @@ def test_a_browser_that_is_not_there_is_a_sentence() -> None:
         port_of(ADDRESS, "SQL2019", 0.3)
 
     assert all(word in str(caught.value) for word in ("1434", "SQL Server Browser", "vnuma_sql.port"))
+
+
+def test_a_network_that_refuses_the_question_is_not_called_an_unknown_name() -> None:
+    """The system refuses a datagram to the broadcast address, which resolves well."""
+    with pytest.raises(SqlUnreachable, match="UDP 1434 cannot be reached from here") as caught:
+        port_of("255.255.255.255", "SQL2019", 5)
+
+    assert "vnuma_sql.port" in str(caught.value)
+
+
+def test_an_unknown_name_is_called_one() -> None:
+    """Without a question to anybody."""
+    with pytest.raises(SqlUnreachable, match="cannot be resolved here"):
+        port_of("no host", "SQL2019", 5)

@@ -128,6 +128,12 @@ def release_lease(conn: Connection, vm_key: str, token: int) -> None:
     )
 
 
+def token_of(conn: Connection, vm_key: str, run_id: int) -> int | None:
+    """The token with which the run holds the VM now; None when it does not."""
+    lease = get_lease(conn, vm_key)
+    return lease.token if lease and lease.run_id == run_id else None
+
+
 def get_lease(conn: Connection, vm_key: str) -> Lease | None:
     """The VM's lease, or None."""
     query = select(tables.lease).where(_lease.vm_key == vm_key, _lease.run_id.is_not(None))

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from vnuma.engine.lease.hours import Closed
-from vnuma.engine.run.progress import Progress
-from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, naming_all, worst_of
+from vnuma.engine.run.progress import Progress, VmProgress
+from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, naming_all, state_at_end, worst_of
 from vnuma.errors import CellsMissing, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store.rows import Run
 from vnuma.store.states import RunState
@@ -60,3 +60,39 @@ def test_people_are_told_the_gravest_end(
 ) -> None:
     """A VM that is away first; a stop after the last cell is none."""
     assert end_of(outcome, error) == end
+
+
+def of_cells(valid: int, done: int, total: int) -> Progress:
+    """A run with one VM."""
+    names = ("label", "block", "step", "since", "note", "left_s", "restore_words")
+    vm = VmProgress(
+        name="sql16",
+        host="esx1",
+        host_key=("vc", "esx1"),
+        done=done,
+        valid=valid,
+        total=total,
+        repeated=0,
+        last=(),
+        at_baseline=True,
+        **dict.fromkeys(names),  # type: ignore[arg-type]
+    )
+    return Progress(RUN, (vm,), 1)
+
+
+@pytest.mark.parametrize(
+    ("progress", "problems", "state"),
+    [
+        (of_cells(4, 4, 4), [], RunState.FINISHED),
+        (of_cells(3, 3, 4), [], RunState.STOPPED),
+        (of_cells(3, 4, 4), [], RunState.FAILED),
+        (of_cells(4, 4, 4), [FULL], RunState.FINISHED),
+        (of_cells(4, 4, 4), [FULL, NotAtBaseline("away")], RunState.FAILED),
+        (of_cells(4, 4, 4), [NotAtBaseline("away"), RestoreConflict("theirs")], RunState.CONFLICT),
+    ],
+)
+def test_a_run_ends_in_one_state_whoever_supervised_it(
+    progress: Progress, problems: list[Exception], state: RunState
+) -> None:
+    """Cells left: stopped, since --resume goes on; none left, and one without a result: failed."""
+    assert state_at_end(progress, problems) == state

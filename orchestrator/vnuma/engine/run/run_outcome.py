@@ -9,7 +9,8 @@ from typing import Literal
 from vnuma.engine.lease.hours import LONGER, Closed
 from vnuma.engine.restore.restoration import Restored
 from vnuma.engine.run.progress import Progress
-from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline
+from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict
+from vnuma.store.states import RunState
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,22 @@ def end_of(outcome: RunOutcome | None, error: Exception | None) -> End:
     if outcome.closed:
         return "hours_missed"
     return "paused" if outcome.stopped else "ended"
+
+
+def state_at_end(progress: Progress, problems: Sequence[Exception]) -> RunState:
+    """The run's state once nothing works on it: stopped while cells are left, failed without any."""
+    away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
+    if away:
+        return state_away(away)
+    if progress.valid == progress.total:
+        return RunState.FINISHED
+    return RunState.STOPPED if progress.done < progress.total else RunState.FAILED
+
+
+def state_away(problems: Sequence[NotAtBaseline]) -> RunState:
+    """The state of a run with VMs that are not at their baseline: it waits for a person."""
+    conflict = any(isinstance(problem, RestoreConflict) for problem in problems)
+    return RunState.CONFLICT if conflict else RunState.FAILED
 
 
 def worst_of(problems: Sequence[Exception]) -> Exception:

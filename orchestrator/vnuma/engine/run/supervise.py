@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import api_versions, shared_logins, tickets_renewed
 from vnuma.engine.access.places import home_folder
@@ -27,14 +25,13 @@ from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.oversight import Elsewhere, Nowhere, Oversight, Watch, stop_signals
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, restoring
-from vnuma.engine.run.run_outcome import RunOutcome, naming_all, worst_of
+from vnuma.engine.run.run_outcome import RunOutcome, naming_all, state_at_end, worst_of
 from vnuma.engine.run.start import take_all
-from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, from_os_error
+from vnuma.errors import LeaseLost, NotAtBaseline, StoreError, VnumaError, from_os_error
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 from vnuma.store.sites import set_end
-from vnuma.store.states import RunState
 from vnuma.store.types import utc_now
 
 # How often a launch that ended no further cell is repeated before the run gives up.
@@ -79,7 +76,7 @@ def supervise(
                     lost = [problem for problem in followed if isinstance(problem, LeaseLost)]
                     problems += followed
                 shut = None if asked.count else _closed(store, run, study)
-                progress = over.look() if lost else _close(over, problems, shut)
+                progress = over.look() if lost else _close(over, problems)
             except Exception as error:
                 away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
                 raise (naming_all(away) if away else worst_of([*problems, error])) from error
@@ -98,7 +95,7 @@ def restore_vms(
     try:
         with store.read() as connection:
             ours = [row for row in vms.vms_of_run(connection, run.id) if row.name in targets]
-            rows = [row for row in ours if _held(connection, row.vm_key, run)]
+            rows = [row for row in ours if leases.token_of(connection, row.vm_key, run.id)]
     except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
         lost = possibly_changed(", ".join(targets), error)
         first = error.fix if isinstance(error, VnumaError) else None
@@ -121,7 +118,7 @@ def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
     """Whether the process that took the VM over meanwhile, often this run's own play, has restored it."""
     try:
         with store.read() as connection:
-            return not _held(connection, vm_key, run)
+            return leases.token_of(connection, vm_key, run.id) is None
     except StoreError:
         return False
 
@@ -156,11 +153,6 @@ def _still_ours(
     }
     others: list[Exception] = [possibly_changed(name, lost) for name in leased if name not in ours]
     return {name: targets[name] for name in ours}, others
-
-
-def _held(connection: Connection, vm_key: str, run: Run) -> bool:
-    lease = leases.get_lease(connection, vm_key)
-    return lease is not None and lease.run_id == run.id
 
 
 def _launch_until_done(
@@ -258,7 +250,7 @@ def _closed(store: Store, run: Run, study: Study) -> Closed | None:
     return closed(study, past, utc_now()) if progress.done < progress.total else None
 
 
-def _close(over: Oversight, problems: list[Exception], shut: Closed | None) -> Progress:
+def _close(over: Oversight, problems: list[Exception]) -> Progress:
     """Store the run's final state, or how the node's part ended."""
     store, run = over.store, over.run
     try:
@@ -267,26 +259,9 @@ def _close(over: Oversight, problems: list[Exception], shut: Closed | None) -> P
                 end = {"problems": [error_document(problem) for problem in problems]}
                 set_end(connection, run.id, run.site, end)
             else:
-                progress = progress_of(connection, run.name)
-                asked = bool(over.asked.count or shut)
-                state = _state(progress, problems, asked=asked)
+                state = state_at_end(progress_of(connection, run.name), problems)
                 runs.set_run_state(connection, run.id, state)
             runs.clear_supervisor(connection, run)
     except StoreError as error:
         problems.append(error)
     return over.look()
-
-
-def _state(progress: Progress, problems: list[Exception], *, asked: bool) -> RunState:
-    """`asked`: a person or the allowed hours ended it."""
-    if any(isinstance(problem, RestoreConflict) for problem in problems):
-        return RunState.CONFLICT
-    if any(isinstance(problem, NotAtBaseline) for problem in problems):
-        return RunState.FAILED
-    if asked or (_stopped(progress) and progress.valid < progress.total):
-        return RunState.STOPPED
-    return RunState.FINISHED if progress.valid == progress.total else RunState.FAILED
-
-
-def _stopped(progress: Progress) -> bool:
-    return progress.run.stop_requested is not None

@@ -23,8 +23,9 @@ from vnuma.engine.lease.supervision import (
 )
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.run.progress import progress_of
+from vnuma.engine.run.run_outcome import state_at_end, state_away
 from vnuma.engine.run.start import take as take_vm
-from vnuma.errors import NotAtBaseline, RestoreConflict, StoreError
+from vnuma.errors import NotAtBaseline, StoreError
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
@@ -69,22 +70,17 @@ def restoring(store: Store, run: Run) -> Iterator[None]:
 def lease_token(store: Store, run: Run, vm: Vm) -> int | None:
     """The token with which the run holds this VM now; None when it does not."""
     with store.read() as connection:
-        lease = leases.get_lease(connection, vm.vm_key)
-    return lease.token if lease and lease.run_id == run.id else None
+        return leases.token_of(connection, vm.vm_key, run.id)
 
 
 def settle(store: Store, run: Run) -> None:
-    """Once every VM is restored, set the state: finished, stopped with cells left, or failed."""
+    """Set the run's last state, once every VM is restored."""
     with store.read() as connection:
         progress = progress_of(connection, run.name)
     if not all(vm.at_baseline for vm in progress.vms):
         return
-    if progress.valid == progress.total:
-        state = RunState.FINISHED
-    else:
-        state = RunState.FAILED if progress.done == progress.total else RunState.STOPPED
     with store.write() as connection:
-        runs.set_run_state(connection, run.id, state)
+        runs.set_run_state(connection, run.id, state_at_end(progress, []))
         runs.clear_supervisor(connection, run)
 
 
@@ -93,9 +89,8 @@ def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:
 
     A failure to write is ignored, since `why` is being raised.
     """
-    state = RunState.CONFLICT if isinstance(why, RestoreConflict) else RunState.FAILED
     with suppress(StoreError), store.write() as connection:
-        runs.set_run_state(connection, run.id, state)
+        runs.set_run_state(connection, run.id, state_away([why]))
 
 
 def _this_play() -> Supervisor:

@@ -6,6 +6,7 @@ the server at that port must then prove its identity.
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from contextlib import suppress
@@ -17,6 +18,7 @@ _ASK_INSTANCE, _ANSWER = 0x04, 0x05
 _LARGEST = 4096
 _AGAIN_S = 0.5
 """Interval for asking again, since a datagram may be lost."""
+_GIVE_PORT = "Open UDP 1434, or give the instance a fixed port and write vnuma_sql.port instead of instance."
 
 
 def port_of(host: str, instance: str, timeout_s: float) -> int:
@@ -35,13 +37,16 @@ def port_of(host: str, instance: str, timeout_s: float) -> int:
                     return _port(link.recv(_LARGEST), where)
     except ConnectionRefusedError:
         pass  # nobody listens there
-    except (OSError, UnicodeError) as error:
+    except (socket.gaierror, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not a valid name"
         raise SqlUnreachable(f"{where}: the name cannot be resolved here ({why}).") from error
+    except OSError as error:
+        raise SqlUnreachable(
+            f"{where}: UDP {PORT} cannot be reached from here ({error.strerror}).", fix=_GIVE_PORT
+        ) from error
     raise SqlUnreachable(
         f"{where}: SQL Server Browser (UDP {PORT}) does not return the instance's port.",
-        fix="Start the service SQL Server Browser and open UDP 1434, check the instance's name, or give the "
-        "instance a fixed port and write vnuma_sql.port instead of instance.",
+        fix=f"Start the service SQL Server Browser, and check the instance's name. {_GIVE_PORT}",
     )
 
 
@@ -51,7 +56,7 @@ def _port(answer: bytes, where: str) -> int:
     words = text.split(";")
     facts = dict(zip(words[::2], words[1::2], strict=False))
     port = facts.get("tcp", "")
-    if port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536:
+    if re.fullmatch(r"[0-9]{1,5}", port) and 0 < int(port) < 65536:
         return int(port)
     raise SqlUnreachable(
         f"{where}: SQL Server Browser returns no TCP port for the instance.",
