@@ -21,7 +21,7 @@ from vnuma.collector import collect_rarely
 from vnuma.store.postgresql import close_kept
 
 collect_rarely()
-settings.register_profile("vnuma", deadline=None)  # a busy machine is no wrong answer
+settings.register_profile("vnuma", deadline=None)  # a busy machine does not make an answer wrong
 settings.load_profile("vnuma")
 
 

@@ -25,7 +25,7 @@ def five_vms(lab: LabFactory, **overrides: Any) -> LabHandle:
 
 
 def wrong_password(folder: Path) -> dict[str, str]:
-    """A reference to a password that is none."""
+    """A reference to a wrong password."""
     secret = folder / "wrong"
     secret.write_text("not-the-password\n", encoding="utf-8")
     return {"file": str(secret)}

@@ -1,4 +1,4 @@
-"""From advice to a measurement: the file that `vnuma advise` writes is planned and run as it stands."""
+"""From advice to a measurement: the file that `vnuma advise` writes is planned and run unchanged."""
 
 from __future__ import annotations
 

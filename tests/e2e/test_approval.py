@@ -44,7 +44,7 @@ def waiting(home: Path, running: LabHandle) -> Steps:
 
 
 def test_a_run_waits_for_another_person_and_starts_then(tmp_path: Path, lab: LabFactory) -> None:
-    """Nothing is changed before; its creator cannot approve it; status says where it stands."""
+    """Nothing is changed before; its creator cannot approve it; status shows its state."""
     running = lab()
     inventory = requiring(write_inventory(tmp_path, running))
     study, before = write_study(tmp_path), settings_now(running)

@@ -21,7 +21,7 @@ from vnuma.errors import NotAtBaseline
 def test_putting_back_goes_on_when_the_answers_are_vcenters_again(
     tmp_path: Path, lab: LabFactory, kind: str
 ) -> None:
-    """Struck while it shapes and while it restores: both go on, and the VM is as it was."""
+    """Struck while shaping and while restoring: both continue, and the VM is restored."""
     running = lab()
     before = settings_now(running)
     with proxy_before(running, tmp_path) as proxy:
@@ -66,7 +66,7 @@ def test_a_run_whose_vcenter_answers_badly_for_a_while_measures_every_cell(
 def test_a_bug_while_one_vm_is_put_back_keeps_no_other_from_it(
     tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    """The first VM is named as perhaps away, with the bug; the second one is as it was."""
+    """The first VM is named as possibly changed, with the bug; the second one is restored."""
     small = {"memory_gb": 32}
     running = lab(vms=[small | {"name": "sql16"}, small | {"name": "sql17"}])
     before = settings_now(running, "sql17")

@@ -15,7 +15,7 @@ from tests.support.looking import change_by_hand
 
 
 def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path: Path) -> None:
-    """Our changes and somebody else's are told apart; after restoring nothing differs."""
+    """Our changes and somebody else's are distinguished; after restoring nothing differs."""
     home = tmp_path / "home"
     running = lab()
     steps = Steps.prepared(home, running)

@@ -150,7 +150,7 @@ def test_an_arm_is_in_its_own_shape_whatever_was_measured_before(tmp_path: Path,
 
 @pytest.mark.long
 def test_windows_that_others_disturb_make_no_cell(tmp_path: Path, lab: LabFactory) -> None:
-    """The run ends with its cells missing and the reason told; the VM is restored."""
+    """The run ends with missing cells and the reason shown; the VM is restored."""
     running = lab("chang2005-others")
     before = settings_now(running)
 

@@ -27,7 +27,7 @@ def checks(inventory: Path, subject: str) -> list[dict[str, object]]:
 def test_a_certificate_that_ends_soon_is_a_warning_with_its_name_and_day(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """While there is time to renew it; one that lasts is no word more than its date."""
+    """While there is time to renew it; a long-lived one only shows its date."""
     soon = write_inventory(tmp_path, lab(certificate_days=20))
 
     (warned,) = checks(soon, "certificate")
@@ -45,7 +45,7 @@ def test_a_certificate_that_ends_soon_is_a_warning_with_its_name_and_day(
 
 @pytest.mark.long
 def test_a_certificate_that_lasts_needs_no_line_of_its_own(tmp_path: Path, lab: LabFactory) -> None:
-    """Its date stands with the server's."""
+    """Its date is shown with the server's."""
     inventory = write_inventory(tmp_path, lab(certificate_days=31))
 
     assert checks(inventory, "certificate") == []

@@ -1,4 +1,4 @@
-"""Three sides of every boot, stored with the cell; a log that cannot be had costs nothing."""
+"""Three sources for every boot, stored with the cell; an unavailable log costs nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_boot_is_seen_from_three_sides_and_a_log_never_costs_a_cell(
 ) -> None:
     """vSphere, guest and log agree; without a log of this boot it is not evaluated, and the cell counts.
 
-    A log that its host does not give is had after power-off: before the next cell, or at the restore.
+    A log that its host does not return is fetched after power-off: before the next cell, or at the restore.
     """
     faults = [
         {"kind": "log_missing", "boot": 3},

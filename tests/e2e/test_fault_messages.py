@@ -1,4 +1,4 @@
-"""Each kind of fault that the lab injects, and what people are told: what happened, where, what to do."""
+"""The message for each kind of fault that the lab injects: what happened, where, what to do."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ NOT_EVALUATED = {
     "log_stale": r"it shows 4 vNUMA nodes, the guest shows 1",
     "ticket_refused": r"administrator@vsphere\.local lacks the privilege Datastore\.Browse on DC0",
 }
-"""Faults that cost a cell nothing but the evidence of vmware.log, and what stands in its place."""
+"""Faults that only cost the evidence of vmware.log, and what is stored instead."""
 
 ELSEWHERE = {
     "account_refused": ("tests/e2e/test_accounts.py", "refused"),
@@ -271,7 +271,7 @@ def test_a_fault_says_what_happened_where_and_what_to_do(tmp_path: Path, lab: La
 def test_a_log_that_cannot_be_had_says_why_and_costs_no_cell(
     tmp_path: Path, lab: LabFactory, kind: str
 ) -> None:
-    """The cell is measured to its end, and the reason stands where the evidence would."""
+    """The cell is measured completely, and the reason is stored instead of the evidence."""
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
     context = steps.take()

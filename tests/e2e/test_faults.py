@@ -1,4 +1,4 @@
-"""What goes wrong while a run is under way: named, stored, survived, and the VM restored."""
+"""Failures during a run: named, stored, survived, and the VM restored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vnuma.store.open import open_store
 NO_SQL = {"sql_timeout_s": 2}
 NO_SHUTDOWN = {"shutdown_timeout_s": 2}
 NO_TOOLS = NO_SHUTDOWN | {"tools_timeout_s": 2}
-"""Short deadlines for what never comes, and for nothing else: a slow machine is no fault."""
+"""Short deadlines only for what never comes, since a slow machine is not a fault."""
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ NO_TOOLS = NO_SHUTDOWN | {"tools_timeout_s": 2}
 def test_one_fault_costs_one_attempt_and_the_cell_is_repeated(
     tmp_path: Path, lab: LabFactory, fault: dict[str, Any], reason: str, power: dict[str, float]
 ) -> None:
-    """The first attempt is kept with its reason, the second is valid, and the VM is as it was."""
+    """The first attempt is stored with its reason, the second is valid, and the VM is restored."""
     running = lab(faults=[{"vm": "sql16", "boot": 2, **fault}])
     before = settings_now(running)
     study = write_study(tmp_path, power=power, limits={"attempts_per_cell": 2})
@@ -87,7 +87,7 @@ def test_a_guest_that_does_not_shut_down_is_left_running_and_its_cells_end(
 def test_a_guest_whose_tools_never_come_up_cannot_be_shut_down_and_is_left(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """Without Tools there is no clean way back, so nothing is forced: exit code 7 names the reason."""
+    """Without Tools there is no clean shutdown, so nothing is forced: exit code 7 names the reason."""
     running = lab(faults=[{"kind": "tools_never", "vm": "sql16", "boot": 2}])
 
     ran = vnuma("run", write_study(tmp_path, power=NO_TOOLS), "-i", write_inventory(tmp_path, running))
@@ -112,7 +112,7 @@ def test_a_refused_mark_ends_the_run_before_anything_is_changed(tmp_path: Path, 
 
 @pytest.mark.long
 def test_a_hard_power_off_happens_only_when_the_study_says_so(tmp_path: Path, lab: LabFactory) -> None:
-    """Then the run goes on, and the VM is restored."""
+    """Then the run continues, and the VM is restored."""
     running = lab(faults=[{"kind": "shutdown_never", "vm": "sql16", "boot": 2, "times": 0}])
     before = settings_now(running)
     power = NO_SHUTDOWN | {"on_shutdown_timeout": "power_off"}
@@ -144,7 +144,7 @@ def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> N
 def test_a_full_disk_ends_the_run_with_the_vm_put_back(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
-    """Exit code 9: samples stored so far are safe, the VM is as it was, and that is said."""
+    """Exit code 9: samples stored so far are safe, the VM is restored, and the message says so."""
     running = lab()
     before = settings_now(running)
     inventory = write_inventory(tmp_path, running)

@@ -44,7 +44,7 @@ def in_fast_suite(fault: dict[str, Any]) -> Any:
 
 
 def retries(steps: Steps) -> list[Fact]:
-    """What the store tells of repetitions."""
+    """The retries in the store."""
     with steps.store.read() as connection:
         return list(facts.facts_of_run(connection, steps.run.id, RETRY))
 
@@ -81,7 +81,7 @@ def test_each_write_of_a_cell_survives_what_passes_and_is_made_once(
 
 @pytest.mark.long
 def test_a_run_goes_through_faults_that_pass_without_losing_a_cell(tmp_path: Path, lab: LabFactory) -> None:
-    """With one attempt a cell, every cell is valid, and `status` tells of the repetitions."""
+    """With one attempt per cell, every cell is valid, and `status` shows the retries."""
     running = lab(faults=[{**fault, "boot": 2 + number // 3} for number, fault in enumerate(TRANSIENT)])
     before = settings_now(running)
 
@@ -115,7 +115,7 @@ def test_a_vcenter_that_stays_away_fails_the_step_when_patience_ends(tmp_path: P
 def test_putting_back_without_vcenter_shows_each_try_and_ends_unreachable(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """Which VM, why, the next try and the last; nobody changed it, so it is no conflict."""
+    """Which VM, why, the next attempt and the last; nobody changed it, so it is not a conflict."""
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running, power={"vcenter_retry_s": 4})
     context = steps.take()

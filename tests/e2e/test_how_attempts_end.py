@@ -93,7 +93,7 @@ def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(
 
 
 def test_once_put_back_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: Path, lab: LabFactory) -> None:
-    """It has shut down since, so a resumed run goes on with the cells that are left."""
+    """It has shut down since, so a resumed run continues with the remaining cells."""
     steps = Steps.prepared(tmp_path / "a", lab(), limits={"attempts_per_cell": 1})
     context = steps.take()
     claimed = claim(context)
@@ -138,7 +138,7 @@ def uptime(steps: Steps) -> float:
 def test_on_esxi_8_a_cell_may_begin_with_a_reboot_that_ends_powered_off(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """The VM is off and in its shape; the mark for it is no change of somebody else's."""
+    """The VM is off and in its shape; the setting for it does not count as somebody else's change."""
     running = lab(esxi={"version": "8.0.3", "build": "1"})
     steps = Steps.prepared(tmp_path / "a", running, power={"guest_is_asked_to": "reboot"})
     steps.shape(steps.take())

@@ -15,7 +15,7 @@ from tests.support.looking import settings_now
 def test_a_cell_of_an_installed_packages_workload_is_measured_and_put_back(
     tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its factor reaches it, its metric and its other figure are stored, the VM is as it was."""
+    """Its factor reaches it, its metric and its other figure are stored, the VM is restored."""
     install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     arms = [{"topology": "1x16", "name": "far", "workload": {"branch": 7}}]

@@ -1,4 +1,4 @@
-"""A process of a play that dies costs an attempt, not the run: `vnuma run` goes on by itself."""
+"""A process of a play that dies costs an attempt, not the run: `vnuma run` continues by itself."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from vnuma.store import attempts, runs
 def test_a_killed_process_of_a_play_is_replaced(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, victim: Victim
 ) -> None:
-    """Killed in the middle of a boot: the play ends, another begins, every cell is valid, the VM is back.
+    """Killed during a boot: the play ends, another starts, every cell is valid, the VM is restored.
 
-    Ansible's own host_pinned would wait for the dead worker for ever.
+    Ansible's own host_pinned would wait for the dead worker forever.
     """
     running = lab(boot={"tools_seconds": 1.5})
     before = settings_now(running)

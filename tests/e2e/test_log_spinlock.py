@@ -177,7 +177,7 @@ def left_on(running: LabHandle) -> tuple[str, int | None, bool, int | None] | No
 def test_after_kill_9_in_a_load_everything_of_the_instance_is_put_back(
     tmp_path: Path, lab: LabFactory, way: str
 ) -> None:
-    """The pool that the dead run left is no obstacle: affinity, pool and governor are as before."""
+    """The pool that the dead run left is not an obstacle: affinity, pool and governor are restored."""
     running = lab("adkin2014")
     before = left_on(running)
     assert before == (AUTO, None, False, None)
@@ -200,7 +200,7 @@ def test_after_kill_9_in_a_load_everything_of_the_instance_is_put_back(
     left = left_on(running)
     assert left is not None
     assert left[:3] == before[:3]
-    if way == "restore":  # a run that may go on finds its database again; what is named drops it
+    if way == "restore":  # a run that may continue finds its database again; the named command drops it
         drop = re.search(r"^Kept .* to drop it: (.+)$", ran.out, re.MULTILINE)
         assert drop, ran.text
         here = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}

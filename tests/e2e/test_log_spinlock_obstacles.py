@@ -25,7 +25,7 @@ def with_sql(lab: LabFactory, **sql: Any) -> LabHandle:
 
 
 def refused(home: Path, running: LabHandle) -> str:
-    """What preflight says; the VM is as it was."""
+    """Preflight's text; the VM is unchanged."""
     before = settings_now(running)
     with pytest.raises(PreflightBlocked) as blocked:
         Steps.prepared(home, running, **LOG)

@@ -107,7 +107,7 @@ def test_a_full_disk_in_mid_run_leaves_the_vm_as_it_was(lab: LabFactory, small_d
 
 
 def test_a_full_disk_and_a_foreign_change_name_the_vm(lab: LabFactory, small_disk: Path) -> None:
-    """Exit code 7 outranks the disk's 9."""
+    """Exit code 7 takes precedence over the disk's 9."""
     running = lab()
     steps = Steps.prepared(small_disk, running)
 
@@ -192,9 +192,9 @@ def test_no_folder_above_the_home_is_locked(small_disk: Path) -> None:
 def test_a_play_that_no_run_launched_restores_its_vm_on_a_full_disk(
     lab: LabFactory, small_disk: Path
 ) -> None:
-    """Neither saying that it lives nor a database that cannot be recorded as dropped keeps it from that.
+    """Neither heartbeats nor a database that cannot be recorded as dropped prevent it.
 
-    Another process has the store open: SQLite cannot make its index anew on a full disk.
+    Another process has the store open: SQLite cannot recreate its index on a full disk.
     """
     running = lab()
     before = settings_now(running)
@@ -248,7 +248,7 @@ def test_without_descriptors_the_vm_is_put_back_all_the_same(tmp_path: Path, lab
 
 @pytest.mark.long
 def test_a_file_size_limit_keeps_no_vm_from_being_put_back(tmp_path: Path, lab: LabFactory) -> None:
-    """The store cannot say so, but the VM is as it was: exit code 9."""
+    """The store cannot record it, but the VM is restored: exit code 9."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running)

@@ -18,7 +18,7 @@ from vnuma.store.states import RestoreOutcome
 def test_what_others_write_after_a_shutdown_does_not_end_putting_back(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """hostd, backups and Tools write keys then: read anew, compared anew, tried again."""
+    """hostd, backups and Tools write keys then: the VM is read and compared again, and retried."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running)

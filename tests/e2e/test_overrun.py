@@ -1,4 +1,4 @@
-"""A run whose window ends while a cell is under way: stopped, restored, and resumable within the hours."""
+"""A run whose window ends during a cell: stopped, restored, and resumable within the hours."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def hours() -> dict[str, Any]:
 
 
 class Clock:
-    """Stands until a cell is under way, and then shows the moment when restoring has to begin."""
+    """Stands still until a cell is running, and then shows the time when restoring has to start."""
 
     def __init__(self, closes: datetime) -> None:
         self._now = utc_now()
@@ -58,7 +58,7 @@ class Clock:
 def test_a_real_run_that_overruns_is_stopped_put_back_and_resumed(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The supervisor stops its play at the deadline; the VM is as it was, and the message says when."""
+    """The supervisor stops its play at the deadline; the VM is restored, and the message says when."""
     running = lab(boot={"tools_seconds": 1.5})
     before = settings_now(running)
     path, inventory = write_study(tmp_path, allowed_hours=hours()), write_inventory(tmp_path, running)

@@ -167,7 +167,7 @@ def wait_for_samples(url: str, number: int, run: subprocess.Popen[bytes]) -> Non
 def test_bad_answers_cost_a_run_on_postgresql_no_vm(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster
 ) -> None:
-    """Struck while it shapes and while it restores: both go on."""
+    """Struck while shaping and while restoring: both continue."""
     running = lab()
     before = settings_now(running)
     with proxy_before(running, tmp_path) as proxy:
@@ -210,7 +210,7 @@ def test_a_store_on_a_server_that_takes_no_more_writes_leaves_the_vm_as_it_was(
 def test_a_controller_that_was_frozen_finds_its_run_taken_on_postgresql(
     tmp_path: Path, lab: LabFactory, postgresql: Cluster
 ) -> None:
-    """restore tells the store that nobody looks after the run; who wakes then goes no further."""
+    """The restore records that the run has no supervisor; a process that wakes up then stops."""
     steps = Steps.prepared(tmp_path / "a", lab(), url=postgresql.new_store())
     claim_supervision(steps.store, steps.run)
     steps.shape(steps.take())

@@ -38,7 +38,7 @@ def test_a_play_ends_by_its_precision_and_its_archive_is_enough_to_do_it_again(
         workload={"sizes": [20], "forms": ["server"]},
     )
     document = json.loads(study.read_text())
-    del document["design"]["blocks"]  # a precision stands instead of it
+    del document["design"]["blocks"]  # a precision replaces it
     study.write_text(json.dumps(document))
 
     ran = vnuma("run", study, "-i", inventory)

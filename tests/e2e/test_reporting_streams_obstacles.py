@@ -39,7 +39,7 @@ def scenario(sql: Mapping[str, Any], **vm: Any) -> dict[str, Any]:
 
 
 def refused(home: Path, running: LabHandle, **changes: Any) -> str:
-    """What preflight says; the VM is as it was."""
+    """Preflight's text; the VM is unchanged."""
     before = settings_now(running)
     with pytest.raises(PreflightBlocked) as blocked:
         Steps.prepared(home, running, **{**STREAMS, **changes})
@@ -92,7 +92,8 @@ def test_a_registry_that_may_not_be_written_ends_the_vms_cells_at_the_first_boot
 ) -> None:
     """The ports are mapped in the first boot that proves whose SQL Server it is.
 
-    Every further cell would end so, until the VM is taken over anew: somebody may have granted it then.
+    Every further cell would fail alike, until the VM is taken over again: permission may have been granted
+    then.
     """
     running = lab(scenario({"registry_read_only": True}))
     before = settings_now(running)

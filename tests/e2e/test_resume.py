@@ -28,7 +28,7 @@ from vnuma.store.states import RunState
 
 LONGER = {"blocks": 3, "iterations": 3}
 ENDLESS = {"blocks": 40}
-"""For a run that goes on until it is ended, however long that takes."""
+"""For a run that continues until it is ended, however long that takes."""
 
 
 def store_of(home: Path) -> Store:
@@ -71,7 +71,7 @@ def start(study: Path, inventory: Path) -> subprocess.Popen[str]:
 
 
 def begun(home: Path, cells: int) -> Callable[[], bool]:
-    """Whether that many cells are valid and the next attempt is under way."""
+    """Whether that many cells are valid and the next attempt is running."""
 
     def condition() -> bool:
         if not (home / "vnuma.db").exists():
@@ -237,7 +237,7 @@ def test_a_vm_under_study_is_refused_to_a_second_run(
 
 
 def test_stop_from_another_terminal_ends_the_run(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
-    """`vnuma stop` asks; the run's own process puts the VM back and ends with the code of missing cells."""
+    """`vnuma stop` asks; the run's own process restores the VM and ends with the code of missing cells."""
     running = lab()
     before = settings_now(running)
     process = start(write_study(tmp_path, design=ENDLESS), write_inventory(tmp_path, running))

@@ -34,7 +34,7 @@ def ends(home: Path) -> dict[str, list[str]]:
 def test_a_withdrawn_privilege_ends_its_vm_with_one_attempt_and_a_resumed_run_tries_again(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
-    """The other VM goes on; the one attempt uses up none of its cell's, of which the study allows one."""
+    """The other VM continues; the attempt does not count for its cell, of which the study allows one."""
     hosts = [{"name": "esx01"}, {"name": "esx02"}]
     machines = [{"name": f"sql-{host[-1]}", "host": host, "memory_gb": 32} for host in ("esx01", "esx02")]
     held = ["System.View", "System.Read", *needed_privileges(TYPED)]

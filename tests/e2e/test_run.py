@@ -40,7 +40,7 @@ SECRET_PATH = "s3cr3t-hook"
 
 
 def notifying(inventory: Path, folder: Path) -> Path:
-    """The file of a command that is told of each run; a webhook that nobody listens to is told too."""
+    """The file of a command that is notified of each run, next to a webhook that nobody listens to."""
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))
         url = folder / "hook-url"
@@ -54,11 +54,11 @@ def notifying(inventory: Path, folder: Path) -> Path:
 
 
 def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
-    """Every cell valid, the VM as it was, results in three formats, a page, a status.
+    """Every cell valid, the VM restored, results in three formats, a page, a status.
 
-    Its declared rule ends it after the first block, which is no cell missing. No password is left: not in the
-    store, not in logs, not in what was printed. Notifications are sent; a webhook that fails does no harm and
-    is named. Traces are sent where OTEL_* asks for them.
+    Its declared rule ends it after the first block, without missing cells. No password is left in the store,
+    the logs or the output. Notifications are sent; a failing webhook is harmless and named. Traces are sent
+    where OTEL_* asks for them.
     """
     running = lab()
     inventory = write_inventory(tmp_path, running)

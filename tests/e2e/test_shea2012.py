@@ -43,7 +43,7 @@ def study(folder: Path, workload: dict[str, Any] | None = None, **design: Any) -
 
 
 def port_setting(folder: Path, running: LabHandle) -> str | None:
-    """SQL Server's TcpPort as it stands in its registry."""
+    """SQL Server's TcpPort in its registry."""
     target = read_targets(write_inventory(folder, running), ("sql16",))["sql16"]
     with connect(sql_server(target)) as connection:
         return tcp_ports.read_settings(connection).ports
@@ -143,7 +143,7 @@ def test_a_search_says_that_its_largest_difference_is_a_maximum(
 def test_after_kill_9_of_the_engine_the_ports_come_back(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, way: str
 ) -> None:
-    """Killed while streams run over mapped ports; restored by `vnuma restore`, or by the run that goes on."""
+    """Killed while streams run over mapped ports; restored by `vnuma restore`, or by the resumed run."""
     running = lab("shea2012")
     before = settings_now(running), port_setting(tmp_path, running)
     path = study(tmp_path, SHRUNK | {"sizes": [2]}, blocks=1, a_a=False, iterations=20, warmups=0)

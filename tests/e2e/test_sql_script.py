@@ -74,7 +74,7 @@ def test_every_statement_is_timed_in_every_size_and_its_rows_are_checked(
 def test_an_execution_that_does_other_work_is_a_failed_sample_and_the_teardown_still_runs(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """The study expects three rows of a statement that gives two; a failing teardown is told beside it."""
+    """The study expects three rows of a statement that gives two; a failing teardown is reported too."""
     teardown = f"{SCRIPT['teardown']}\nGO\nDROP TABLE dbo.nothing"
     steps = Steps.prepared(
         tmp_path / "a", lab("paper"), **study(expected_rows={"rows": 3}, teardown=teardown)

@@ -70,7 +70,7 @@ def test_one_study_has_vms_at_a_vcenter_and_at_a_host_by_itself(tmp_path: Path, 
 def test_the_mark_alone_keeps_the_vm_where_there_are_no_custom_attributes(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """It stands while the VM is under study, refuses a second controller, and goes when it is restored."""
+    """It is set while the VM is under study, refuses a second controller, and is removed by the restore."""
     running = lab(standalone=True, esxi={"version": "8.0.3"})
     first = Steps.prepared(tmp_path / "first", running)
     first.take()

@@ -16,7 +16,7 @@ from vnuma.errors import NotAtBaseline
 
 
 def test_a_vm_that_cannot_be_put_back_for_want_of_the_store_is_named(tmp_path: Path, lab: LabFactory) -> None:
-    """The store is gone: that the VM may be altered outranks the store's own trouble."""
+    """The store is gone: that the VM may be altered takes precedence over the store's own error."""
     steps = Steps.prepared(tmp_path / "a", lab())
     steps.shape(steps.take())
     restoration = steps.restoration()
@@ -50,7 +50,7 @@ def _by_audit(home: Path, *arguments: str | Path) -> Ran:
 def test_a_deleted_store_is_no_proof_that_every_vm_is_at_its_baseline(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """A new, empty store knows nothing: the audit log beside it names the VM, its run and the way back."""
+    """A new, empty store knows nothing: the audit log next to it names the VM, its run and the way back."""
     home = _lost(tmp_path, lab())
 
     ran = _restore(home)
@@ -157,7 +157,7 @@ def test_a_run_that_restored_its_vm_leaves_nothing_to_answer_for(tmp_path: Path,
 
 
 def test_a_line_that_was_cut_short_hides_no_other(tmp_path: Path, lab: LabFactory) -> None:
-    """A full disk left half a line, and the next one stands behind it: the VM is still named."""
+    """A full disk left half a line, and the next one follows it: the VM is still named."""
     home = _lost(tmp_path, lab())
     log = home / "vnuma.audit.jsonl"
     first, rest = log.read_text(encoding="utf-8").split("\n", 1)
@@ -170,7 +170,7 @@ def test_a_line_that_was_cut_short_hides_no_other(tmp_path: Path, lab: LabFactor
 
 
 def test_a_damaged_audit_log_keeps_no_vm_from_its_restore(tmp_path: Path, lab: LabFactory) -> None:
-    """The store answers for the VM: it is restored, told, and the log's trouble comes after it."""
+    """The store has the VM's run: it is restored and reported, followed by the log's error."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running)

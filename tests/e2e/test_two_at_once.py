@@ -1,4 +1,4 @@
-"""Two who want one VM at the same time: one gets it, the other is told, and the VM is as it was."""
+"""Two processes that want one VM at once: one gets it, the other is refused, and the VM is unchanged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_of_two_stores_that_race_for_a_vm_one_is_refused(
 def test_what_somebody_changes_just_before_the_mark_is_part_of_the_baseline(
     tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The VM is read anew: what stood before would be restored over a colleague's change."""
+    """The VM is read again: the earlier values would be restored over a colleague's change."""
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
     _between(
@@ -71,7 +71,9 @@ def test_what_somebody_changes_just_before_the_mark_is_part_of_the_baseline(
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_restores_of_one_vm_at_once_restore_it_once(tmp_path: Path, lab: LabFactory, count: int) -> None:
-    """In threads that begin together: the VM is as it was, and whoever was not needed says so at most."""
+    """In threads that start together: the VM is restored, and the others report at most that they
+    were late.
+    """
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running)
@@ -102,7 +104,7 @@ def test_restores_of_one_vm_at_once_restore_it_once(tmp_path: Path, lab: LabFact
 
 
 def test_three_commands_at_once_leave_no_vm_away(tmp_path: Path, lab: LabFactory) -> None:
-    """`vnuma restore` thrice: exit 0 or 8, never a bug, and the VM is as it was."""
+    """`vnuma restore` three times: exit 0 or 8, never a bug, and the VM is restored."""
     running = lab()
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running)

@@ -1,4 +1,4 @@
-"""Which process looks after a run: one at a time, and never one that only has its number."""
+"""Which process supervises a run: one at a time, and never one that only has its number."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
 
 
 def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: LabFactory) -> None:
-    """restore tells the store that nobody looks after the run; who wakes then goes no further."""
+    """The restore records that the run has no supervisor; a process that wakes up then stops."""
     steps = Steps.prepared(tmp_path / "a", lab())
     claim_supervision(steps.store, steps.run)
     steps.shape(steps.take())
@@ -250,7 +250,7 @@ def test_a_run_is_looked_after_by_one_process(tmp_path: Path, lab: LabFactory) -
 
 
 def test_a_cell_does_not_wait_for_a_dead_runs_measurement(tmp_path: Path, lab: LabFactory) -> None:
-    """Nobody will end it: who waited for the host would wait for ever."""
+    """Nobody will end it, so waiting for the host would last forever."""
     running = lab(vms=[{"name": "sql16", "memory_gb": 32}, {"name": "other", "memory_gb": 32}])
     dead = Steps.prepared(tmp_path / "a", running)
     claim(dead.take())
@@ -262,7 +262,7 @@ def test_a_cell_does_not_wait_for_a_dead_runs_measurement(tmp_path: Path, lab: L
 
 
 def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Path, lab: LabFactory) -> None:
-    """Another controller takes a silent play for dead, and would put its VM back in the middle of a cell."""
+    """Another controller takes a silent play for dead, and would restore its VM during a cell."""
     steps = Steps.prepared(tmp_path / "a", lab())
 
     with supervising(steps.store, steps.run, every_s=0.01):
@@ -274,7 +274,7 @@ def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Pa
 def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_put_back(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """`vnuma restore` leaves the one alone, says so, and puts the other back."""
+    """`vnuma restore` leaves the one alone, says so, and restores the other."""
     running = lab(vms=[{"name": "sql16", "memory_gb": 32}, {"name": "other", "memory_gb": 32}])
     living = Steps.prepared(tmp_path / "a", running)
     claim_supervision(living.store, living.run)

@@ -267,7 +267,7 @@ def test_no_step_writes_to_a_server_before_its_boot_was_proven(tmp_path: Path, l
 
 
 def test_a_dataset_by_hand_is_made_on_the_vms_own_server_only(tmp_path: Path, lab: LabFactory) -> None:
-    """Outside a run there is no power-cycle, so every fact has to agree."""
+    """Outside a run there is no power-cycle, so all facts must match."""
     running = estate(lab)
     rows = {"transaction_history_rows": 20, "sales_order_detail_rows": 20}
     made = {"state": "present", "database": DatasetSpec.database, "source": DatasetSpec.source, **rows}

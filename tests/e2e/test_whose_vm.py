@@ -36,7 +36,7 @@ def mark_of(lab: LabHandle, vm: str | None = None) -> Any:
 
 
 def test_a_vm_is_put_back_by_its_identity_and_not_by_its_name(tmp_path: Path, lab: LabFactory) -> None:
-    """An inventory whose name stands for another VM by now: that VM is left alone, ours is restored."""
+    """An inventory whose name means another VM now: that VM is left alone, ours is restored."""
     running = lab(vms=TWO)
     before = {name: settings_now(running, name) for name in ("sql16", "other")}
     steps = Steps.prepared(tmp_path / "a", running)
@@ -66,7 +66,7 @@ def test_a_run_of_the_same_name_from_another_store_is_another_run(tmp_path: Path
 def test_putting_back_never_takes_another_runs_mark_off(
     tmp_path: Path, lab: LabFactory, changed: bool
 ) -> None:
-    """A conflict once this run has changed the VM; before that, there is nothing of its own to put back."""
+    """A conflict once this run has changed the VM; before that, there is nothing to restore."""
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
     context = steps.take()
@@ -144,7 +144,7 @@ def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(
 def test_somebodys_change_in_the_middle_of_a_cell_ends_the_vms_cells_and_waits_for_a_person(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """The cell does not count, no further one is begun, restore refuses, and a person's choice is done."""
+    """The cell does not count, no further one starts, restore refuses, and a person's choice is applied."""
     running = lab(faults=[{"kind": "vm_changed", "vm": "sql16", "boot": 2, "cpu_reservation_mhz": 500}])
     before = settings_now(running)
     study = write_study(tmp_path, limits={"attempts_per_cell": 3})

@@ -45,7 +45,7 @@ LAB = {
     "esxi": {"version": "8.0.3"},
     "vms": [{"name": "sql16", "extra_config": {"guestInfo.detailed.data": TOOLS}}],
 }
-"""The lab's scenario that stands for a vCenter."""
+"""The lab's scenario in place of a vCenter."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def read_sources(folder: Path, lab: LabHandle) -> list[Source]:
     saved = folder / "estate.json"
     snapshot.save([whole], saved)
     (loaded,) = snapshot.load(saved)
-    design = Design(memory=16384)  # beside the lab's own VM it fits a node: M02 can say so
+    design = Design(memory=16384)  # with the lab's own VM it fits a node, so that M02 can be evaluated
     catalogue = VmLocation(loaded.clusters[0].hosts)
     return [
         _live(site, whole),

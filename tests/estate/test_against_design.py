@@ -53,7 +53,7 @@ def differing(drift: Drift) -> dict[str, Any]:
 
 
 def test_each_setting_that_differs_is_named_with_both_values() -> None:
-    """Typed ones, and keys that only one of them has; what ESXi writes itself is no difference."""
+    """Typed ones, and keys that only one has; what ESXi writes itself does not count."""
     design = estate_of("sql-a", numCoresPerSocket=8, cpuAffinity=(), **{"numa.vcpu.min": "9"})
     now = estate_of(
         "sql-a",

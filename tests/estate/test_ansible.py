@@ -58,7 +58,7 @@ def _vms(estate: Estate) -> dict[str, EstateVm]:
 
 
 def test_tasks_loops_and_variables_make_vms(tmp_path: Path) -> None:
-    """Variables, arithmetic, filters and a second task on the same VM; one that goes away is none."""
+    """Variables, arithmetic, filters and a second task on the same VM; a removed VM does not count."""
     vms = _vms(_read(tmp_path, PLAY, sizes=SIZES))
     assert set(vms) == {"sql-a", "sql-b", "sql-c"}
     one, three = vms["sql-a"].facts, vms["sql-c"].facts
@@ -159,7 +159,7 @@ def test_a_file_outside_the_design_is_not_read(tmp_path: Path) -> None:
 def test_a_comment_beside_the_task_waives_its_findings_alone(
     tmp_path: Path, mark: str, waived: bool, note: str
 ) -> None:
-    """Of the task below it, with a reason and an end; a mark that is none is named, and waives nothing."""
+    """For the task below it, with a reason and an end; an invalid mark is named, and waives nothing."""
     task = "    - vmware_guest: {name: NAME, hardware: {num_cpus: 7, num_cpu_cores_per_socket: 2}}\n"
     first, second = (task.replace("NAME", name) for name in ("a", "b"))
     result = checked(_read(tmp_path, f"- hosts: x\n  tasks:\n{first}    {mark}\n{second}"))
@@ -213,7 +213,7 @@ def test_two_tasks_that_contradict_each_other_are_both_named(tmp_path: Path) -> 
 
 
 def test_two_plays_that_shape_one_vm_differently_are_both_named(tmp_path: Path) -> None:
-    """By the variables of the role vm_topology; the memory that both give alike is no contradiction."""
+    """By the variables of the role vm_topology; equal memory is not a contradiction."""
     play = """
 - hosts: sql-e
   vars: {{vnuma_vm: sql-e, vm_topology_arm: {{topology: {}, memory_mb: 65536}}}}
@@ -227,7 +227,7 @@ def test_two_plays_that_shape_one_vm_differently_are_both_named(tmp_path: Path) 
 
 
 def test_two_files_of_a_host_that_contradict_each_other_are_both_named(tmp_path: Path) -> None:
-    """Ansible takes the last in alphabetical order; what both say alike is no contradiction."""
+    """Ansible takes the last in alphabetical order; equal values are not a contradiction."""
     for name, shape in (("a", "2x8"), ("b", "4x4")):
         file = tmp_path / "host_vars" / "sql-f" / f"{name}.yml"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -93,7 +93,7 @@ def test_vms_stand_worst_first() -> None:
     ],
 )
 def test_filters_choose_vms(filters: Filters, left: set[str]) -> None:
-    """By name, folder and cluster; how many were left out is told."""
+    """By name, folder and cluster; the number of excluded ones is shown."""
     result = checked(estate_of("sql-a", "sql-b", "web"), filters=filters)
     assert {vm.name for vm in result.vms} == left
     assert result.left_out == 3 - len(left)
@@ -109,7 +109,7 @@ def test_a_waived_finding_stays_and_does_not_count() -> None:
 
 
 def test_a_waiver_holds_to_the_end_of_its_last_day() -> None:
-    """On that day it holds, on the next it does not, and that is told."""
+    """It is valid on that day and not on the next, which is reported."""
     lasting = checked(estate_of("sql-a"), waivers=[waiver(until=TODAY)], today=TODAY)
     ended = checked(estate_of("sql-a"), waivers=[waiver(until=TODAY)], today=date(2026, 11, 21))
     assert lasting.waivers == ()

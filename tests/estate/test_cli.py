@@ -165,7 +165,7 @@ def test_a_baseline_of_another_estate_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_options_that_exclude_each_other_are_refused(options: tuple[str, ...], words: str) -> None:
-    """Not one of them ignored without a word."""
+    """None is silently ignored."""
     refused = vnuma_here("check", *options)
 
     assert (refused.code, words in " ".join(refused.err.split())) == (2, True), refused.err

@@ -96,7 +96,7 @@ def test_a_vmx_file_is_read_whatever_its_spelling_and_character_set(tmp_path: Pa
 
 
 def test_a_value_that_is_none_is_not_evaluated(tmp_path: Path) -> None:
-    """Neither zero nor a default stands for it; a missing hardware version is said too."""
+    """It is not replaced by zero or a default; a missing hardware version is named too."""
     file = tmp_path / "vm.vmx"
     file.write_text('numvcpus = "sixteen"\nmemSize = "4096"\n')
     vm = _only(file)

@@ -1,4 +1,4 @@
-"""Checks over time: what is new, gone and unchanged, how long it stands, and what silence means."""
+"""Checks over time: new, gone and unchanged findings, their age, and the meaning of silence."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def gone(store: Store) -> set[tuple[str, str]]:
 
 
 def test_how_long_a_finding_stands_is_told(store: Store) -> None:
-    """From the first check that found it to the newest; what came later stands for less."""
+    """From the first check that found it to the newest; later findings are younger."""
     record(store, checked(on(0, estate_of("sql-a"))))
     record(store, checked(on(1, estate_of("sql-a", "sql-b"))))
     record(store, checked(on(2, estate_of("sql-a", "sql-b"))))
@@ -59,7 +59,7 @@ def test_how_long_a_finding_stands_is_told(store: Store) -> None:
 
 
 def test_a_repaired_fault_is_gone_and_may_come_again(store: Store) -> None:
-    """It ends with the check that found it no more; if it comes back, it begins anew."""
+    """It ends with the check that no longer found it; if it comes back, it starts again."""
     record(store, checked(on(0, estate_of("sql-a"))))
     record(store, checked(on(1, estate_of("sql-a", cpuHotAddEnabled=False))))
     assert ("T11", "sql-a") in gone(store)
@@ -69,7 +69,7 @@ def test_a_repaired_fault_is_gone_and_may_come_again(store: Store) -> None:
 
 
 def test_a_renamed_vm_keeps_its_findings_under_its_new_name(store: Store) -> None:
-    """It is the same VM by its instance UUID: the finding goes on, and is looked for by today's name."""
+    """It is the same VM by its instance UUID: the finding continues under today's name."""
     before = estate_of("sql-a")
     vm = before.vms[0]
     renamed = replace(before, vms=(replace(vm, facts=replace(vm.facts, name="sql-prod")),))

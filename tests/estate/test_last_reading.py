@@ -31,7 +31,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Estate, datet
 
 
 def test_a_reading_is_good_for_a_week_and_its_account(kept: tuple[Estate, datetime]) -> None:
-    """After that, before it (a clock put back), and for another account every VM is read again."""
+    """After that, before it (clock turned back), and for another account every VM is read again."""
     estate, full_at = kept
     assert last_reading(HERE, full_at + FULL_EVERY - timedelta(seconds=1)) == estate
     assert last_reading(HERE, full_at + FULL_EVERY) is None

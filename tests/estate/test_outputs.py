@@ -184,7 +184,7 @@ def test_a_large_estate_fits_a_screen() -> None:
 
 
 def test_markdown_has_every_finding_as_plain_text(result: CheckResult) -> None:
-    """One row for each object that has one; a VM's name is no mention, link, HTML or cell of its own."""
+    """One row for each object with one; a VM's name never becomes a mention, link, HTML or cell."""
     text = as_markdown.as_markdown(result)
     open_ = [group for group in result.groups if not group.judged.waived]
     rows = [line for line in text.splitlines() if line.startswith("| ") and "block" in line]
@@ -202,7 +202,7 @@ def test_no_name_means_anything_in_markdown(name: str) -> None:
 
 
 def test_a_finding_that_waits_for_no_other_shows_its_fix() -> None:
-    """A sentence on how a finding stands to others does not take the place of its fix."""
+    """A sentence about a finding's relation to others does not replace its fix."""
     result = checked(estate_of("sql-a", numCPUs=2, numCoresPerSocket=2))
     (found,) = (group.judged.finding for group in result.groups if group.judged.finding.rule == "T11")
     assert found.matters

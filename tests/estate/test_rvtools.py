@@ -52,14 +52,14 @@ def test_a_complete_export_becomes_an_estate(tmp_path: Path) -> None:
 
 
 def test_what_no_export_has_is_not_known(tmp_path: Path) -> None:
-    """Affinity, extraConfig and manual vNUMA are absent with a reason, never taken for unset."""
+    """Affinity, extraConfig and manual vNUMA are absent with a reason, never treated as unset."""
     vm = read(tmp_path, export()).vms[0]
     assert "cpuAffinity" not in vm.facts.settings
     assert vm.absent["cpuAffinity"] == vm.absent["extraConfig"] == "RVTools exports do not have it"
 
 
 def test_the_assumption_about_nodes_is_told(tmp_path: Path) -> None:
-    """An export has no NUMA nodes: that one a socket is assumed stands among what could not be seen."""
+    """An export has no NUMA nodes: the assumption of one per socket is listed with what could not be read."""
     assert any("one per socket is assumed" in item.why for item in read(tmp_path, export()).unseen)
 
 
@@ -103,7 +103,7 @@ def test_text_cells_in_another_language_are_read(tmp_path: Path) -> None:
     [("vCPU", "cpuHotAddEnabled"), ("vMemory", "memoryReservationLockedToMax"), ("vHost", "host")],
 )
 def test_a_missing_sheet_is_named_and_the_rest_is_read(tmp_path: Path, sheet: str, setting: str) -> None:
-    """Without a sheet its settings have a reason, and the sheet stands among what could not be seen."""
+    """Its settings have a reason, and the sheet is listed with what could not be read."""
     sheets = export()
     del sheets[sheet]
     estate = read(tmp_path, sheets)
@@ -182,7 +182,7 @@ def test_a_file_without_vms_is_refused(tmp_path: Path, missing: str) -> None:
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
-    """A file that is no workbook is refused with what to export."""
+    """A file that is not a workbook is refused, with what to export."""
     file = tmp_path / "export.xlsx"
     file.write_text("VM;CPUs\n")
     with pytest.raises(InputError, match="is not a readable Excel workbook"):
@@ -197,7 +197,7 @@ def test_thousands_are_read_whatever_separates_them(value: int, separator: str) 
 
 @given(st.text())
 def test_no_text_breaks_a_cell(text: str) -> None:
-    """Whatever stands in a cell is a value or none."""
+    """A cell's content is a value or missing."""
     assert number(text) is None or isinstance(number(text), int)
     assert truth(text) in (True, False, None)
 

@@ -59,7 +59,7 @@ def test_a_newer_snapshot_is_refused_with_the_version_it_needs(estate: Estate, t
     ],
 )
 def test_another_file_is_refused(text: str, says: str, tmp_path: Path) -> None:
-    """What is no snapshot is refused with what it is."""
+    """Anything else is refused, with its kind."""
     file = tmp_path / "s.json"
     file.write_text(text)
     with pytest.raises(InputError, match=says):

@@ -46,7 +46,7 @@ def _row(folder: Path, **cells: str) -> Any:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
 def test_a_german_table_is_read_and_what_is_wrong_is_named(tmp_path: Path, encoding: str) -> None:
-    """Titles above, semicolons, decimal commas, units; each row that is no VM has a sentence."""
+    """Titles above, semicolons, decimal commas, units; each row that is not a VM has a sentence."""
     estate = read_design(_csv(tmp_path, GERMAN, encoding))
     one, two = estate.vms
     assert (one.facts.name, one.facts.settings["numCPUs"]) == ("sql01", 16)
@@ -235,7 +235,7 @@ def test_a_count_that_is_none_is_named_as_its_column_is(tmp_path: Path) -> None:
 
 
 def test_a_workbooks_rows_have_excels_numbers_and_its_bad_cells_are_named(tmp_path: Path) -> None:
-    """Below a title and an empty row. A total is not a VM; another system than Windows is no mistake."""
+    """Below a title and an empty row. A total is not a VM; a system other than Windows is valid."""
     book = Workbook(write_only=True)
     sheet = book.create_sheet()
     for row in (

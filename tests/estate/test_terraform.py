@@ -70,7 +70,7 @@ def test_hardware_that_lacks_virtual_numa_is_known_to_lack_it(tmp_path: Path) ->
 def test_an_attribute_does_what_the_provider_does_with_it(
     tmp_path: Path, values: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
-    """0 leaves a size to vSphere; the lock is applied only beside a reservation of all memory."""
+    """0 leaves a size to vSphere; the lock applies only with a reservation of all memory."""
     settings = _only(tmp_path, plan(resource(**values))).facts.settings
     assert {name: settings[name] for name in wanted} == wanted
 
@@ -103,7 +103,7 @@ def test_attributes_become_settings(tmp_path: Path) -> None:
 
 
 def test_what_is_known_after_apply_is_not_evaluated(tmp_path: Path) -> None:
-    """Neither a default nor a zero stands for a value that the plan does not know."""
+    """A value that the plan does not know is not replaced by a default or a zero."""
     planned = resource()
     for name in ("num_cpus", "hardware_version"):
         del planned["values"][name]
@@ -117,7 +117,7 @@ def test_what_is_known_after_apply_is_not_evaluated(tmp_path: Path) -> None:
 
 
 def test_a_sensitive_value_is_not_looked_at(tmp_path: Path) -> None:
-    """Its value stands in the file, and nowhere in what is read of it."""
+    """Its value is in the file, and nowhere in the result."""
     planned = resource(extra_config={"numa.nodeAffinity": "17", "numa.vcpu.preferHT": "TRUE"}, memory=4711)
     planned["sensitive_values"] = {"memory": True, "extra_config": {"numa.nodeAffinity": True}}
     found = _only(tmp_path, plan(planned))

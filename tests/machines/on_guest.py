@@ -61,7 +61,7 @@ class Placement:
 
     @property
     def shares(self) -> dict[int, float]:
-        """The part of the growth that lies on each node."""
+        """Each node's share of the growth."""
         total = sum(self.grown.values())
         return {node: kb / total for node, kb in self.grown.items()}
 

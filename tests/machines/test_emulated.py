@@ -32,7 +32,7 @@ FILE_KB = SIZE * 1_000_000 // 1024
 
 @pytest.fixture(scope="module")
 def answers(guest: Guest) -> Answers:
-    """What the guest says of itself to each of its users, in one play."""
+    """The guest's description for each of its users, in one play."""
     return run_on(
         ["emulated", "sudoer", "asked", "forgetful", "plain"], guest.inventory, machine_question("/data")
     )
@@ -66,7 +66,7 @@ def test_an_ordinary_user_becomes_root_by_sudo(answers: Answers, user: str, word
 
 
 def test_a_user_without_sudo_is_refused_in_a_sentence(answers: Answers) -> None:
-    """sudo's own words stand in it."""
+    """It contains sudo's own message."""
     _need_sudo()
     with pytest.raises(PreflightBlocked, match="plain: Ansible cannot become root there"):
         facts_of("plain", answers["plain"])
@@ -105,7 +105,7 @@ def _file_pages(shown: str) -> dict[str, dict[int, int]]:
 def test_a_study_places_pages_holds_settings_and_puts_everything_back(
     guest: Guest, tmp_path: Path, vnuma_home: Path
 ) -> None:
-    """On the far node, as FilePages show; readers by form are told; then all is as it was before."""
+    """On the far node, as FilePages show; readers by form are shown; then everything is restored."""
     before = guest.ask(LOOK)
     study = tmp_path / "study.yml"
     study.write_text(study_text(), encoding="utf-8")

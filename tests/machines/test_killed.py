@@ -127,7 +127,7 @@ def study(tmp_path: Path, machine: Machine) -> Path:
 def test_after_kill_9_of_engine_and_play_a_restore_and_a_resume_make_it_good(
     machine: Machine, study: Path
 ) -> None:
-    """`vnuma restore MACHINE` puts settings and files back; the resumed run measures every cell."""
+    """`vnuma restore MACHINE` restores settings and files; the resumed run measures every cell."""
     before = machine.ask(LOOK)
     killed(machine, study)
 
@@ -193,7 +193,7 @@ def test_a_setting_that_somebody_changes_after_a_kill_is_not_overwritten(
 
 
 def played(folder: Path, machine: Machine, choice: str = "refuse", *arguments: str) -> Played:
-    """The collection's playbook that puts a run's machines back."""
+    """The collection's playbook that restores a run's machines."""
     variables = {"vnuma_run": "emulated.1", "vnuma_hosts": "emulated", "vnuma_on_conflict": choice}
     playbook = "vnuma.vnuma.restore"
     return play(folder, machine.inventory, playbook, "-e", json.dumps(variables), *arguments)

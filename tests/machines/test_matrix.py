@@ -57,7 +57,7 @@ def _evenly_over(nodes: int, placed: Placement) -> bool:
 
 
 def _marked_everywhere(study: Path, guest: Guest, folder: Path) -> None:
-    """Wherever a figure can be copied, its origin stands beside it."""
+    """Wherever a figure can be copied, its origin is shown with it."""
     page, board, archive = folder / "page.html", folder / "board.html", folder / "emulated.zip"
     banner = "EMULATED (QEMU without KVM): not measured on hardware"
     planned = vnuma("plan", study, "-i", guest.inventory, "--document", board)

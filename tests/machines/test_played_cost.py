@@ -51,7 +51,7 @@ def _arms(study: Path, guest: Guest) -> dict[tuple[str, str], dict[str, Any]]:
 @pytest.mark.long
 @pytest.mark.parametrize("guest_that_plays", [PUBLISHED], indirect=True)
 def test_remote_pages_are_slower_by_the_published_factor(guest_that_plays: Guest, tmp_path: Path) -> None:
-    """6.0 against 4.9 GB/s, interleaved half of it; the published figures stand beside ours."""
+    """6.0 against 4.9 GB/s, interleaved half of it; the published figures are shown next to ours."""
     arms = _arms(_study(tmp_path), guest_that_plays)
 
     for form in ("single", "saturated"):

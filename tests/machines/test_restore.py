@@ -1,7 +1,7 @@
-"""Putting a machine back, by a real shell: the study's kernel settings and files, and nothing else.
+"""Restoring a machine with a real shell: the study's kernel settings and files, and nothing else.
 
-The kernel's files stand in a folder here, so that no setting of the machine that runs the tests changes;
-`test_killed.py` does it on a kernel of its own.
+The kernel's files are in a folder here, so that the testing machine's settings stay unchanged;
+`test_killed.py` uses a kernel of its own.
 """
 
 from __future__ import annotations
@@ -284,7 +284,7 @@ def no_more_writes(machine: Machine) -> None:
 
 
 def test_a_store_that_cannot_be_written_keeps_no_setting_changed(machine: Machine, tmp_path: Path) -> None:
-    """The setting goes back; the error is the store's, and says so. A foreign change outranks it."""
+    """The setting is restored; the error is the store's, and says so. A foreign change takes precedence."""
     machine.write("transparent_hugepages", "never")
     no_more_writes(machine)
 

@@ -214,7 +214,7 @@ def test_a_mesh_that_could_not_be_begun_can_be_begun_again(home: Path) -> None:
 
 
 def test_a_shared_file_that_is_taken_leaves_no_half_of_a_controller(home: Path) -> None:
-    """It is kept as it is, and everything that was written beside it is gone."""
+    """It is kept unchanged, and everything written with it is removed."""
     key = home / "mesh" / "verification.key"
     key.parent.mkdir(parents=True)
     key.write_text("kept")

@@ -165,7 +165,7 @@ def changed(lab: LabHandle) -> None:
 
 
 def everything_is_there(study: Study) -> None:
-    """Every cell is valid once, no sample is lost or doubled, and every VM is as it was."""
+    """Every cell is valid once, no sample is lost or doubled, and every VM is restored."""
     with study.store.read() as connection:
         run = runs.get_run(connection, "small.1")
         known = {vm.name: (vm.node, vm.at_baseline) for vm in vms.vms_of_run(connection, run.id)}
@@ -202,7 +202,7 @@ def test_a_site_that_is_cut_off_works_on_and_is_followed_again(study: Study) -> 
 
 @pytest.mark.long
 def test_a_killed_process_of_a_node_is_begun_again(studies: Studies, postgresql: Cluster) -> None:
-    """While the controller follows it: the cell under way is measured anew, and the run ends well."""
+    """While the controller follows it: the interrupted cell is measured again, and the run succeeds."""
     study = studies(["site-b"], postgresql.new_store())
     with subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.PIPE) as run:
         changed(study.labs["site-b"])

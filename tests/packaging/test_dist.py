@@ -68,7 +68,7 @@ def test_every_file_is_there_with_its_checksum(built: Path) -> None:
 
 
 def test_wheels_and_sources_carry_the_man_page(built: Path) -> None:
-    """Under share/man, where an installer puts it beside the program; pipx links it to the user's."""
+    """Under share/man, where an installer finds it; pipx links it to the user's."""
     for path in built.glob("*.whl"):
         with zipfile.ZipFile(path) as wheel:
             (name,) = (
@@ -143,7 +143,7 @@ def test_the_bill_names_locked_packages_and_linked_modules(bill: dict[str, Any])
 
 
 def test_every_reference_of_the_bill_leads_somewhere(bill: dict[str, Any]) -> None:
-    """What depends on what is told of components alone."""
+    """Dependencies refer only to listed components."""
     known = {component["bom-ref"] for component in (*bill["components"], bill["metadata"]["component"])}
     told = {entry["ref"]: entry["dependsOn"] for entry in bill["dependencies"]}
 

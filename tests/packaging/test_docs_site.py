@@ -29,7 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
-    """Neither scripts, styles, fonts nor pictures: it is read where there is no internet."""
+    """No scripts, styles, fonts or pictures: it is read where there is no internet."""
     pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
     loaded = {address for text in pages.values() for address in LOADED.findall(text)}
     styles = "".join(path.read_text("utf-8") for path in site.rglob("*.css"))

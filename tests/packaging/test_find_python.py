@@ -48,7 +48,7 @@ def test_one_without_ensurepip_is_better_than_none(tmp_path: Path) -> None:
 
 
 def test_the_environment_s_own_python_is_kept(tmp_path: Path) -> None:
-    """A checkout that has its virtual environment goes on with that Python, however pip came into it."""
+    """A checkout with a virtual environment keeps its Python, however pip got into it."""
     python(tmp_path / ".venv" / "bin" / "python", whole=False)
     python(tmp_path / "python3.13")
 

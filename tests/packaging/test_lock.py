@@ -29,7 +29,7 @@ ASKED = {
 """What pyproject.toml asks for, by the lock that pins it."""
 
 TOGETHER = {DEV: (RUN, BUILD, DEV), DOCS: (RUN, BUILD, DEV, DOCS)}
-"""A lock that is installed beside others names only what those lack."""
+"""A lock that is installed together with others names only what those lack."""
 
 
 def pins(lock: Path) -> list[tuple[Requirement, int]]:

@@ -65,7 +65,7 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
 
 
 def test_a_half_made_environment_without_a_network(set_up: SetUp, checkout: Path) -> None:
-    """A .venv whose Python was removed since is made anew; that the network is missing is one sentence."""
+    """A .venv whose Python was removed is created again; the missing network is one sentence."""
     programs = checkout / ".venv" / "bin"
     programs.mkdir(parents=True)
     (programs / "python").symlink_to("/nonexistent/python3.11")

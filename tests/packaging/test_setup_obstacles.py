@@ -29,7 +29,7 @@ BARE = replace(GOOD, venv=False, odbc=False)
 
 
 def told(machine: Machine) -> str:
-    """All that would be on the screen."""
+    """Everything on the screen."""
     return "\n".join(map(str, obstacles(machine)))
 
 
@@ -137,7 +137,7 @@ def test_no_password_of_a_proxy_is_shown(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("name", ["setup", "setup_shell", "setup_obstacles", "setup_odbc"])
 def test_an_old_python_can_read_set_up(name: str) -> None:
-    """Python 3.7 has to understand the files in order to be told that it is too old."""
+    """Python 3.7 must parse the files to report that it is too old."""
     source = (ROOT / "tools" / f"{name}.py").read_text(encoding="utf-8")
 
     ast.parse(source, feature_version=(3, 7))

@@ -42,7 +42,7 @@ def key(folder: Path, name: str) -> Path:
     [("signed", True), ("by another", False), ("unsigned", False), ("own file", False), ("branch", False)],
 )
 def test_a_tag_is_released_only_if_a_maintainer_signed_it(tmp_path: Path, tag: str, released: bool) -> None:
-    """The workflow's own step: the key stands in main's file, not in the tag's, and the commit is main's."""
+    """The workflow's own step: the key is in main's file, not in the tag's, and the commit is main's."""
     job = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]["release"]
     (step,) = [step["run"] for step in job["steps"] if "verify-tag" in step.get("run", "")]
     ours, theirs = key(tmp_path, "ours"), key(tmp_path, "theirs")

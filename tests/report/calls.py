@@ -1,4 +1,4 @@
-"""A workload whose figure is no time: calls a second, and more is better."""
+"""A workload whose figure is not a time: calls a second, where more is better."""
 
 from __future__ import annotations
 

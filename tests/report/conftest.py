@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(scope="session")
 def told() -> list[tuple[Story, LoadedRun]]:
-    """The runs that were loaded so far. They are values: no test can change one."""
+    """The runs loaded so far. They are values: no test can change one."""
     return []
 
 
@@ -38,7 +38,7 @@ def told() -> list[tuple[Story, LoadedRun]]:
 def loaded(
     told: list[tuple[Story, LoadedRun]], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[Story], LoadedRun]:
-    """Write a run's story into a store of its own and load it as reports do."""
+    """Write a run's story into its own store and load it as reports do."""
 
     def load(story: Story) -> LoadedRun:
         known = next((run for past, run in told if past == story), None)

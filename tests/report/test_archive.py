@@ -116,7 +116,7 @@ def test_a_changed_file_is_named(
 def test_a_missing_file_is_named(
     exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path, gone: str, words: str
 ) -> None:
-    """Half an archive is none."""
+    """An incomplete archive is refused."""
     changed = rewritten(
         exported[2], tmp_path / "x.zip", lambda name, content: None if name == gone else content
     )

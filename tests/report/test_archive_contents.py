@@ -150,7 +150,7 @@ def test_the_archives_tables_are_the_stores_figures(exported: tuple[Store, Loade
 def test_the_archives_tables_of_other_figures_are_the_stores(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A line a size and a column an arm: the median of the boots' medians of what each sample told."""
+    """A line per size and a column per arm: the median of the boots' medians of each sample's figure."""
     monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
     loaded = load_run(store, build(store, Story(text=calls_text())).name)
     tables = dict(named_tables(loaded))
@@ -213,7 +213,7 @@ def test_the_archive_plans_the_same_cells_again(
 def test_the_lab_s_archive_tells_every_step_with_its_command(
     exported: tuple[Store, LoadedRun, Path],
 ) -> None:
-    """From the file to a run beside this one; the inventory is the lab's."""
+    """From the file to a second run; the inventory is the lab's."""
     with zipfile.ZipFile(exported[2]) as archive:
         readme = archive.read("README.md").decode()
         reached = archive.read("lab.vnuma.yml").decode()

@@ -75,7 +75,7 @@ def test_a_size_without_a_time_makes_its_cell_missing(loaded: Load) -> None:
 
 
 def test_tables_of_an_arm_without_boots_have_no_number(loaded: Load) -> None:
-    """A dash stands where nothing was measured."""
+    """A dash where nothing was measured."""
     run = loaded(Story(text=SMALL, given_up=frozenset(("8x2", block) for block in range(1, 7))))
     table = paper_table(run, run.result.primary[0])
     column = table.headings.index("8x2")

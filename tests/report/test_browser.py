@@ -80,7 +80,7 @@ def test_the_keyboard_reaches_the_answer_first(browser: Browser, address: str) -
 
 
 def test_paper_shows_what_is_folded(browser: Browser, address: str) -> None:
-    """In print the folded parts are laid out, and the banner stands on the page."""
+    """In print the folded parts are laid out, and the page shows the banner."""
     page, _, _ = opened(browser, address, 1040, scripts=False)
     page.emulate_media(media="print")
 

@@ -133,7 +133,7 @@ def test_paper_has_what_is_folded_on_the_screen(browser: Browser, address: str) 
 
 
 def test_a_reader_of_the_screen_hears_severities_as_words(browser: Browser, address: str) -> None:
-    """A shape says nothing aloud: each rule of a row has its severity beside it; the search has a label."""
+    """A shape has no sound: each rule of a row has its severity as text; the search has a label."""
     page, _, _ = opened(browser, address, 1040)
     summary = page.locator("#rows > details > summary").first
     spoken = summary.evaluate(

@@ -41,7 +41,7 @@ STORIES = {
     "noisy, 4x4 a little slower": story(1.021, only="4x4", sd=0.004),
     "few": story(text=study_text(sizes="500", forms="client", blocks=3)),
     "few, slower": story(1.5, text=study_text(sizes="500", forms="client", blocks=3)),
-    # Another VM: a run that goes on holds its own.
+    # Another VM, since a running run holds its own.
     "running": story(text=TEXT.replace("sql16", "sql17"), stop_after=14, state=RunState.RUNNING),
 }
 
@@ -184,7 +184,7 @@ def test_withheld_words_stay_withheld() -> None:
 
 
 def test_junit_and_json_tell_the_same_failure(runs: Runs) -> None:
-    """The failed arm, its words and the caution stand in both."""
+    """Both have the failed arm, its text and the caution."""
     found = runs.compared("plain", "4x4 slower, other host")
     suite = ET.fromstring(as_junit(found, SLOWER))
     document = json.loads(as_json(found, SLOWER))
@@ -261,7 +261,7 @@ def test_a_pair_of_vms_that_is_none_is_refused(text: str) -> None:
 
 
 def test_the_page_says_what_the_terminal_says(tmp_path: Path) -> None:
-    """One file, its origin first, each gap in words beside its drawing; a VM's name cannot inject."""
+    """One file, its origin first, each gap as text next to its drawing; a VM's name cannot inject."""
     store = new_store(tmp_path / "vnuma.db")
     evil = "<b>sql</b>"
     text = study_text(sizes="500", forms="client", vms=f"'{evil}'")

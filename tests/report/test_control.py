@@ -26,7 +26,7 @@ def words(loaded: LoadedRun) -> str:
 def test_a_control_that_shows_nothing_stands_at_the_top(
     loaded: Callable[[Story], LoadedRun], effect: float, shown: bool
 ) -> None:
-    """It withholds equivalence and says so first, on page and terminal; one that passes is no finding."""
+    """It withholds equivalence and says so first, on page and terminal; a passed one is not a finding."""
     run = loaded(Story(text=TEXT, ms=noisy(0.002, {**EFFECTS, "1x16 (remote)": effect, "2x8": 0.0})))
     blind = "The positive control 1x16 (remote) was not found slower"
 
@@ -38,7 +38,7 @@ def test_a_control_that_shows_nothing_stands_at_the_top(
 
 
 def test_a_control_is_never_recommended(loaded: Callable[[Story], LoadedRun]) -> None:
-    """Were it the fastest of all: it is no configuration. The answer does not even name it."""
+    """Even if it were the fastest, since it is not a configuration. The answer does not name it."""
     run = loaded(Story(text=TEXT, ms=noisy(0.002, {**EFFECTS, "1x16 (remote)": -0.2})))
 
     assert "1x16 (remote)" not in run.result.primary[0].recommended

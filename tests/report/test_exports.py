@@ -325,7 +325,7 @@ def test_a_workbook_without_openpyxl_says_how_to_get_it(
 
 
 def test_markdown_has_the_answer_the_table_and_the_verdicts(loaded: Load) -> None:
-    """To paste into a ticket; that it is simulated stands first."""
+    """To paste into a ticket; that it is simulated comes first."""
     text = as_markdown(loaded(Story()))
 
     assert "**SIMULATED" in text.splitlines()[2]

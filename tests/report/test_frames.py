@@ -26,7 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunTables:
 
 
 def test_pandas_finds_the_medians_in_the_samples(run: RunTables) -> None:
-    """The table's medians, computed anew by another library from what the samples say is analysed."""
+    """The table's medians, recomputed by another library from the samples marked as analysed."""
     samples = run.samples()
     counted = samples[(samples["attempt_outcome"] == "valid") & ~samples["warmup"] & samples["reason"].isna()]
     boots = counted.groupby(["arm", "label", "block"])["elapsed_ms"].median()

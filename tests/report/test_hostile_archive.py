@@ -36,7 +36,7 @@ def archive(exported: tuple[Store, LoadedRun, Path]) -> Path:
 
 @pytest.fixture
 def trap(tmp_path: Path) -> Path:
-    """An inventory whose reading leaves a file `sprung` beside it."""
+    """An inventory that creates a file `sprung` when read."""
     path = tmp_path / "trap.yml"
     path.write_text(
         "plugin: ansible.builtin.constructed\nstrict: true\ncompose:\n"

@@ -65,7 +65,7 @@ def test_no_output_speaks_of_sides_or_of_less_being_faster(calls: LoadedRun) -> 
 
 
 def test_every_chart_says_unit_n_and_direction(calls: LoadedRun) -> None:
-    """A chart stands alone: what it shows, of how many boots, and which way is better."""
+    """A chart is self-contained: what it shows, of how many boots, and which direction is better."""
     for picture in pictures(calls):
         if picture.name.startswith(("host", "topology")):
             continue
@@ -77,7 +77,7 @@ def test_every_chart_says_unit_n_and_direction(calls: LoadedRun) -> None:
 
 
 def test_scaling_is_drawn_with_a_line_an_arm(calls: LoadedRun) -> None:
-    """Each line is named by its mark, every load stands on the axis, and the rates start at zero."""
+    """Each line is named by its mark, every load is on the axis, and the rates start at zero."""
     (drawn,) = [picture for picture in pictures(calls) if picture.name == "scaling-1"]
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn.svg)
 
@@ -120,7 +120,7 @@ def test_the_page_marks_faster_by_where_the_figure_went(calls: LoadedRun, loaded
 
 
 def test_the_paper_table_is_in_the_unit(calls: LoadedRun) -> None:
-    """Its caption stands alone, and its differences are in calls a second."""
+    """Its caption is self-contained, and its differences are in calls a second."""
     table = paper_table(calls, calls.result.primary[0])
 
     assert "Throughput in calls/s, median of boot medians, higher is better" in table.caption
@@ -163,7 +163,7 @@ def test_published_figures_and_ratios_stand_beside_ours(calls: LoadedRun) -> Non
 
 
 def test_a_ratio_is_read_to_the_studys_reference_at_the_size_it_was_published_for(calls: LoadedRun) -> None:
-    """2.004 beside a reference of 2 is 1.002; our own ratio at that size stands beside it."""
+    """2.004 against a reference of 2 is 1.002; our own ratio at that size is next to it."""
     document = json.loads(as_json(calls))
     (row,) = (row for row in document["published"]["rows"] if row["arm"] == "2x8" and row["size"] == 500)
     (ours,) = (arm for arm in document["analyses"][0]["sizes"][0]["arms"] if arm["arm"] == "2x8")
@@ -220,7 +220,7 @@ def test_a_bound_is_contradicted_from_one_side_alone(
 
 
 def test_other_figures_have_a_table_with_unit_and_direction(calls: LoadedRun) -> None:
-    """Median by arm, size and form; every arm stands in it once."""
+    """Median by arm, size and form; every arm is in it once."""
     document = json.loads(as_json(calls))
     found = document["figures"][0]
 
@@ -275,7 +275,7 @@ def test_methods_tell_of_no_sentinel_that_no_boot_ran(calls: LoadedRun) -> None:
 
 
 def test_the_statistics_page_of_growth_counts_connections(calls: LoadedRun) -> None:
-    """Growth is told per doubling of what the sizes count."""
+    """Growth is shown per doubling of what the sizes count."""
     assert "points per doubling of connections" in text_of(page_text(calls))
 
 
@@ -296,7 +296,7 @@ def test_published_without_figures_is_refused(loaded: Load) -> None:
 
 
 def test_a_bound_without_its_figure_is_refused(loaded: Load) -> None:
-    """A misspelt arm is no bound that nobody sees."""
+    """A misspelt arm is not silently ignored."""
     head, _, _ = Story().text.partition("published:")
     published = "{title: X, elapsed_ms: {500: {1x16: 9}}, lower_bounds: {client: {500: [1x16, 2x9]}}}"
 
@@ -348,7 +348,7 @@ def test_a_throughput_that_falls_with_its_load_is_marked(
 def test_a_loss_that_boots_do_not_show_is_told_and_not_marked(
     loaded: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four boots are too few for the mark, however large the loss; the reason stands beside it."""
+    """Four boots are too few for the mark, however large the loss; the reason is shown."""
     monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
     run = loaded(Story(text=calls_text(blocks=4), ms=falling))
     document = Results.model_validate_json(as_json(run))
@@ -361,7 +361,7 @@ def test_a_loss_that_boots_do_not_show_is_told_and_not_marked(
 
 
 def test_too_few_boots_is_the_reason_whatever_the_unit(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A size's word stands beside how many boots there are of those that words need."""
+    """A size's verdict shows how many of the required boots there are."""
     monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
     document = json.loads(as_json(loaded(Story(text=calls_text(blocks=4), ms=noisy()))))
 

@@ -105,7 +105,7 @@ def test_words_at_single_sizes_are_one_plain_sentence_for_all_arms(loaded: Load)
 
 
 def test_what_the_variance_gate_did_is_one_line_that_names_the_arms(loaded: Load) -> None:
-    """The reference varied: every arm's interval rests on its own error, told once."""
+    """The reference varied: every arm's interval uses its own error, shown once."""
     text = text_of(page_text(loaded(Story(ms=apart))))
 
     assert text.count("(variance gate)") == 1
@@ -245,7 +245,7 @@ def test_an_answer_of_equivalent_says_what_may_be_unseen(loaded: Load) -> None:
 
 
 def test_an_undecided_arm_keeps_the_advice_back(loaded: Load) -> None:
-    """That nothing faster was found is no advice while something may be faster."""
+    """Finding nothing faster is not advice while something may be faster."""
     effects = {**EFFECTS, "2x8": -0.006, "4x4": 0.04}
     text = text_of(page_text(loaded(Story(ms=noisy(0.012, effects)))))
 
@@ -416,7 +416,7 @@ def test_arms_keep_the_order_of_the_study(loaded: Load) -> None:
 
 
 def test_time_spent_on_sending_rows_is_measured_not_guessed(loaded: Load) -> None:
-    """With the server form beside it, the share of the join alone is said, and the general warning is not."""
+    """With the server form measured, the join's share is shown, and the general warning is not."""
     text = text_of(page_text(loaded(Story())))
     limits = text[text.rindex("How far this goes") : text.index("Table 1. Elapsed")]
 

@@ -153,7 +153,7 @@ def test_beside_every_equivalent_stands_what_could_have_gone_unseen(runs: dict[s
 
 @pytest.mark.parametrize(("slow_in", "word"), [(1, Word.EQUIVALENT), (3, Word.UNDECIDED)])
 def test_boots_in_another_state_are_counted_over_all_runs(slow_in: int, word: Word) -> None:
-    """1 of 24 boots stands apart and is named; 3 of 24 are a second state, and no mean over both is given."""
+    """1 of 24 odd boots is named; 3 of 24 are a second state, and no mean over both is given."""
     slow = OddCell("4x4", 2, 0.1, 0.02, 0.11)
     means = [0.0, 0.0001, -0.0001]
     made = [

@@ -1,4 +1,4 @@
-"""Sentences of whole reports on generated studies: none is contradicted by the figures beside it."""
+"""Sentences of whole reports on generated studies: none contradicts the figures."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Report:
     reference: str
     answer: str
     text: str
-    """All that `vnuma results --all` prints, and the page's statements beside it."""
+    """The output of `vnuma results --all`, and the page's statements."""
 
 
 def report(run: LoadedRun, result: RunResult) -> Report:
@@ -105,7 +105,7 @@ def report(run: LoadedRun, result: RunResult) -> Report:
 
 
 def report_of(told: LoadedRun) -> Report:
-    """What is said of a run."""
+    """The text about a run."""
     (found,), (vm,) = told.result.primary, told.vms
     said = "".join(text for text, _ in answer(told, found))
     page = [f"{item.what} {item.text}" for item in limit_statements(told, vm, found)]
@@ -176,7 +176,7 @@ def blocks_to_run(said: Report) -> Iterator[str]:
 
 
 def statements(said: Report) -> Iterator[str]:
-    """What stands beside the verdicts, against the figures that it is about."""
+    """The statements about the verdicts, compared with their figures."""
     found, text = said.found, said.text
     for at, low, high in re.findall(r"by ([\d.]+)% \((-?[\d.]+) to (-?[\d.]+)\)", text):
         if not 0 < float(low) <= float(at) <= float(high):

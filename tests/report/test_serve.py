@@ -165,7 +165,7 @@ def test_the_dashboard_asks_for_metrics_that_are_there(site: Site) -> None:
     """Each of its queries, with its labels: examples/grafana/vnuma.json."""
     families = text_string_to_metric_families(asked(site.address, "/metrics").text)
     there = {one.name: set().union(*(sample.labels for sample in one.samples)) for one in families}
-    there["vnuma_run_seconds_left"] = {"run", "simulated", "scenario"}  # no run of this store goes on
+    there["vnuma_run_seconds_left"] = {"run", "simulated", "scenario"}  # no run of this store is running
     dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
 
@@ -208,7 +208,7 @@ def test_who_comes_after_a_run_s_end_sees_its_last_figures(
 
 
 def test_a_run_that_cannot_be_read_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is listed with the reason; who watches it hears of it, and HEAD asks for no stream."""
+    """It is listed with the reason; its watchers get it too, and HEAD starts no stream."""
     for module in (app, reader):
         monkeypatch.setattr(module, "POLL_S", 0.02)
     store = new_store(tmp_path / "vnuma.db")
@@ -255,7 +255,7 @@ def test_what_failed_behind_is_made_again(error: Exception) -> None:
 def test_the_store_is_read_once_for_all_and_only_where_it_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within a poll all get the same view; a run that stands still is not read again."""
+    """Within a poll all get the same view; an unchanged run is not read again."""
     store = new_store(tmp_path / "vnuma.db")
     first, second = (build(store, Story(text=text(vm), stop_after=3)) for vm in ("sql16", "sql17"))
     reading = Reader(store)

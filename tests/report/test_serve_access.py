@@ -158,7 +158,7 @@ def test_a_run_is_approved_by_a_writer(tmp_path: Path) -> None:
 
 
 def test_a_header_that_no_proxy_sent_approves_nothing(tmp_path: Path) -> None:
-    """It is believed from the proxy's address alone; without one there is no form either."""
+    """It is trusted only from the proxy's address; without one there is no form either."""
     store = new_store(tmp_path / "vnuma.db")
     run = build(
         store, Story(text=study_text(sizes="500", forms="client"), stop_after=0, state=RunState.PLANNED)

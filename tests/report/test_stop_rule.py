@@ -1,4 +1,4 @@
-"""The declared stopping rule: asked between blocks, stored, resumable, and told in every report."""
+"""The declared stopping rule: asked between blocks, stored, resumable, and shown in every report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECRET = Secret(env="NONE")
 
 
 def begun(store: Store, text: str, cells: int, sd: float = 0.001) -> VmContext:
-    """A run of which that many cells are valid, and the play that goes on with it."""
+    """A run with that many valid cells, and the play that continues it."""
     story = Story(text=text, ms=noisy(sd), stop_after=cells, state=RunState.RUNNING)
     run = build(store, story)
     with store.read() as connection:

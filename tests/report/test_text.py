@@ -89,7 +89,7 @@ def test_five_arms_and_four_sizes_fit_in_eighty_columns(loaded: Load, forms: str
 
 
 def test_a_narrow_terminal_gets_lines_instead_of_a_table(loaded: Load) -> None:
-    """Below the table's width every figure still stands, one line an arm, nothing cut off."""
+    """Below the table's width every figure is shown, one line per arm, nothing truncated."""
     text = as_text(loaded(GOLDEN_STORY), width=60)
 
     assert max(map(len, text.splitlines())) <= 60
@@ -99,7 +99,7 @@ def test_a_narrow_terminal_gets_lines_instead_of_a_table(loaded: Load) -> None:
 
 
 def test_the_secondary_form_is_shorter_and_said_to_decide_nothing(loaded: Load) -> None:
-    """The first form stands first and alone has verdicts; others show medians and percent."""
+    """Only the first form has verdicts; others show medians and percent."""
     text = as_text(loaded(Story()))
     first, second = text.split("Secondary (not used for the verdict): form server")
 

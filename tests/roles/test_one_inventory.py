@@ -168,7 +168,7 @@ def test_a_machine_is_reached_by_what_its_lookups_give(tmp_path: Path, lab: LabF
 def test_an_extra_variable_may_be_a_password_and_an_inventorys_own_may_not(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """AWX gives a credential as a file of extra variables; the same text beside the inventory is refused."""
+    """AWX passes a credential as a file of extra variables; the same text in the inventory is refused."""
     running = lab()
     inventory = write_inventory(tmp_path, running, password="{{ vcenter_password }}")
     text = json.dumps({"vcenter_password": running.vcenter.password})

@@ -284,7 +284,7 @@ def test_a_failed_step_does_not_end_the_study(tmp_path: Path, lab: LabFactory) -
 def test_a_run_that_another_process_looks_after_is_left_to_it(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
-    """A play by hand neither takes a VM from a living supervisor nor puts it back under it."""
+    """A play by hand neither takes a VM from a living supervisor nor restores it."""
     running = lab()
     inventory = write_inventory(tmp_path, running)
     run = create(tmp_path, inventory)
@@ -339,7 +339,7 @@ def test_an_unknown_run_is_named(tmp_path: Path, lab: LabFactory) -> None:
 
 @pytest.mark.long
 def test_a_dataset_by_hand_comes_and_goes(tmp_path: Path, lab: LabFactory) -> None:
-    """playbooks/dataset.yml prepares it, and drops it when told to."""
+    """playbooks/dataset.yml prepares it, and drops it on request."""
     inventory = write_inventory(tmp_path, lab())
     small = json.dumps(
         {"sql_dataset_transaction_history_rows": 30, "sql_dataset_sales_order_detail_rows": 30}

@@ -37,8 +37,8 @@ class Trouble:
 class Hostile:
     """How the server behaves. Without a certificate there is no TLS, whatever it says.
 
-    `troubles` are those of the first, the second and each further connection; the last of them counts
-    for all that follow, and None is none.
+    `troubles` are those of the first, the second and each further connection; the last applies to all that
+    follow, and None means no trouble.
     """
 
     certificate: Path | None = None

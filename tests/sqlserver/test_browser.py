@@ -41,7 +41,7 @@ def browser(answers: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 
 def told(port: int | str, instance: str = "SQL2019") -> bytes:
-    """An answer as SQL Server Browser gives it."""
+    """An answer of SQL Server Browser."""
     text = f"ServerName;SQL16;InstanceName;{instance};IsClustered;No;Version;15.0.2000.5;tcp;{port};;"
     return b"\x05" + len(text).to_bytes(2, "little") + text.encode()
 

@@ -157,7 +157,7 @@ def test_a_call_that_answers_wrongly_is_an_error(server: SqlServer) -> None:
         with callers(server, DATABASE) as crowd, pytest.raises(MeasurementFailed, match="answered 77"):
             crowd.connect(1, call_procedures.call("seek"), keys=1, own_session=False)
     finally:
-        prepared(server)  # finds the wrong row, and makes the table anew
+        prepared(server)  # finds the wrong row, and recreates the table
 
 
 @pytest.mark.parametrize("kind", ["freetds", "msodbcsql18"])

@@ -12,7 +12,7 @@ from vnuma.sqlserver.client.query import fetch, value
 
 
 def test_a_login_reaches_master_with_autocommit(server: SqlServer) -> None:
-    """Readiness and facts are asked in master; no transaction stands open."""
+    """Readiness and facts are read in master; no transaction is open."""
     with connect(server) as connection:
         assert value(connection, "SELECT DB_NAME() AS name") == "master"
         assert connection.autocommit

@@ -39,7 +39,7 @@ def test_preparing_twice_changes_nothing_the_second_time(clean: pyodbc.Connectio
 
 
 def test_generated_rows_are_the_same_each_time(clean: pyodbc.Connection) -> None:
-    """Two datasets made anew have the same checksums, so runs on them can be compared."""
+    """Two newly created datasets have the same checksums, so runs on them can be compared."""
     first = dataset.prepare(clean, SMALL)
     dataset.drop(clean, SMALL.database)
 
@@ -146,7 +146,7 @@ def test_source_and_database_may_not_be_the_same(clean: pyodbc.Connection) -> No
 
 
 def test_a_copy_has_its_sources_rows_and_leaves_no_staging_table(lab: LabFactory) -> None:
-    """Two steps, because no statement may name another database beside a memory-optimised table."""
+    """Two steps, because no statement may name another database and a memory-optimised table."""
     running = lab(vms=[vm(sql={"adventure_works": True})])
     running.wait_for("sql_listening")
     spec = DatasetSpec(source="AdventureWorks2019")

@@ -132,7 +132,7 @@ def test_any_certificate_is_taken_where_that_is_asked_for(
 
 @pytest.mark.parametrize("kind", DRIVERS)
 def test_a_downgrade_is_named_where_any_certificate_is_taken(kind: Kind, authority: Authority) -> None:
-    """It refuses to encrypt: that is what is said, and not that there is no answer."""
+    """It refuses to encrypt: the message says that, not that there is no answer."""
     with hostile_server(Hostile(authority.certificate(), encryption=NOT_SUPPORTED)) as seen:
         server = replace(_server(kind, seen.port, authority.ca_file), trust_server_certificate=True)
         with pytest.raises(CertificateRejected, match=LIES["downgrade"]), connect(server):

@@ -62,7 +62,7 @@ def test_statistics_of_another_execution_are_not_taken(study: pyodbc.Connection)
 
 
 def test_without_a_plan_the_place_alone_is_known(study: pyodbc.Connection) -> None:
-    """No hash, no statistics; and whatever stands where a hash belongs is not sent to the server."""
+    """No hash, no statistics; and anything that is not a hash is not sent to the server."""
     probe = probe_for(study, "0x1; DROP TABLE x")
 
     assert "DROP" not in probe.statement

@@ -235,7 +235,7 @@ def test_a_named_keytab_s_ticket_is_replaced_before_it_expires(kdc: Kdc, server:
 def test_a_named_keytab_that_gives_no_ticket_is_told(
     kdc: Kdc, server: SqlServer, file: str, principal: str, told: tuple[str, str]
 ) -> None:
-    """With the file, and what to look at."""
+    """With the file, and what to check."""
     keytab = Keytab(str(kdc.folder / file), principal)
 
     with pytest.raises(EnvironmentProblem) as caught, connect(replace(server, keytab=keytab)):

@@ -137,7 +137,7 @@ KINDS: tuple[Callable[[int], bytes], ...] = (nothing, no_row, null, text, number
 
 @pytest.fixture(scope="module")
 def fake() -> Iterator[tds.TdsServer]:
-    """A server that answers as it is told."""
+    """A server with scripted answers."""
     running = tds.TdsServer()
     yield running
     running.close()

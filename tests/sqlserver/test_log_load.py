@@ -33,7 +33,7 @@ SETTINGS = LogSpinlock(name="log_spinlock", sizes=(20_000,))
 
 @pytest.fixture(scope="module")
 def log_lab(lab_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHandle]:
-    """SQL Server 2014 in a VM of two nodes; each test makes what it needs anew."""
+    """SQL Server 2014 in a VM of two nodes; each test creates what it needs."""
     sql = {"version": "12.0.6024.0", "edition": "Developer", "soft_numa": False}
     scenario = {"vms": [vm(sql=sql, **TWO_NODES)]}
     handle = start_lab(lab_binary, tmp_path_factory.mktemp("log-lab"), scenario, {})

@@ -119,7 +119,7 @@ def test_a_deadline_ends_its_own_login_alone(kind: Kind, authority: Authority, c
 
 @pytest.mark.parametrize("kind", ["freetds", "msodbcsql18"])
 def test_connections_opened_at_once_know_their_own_sockets(lab: LabFactory, kind: Kind) -> None:
-    """The statement whose time is over is ended; the seven that run beside it are not."""
+    """The statement at its deadline is ended; the seven concurrent ones are not."""
     running = lab(time_scale=1)
     running.wait_for("sql_listening")
     server = server_of(running, driver=driver_of(kind))

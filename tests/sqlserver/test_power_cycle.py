@@ -49,7 +49,7 @@ def _ready(running: LabHandle, database: str | None, **how: Any) -> Ready:
 
 @contextmanager
 def _frozen(running: LabHandle) -> Iterator[None]:
-    """A guest that stands still: its sockets are open, and nobody answers."""
+    """A frozen guest: its sockets are open, and nobody answers."""
     os.kill(running.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, running.pid, os.WSTOPPED | os.WNOWAIT)  # a thread may still answer until then
     try:
@@ -62,7 +62,7 @@ def _frozen(running: LabHandle) -> Iterator[None]:
 def test_a_dataset_survives_a_power_cycle_as_its_durability_says(
     lab: LabFactory, durability: dataset.Durability, made_again: bool
 ) -> None:
-    """Durable rows are there again; others are noticed to be gone and are made anew."""
+    """Durable rows are there again; missing others are noticed and created again."""
     running = _start(lab)
     spec = replace(SMALL, durability=durability)
     with connect(server_of(running)) as connection:

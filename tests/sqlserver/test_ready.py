@@ -144,7 +144,7 @@ def test_an_idle_guest_becomes_quiet(server: SqlServer) -> None:
 
 
 def test_a_guest_that_is_never_quiet_is_measured_all_the_same(server: SqlServer) -> None:
-    """After the timeout the boot goes on, and the record says that the guest was busy."""
+    """After the timeout the boot continues, and the record says that the guest was busy."""
     rule = QuietRule(cpu_percent=0, for_s=1, timeout_s=1)
 
     quietness = wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=30, quiet=rule).quietness

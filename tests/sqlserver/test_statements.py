@@ -95,7 +95,7 @@ def test_a_plan_run_that_fails_is_an_error_and_leaves_plans_off(opened: pyodbc.C
 
 
 def test_a_statements_own_error_is_not_a_lost_connection(opened: pyodbc.Connection) -> None:
-    """Results that are pending keep the connection busy: that is no restart of SQL Server."""
+    """Pending results keep the connection busy, which is not a restart of SQL Server."""
     with pytest.raises(MeasurementFailed, match="sold out"):
         timed(opened, Statement(OWN_ERROR), 20)
 

@@ -126,7 +126,7 @@ class Client:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tds.TdsServer]:
-    """A server that answers as it is told."""
+    """A server with scripted answers."""
     running = tds.TdsServer()
     yield running
     running.close()

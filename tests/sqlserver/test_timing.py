@@ -107,7 +107,7 @@ def test_a_statement_beyond_its_deadline_is_ended(lab: LabFactory) -> None:
 
 
 def test_a_connection_cut_inside_a_result_is_dropped(lab: LabFactory) -> None:
-    """Half a result is no measurement, and the reason is the connection, not the statement."""
+    """An incomplete result is not a measurement, and the reason is the connection, not the statement."""
     running = lab(faults=[{"kind": "drop_mid_result", "vm": "sql16", "boot": 1, "rows": 5000}])
     running.wait_for("sql_listening")
     server, spec = server_of(running), SMALL

@@ -1,4 +1,4 @@
-"""What the guest shows, and what the server says of itself."""
+"""What the guest shows, and the server's own facts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_papers_vm_shows_its_sockets_and_nodes(connection: pyodbc.Connection
 
 
 def test_soft_numa_splits_schedulers_but_not_memory(lab: LabFactory) -> None:
-    """One socket of 16 cores: two nodes of SQL Server on one NUMA node, told apart."""
+    """One socket of 16 cores: two nodes of SQL Server on one NUMA node are distinguished."""
     running = lab(vms=[vm(cores_per_socket=16, sql={"soft_numa": True})])
     running.wait_for("sql_listening")
     with connect(server_of(running)) as connection:

@@ -14,7 +14,7 @@ from vnuma.store.place import parse_place
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where no store is yet, on each database in turn; beside `store`, where an empty one is."""
+    """Where no store exists yet, on each database in turn; `store` is an empty one."""
     exists = "store" in request.fixturenames
     if request.param == "sqlite":
         url = default_url(tmp_path)

@@ -224,7 +224,7 @@ def test_samples_come_back_as_they_were_measured(store: Store) -> None:
 
 
 def test_samples_say_which_attempt_counts(store: Store) -> None:
-    """Samples of an interrupted attempt are there, marked, beside those of the valid one."""
+    """Samples of an interrupted attempt are there, marked, with those of the valid one."""
     leased = new_vm(store, arms=1)
     for outcome, reason in ((Outcome.INTERRUPTED, "interrupted"), (Outcome.VALID, None)):
         got = claim(store, leased)

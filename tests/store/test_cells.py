@@ -35,7 +35,7 @@ def finish(store: Store, leased: Leased, got: Claim, outcome: Outcome) -> None:
 
 
 def test_cells_are_claimed_by_position_not_in_the_order_of_adding(store: Store) -> None:
-    """The random order of the plan is the order of measuring; then there is none left."""
+    """The plan's random order is the order of measuring, until none is left."""
     leased = new_vm(store)
     with store.write() as conn:
         cells.add_cells(
@@ -105,7 +105,7 @@ def test_a_cell_without_a_result_is_retried_up_to_the_limit(store: Store, outcom
 
 
 def test_a_vm_measures_one_cell_at_a_time(store: Store) -> None:
-    """A second claim while an attempt is open is told who measures and since when."""
+    """A second claim while an attempt is open gets who measures, and since when."""
     leased = new_vm(store, arms=2)
     got = claim(store, leased)
     busy = claim_next(store, leased, exclusive_host=False)

@@ -86,7 +86,7 @@ def test_the_copy_goes_on_where_the_old_store_ended(old: Store, postgresql: Clus
 
 
 def test_a_store_with_rows_is_not_copied_into(old: Store, postgresql: Cluster) -> None:
-    """Nor is one run of it lost: it is as it was."""
+    """None of its runs is lost either: it is unchanged."""
     new = open_store(postgresql.new_store())
     new_run(new, "mine")
 

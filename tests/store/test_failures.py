@@ -56,7 +56,7 @@ def test_a_full_disk_is_named_and_what_was_committed_stays(small_disk: Path) -> 
 
 
 def test_a_file_that_may_not_grow_is_an_error_and_loses_nothing(sqlite_url: str) -> None:
-    """A file-size limit stops the write, not the store: afterwards it goes on."""
+    """A file-size limit stops the write, not the store: it works afterwards."""
     open_store(sqlite_url)
     worker = workers.Worker(workers.write_with_file_limit, sqlite_url, 400_000)
     message = worker.answer()
@@ -73,7 +73,7 @@ def test_a_file_that_may_not_grow_is_an_error_and_loses_nothing(sqlite_url: str)
 def test_a_store_that_stays_locked_is_an_error(
     store: Store, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    """Whoever waits longer than the limit is told, instead of waiting for ever."""
+    """After the limit waiting ends with an error, instead of lasting forever."""
     monkeypatch.setattr(open_module, "LOCK_WAIT_S", 1)
     impatient = open_store(url)
     with store.write() as conn:
@@ -84,7 +84,7 @@ def test_a_store_that_stays_locked_is_an_error(
 
 
 def test_a_store_that_disappears_is_not_made_anew(sqlite_url: str, tmp_path: Path) -> None:
-    """A run whose store was deleted is told so; it does not go on with an empty one."""
+    """A run whose store was deleted gets an error; it does not continue with an empty one."""
     store = open_store(sqlite_url)
     for file in tmp_path.iterdir():
         file.unlink()
@@ -141,7 +141,7 @@ def test_a_folder_without_permission_is_named(closed_folder: Path, existing: boo
 
 
 def test_a_reader_of_a_closed_folder_is_not_told_of_writing(closed_folder: Path) -> None:
-    """SQLite makes files beside a store that is only read: who may do so is named."""
+    """SQLite creates files next to a store even for reading: the message names who may do so."""
     url = default_url(closed_folder)
     open_store(url)
     (closed_folder / "vnuma.db").chmod(0o444)
@@ -172,7 +172,7 @@ def test_a_reader_of_a_closed_folder_is_not_told_of_writing(closed_folder: Path)
     ],
 )
 def test_what_postgresql_says_is_explained(postgresql: Cluster, state: str, told: str) -> None:
-    """Each condition that the server reports becomes a sentence and a next step."""
+    """Each error condition of the server becomes a sentence and a next step."""
     store = open_store(postgresql.new_database())
     with pytest.raises(StoreError) as caught, store.write() as conn:
         conn.execute(text(f"DO $$ BEGIN RAISE EXCEPTION 'as reported' USING ERRCODE = '{state}'; END $$"))

@@ -82,7 +82,7 @@ def test_a_unit_that_fails_leaves_no_transaction_open(postgresql: Cluster, url: 
 
 
 def test_a_forked_child_has_a_session_of_its_own(store: Store) -> None:
-    """Its parent's goes on after it, however it ends."""
+    """Its parent's connection keeps working, however the child ends."""
     parents = session_of(store)
     for end in (_end_in_order, os._exit):
         ours, theirs = multiprocessing.Pipe()

@@ -50,7 +50,7 @@ def test_an_ended_run_that_left_its_vm_changed_keeps_the_lease(store: Store) -> 
 
 
 def test_an_ended_run_that_put_its_vm_back_can_be_followed(store: Store) -> None:
-    """A lease that was merely not given back does not block for ever; the old token ends."""
+    """A lease that was merely not released does not block forever; the old token ends."""
     leased = new_vm(store)
     with store.write() as conn:
         vms.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
@@ -127,7 +127,7 @@ def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
 
 
 def test_the_new_token_does_not_write_to_the_old_attempt(store: Store) -> None:
-    """Whoever takes over interrupts the attempt; it never goes on with somebody else's."""
+    """A take-over interrupts the attempt; the new holder never continues it."""
     leased = new_vm(store, arms=1)
     attempt = claim(store, leased).attempt_id
     with store.write() as conn:
@@ -185,7 +185,7 @@ def test_a_vm_is_owed_a_restore_until_one_is_settled(store: Store) -> None:
 
 
 def test_a_claim_after_a_restore_owes_the_next_one(store: Store) -> None:
-    """A run that stopped, put its VM back and was resumed has to put it back again."""
+    """A run that was stopped, restored and resumed must restore its VM again."""
     leased = new_vm(store, arms=1)
     with store.write() as conn:
         vms.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)

@@ -183,7 +183,7 @@ def test_without_create_a_store_must_be_there(url: str) -> None:
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(url: str) -> None:
-    """The upgrade is one transaction: afterwards the older product could go on."""
+    """The upgrade is one transaction: after a failure the older version still works."""
     load(url, "0001")
     place = parse_place(url)
     clash = "CREATE TRIGGER sample_written_once BEFORE UPDATE ON sample "

@@ -65,7 +65,7 @@ def test_a_wrong_url_is_refused_without_its_password(url: str) -> None:
 
 @given(password=st.text(st.characters(codec="ascii", exclude_characters="\n"), min_size=3))
 def test_masking_hides_any_password(password: str) -> None:
-    """Whatever stands between user and host is replaced, even where it was not escaped."""
+    """Everything between user and host is replaced, even where it was not escaped."""
     assert mask_text(f"postgresql://ops:{password}@db1:port/x") == "postgresql://ops:***@db1:port/x"
 
 

@@ -158,7 +158,7 @@ class Launcher:
     inputs: Mapping[str, Mapping[str, str]]
     """The credentials' inputs by name."""
     studies: Mapping[str, str] = field(default_factory=dict)
-    """Files of the site's project that stand in place of those of awx/project."""
+    """Files of the site's project that replace those of awx/project."""
     count: int = 0
 
     def launch(self, template: str, **answers: Any) -> Ended:

@@ -1,4 +1,4 @@
-"""A TCP forwarder on loopback that cuts its connections when it is told to."""
+"""A TCP forwarder on loopback that cuts its connections on request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: closing sends RST
 
 
 class Forwarder:
-    """Forwards each connection to one address, until it is told to cut."""
+    """Forwards each connection to one address, until asked to cut."""
 
     def __init__(self, host: str, port: int) -> None:
         self._there = (host, port)

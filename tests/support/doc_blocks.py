@@ -20,7 +20,7 @@ INDENTED = re.compile(r"(?<=\n\n) {4}\S[^\n]*(?:\n(?: {4}[^\n]*)?)*")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced or indented block, where it stands, and why it is not looked at."""
+    """A fenced or indented block, its place, and why it is not checked."""
 
     page: Path
     line: int
@@ -33,7 +33,7 @@ class Block:
 
 
 def blocks() -> Iterator[Block]:
-    """All of them; an indented one is taken for commands, as its lines that begin with vnuma are."""
+    """All blocks; an indented one counts as commands, as far as its lines begin with vnuma."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for found in BLOCK.finditer(text):

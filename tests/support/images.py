@@ -89,7 +89,7 @@ class Images:
         self.buildah("bud", "--network", "host", *words, "-t", tag, "-f", context / recipe, context)
 
     def config(self, tag: str) -> dict[str, Any]:
-        """User, environment, entry point: what the image says of itself."""
+        """The image's user, environment and entry point."""
         found: dict[str, Any] = json.loads(self.buildah("inspect", "--type", "image", tag))["OCIv1"]["config"]
         return found
 

@@ -1,4 +1,4 @@
-"""A package beside vnuma that brings a workload, written by docs/workloads/README.md alone."""
+"""A separate package with a workload, written only from docs/workloads/README.md."""
 
 from __future__ import annotations
 

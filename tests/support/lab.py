@@ -79,7 +79,7 @@ class LabHandle:
 
     @property
     def events(self) -> list[Event]:
-        """What the lab has told so far, oldest first."""
+        """The lab's events so far, oldest first."""
         lines = self._output.read_text(encoding="utf-8").splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith("\n")]
 

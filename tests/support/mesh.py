@@ -29,7 +29,7 @@ class Mesh:
     environments: dict[str, Mapping[str, str]]
     daemons: dict[str, Daemon]
     namespace: Namespace | None = None
-    """Where the controller's daemon runs, if not beside the nodes'."""
+    """Where the controller's daemon runs, if not with the nodes'."""
 
     @property
     def control(self) -> Path:

@@ -40,14 +40,14 @@ BAD_ANSWERS = {
     "no HTTP": (0, "", b"220 mail ESMTP\r\n"),
     "reset": (0, "", b""),
 }
-"""Status, content type and body of each; status 0 stands for bytes that are not HTTP."""
+"""Status, content type and body of each; status 0 means bytes that are not HTTP."""
 
 ENVELOPE = b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n"
 _GZIP = b"Content-Encoding: gzip\r\n"
 
 
 def _entities() -> bytes:
-    """A DTD of few bytes that stands for 10 MB of text."""
+    """A short DTD that expands to 10 MB of text."""
     levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 8))
     dtd = f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e0 "x">{levels}]>'.encode()
     return dtd + OTHER_TYPE.partition(b"?>")[2].replace(b"task-1", b"&e7;")
@@ -97,7 +97,7 @@ class Proxy:
         """Cleared: connections are accepted, and no byte of their TLS handshake is answered."""
         self.open.set()
         self.alter: Callable[[bytes], bytes] = lambda body: body
-        """What vCenter's own answers become on their way; one that is another then is no fault."""
+        """How vCenter's own answers are altered on the way."""
 
     @property
     def vcenter(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Proxy:
 
 @contextmanager
 def proxy_before(lab: LabHandle, folder: Path) -> Iterator[Proxy]:
-    """A proxy that passes everything on until it is told to turn bad."""
+    """A proxy that passes everything on until it is set to misbehave."""
     certificate = self_signed(folder, name="proxy")
     proxy = Proxy(lab, certificate)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

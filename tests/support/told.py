@@ -1,4 +1,4 @@
-"""Those who are told, on loopback: a mail server and a web server, each with TLS."""
+"""Receivers of notifications on loopback: a mail server and a web server, each with TLS."""
 
 from __future__ import annotations
 

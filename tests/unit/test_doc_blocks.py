@@ -27,7 +27,7 @@ from vnuma.estate import waivers
 
 STUDY_KEYS = {"arms", "workload", "allowed_hours", "reference", "all_arms", "design"}
 LOOKUP = re.compile(r'"\{\{ lookup\(.*?\).*?\}\}"')
-"""What needs a collection or a server that is not here: a reference stands for it."""
+"""Lookups that need a missing collection or server are replaced by a reference."""
 LOGIN = {"host": "name.example", "user": "vnuma", "password": {"env": "X"}}
 ANY_VM = {"vnuma_vcenter": LOGIN, "vnuma_sql": LOGIN, "site_vcenter": "vcsa01"}
 

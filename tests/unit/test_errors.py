@@ -36,6 +36,6 @@ def test_the_command_that_helps_depends_on_the_reason(
 
 
 def test_what_no_machine_is_to_blame_for_stays_a_bug() -> None:
-    """A missing file was not looked for in the right place; a process of another user is no file."""
+    """A missing file was looked for in the wrong place; another user's process is not a file."""
     assert not is_os_failure(FileNotFoundError(errno.ENOENT, "No such file", "/a"))
     assert not is_os_failure(PermissionError(errno.EPERM, "Operation not permitted"))

@@ -1,4 +1,4 @@
-"""Imports point one way: each layer knows the ones below it, and nothing beside or above it."""
+"""Imports point one way: each layer knows only the ones below it."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def test_a_branch_on_the_kind_is_found(code: str) -> None:
 
 
 def test_no_test_file_imports_another() -> None:
-    """What several tests share stands in a module that is not a test."""
+    """Code that several tests share is in a module that is not a test."""
     strays = [
         f"{path.relative_to(ROOT)}:{line}: {module}"
         for path in sorted((ROOT / "tests").rglob("*.py"))

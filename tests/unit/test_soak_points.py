@@ -1,4 +1,4 @@
-"""Where the soak strikes: every stage, process and signal, and what its table says of them."""
+"""Where the soak strikes: every stage, process and signal, and its table's content."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_one_seed_gives_one_row() -> None:
 
 
 def test_the_table_counts_each_stage_process_and_signal() -> None:
-    """What was never struck is named, and nothing struck is no good soak."""
+    """What was never struck is named, and a soak without strikes fails."""
     tally = Tally()
     assert not tally.good
     strike(tally, 24, BARE)

@@ -55,7 +55,7 @@ def saml(lab: LabHandle, minutes: float = 5, method: str = "bearer", key: str | 
 
 
 def change(session: Session, ref: Any, **desired: Value) -> Change:
-    """The change that takes a VM to some settings; `__` stands for a dot."""
+    """The change that takes a VM to some settings; `__` means a dot."""
     wanted = {name.replace("__", "."): value for name, value in desired.items()}
     return change_to(read_vm(session, ref).settings, wanted)
 

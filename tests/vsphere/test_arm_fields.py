@@ -160,7 +160,7 @@ NO_SETTING = {"name", "workload"}
 @pytest.mark.parametrize("release", BY_RELEASE)
 @pytest.mark.parametrize("name", sorted(Arm.model_fields.keys() - SQL_FIELDS - NO_SETTING))
 def test_every_field_has_its_case_on_each_release_that_has_it(name: str, release: str) -> None:
-    """Where there is none, the field is refused there, with what would do."""
+    """Otherwise the field is refused there, with an alternative."""
     if any(name in case.arm for case in BY_RELEASE[release]):
         return
     later = next(case.arm for cases in BY_RELEASE.values() for case in cases if name in case.arm)

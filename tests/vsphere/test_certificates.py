@@ -58,7 +58,7 @@ def test_an_expired_certificate_is_rejected(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_no_vsphere_is_named_as_such(tmp_path: Path) -> None:
-    """Another web server gets no credentials: it is told apart by what it offers."""
+    """Another web server gets no credentials: it is recognised by what it offers."""
     with (
         tls_server(tmp_path) as (port, ca),
         pytest.raises(VCenterUnreachable, match=r"is neither a vCenter nor an ESXi host \(HTTP 404\)"),

@@ -73,7 +73,7 @@ def test_a_closed_session_is_logged_out(shared_lab: LabHandle) -> None:
 
 
 def test_an_ended_session_closes_in_silence(shared_lab: LabHandle) -> None:
-    """A session that the server ended needs no logout: leaving its context is no second error."""
+    """A session that the server ended needs no logout: leaving its context is not a second error."""
     with connect(vcenter_of(shared_lab)) as session:
         session.content.sessionManager.Logout()
 
@@ -95,7 +95,7 @@ def test_an_object_that_is_gone_is_named(session: Session) -> None:
 
 
 def test_round_trips_are_counted(session: Session) -> None:
-    """Every call counts once, so that the cost of a step can be told."""
+    """Every call counts once, so that the cost of a step is known."""
     before = session.round_trips
     session.read(session.content.rootFolder, ("name",))
     session.read(session.content.rootFolder, ("name",))
@@ -103,7 +103,7 @@ def test_round_trips_are_counted(session: Session) -> None:
 
 
 def test_fields_of_newer_apis_are_known_by_version(session: Session) -> None:
-    """A property that the server's API lacks is told apart before it is asked for."""
+    """A property that the server's API lacks is detected before it is requested."""
     assert session.knows(vim.VirtualMachine, "config.numaInfo")
     session.transport.version = "vim.version.version12"  # vSphere 6.7
     assert not session.knows(vim.VirtualMachine, "config.numaInfo")
@@ -203,7 +203,7 @@ def test_a_refused_token_does_not_keep_another_one_out(shared_lab: LabHandle, tm
     ["no token", "PGE+", "<a/>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "holder-of-key"],
 )
 def test_what_is_no_bearer_token_is_not_sent(shared_lab: LabHandle, given: str) -> None:
-    """It is told what a token has to be, or why a holder-of-key token cannot be used."""
+    """The message says what a token has to be, or why a holder-of-key token cannot be used."""
     token = saml(shared_lab, method=given) if given == "holder-of-key" else given
     before = shared_lab.logins()
 

@@ -61,7 +61,7 @@ def now(lab: LabHandle, name: str = "sql16") -> VmFacts:
 
 
 def unchanged(before: VmFacts, after: VmFacts) -> bool:
-    """Whether a VM is as it was, its power and the mark of a run with it."""
+    """Whether a VM is unchanged, including its power and a run's mark."""
     back = change_back(after.settings, before.settings)
     return (bool(back), after.power, after.lease) == (False, before.power, before.lease)
 
@@ -101,7 +101,7 @@ def ask(folder: Path, lab: LabHandle, **options: Any) -> Any:
 def test_the_lab_plays_each_belief_and_the_clone_is_put_back(
     lab: LabFactory, tmp_path: Path, power: str
 ) -> None:
-    """On ESXi 8 every belief that concerns this VM is held; afterwards it is as it was, power and all."""
+    """On ESXi 8 every assumption about this VM is held; afterwards it is restored, including its power."""
     running = lab(ESXI8, boot=QUICK, vms=[{"name": "sql16", "power": power}])
     before = now(running)
 
@@ -227,7 +227,7 @@ def test_a_vm_under_study_is_not_taken(lab: LabFactory, login: Login, tmp_path: 
 
 
 def test_ctrl_c_puts_the_clone_back(lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked to stop in the middle, it changes nothing more, and the VM is as it was."""
+    """Asked to stop midway, it changes nothing more, and the VM is restored."""
     running = lab(boot=QUICK)
     before = now(running)
     belief = WHILE_OFF["change.affinity"]
@@ -250,7 +250,7 @@ def test_ctrl_c_puts_the_clone_back(lab: LabFactory, tmp_path: Path, monkeypatch
 def test_a_clone_that_cannot_be_put_back_decides_the_exit_code(
     lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """After Ctrl-C too: it is told what was answered, and then that the VM is not at its baseline."""
+    """After Ctrl-C too: the results are shown, and then that the VM is not at its baseline."""
     running = lab(boot=QUICK)
     belief = WHILE_OFF["version.moves"]
 

@@ -83,7 +83,7 @@ CHANGES: dict[str, tuple[Callable[[Session, Any], Any], int]] = {
 
 
 def test_what_is_read_after_a_change_is_what_a_full_reading_reads(session: Session) -> None:
-    """Each kind of change: in the VM's configuration, beside it, and in its host or cluster."""
+    """Each kind of change: in the VM's configuration, elsewhere in the VM, and in its host or cluster."""
     ref = find_vm(session, "sql16")
     kept = read_estate(session)
     for what, (change, read) in CHANGES.items():

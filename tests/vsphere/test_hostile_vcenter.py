@@ -1,4 +1,4 @@
-"""A vCenter that turns hostile once we are logged in: an answer is bounded and understood, or it is none."""
+"""A vCenter that turns hostile after the login: an answer is bounded and valid, or it is an error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIMEOUT_S = 0.5
 
 @pytest.fixture(scope="module")
 def hostile(shared_lab: LabHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
-    """What stands in vCenter's place, for the module's tests."""
+    """A hostile server in vCenter's place, for the module's tests."""
     with proxy_before(shared_lab, tmp_path_factory.mktemp("hostile")) as running:
         yield running
 
@@ -214,7 +214,7 @@ def test_pages_without_end_are_not_read_for_ever(
 def test_an_answer_in_the_second_thread_that_is_not_vspheres_ends_the_reading(
     shared_lab: LabHandle, altered: Proxy
 ) -> None:
-    """Hosts are read beside the VMs, on a connection of their own: what fails there is not lost."""
+    """Hosts are read in parallel with the VMs, on their own connection: its failures are not lost."""
     with connect(vcenter_of(shared_lab, port=altered.port, ca_file=altered.ca_file)) as session:
         earlier = read_estate(session)
         altered.alter = lambda body: b"<broken" if b'<obj type="HostSystem">' in body else body

@@ -30,7 +30,7 @@ def test_a_mark_is_written_read_and_removed(lab: LabFactory, login: Login) -> No
 
 
 def test_of_two_writers_one_wins(lab: LabFactory, login: Login) -> None:
-    """Two controllers that read the same version: the second is told, and overwrites nothing."""
+    """Two controllers that read the same version: the second is refused, and overwrites nothing."""
     running = lab()
     one, two = login(running), login(running)
     ours, theirs = find_vm(one, "sql16"), find_vm(two, "sql16")
@@ -43,7 +43,7 @@ def test_of_two_writers_one_wins(lab: LabFactory, login: Login) -> None:
 
 
 def test_a_mark_needs_its_privilege(lab: LabFactory, login: Login) -> None:
-    """An account that may not write advanced settings is told so, and no mark is left."""
+    """An account that may not write advanced settings gets an error, and no mark is left."""
     reader = {"user": "reader@vsphere.local", "privileges": ["System.View", "System.Read"]}
     session = login(lab(accounts=[reader]), user=reader["user"])
     ref = find_vm(session, "sql16")

@@ -22,7 +22,7 @@ LONG_S = 20.0
 
 
 def start(lab: LabFactory, login: Login, **scenario: Any) -> tuple[Session, VmFacts]:
-    """A lab with quick boots, and its VM as it stands."""
+    """A lab with quick boots, and its VM unchanged."""
     session = login(lab(**{"boot": FAST, **scenario}))
     return session, read_vm(session, find_vm(session, "sql16"))
 

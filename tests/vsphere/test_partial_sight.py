@@ -1,4 +1,4 @@
-"""An account that sees a part of the inventory: the check goes on, and says what it could not see."""
+"""An account that sees part of the inventory: the check continues, and lists what it could not read."""
 
 from __future__ import annotations
 

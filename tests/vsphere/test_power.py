@@ -201,7 +201,7 @@ def test_a_power_on_that_takes_too_long_is_given_up_on(lab: LabFactory, login: L
 
 
 def test_a_question_ends_the_wait_at_once_with_its_text_and_choices(lab: LabFactory, login: Login) -> None:
-    """Nothing goes on before somebody answers, so nobody has to wait for a deadline to hear of it."""
+    """Nothing continues before somebody answers, so waiting for a deadline is pointless."""
     session, ref = start(lab, login, vms=[vm(power="off")], faults=[fault("question")])
     began = time.monotonic()
     with pytest.raises(QuestionPending) as caught:
@@ -220,7 +220,7 @@ def test_a_question_ends_the_wait_at_once_with_its_text_and_choices(lab: LabFact
 
 
 def test_the_age_of_a_boot_is_vcenters_own(lab: LabFactory, login: Login) -> None:
-    """How long a VM has been on is told by vCenter's clock; a VM that is off has no such age."""
+    """How long a VM has been on is measured by vCenter's clock; a VM that is off has no such age."""
     session, ref = start(lab, login, vms=[vm(power="off")])
     with pytest.raises(PowerFailed, match="sql16 is not powered on"):
         seconds_since_power_on(session, ref)

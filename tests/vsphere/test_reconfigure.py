@@ -1,4 +1,4 @@
-"""Changing a VM: what vSphere takes, what it refuses, and how each is told."""
+"""Changing a VM: what vSphere accepts and refuses, and how each is reported."""
 
 from __future__ import annotations
 
@@ -186,14 +186,14 @@ def test_vspheres_own_words_are_kept(off: tuple[Session, Any], desired: dict[str
 
 
 def test_virtual_numa_is_refused_on_older_hardware(off: tuple[Session, Any]) -> None:
-    """A field that the VM's hardware version lacks is never taken for set."""
+    """A field that the VM's hardware version lacks never counts as set."""
     session, ref = off
     with pytest.raises((ReconfigureRefused, ReadBackDiffers)):
         reconfigure(session, ref, change(session, ref, coresPerNumaNode=8))
 
 
 def test_a_field_that_the_api_lacks_is_refused_before_it_is_sent(off: tuple[Session, Any]) -> None:
-    """An API version without a field would drop it without a word: it is refused by name."""
+    """An API version without a field would drop it silently: it is refused by name."""
     session, ref = off
     asked = change(session, ref, coresPerNumaNode=8)
     session.transport.version = "vim.version.version12"  # vSphere 6.7
@@ -202,7 +202,7 @@ def test_a_field_that_the_api_lacks_is_refused_before_it_is_sent(off: tuple[Sess
 
 
 def test_what_reads_back_otherwise_is_named(off: tuple[Session, Any]) -> None:
-    """A key that vSphere ignores without a word, since a typed field owns it, is found by reading back."""
+    """A key that vSphere silently ignores, since a typed field owns it, is found by reading back."""
     session, ref = off
     ignored = Change((Edit("numvcpus", None, "8"),))
     with pytest.raises(ReadBackDiffers, match=r"reads back differently: numvcpus asked 8, reads nothing\."):

@@ -68,7 +68,7 @@ def test_everything_around_a_vm_is_seen(lab: LabFactory, login: Login) -> None:
 
 
 def test_limits_of_the_vm_and_of_pools_above_it_are_seen(lab: LabFactory, login: Login) -> None:
-    """The lowest counts, if the VM has more; a limit that it cannot reach is none."""
+    """The lowest counts, if the VM has more; a limit that it cannot reach does not."""
     session = login(lab(vms=[vm(around={"pool_memory_limit_mb": 32_768})]))
     ref = find_vm(session, "sql16")
     reconfigure(session, ref, change(session, ref, cpuLimit=2000, memoryLimit=70_000))

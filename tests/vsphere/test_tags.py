@@ -36,7 +36,7 @@ def test_a_vcenter_without_tags_answers_with_none(lab: LabFactory) -> None:
 
 
 def test_what_keeps_tags_from_being_read_is_said(lab: LabFactory) -> None:
-    """A server without the API, a refused login, a certificate and a dead address are told apart."""
+    """A server without the API, a refused login, a certificate and a dead address are distinguished."""
     here = lab(TAGGED)
     with pytest.raises(EnvironmentProblem, match=r"has no API for tags \(HTTP 404\)"):
         read_tags(vcenter_of(lab({"name": "alone", "standalone": True})))
@@ -97,7 +97,7 @@ def test_vms_whose_tags_cannot_be_read_are_not_chosen_silently(lab: LabFactory, 
 def test_a_vm_may_be_studied_if_its_owner_has_tagged_it(
     lab: LabFactory, tmp_path: Path, tag: str, clone: bool, blocked: bool
 ) -> None:
-    """A tag permits beside the inventory's mark; one that is required and lacking blocks in spite of it."""
+    """A tag permits as the inventory's mark does; a missing required one blocks in spite of it."""
     site = write_inventory(tmp_path, lab(TAGGED), ["sql01"])
     text = site.read_text(encoding="utf-8")
     site.write_text(text.replace('"vnuma_test_clone": true', f'"vnuma_test_clone": {str(clone).lower()}'))

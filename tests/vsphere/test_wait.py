@@ -131,7 +131,7 @@ def test_an_interrupt_ends_the_wait_at_once(session: Session) -> None:
 
 
 def test_an_ended_session_ends_the_wait(lab: LabFactory, login: Login) -> None:
-    """A session that the server ends during a wait is said to be ended, and is no missing VM."""
+    """A session that the server ends during a wait is reported as ended, not as a missing VM."""
     running = lab()
     session = login(running)
     ref = find_vm(session, "sql16")
@@ -145,7 +145,7 @@ def test_an_ended_session_ends_the_wait(lab: LabFactory, login: Login) -> None:
 
 
 def test_a_task_that_succeeds_gives_its_result(lab: LabFactory, login: Login) -> None:
-    """A task's success is told once it is known."""
+    """A task's success is reported once it is known."""
     session = login(lab(vms=[vm(power="off")]))
     ref = find_vm(session, "sql16")
     wait_for_task(session, ref.PowerOnVM_Task(), LONG_S, "sql16 was not powered on")
@@ -178,7 +178,7 @@ def test_settling_waits_for_other_peoples_tasks(lab: LabFactory, login: Login) -
 
 
 def test_settling_is_bounded(lab: LabFactory, login: Login) -> None:
-    """A task that does not end is not waited for for ever."""
+    """Waiting for a task that does not end is limited."""
     session = login(lab(vms=[vm(power="off")], boot={"task_seconds": 5}))
     ref = find_vm(session, "sql16")
     ref.PowerOnVM_Task()

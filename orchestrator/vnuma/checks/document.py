@@ -80,7 +80,7 @@ def finding(group: Group) -> dict[str, Any]:
 
 
 def _declared(group: Group, result: CheckResult) -> dict[str, Any]:
-    """File and line of the design that a finding's VM stands in; no key where there is no code."""
+    """File and line of a finding's VM in the design; no key without code."""
     at = result.declared.get(group.judged.finding.key)
     return {"declared": {"file": at.file, "line": at.line}} if at else {}
 

@@ -1,4 +1,4 @@
-"""Every verb and what it does in a line, as `vnuma --help` lists them: what is done first stands first."""
+"""Every verb with its line in `vnuma --help`: what is done first comes first."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_sizes_are_told_at_their_joint_level() -> None:
 
 
 def test_the_largest_gap_between_sizes_is_named() -> None:
-    """Equivalent overall does not mean equivalent at every size: the widest size is told."""
+    """Equivalent overall does not mean equivalent at every size: the size with the largest gap is named."""
     study = usual_study()
     study.samples = [
         s._replace(elapsed_ms=(s.elapsed_ms or 0) * 1.03) if (s.label, s.size) == ("2x8", 2000) else s
@@ -344,7 +344,7 @@ def test_precision_look_on_a_running_study(blocks: int, stop: bool, reason: str)
     [("pending", "", Withheld.NOT_ENDED), ("skipped", "precise enough", None)],
 )
 def test_words_wait_for_the_declared_end(outcome: str, reason: str, withheld: Withheld | None) -> None:
-    """8 of 10 blocks: no word if a person stopped it or it goes on; words if the study's rule ended it."""
+    """8 of 10 blocks: no verdict if a person stopped it or it is running; verdicts if the rule ended it."""
     study = study_of(noisy_ms(10, 6, 0.001), columns_of())
     study.drop(lambda cell: cell.block > 8, outcome=outcome, reason=reason)
     (found,) = analyse(study.samples, study.cells, study.design).primary

@@ -1,4 +1,4 @@
-"""Words at single sizes beside the word over all of them."""
+"""Verdicts at single sizes, compared with the overall one."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_arms_of_a_word_keep_their_own_figures() -> None:
 
 @pytest.mark.parametrize("effect", [0.0, 0.05])
 def test_sizes_that_agree_are_not_mentioned(effect: float) -> None:
-    """The same word everywhere, or a size that is too noisy for one, is no disagreement."""
+    """The same verdict everywhere, or a size that is too noisy for one, is not a disagreement."""
     analysis = found(at_sizes(effect, effect))
 
     assert analysis.sizes_apart == ()

@@ -246,7 +246,7 @@ def test_each_target_of_hard_cases_can_be_missed(cases: tuple[Case, ...]) -> Non
 
 
 def test_the_published_table_is_the_programs() -> None:
-    """calibration.md holds what the command gives: its parameters, and one line computed anew."""
+    """calibration.md has the command's output: its parameters, and one recomputed line."""
     page = (ROOT / "docs/reference/calibration.md").read_text(encoding="utf-8")
     generators = [np.random.default_rng((SEED, 1, 0, blocks)) for blocks in BLOCKS]
     rates = [

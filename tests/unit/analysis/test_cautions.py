@@ -26,7 +26,7 @@ from vnuma.domain.workloads.replicate import Replicate
 
 
 def test_a_single_timed_iteration_is_warned_of() -> None:
-    """Boots with one iteration are analysed, and the reader is told what that costs."""
+    """Boots with one iteration are analysed, and the report says what that costs."""
     found = analysed(usual_study(iterations=(1.0,)))
     assert "few_iterations" in caution_ids(found)
     assert isinstance(found.first_iteration, NotEvaluated)
@@ -82,14 +82,14 @@ def test_odd_boots_are_told_and_kept() -> None:
 
 
 def test_two_groups_of_boots_are_told() -> None:
-    """Boots in two clear groups are told, with the hint not to trim them."""
+    """Boots in two clear groups are reported, with the hint not to trim them."""
     ms = noisy_ms(12, 6, 0.002, EFFECTS)
     ms[np.random.default_rng(9).random(ms.shape) < 0.4] *= 1.05
     assert "bimodal" in caution_ids(analysed(study_of(ms, columns_of())))
 
 
 def test_rank_dissent_is_told() -> None:
-    """Slower by the fit, not by ranks, because one boot of six points the other way: both are told."""
+    """Slower by the fit, not by ranks, because one boot of six differs in direction: both are shown."""
     ms = noisy_ms(6, 6, 0.004, seed=4)
     ms[:, 5] = ms[:, :2].mean(axis=1) * np.exp([0.02, 0.021, 0.019, 0.02, 0.018, -0.0005])
     found = analysed(study_of(ms, columns_of()))
@@ -107,7 +107,7 @@ def test_rank_dissent_is_told() -> None:
     ],
 )
 def test_advice_on_drift_fits_the_design(order: str, covariate: Covariate, fair: bool, place: bool) -> None:
-    """Only a random order is called fair for its order, and only a study without the place is told of it."""
+    """Only a random order is called fair, and only a study without the place gets that hint."""
     ms = noisy_ms(8, 6, 0.001) * np.exp(0.05 * np.arange(8))[:, None]
     study = study_of(ms, columns_of(), order=order)
     study.design = dataclasses.replace(study.design, covariate=covariate)

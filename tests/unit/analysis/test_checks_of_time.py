@@ -107,7 +107,7 @@ def _boots(ms: FloatArray, iterations: tuple[float, ...]) -> tuple[Boot, ...]:
 
 
 def test_a_slow_first_iteration_raises_the_alarm() -> None:
-    """A first timed iteration 2% above the rest in every boot is told, with its size."""
+    """A first timed iteration 2% above the rest in every boot is reported, with its size."""
     found = check_first_iteration(_boots(G1_MS, (1.02, 1.0, 1.0)))
     assert isinstance(found, FirstIteration)
     assert found.alarm

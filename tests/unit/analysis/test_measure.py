@@ -61,7 +61,7 @@ def test_a_control_expected_slower_must_give_less(effect: float, passed: bool) -
 
 @pytest.mark.parametrize(("first", "alarm"), [(0.9, True), (1.1, False)])
 def test_a_first_iteration_alarms_when_it_gives_less(first: float, alarm: bool) -> None:
-    """A cold first iteration has a lower throughput; a higher one is no sign of a missing warm-up."""
+    """A cold first iteration has a lower throughput; a higher one does not show a missing warm-up."""
     iterations = (first, 1.0, 1.001, 0.999)
     check = _run(by_throughput(study_of(G1_MS, columns_of(), iterations=iterations))).first_iteration
 
@@ -70,7 +70,7 @@ def test_a_first_iteration_alarms_when_it_gives_less(first: float, alarm: bool) 
 
 
 def test_a_measured_value_has_no_companions_without_samples() -> None:
-    """The length of a throughput's window is no result; CPU time is analysed where it was recorded."""
+    """The length of a throughput's window is not a result; CPU time is analysed where recorded."""
     study = by_throughput(study_of(G1_MS, columns_of()))
     alone = analyse(study.samples, study.cells, study.design).analyses
     study.samples = [s._replace(cpu_ms=9_000.0 + (s.value or 0)) for s in study.samples]

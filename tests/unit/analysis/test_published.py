@@ -53,7 +53,7 @@ def test_one_size_has_no_growth_and_no_residual() -> None:
 
 
 def test_drift_in_the_order_of_the_table_looks_like_the_paper() -> None:
-    """At 3.6% and 0.2% between boots four tables in five stand in order; shuffled, hardly one in 100."""
+    """At 3.6% and 0.2% between boots four tables in five are in order; shuffled, hardly one in 100."""
     by_sd = {item.boot_sd: item for item in drift_alone(PAPER, [0.036], studies=4000)}
 
     assert by_sd[0.002].fixed == pytest.approx(0.82, abs=0.03)

@@ -1,4 +1,4 @@
-"""Methods beside the verdict: held to scipy, and silent unless they disagree with a word."""
+"""Secondary methods: compared with scipy, and silent unless they disagree with a verdict."""
 
 from __future__ import annotations
 

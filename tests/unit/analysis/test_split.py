@@ -50,7 +50,7 @@ def test_more_iterations_are_said_to_gain_what_is_theirs() -> None:
     [Noise(None, None, 0, 0.01, None), Noise(0.01, 0.02, 9, None, None), Noise(0.0, 0.0, 9, 0.01, 0.0)],
 )
 def test_what_cannot_be_split_is_said(found: Noise) -> None:
-    """Without an error, or with one iteration a boot, there is no share and no promise."""
+    """Without an error, or with one iteration per boot, there is no share and no promise."""
     assert found.boot_share is None
     assert "not evaluated" in split_sentence(found, "boot")
     assert ("two iterations that differ" in split_sentence(found, "boot")) is (found.cell_sd == 0.01)
@@ -124,7 +124,7 @@ def test_an_iteration_costs_all_sizes_and_forms() -> None:
 
 
 def test_the_sentence_names_the_cheapest_and_the_studys_own() -> None:
-    """Iterations, blocks and hours; those of the study beside them, or nothing if they are the same."""
+    """Iterations, blocks and hours, and the study's own unless they are the same."""
     plans = Plans(0.01, (Allocation(5, 8, 12.34), Allocation(3, 9, 13.0), Allocation(7, 8, 14.0)))
 
     said = plans_sentence(plans, "boot", 3)

@@ -104,7 +104,7 @@ def test_row_one_withholds_every_word(reason: Withheld) -> None:
 
 
 def test_a_failed_control_withholds_equivalence_alone() -> None:
-    """An instrument that missed a known effect cannot show equivalence; slower stands."""
+    """An instrument that missed a known effect cannot show equivalence; "slower" remains."""
     rules = Rules(0.01, None, control_failed=True, control_arm="remote")
     assert _decide(_contrast(0.1, 0.5), rules).withheld is Withheld.CONTROL_FAILED
     assert _decide(_contrast(0.1, 0.5), rules).word is Word.UNDECIDED
@@ -214,7 +214,7 @@ def _with_slow_boots(blocks: int, *slow: int, column: int = 2, factor: float = 1
 
 
 def test_a_boot_in_another_state_takes_equivalence_away_and_is_told() -> None:
-    """A mean over two states is no figure of any boot, however narrow its interval."""
+    """A mean over two states is not the figure of any boot, however narrow its interval."""
     verdict = _with_slow_boots(8, 3)
 
     assert verdict.equivalence_interval is not None
@@ -225,7 +225,7 @@ def test_a_boot_in_another_state_takes_equivalence_away_and_is_told() -> None:
 
 
 def test_the_blocks_without_a_boot_apart_are_told_for_themselves() -> None:
-    """Beside a mean over states stands what the boots of the one state gave."""
+    """A mean over states is shown with the result of the boots of one state."""
     ms = noisy_ms(8, 6, 0.0002)
     calm = np.log(ms[:, 2]) - np.log(ms[:, :2]).mean(axis=1)
     verdict = _with_slow_boots(8, 3)
@@ -245,7 +245,7 @@ def test_a_boot_of_the_reference_apart_is_told_as_the_references() -> None:
 
 
 def test_one_boot_apart_of_many_leaves_equivalence_and_is_told() -> None:
-    """With heavy tails some boot stands apart sooner or later: a tenth of them at most, and it is told."""
+    """With heavy tails some boot is odd sooner or later: at most a tenth of them, and it is reported."""
     rare, common = (_with_slow_boots(20, *slow, factor=1.08) for slow in ((3,), (3, 7, 11)))
 
     assert (rare.word, len(rare.apart)) == (Word.EQUIVALENT, 1)

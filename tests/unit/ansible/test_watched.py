@@ -49,9 +49,9 @@ print("ended")
 
 @pytest.mark.parametrize("dies", ["before", "meanwhile"])
 def test_a_worker_that_is_killed_as_it_sends_its_result_ends_the_play(dies: str) -> None:
-    """It keeps the queue of results locked for ever: neither the play nor the run waits for that.
+    """It keeps the queue of results locked forever: neither the play nor the run waits for that.
 
-    An interrupted play begins to end before its workers have died.
+    An interrupted play starts to end before its workers have died.
     """
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, dies], capture_output=True, text=True, check=False, timeout=120
@@ -61,7 +61,7 @@ def test_a_worker_that_is_killed_as_it_sends_its_result_ends_the_play(dies: str)
 
 
 def test_what_goes_wrong_as_the_play_ends_is_raised() -> None:
-    """It happens in a thread of its own; the play hears of it all the same."""
+    """It happens in a separate thread; the play gets the error nevertheless."""
     program = _PROGRAM.replace("results, collecting\n", "None, collecting\n")
 
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Plays of the strategy that lose what they need to go on: they end; Ansible's own would wait for ever."""
+"""Plays with the strategy that lose something essential: they end; Ansible's own would wait forever."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CallbackModule(CallbackBase):
         if task.name == "lose the terminal":
             subprocess.run("touch begun; {UNTIL_GONE}", shell=True)
 """
-"""The play stands between announcing a task and beginning it."""
+"""The play pauses between announcing a task and starting it."""
 
 
 def write_play(folder: Path, tasks: Sequence[Mapping[str, Any]], hosts: str = "a,") -> list[str]:

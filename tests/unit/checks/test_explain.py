@@ -25,7 +25,7 @@ def test_an_explanation_fits_the_screen_and_names_its_source(rule_id: str) -> No
 
 @pytest.mark.parametrize("rule_id", [*(rule.id for rule in RULES), "all"])
 def test_an_explanation_fits_a_narrow_terminal(rule_id: str) -> None:
-    """At most as wide as it is told, but for addresses."""
+    """At most as wide as requested, except for addresses."""
     lines = explain(rule_id, 58).splitlines()
 
     assert [line for line in lines if len(line) > 58 and "://" not in line] == []

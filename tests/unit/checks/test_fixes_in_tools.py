@@ -95,7 +95,7 @@ def test_terraform_reads_keys_and_values_as_plain_strings(key: str, value: str) 
 
 @given(key=KEYS)
 def test_no_comment_ends_early(key: str) -> None:
-    """What a tool cannot change stands in a comment of one line, whatever the key is called."""
+    """What a tool cannot change becomes a comment of one line, whatever the key's name."""
     fix = Fix("Remove it.", settings={key: None}, current={key: "1"})
     (line,) = fix_as(Tool.TERRAFORM, fix, Target("vm")).splitlines()
     assert line.startswith("# ")
@@ -121,7 +121,7 @@ def test_a_vm_is_named_by_its_uuid_where_it_has_one() -> None:
 
 @pytest.mark.parametrize("name", sorted(TYPED.keys() - DERIVED))
 def test_every_setting_is_written_or_said_to_be_left_out(name: str) -> None:
-    """No tool drops a setting without a word."""
+    """No tool drops a setting silently."""
     fix = _fix(**{name: 3})
     for tool in Tool:
         assert fix_as(tool, fix, Target("vm")), tool

@@ -38,7 +38,7 @@ def test_scripts_get_every_candidate_as_json() -> None:
 
 
 def test_the_best_shape_is_printed_for_a_tool() -> None:
-    """Attributes to paste, nothing beside comments and them; JSON has every shape's."""
+    """Attributes to paste, with comments only; JSON has every shape's."""
     printed = vnuma_here(*PAPER, "--fix-as", "terraform").out
     assert "num_cpus = 16\n" in printed
     assert "num_cores_per_socket = 16\n" in printed
@@ -60,7 +60,7 @@ def test_a_vm_that_no_such_host_runs_is_said_to_be_too_large_first() -> None:
 
 
 def test_a_vm_with_more_vcpus_than_cores_is_told_so_first() -> None:
-    """ESXi runs it, on shared cores; a larger host beside does not hide it."""
+    """ESXi runs it, on shared cores; a further, larger host does not hide it."""
     larger = ("advise", "--vcpus", "48", "--memory", "100", "--host-nodes", "2x16/96@8.0")
     for other in ((), ("--host-nodes", "2x24/96@8.0")):
         shown = " ".join(vnuma_here(*larger, *other).out.split())

@@ -87,7 +87,7 @@ def test_names_of_runs_vms_and_studies_are_completed(typed: str, offered: str, t
 
 
 def test_completion_without_a_store_is_silent(tmp_path: Path) -> None:
-    """A prompt is no place for an error."""
+    """A prompt is not the place for an error."""
     asked = {"_VNUMA_COMPLETE": "complete_bash", "COMP_WORDS": "vnuma results ", "COMP_CWORD": "2"}
 
     shown = vnuma(env=asked | {"VNUMA_STORE": f"sqlite:///{tmp_path / 'none.db'}"})
@@ -202,7 +202,7 @@ def test_a_mistyped_run_is_met_with_the_one_that_was_meant(tmp_path: Path) -> No
 
 
 def test_verbs_stand_in_groups_each_with_the_same_manners() -> None:
-    """What is done first stands first; every verb may be quiet, verbose or coloured."""
+    """What is done first comes first; every verb may be quiet, verbose or coloured."""
     listed = vnuma_here("--help").out
     places = [listed.index(f"{group}:") for group in ("Prepare", "Look ahead", "Measure", "Read")]
 

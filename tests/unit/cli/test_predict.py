@@ -87,7 +87,7 @@ def test_a_vm_whose_last_socket_is_not_full_is_not_predicted(tmp_path: Path) -> 
 
 
 def test_nodes_that_hot_add_hides_are_not_called_local() -> None:
-    """The VM lies on two host nodes, and the guest sees one."""
+    """The VM uses two host nodes, and the guest sees one."""
     hidden = (
         *("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0"),
         "--set",

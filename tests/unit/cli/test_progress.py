@@ -70,7 +70,7 @@ def shown(progress: Progress) -> list[str]:
 
 
 def test_one_vm_shows_cells_block_bar_and_time_left_in_80_columns() -> None:
-    """The bar stands there, character by character, and nothing is wider than the terminal."""
+    """The bar is exact, character by character, and nothing is wider than the terminal."""
     lines = shown(Progress(RUN, (VM,), 8))
 
     assert lines[1] == "  17 of 48  block 3 of 8  [##########..................]  15 h 55 min left"
@@ -101,7 +101,7 @@ def test_several_vms_are_a_table_with_whole_names() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_several_vms_lose_no_word_on_a_narrow_terminal(columns: int) -> None:
-    """Neither a name nor why a step is repeated: what does not fit goes on below."""
+    """Neither a name nor the reason of a retry: what does not fit continues below."""
     away = "power_on: vcsa01.example.com:443 has ended our session. Again in 3 s, try 2"
     other = replace(VM, name="sql-warehouse-production-02", step=away)
 
@@ -141,7 +141,7 @@ def test_a_vm_that_is_put_back_says_so_and_not_that_it_stops() -> None:
 
 
 def test_a_log_tells_each_repetition_of_putting_back_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """With what failed, the next try and the last; else a log stands still for a quarter of an hour."""
+    """With what failed, the next attempt and the last; otherwise a log is silent for a quarter of an hour."""
     log = LineLog()
     for tries in ("Try 2 at 20:45:03", "Try 2 at 20:45:03", "Try 3 at 20:45:07"):
         away = f"restoring: vc01 does not answer. {tries}, given up at 21:00:00."
@@ -155,7 +155,7 @@ def test_a_log_tells_each_repetition_of_putting_back_once(capsys: pytest.Capture
 
 
 def test_a_step_that_is_repeated_says_why_within_the_line() -> None:
-    """The step's words, then what stands in the way; a long address does not break the block."""
+    """The step, then what prevents it; a long address does not break the block."""
     away = "power_on: " + "vcsa01.example.com:443 has ended our session. Again in 3 s, try 2" * 2
     lines = block_lines(Progress(RUN, (replace(VM, step=away),), 8))
     assert any("power-on, waiting for Tools: vcsa01" in line for line in lines)

@@ -1,4 +1,4 @@
-"""Text in the width of the terminal that it is printed on, and whole where there is none."""
+"""Text in the width of its terminal, and unwrapped without one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_only_a_word_that_is_wider_than_the_terminal_makes_a_line_wider(text: st
 
 @given(LINES)
 def test_what_goes_into_a_file_keeps_its_lines(text: str) -> None:
-    """There is no width to fold to."""
+    """There is no width to wrap to."""
     assert width(io.StringIO()) is None
     assert folded(text, None) == text
 
@@ -67,7 +67,7 @@ def test_what_goes_on_stands_under_what_follows_the_label(line: str, shown: str)
 
 @given(CELLS, st.integers(52, 100))
 def test_a_table_fits_and_loses_nothing(rows: list[tuple[str, str, str]], columns: int) -> None:
-    """The widest columns' cells go on below themselves."""
+    """Cells of the widest columns wrap."""
     lines = aligned(rows, columns)
 
     assert max(map(len, lines)) <= columns

@@ -85,7 +85,7 @@ def test_no_affinity_and_an_empty_list_are_the_same() -> None:
 
 
 def test_keys_that_vsphere_owns_elsewhere_are_never_written() -> None:
-    """cpuid.coresPerSocket in extraConfig would be ignored without a word."""
+    """cpuid.coresPerSocket in extraConfig would be silently ignored."""
     assert not change_to({}, {"cpuid.coresPerSocket": "4", "sched.cpu.affinity": "all"})
 
 

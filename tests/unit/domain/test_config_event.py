@@ -14,7 +14,7 @@ KEPT = "it keeps events for 30 days"
 
 
 def event(changes: str | None, user: str = "CORP\\ops", minutes: int = 0, **wrote: Value) -> ConfigEvent:
-    """A reconfiguration; `__` stands for a dot."""
+    """A reconfiguration; `__` means a dot."""
     named = {name.replace("__", "."): value for name, value in wrote.items()}
     return ConfigEvent(AT + timedelta(minutes=minutes), user, named, changes)
 

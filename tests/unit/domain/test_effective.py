@@ -86,7 +86,7 @@ def test_a_mismatch_is_explained_by_prediction_and_log() -> None:
 
 
 def test_a_log_never_decides() -> None:
-    """What cannot be had, or belongs to another boot, is not evaluated."""
+    """A log that is unavailable, or of another boot, is not evaluated."""
     unread = LogEvidence(why_not="esx01 answers 404 Not Found for vmware.log")
     other = LogEvidence("host", VmwareLog(vpds=7), "it shows 7 vNUMA nodes, the guest shows 2")
 

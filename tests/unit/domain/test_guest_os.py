@@ -28,7 +28,7 @@ TOOLS = (
     ],
 )
 def test_tools_tell_build_and_edition(detail: str, full_name: str, told: WindowsFacts | None) -> None:
-    """As far as they say it; another system is no Windows."""
+    """As far as reported; another system is not Windows."""
     assert windows_of_tools(detail, full_name) == told
 
 
@@ -48,7 +48,7 @@ def test_tools_tell_build_and_edition(detail: str, full_name: str, told: Windows
     ],
 )
 def test_sql_servers_banner_tells_windows(banner: str, told: WindowsFacts | None) -> None:
-    """Edition and build stand in @@VERSION; SQL Server on Linux says so too."""
+    """Edition and build are in @@VERSION, as is SQL Server on Linux."""
     assert windows_of_banner(banner) == told
 
 

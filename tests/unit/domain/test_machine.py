@@ -1,4 +1,4 @@
-"""What a machine answers is read into facts; an emulator is told from hardware."""
+"""A machine's answer is parsed into facts; an emulator is distinguished from hardware."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_machine_of_the_lab_says_which_scenario_plays_it() -> None:
 
 
 def test_silence_is_no_answer() -> None:
-    """A machine that tells no node is refused, not taken for one without nodes."""
+    """A machine that reports no node is refused, not treated as one without nodes."""
     with pytest.raises(ValueError, match="meminfo"):
         machine_facts("sudo: a password is required")
 

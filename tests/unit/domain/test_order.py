@@ -50,7 +50,7 @@ def test_each_vm_has_an_order_of_its_own() -> None:
 
 
 def test_the_reference_runs_twice_under_two_labels_for_the_a_a_check() -> None:
-    """The second label stands behind the first, and its arm is the reference."""
+    """The second label follows the first, and its arm is the reference."""
     assert columns(study())[1:3] == (("2x8", "2x8"), ("2x8", "2x8 (A/A)"))
     assert len(columns(study(a_a=False))) == 5
 
@@ -75,7 +75,7 @@ def test_a_latin_square_puts_every_column_in_every_place_once(width: int, seed: 
 
 @given(st.integers(2, 12), st.integers(0, 10_000))
 def test_a_williams_square_balances_places_and_successors(width: int, seed: int) -> None:
-    """Every column stands in every place, and follows every other, equally often: once, or twice if odd."""
+    """Every column has every place, and follows every other, equally often: once, or twice if odd."""
     square = williams_square(width, Random(seed))
 
     times = 1 + width % 2

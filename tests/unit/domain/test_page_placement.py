@@ -53,5 +53,5 @@ def test_shares_add_up(grown: dict[int, int]) -> None:
 
 
 def test_pages_that_left_are_negative_growth() -> None:
-    """Growth is told by node, down as well as up."""
+    """Growth by node may be positive or negative."""
     assert growth({0: 10, 1: 30}, {0: 15, 1: 20}) == {0: 5, 1: -10}

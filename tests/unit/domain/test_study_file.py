@@ -94,7 +94,7 @@ def test_an_arm_takes_what_all_arms_have_and_keeps_its_own() -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_study_or_an_input_error(text: str) -> None:
-    """Whatever stands in a file, the answer is a sentence and never a traceback."""
+    """Any file content gives a sentence and never a traceback."""
     try:
         parse_study(text, "a.yml")
     except InputError as error:
@@ -174,7 +174,7 @@ def test_an_unknown_workload_is_refused_with_those_that_there_are() -> None:
 
 
 def test_published_ratios_of_a_figure_that_the_workload_does_not_tell_are_refused() -> None:
-    """Misspelt, it would stand beside nothing, and nobody would miss it."""
+    """A misspelt one would be compared with nothing, unnoticed."""
     text = (STUDIES / "adkin2014.yml").read_text(encoding="utf-8")
 
     message = problem(text.replace("native: {spins per insert:", "native: {spins per row:"))

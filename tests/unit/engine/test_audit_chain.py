@@ -185,7 +185,7 @@ def test_processes_that_append_at_the_same_time_make_one_chain(tmp_path: Path) -
 
 
 def test_a_line_that_a_full_disk_cut_short_breaks_no_chain(tmp_path: Path) -> None:
-    """It is refused, as its change then is; the next one stands behind its rest."""
+    """It is refused, and so is its change; the next one follows its remainder."""
     log = tmp_path / "log"
     written(log, "first")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -205,7 +205,7 @@ def test_a_line_that_a_full_disk_cut_short_breaks_no_chain(tmp_path: Path) -> No
 def test_who_holds_the_log_for_long_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stopped process must not keep a VM from its restore: a restore goes on without the line."""
+    """A suspended process must not prevent a VM's restore, which continues without the line."""
     monkeypatch.setattr(audit_chain, "_WAIT_S", 0.05)
     store = new_store(tmp_path / "vnuma.db")
     log = tmp_path / "vnuma.audit.jsonl"

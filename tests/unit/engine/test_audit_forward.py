@@ -108,7 +108,7 @@ class Receiver:
 
 @contextmanager
 def suppress_os() -> Iterator[None]:
-    """A client that goes away is none of the receiver's trouble."""
+    """A client that goes away is not the receiver's error."""
     try:
         yield
     except OSError:
@@ -145,7 +145,7 @@ def test_over_tls_the_collector_gets_the_lines_with_their_chain(
 def test_a_collector_with_another_ca_s_certificate_gets_nothing(
     journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the run goes on: what was not sent is told, with the reason."""
+    """And the run continues: what was not sent is reported, with the reason."""
     (tmp_path / "other").mkdir()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(Authority(tmp_path / "other").certificate())
@@ -186,7 +186,7 @@ def test_a_collector_that_refuses_our_certificate_is_heard(
 def test_what_a_collector_missed_is_sent_when_it_is_back(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In its order and once; until then it is told, and the collector is left alone for a minute."""
+    """In order and once; until then it is reported, and the collector is left alone for a minute."""
     receiver = Receiver()
     with receiver.listening():
         monkeypatch.setenv(VARIABLE, f"tcp://127.0.0.1:{receiver.port}")
@@ -278,7 +278,7 @@ def test_by_the_machine_s_own_daemon(
 def test_a_wrong_address_is_told_before_a_run(
     address: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With an example of a right one; exit code 3."""
+    """With a valid example; exit code 3."""
     monkeypatch.setenv(VARIABLE, address)
 
     with pytest.raises(InputError, match="tls://siem"):
@@ -303,7 +303,7 @@ def test_a_wrong_address_keeps_no_line_from_the_log(
 def test_a_damaged_position_fails_no_change(
     journal: Journal, position: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The collector gets the lines anew: each at least once."""
+    """The collector gets the lines again: each at least once."""
     with Receiver().listening() as receiver:
         monkeypatch.setenv(VARIABLE, f"tcp://127.0.0.1:{receiver.port}")
         log_of(journal).with_name(f"{log_of(journal).name}.sent").write_bytes(position)

@@ -163,7 +163,7 @@ def test_a_command_gives_its_first_line(tmp_path: Path) -> None:
     ("script", "said"), [("echo s3cret; exit 3", "exit status 3"), ("true", "printed nothing")]
 )
 def test_a_command_that_fails_is_named_and_what_it_printed_is_not(script: str, said: str) -> None:
-    """The command to try stands in the message."""
+    """The message has the command to try."""
     with pytest.raises(EnvironmentProblem) as raised:
         resolve(Secret(command=("/bin/sh", "-c", script)))
 
@@ -231,7 +231,7 @@ def shown(
 
 
 def test_vault_values_are_read_with_ids_files_and_scripts(vaulted: Path) -> None:
-    """An inline value, one of an encrypted file, and one that stands in such a file itself."""
+    """An inline value, one of an encrypted file, and one inside such a file."""
     folder = vaulted.parent
     env = {
         "ANSIBLE_VAULT_PASSWORD_FILE": str(folder / "main"),

@@ -1,4 +1,4 @@
-"""The lock on a VM: one step at a time, and nobody waits for ever or without a word."""
+"""The lock on a VM: one step at a time, and nobody waits forever or silently."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ with vm_lock(Path(sys.argv[1]), "v/1", "sql16"):
 def test_a_holder_that_is_stopped_is_not_waited_for_as_long_as_one_that_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A frozen worker ends no step: who puts the VM back is told which process to end."""
+    """A frozen worker ends no step: whoever restores the VM gets the process to end."""
     monkeypatch.setattr(locking, "STOPPED_S", 0.05)
     command = [sys.executable, "-c", HOLDS, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:

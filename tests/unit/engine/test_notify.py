@@ -1,4 +1,4 @@
-"""People are told of a run: by real servers on loopback, and never at the cost of the run or of a secret."""
+"""Notifications of a run, by real servers on loopback, never at the cost of the run or of a secret."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def by_mail(port: int, **fields: Any) -> Channel:
 
 
 def by_webhook(shape: str = "json", **fields: Any) -> Channel:
-    """A way by a webhook, whose address is told apart."""
+    """A webhook channel, whose address is a separate argument."""
     return Channel.model_validate({"webhook": {"url": {"env": "HOOK"}, "shape": shape, **fields}})
 
 
 def told(way: Channel, secret: str | None = None, event: Any = ENDED) -> list[str]:
-    """The failures of telling one event."""
+    """The failures of notifying about one event."""
     notifier = Notifier([Ready(way, secret)])
     notifier.hear(event)
     notifier.wait()
@@ -85,7 +85,7 @@ def told(way: Channel, secret: str | None = None, event: Any = ENDED) -> list[st
 def test_a_mail_arrives_over_verified_tls_with_a_login(
     tls: str, authority: Authority, certificate: Path
 ) -> None:
-    """At each recipient: what ended, its answer, how the VM stands, and that it was simulated."""
+    """At each recipient: what ended, its answer, the VM's state, and that it was simulated."""
     login = {"user": USER, "password": {"env": "MAIL"}, "ca_file": str(authority.ca_file)}
     with mail_server(certificate, implicit=tls == "implicit") as server:
         assert told(by_mail(server.port, tls=tls, **login), PASSWORD) == []
@@ -182,7 +182,7 @@ def refusing(certificate: Path) -> Iterator[str]:
 
 @contextmanager
 def redirecting(certificate: Path) -> Iterator[str]:
-    """A web server that leads to another, which is told nothing."""
+    """A web server that redirects to another, which gets nothing."""
     with web_server(None) as other:
         where = {"Location": f"{other.address}/elsewhere"}
         with web_server(certificate, status=302, headers=where) as server:
@@ -236,7 +236,7 @@ def test_what_is_shown_of_an_address_is_never_its_secret(url: str) -> None:
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run ends, and the failure is told once."""
+    """The run ends, and the failure is reported once."""
     monkeypatch.setattr(notifier_module, "BOUND_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         notifier = Notifier([Ready(by_mail(silent.getsockname()[1], tls="none"))])

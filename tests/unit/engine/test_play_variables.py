@@ -1,4 +1,4 @@
-"""What a play is told about hosts is data: Ansible never takes it for a template."""
+"""A play's variables about hosts are data: Ansible never treats them as templates."""
 
 from __future__ import annotations
 

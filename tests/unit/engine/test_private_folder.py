@@ -49,7 +49,7 @@ def test_what_a_killed_process_left_goes_with_the_next_command(tmp_path: Path) -
 
 
 def test_a_folder_of_an_earlier_version_is_removed(tmp_path: Path) -> None:
-    """It has no lock beside it: its name was its process number."""
+    """It has no lock: its name was its process number."""
     left = tmp_path / "private" / "4711-abc"
     left.mkdir(parents=True)
     (left / "private.json").write_text("secret")

@@ -83,7 +83,7 @@ def test_between_two_cells_the_run_stands_in_the_block_of_the_latest(going: Goin
 
 
 def test_a_boot_that_a_person_stopped_is_no_note_to_that_person(going: Going) -> None:
-    """What went wrong before is told; what ended by hours, and not by wish, is told too."""
+    """Earlier problems are shown; an end by allowed hours, and not by request, is shown too."""
     going.end(going.claim(), Outcome.FAILED)
     going.end(going.claim(), Outcome.INTERRUPTED, "stop_requested")
     by_hours = going.seen().vms[0].note
@@ -145,7 +145,7 @@ def test_log_and_display_say_that_a_failed_cell_is_tried_again(
 
 
 def test_a_guest_that_does_not_shut_down_is_left_to_people(going: Going) -> None:
-    """Another attempt would only repeat it: nobody is told that there will be one."""
+    """Another attempt would only repeat it, so none is announced."""
     going.end(going.claim(), Outcome.FAILED, ShutdownTimeout.reason)
 
     (vm,) = going.seen().vms
@@ -153,7 +153,7 @@ def test_a_guest_that_does_not_shut_down_is_left_to_people(going: Going) -> None
 
 
 def test_an_interrupted_attempt_is_no_try(going: Going) -> None:
-    """A run that goes on after its controller died owes the cell all its attempts."""
+    """A run that continues after its controller died still owes the cell all its attempts."""
     going.end(going.claim(), Outcome.INTERRUPTED)
 
     (vm,) = going.seen().vms
@@ -161,7 +161,7 @@ def test_an_interrupted_attempt_is_no_try(going: Going) -> None:
 
 
 def test_what_lasts_waits_for_a_person_and_uses_up_no_attempt(going: Going) -> None:
-    """However often a resumed run meets it; a valid attempt after it tells of nothing that lasts."""
+    """However often a resumed run meets it; a valid attempt after it clears it."""
     for _ in range(TRIES):
         going.end(going.claim(), Outcome.FAILED, "privilege_missing")
     (vm,) = going.seen().vms

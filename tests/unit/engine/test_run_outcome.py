@@ -28,7 +28,7 @@ def test_every_vm_that_is_away_is_named() -> None:
 
 
 def test_a_vm_that_is_away_outranks_the_store() -> None:
-    """Exit code 7 stands above every other."""
+    """Exit code 7 takes precedence over every other."""
     assert worst_of([StoreError("full"), NotAtBaseline("a is away.")]).what == "a is away."  # type: ignore[attr-defined]
 
 
@@ -58,7 +58,7 @@ FULL = StoreError("full")
 def test_people_are_told_the_gravest_end(
     outcome: RunOutcome | None, error: Exception | None, end: End
 ) -> None:
-    """A VM that is away first; a stop after the last cell is none."""
+    """A VM that is away comes first; a stop after the last cell does not count."""
     assert end_of(outcome, error) == end
 
 

@@ -1,4 +1,4 @@
-"""Whose process looks after which VM in a run over several sites, and what the status says of a site."""
+"""Which process supervises which VM in a run over several sites, and the status of a site."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Going:
 
 @pytest.fixture
 def going(tmp_path: Path) -> Going:
-    """Nobody looks after it yet."""
+    """Without a supervisor yet."""
     url = default_url(tmp_path)
     store = open_store(url)
     with store.write() as connection:

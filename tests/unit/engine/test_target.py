@@ -87,7 +87,7 @@ def test_an_instance_needs_no_port() -> None:
 
 
 def test_a_misspelt_field_is_met_with_the_one_that_was_meant() -> None:
-    """With the host and the variable it stands in."""
+    """With the host and the variable."""
     with pytest.raises(InputError, match=r"sql16: vnuma_sql\.usr: unknown field. Did you mean user\?"):
         _target(usr="sa")
 

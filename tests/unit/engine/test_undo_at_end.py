@@ -1,4 +1,4 @@
-"""What ended a piece of work is told first; a failure to undo it stands beside, not in its place."""
+"""What ended the work is reported first; a failure to undo it is added, and does not replace it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def fails() -> None:
 
 
 def test_the_first_error_is_raised_with_the_second_in_its_words() -> None:
-    """The attempt's reason stays the first one's; both sentences and both next steps are told."""
+    """The attempt keeps the first one's reason; both sentences and both next steps are shown."""
     with pytest.raises(MeasurementFailed) as caught, undo_at_end(fails):
         raise MeasurementFailed("No timing.", fix="Run it again.")
 
@@ -27,7 +27,7 @@ def test_the_first_error_is_raised_with_the_second_in_its_words() -> None:
 
 
 def test_an_interruption_stays_one() -> None:
-    """Ctrl-C is no error of ours: what undoing met is noted on it."""
+    """Ctrl-C is not an error of ours: the failure to undo is noted on it."""
     with pytest.raises(KeyboardInterrupt) as caught, undo_at_end(fails):
         raise KeyboardInterrupt
     assert "sql16 does not answer." in caught.value.__notes__[0]

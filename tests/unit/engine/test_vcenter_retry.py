@@ -1,4 +1,4 @@
-"""Trying again: only what passes by itself, later and later, and not for ever. On a fake clock."""
+"""Retries: only for temporary errors, with growing pauses, and limited. On a fake clock."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def failing(times: int, error: VnumaError) -> Callable[[int], str]:
 
 @pytest.mark.parametrize("kind", [VCenterUnreachable, SessionExpired, NotNow, CertificateRejected])
 def test_what_passes_is_tried_again_and_told(kind: type[VnumaError]) -> None:
-    """Each failure is told with its number and the pause; the work's result is returned."""
+    """Each failure is reported with its number and the pause; the work's result is returned."""
     clock, told = Clock(), []
 
     result = retry_vcenter(failing(3, kind("away.")), clock.patience(60), lambda *heard: told.append(heard))

@@ -81,7 +81,7 @@ def test_down_ends_the_lab_and_forgets_it(folder: Path) -> None:
 
 
 def test_a_lab_can_be_started_again_in_its_folder(folder: Path) -> None:
-    """The second lab of a folder is a new process, and what is told of it is not the first one's."""
+    """The second lab of a folder is a new process, with its own state."""
     first = lab.up(state_dir=folder)
     lab.down(folder)
     second = lab.up("null", folder)
@@ -111,7 +111,7 @@ def test_a_lab_that_cannot_start_says_why(folder: Path) -> None:
 
 
 def test_a_damaged_state_file_is_named(folder: Path) -> None:
-    """A state file that is no lab's state is an error that names the file, not a crash."""
+    """An invalid state file is an error that names the file, not a crash."""
     folder.mkdir()
     (folder / "lab.json").write_text("{}")
 

@@ -77,7 +77,7 @@ def test_the_cache_does_not_grow_with_every_edit(sources: Path, tmp_path: Path) 
 def test_a_program_in_use_outlives_newer_ones(
     sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests of one checkout go on while others build their labs."""
+    """Tests of one checkout continue while others build their labs."""
     first = lab.build()
     os.utime(first.parent, (1, 1))
     assert lab.build() == first
@@ -116,7 +116,7 @@ def test_a_failed_build_shows_the_compiler_s_words(sources: Path, tmp_path: Path
 
 
 def test_an_old_go_on_path_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go 1.24 does not build the lab; a newer one beside the Python does."""
+    """Go 1.24 does not build the lab; a newer one with the Python does."""
     old = go_that_says("go1.24.9", tmp_path / "old")
     new = go_that_says("go1.27.0", tmp_path / "venv")
     monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin")

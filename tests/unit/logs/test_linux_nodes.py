@@ -1,4 +1,4 @@
-"""What Linux prints of its NUMA nodes, and dd of its time, is read as it stands."""
+"""Linux's output about its NUMA nodes, and dd's about its time, are parsed as they are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Node 1 FilePages:          1024 kB
     ids=["coreutils 2009", "coreutils 9", "busybox", "below a kilobyte"],
 )
 def test_dd_tells_bytes_and_seconds(line: str, expected: tuple[int, float]) -> None:
-    """Every dd's last line gives bytes and its own seconds, whatever stands around it."""
+    """Every dd's last line gives bytes and its own seconds, whatever surrounds it."""
     found = linux_nodes.copied(f"1403+1 records in\n1403+1 records out\n{line}\n")
 
     assert [(one.bytes, one.seconds) for one in found] == [expected]
@@ -41,7 +41,7 @@ def test_a_dd_without_a_time_tells_nothing() -> None:
 
 
 def test_a_dd_that_took_no_time_is_refused() -> None:
-    """A throughput over zero seconds is no figure."""
+    """A throughput over zero seconds is not a figure."""
     with pytest.raises(ValueError, match="time of zero"):
         linux_nodes.copied("512 bytes copied, 0.0 s, Infinity B/s")
 
@@ -78,12 +78,12 @@ def test_a_kernel_list_gives_its_numbers_back(numbers: set[int]) -> None:
 
 
 def test_ranges_of_a_kernel_list_are_whole() -> None:
-    """`0-3,8` are five numbers; a range that runs backwards is none."""
+    """`0-3,8` are five numbers; a descending range is invalid."""
     assert linux_nodes.number_list("0-3,8\n") == (0, 1, 2, 3, 8)
     with pytest.raises(ValueError, match="no range"):
         linux_nodes.number_list("3-0")
 
 
 def test_sections_are_cut_at_their_marks() -> None:
-    """What stands before the first mark, such as a login banner, belongs to no section."""
+    """Text before the first mark, such as a login banner, belongs to no section."""
     assert linux_nodes.sections("Welcome!\n@@ a\n1\n2\n@@ b\n") == {"a": "1\n2", "b": ""}

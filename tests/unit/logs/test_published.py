@@ -33,7 +33,7 @@ def contains(got: Any, expected: Any) -> bool:
 
 @pytest.mark.parametrize("sample", TOOLS, ids=[sample["id"] for sample in TOOLS])
 def test_output_of_tools_is_recognised_and_read(sample: dict[str, Any]) -> None:
-    """The text is taken for what it is and nothing else, with its figures."""
+    """The text is recognised as its kind and nothing else, with its figures."""
     readings = read_any(sample["text"])
 
     assert [reading.kind for reading in readings] == [sample["kind"]]
@@ -57,7 +57,7 @@ def test_logs_of_vms_are_read(sample: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("sample", samples("formats.yml"), ids=lambda sample: str(sample["id"]))
 def test_a_format_is_no_reading_until_it_is_filled_in(sample: dict[str, Any]) -> None:
-    """A page that quotes the message's format is not taken for a log; a message of that format is."""
+    """A page that quotes the message's format is not a log; a message of that format is."""
     assert not read_any(sample["text"])
 
     text = sample["text"]
@@ -86,7 +86,7 @@ def test_no_scrap_of_the_vocabulary_makes_a_parser_fail(text: str) -> None:
 
 
 def test_figures_too_long_to_be_true_are_left_out() -> None:
-    """A number of thousands of digits is no number of CPUs."""
+    """A number of thousands of digits is not a number of CPUs."""
     digits = "9" * 5000
     text = (
         f'numaHost: {digits} VCPUs 2 VPDs 2 PPDs\nDICT numvcpus = "{digits}"\nCPU(s): {digits}\n'

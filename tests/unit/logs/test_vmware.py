@@ -26,7 +26,7 @@ def new_form(sizes: list[int], *, prefix: str = "") -> str:
     ),
 )
 def test_any_layout_is_read_back(sizes: list[int], prefix: str) -> None:
-    """Whatever stands before the lines."""
+    """Whatever precedes the lines."""
     log = read_vmware_log(new_form(sizes, prefix=prefix))
 
     assert (log.vcpus, log.vpds, log.ppds) == (sum(sizes), len(sizes), len(sizes))

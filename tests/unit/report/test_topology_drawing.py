@@ -110,7 +110,7 @@ def test_a_log_that_could_not_be_had_is_not_drawn() -> None:
 
 
 def test_boots_that_saw_different_nodes_are_counted_apart() -> None:
-    """When boots of an arm differ, each number of nodes stands with its boots."""
+    """When boots of an arm differ, each number of nodes is shown with its boots."""
     assert replace(ARM, seen=((1, 2), (2, 4))).seen_words == "1 (2 boots), 2 (4 boots)"
 
 

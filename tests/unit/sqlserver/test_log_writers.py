@@ -1,4 +1,4 @@
-"""CPUs beside the log writers and away from them: equally many, none of a writer's, whatever the nodes."""
+"""CPUs on the log writers' node and on another: equally many, none of a writer's, whatever the nodes."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ FIGURES = st.integers(0, 10**12 - 1)
 
 @given(WORDS, FIGURES, WORDS, FIGURES, WORDS)
 def test_any_language_is_read_right(title: str, cpu: int, between: str, elapsed: int, end: str) -> None:
-    """Whatever stands around the figures, as long as each follows an equals sign."""
+    """Whatever surrounds the figures, as long as each follows an equals sign."""
     assert read_times(f"{title}= {cpu}{between}= {elapsed}{end}") == Times(cpu, elapsed)
 
 

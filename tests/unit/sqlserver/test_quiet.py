@@ -37,5 +37,5 @@ def test_the_guests_share_is_what_is_not_idle(idle: str, busy: float) -> None:
 
 @pytest.mark.parametrize("record", ["", "<Record/>", RECORD.format(idle="101"), RECORD.format(idle="x")])
 def test_a_record_without_a_sensible_figure_is_not_evaluated(record: str) -> None:
-    """No figure is no statement about the guest."""
+    """No figure means no statement about the guest."""
     assert parse_record(record) is None

@@ -26,7 +26,7 @@ def test_a_count_repeats_the_batch_before_it() -> None:
 
 @given(parts=st.lists(BATCH, min_size=1))
 def test_splitting_what_was_joined_gives_the_batches_back(parts: list[str]) -> None:
-    """Nothing is lost, nothing added, whatever stands in them."""
+    """Nothing is lost, nothing added, whatever they contain."""
     assert list(batches("\nGO\n".join(parts))) == [part.strip() for part in parts]
 
 
@@ -38,13 +38,13 @@ def test_variables_are_replaced_as_text() -> None:
 
 
 def test_a_variable_without_a_value_is_refused() -> None:
-    """Sent as it stands it would be a syntax error that nobody understands."""
+    """Sent unchanged it would be an obscure syntax error."""
     with pytest.raises(InputError, match=r"\$\(size\) has no value"):
         replaced("SELECT $(size)", {})
 
 
 def test_a_script_from_windows_is_split_as_any_other() -> None:
-    """Carriage returns end lines too, and a byte-order mark is no word of the first batch."""
+    """Carriage returns end lines too, and a byte-order mark is not part of the first batch."""
     script = "\ufeffSELECT 1\r\nGO\r\nSELECT 2\r\nGO 2\r\n"
 
     assert list(batches(script)) == ["SELECT 1", "SELECT 2", "SELECT 2"]

@@ -57,7 +57,7 @@ def test_a_power_state_is_named() -> None:
 
 @pytest.mark.parametrize("empty", [None, "", "vim.fault.TaskInProgress"])
 def test_a_message_that_only_repeats_the_name_is_left_out(empty: str | None) -> None:
-    """Where vSphere says no more than the fault's name, the name stands alone."""
+    """If vSphere's message is only the fault's name, the name is shown alone."""
     assert describe(vim.fault.TaskInProgress(msg=empty)) == "TaskInProgress"
 
 

@@ -60,7 +60,7 @@ def test_automatic_cores_per_socket_stay_automatic() -> None:
 
 
 def test_cores_per_socket_zero_is_sent() -> None:
-    """0 hands the number to vSphere, so it is sent and not taken for unset."""
+    """0 leaves the number to vSphere, so it is sent and does not count as unset."""
     spec = only_spec(change(numCoresPerSocket=0), {"numCPUs": 16, "numCoresPerSocket": 4})
     assert (spec.numCPUs, spec.numCoresPerSocket) == (16, 0)
 

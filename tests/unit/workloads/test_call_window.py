@@ -113,7 +113,7 @@ def test_on_the_lab_the_client_is_not_judged() -> None:
 
 @given(slack=st.integers(0, 1000), off=st.integers(-3000, 3000))
 def test_counts_agree_exactly_within_what_the_callers_leave_open(slack: int, off: int) -> None:
-    """The later count of an edge may be higher than the earlier one; two calls may be under way."""
+    """An edge's later count may be higher than the earlier one; two calls may be in progress."""
     after = edge(11, 105_000, executions=105_000 + off, requests=105_003 + off)
     later = replace(after, later=replace(after.later, calls=after.later.calls + slack))
     agrees = -2 <= off <= slack + 2

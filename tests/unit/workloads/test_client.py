@@ -43,7 +43,7 @@ def test_a_missing_python_on_this_machine_is_not_taken_for_a_missing_ssh() -> No
     ],
 )
 def test_what_pyodbc_lacks_there_is_named(why: str, helps: str) -> None:
-    """Its library is no package of pip's."""
+    """Its library is not a pip package."""
     hello = Hello("3.11.2", 4, (), (), why)
 
     with pytest.raises(DriverMissing) as caught:
@@ -54,7 +54,7 @@ def test_what_pyodbc_lacks_there_is_named(why: str, helps: str) -> None:
 
 
 def test_a_driver_unpacked_for_this_python_is_this_machine_s_alone() -> None:
-    """Under another name this machine has it all the same; another machine has only what it tells of."""
+    """Under another name this machine has it too; another machine has only what it reports."""
     hello = Hello("3.11.2", 4, (), ("/usr/lib/odbc/libtdsodbc.so",), None, "1.4")
 
     assert driver_on(client_from("load01", {"ansible_connection": "local"}), hello, OWN) == OWN

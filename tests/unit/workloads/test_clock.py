@@ -33,7 +33,7 @@ def test_the_study_may_say_which() -> None:
 
 
 def test_microseconds_replace_the_times_and_the_message_is_kept() -> None:
-    """Both clocks stand in the store; the analysis sees one."""
+    """The store has both clocks; the analysis sees one."""
     made = timed_by(timing(), "query_stats", KNOWN)
 
     assert (made.elapsed_ms, made.cpu_ms) == (4.321, 4.0)

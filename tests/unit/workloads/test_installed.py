@@ -22,7 +22,7 @@ STUDY = f"{GOOD}workload: {{name: tellers}}\n"
 
 @pytest.fixture
 def installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """A package beside vnuma that brings a workload; called, it is one of that text instead."""
+    """A separate package with a workload; called, it is one of that text instead."""
     install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     sys.modules.pop("vnuma_tellers", None)  # of another test in this process

@@ -48,7 +48,7 @@ def test_what_is_not_known_is_left_out() -> None:
 
 
 def test_counters_that_somebody_cleared_are_noticed() -> None:
-    """They are lower than before: there is no difference."""
+    """They are lower than before, so there is no difference."""
     assert was_cleared(difference(counters(500), counters(20)))
     assert not was_cleared(difference(counters(500), counters(500)))
 

@@ -36,7 +36,7 @@ ONE_NODE = replace(MACHINE, nodes=MACHINE.nodes[:1], allowed_nodes=(0,))
 
 
 def test_a_fit_machine_has_no_obstacle() -> None:
-    """Two nodes, root, numactl, a disk: nothing stands in the way of any placement."""
+    """Two nodes, root, numactl, a disk: nothing prevents any placement."""
     for place in (0, 1, "interleave", "depleted"):
         assert list(obstacles_of(PageCache(memory_node=place), MACHINE)) == []
 

@@ -122,7 +122,7 @@ Above0 = Annotated[float, Field(gt=0)]
 
 
 class Published(Strict):
-    """Figures published by others for the same arms, set beside ours: one kind at least."""
+    """Figures published by others for the same arms, compared with ours: at least one kind."""
 
     title: str = Field(description="Short citation.")
     source: str = Field(default="", description="Where it was published.")
