@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, vcenter_of
-from vnuma.errors import AccountRefused
+from vnuma.errors import AccountRefused, VCenterUnreachable
 from vnuma.logins import Logins
 from vnuma.vsphere.connect import SessionExpired, connect, log_out
 from vnuma.vsphere.find import find_vm
@@ -76,6 +76,16 @@ def test_what_is_read_beside_needs_no_login_of_its_own(shared_lab: LabHandle) ->
         assert trips > other.round_trips
         assert find_vm(session, "sql16") is not None
     assert logged_in(shared_lab) - before == 1
+
+
+def test_what_is_read_beside_can_be_given_up(shared_lab: LabHandle) -> None:
+    """As after Ctrl-C: the other thread makes no further call, and the session itself goes on."""
+    with connect(vcenter_of(shared_lab)) as session:
+        with session.beside() as other:
+            other.transport.end()
+            with pytest.raises(VCenterUnreachable, match="given up"):
+                find_vm(other, "sql16")
+        assert find_vm(session, "sql16") is not None
 
 
 def test_a_session_that_has_ended_is_renewed_once_for_all(lab: LabFactory, shared: Logins) -> None:

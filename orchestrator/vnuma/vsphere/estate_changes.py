@@ -78,7 +78,11 @@ def find_changes(session: Session, view: vim.view.ContainerView, earlier: Estate
     everything = Query.ObjectSpec(obj=view, skip=True, selectSet=[inside])
     with session.beside() as other, ThreadPoolExecutor(1, "around") as pool:
         around = pool.submit(_around_vms, other, everything)
-        marks = session.retrieve_plain(vim.VirtualMachine, _VM_MARKS, everything)
+        try:
+            marks = session.retrieve_plain(vim.VirtualMachine, _VM_MARKS, everything)
+        except BaseException:
+            other.transport.end()
+            raise
         found = around.result()
     found.hardware.update(_same_hardware(session, found.objects.values(), earlier))
     hosts = (ref for ref in found.objects if isinstance(ref, vim.HostSystem))

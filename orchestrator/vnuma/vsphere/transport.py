@@ -75,6 +75,7 @@ class Transport(SoapStubAdapter):
         self._naming = False
         self._connection: Any = None
         self._take: Callable[[bytes], bytes] | None = None
+        self._ended = False
 
     def twin(self) -> Transport:
         """A channel of its own in the same session. A channel serves one thread at a time."""
@@ -93,6 +94,8 @@ class Transport(SoapStubAdapter):
 
     def InvokeMethod(self, mo: Any, info: Any, args: Any, outerStub: Any = None) -> Any:
         """One call, one round trip."""
+        if self._ended:
+            raise tls.unreachable(self.vcenter, BadAnswer("the reading was given up"))
         self.round_trips += 1
         self._connection = None
         try:
@@ -129,6 +132,10 @@ class Transport(SoapStubAdapter):
         self._connection = stub.GetConnection()
         self._connection.take = self._take
         return self._connection
+
+    def end(self) -> None:
+        """Refuse further calls: a thread that still works here need not go on."""
+        self._ended = True
 
     def close(self) -> None:
         """Close the connections."""
