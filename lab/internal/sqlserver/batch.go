@@ -296,7 +296,7 @@ func hasLiteral(list ...tsql.Expr) bool {
 			switch x.(type) {
 			case *tsql.NumberLit, *tsql.TextLit, *tsql.BinaryLit:
 				found = true
-			case *tsql.Subquery, *tsql.Exists, *tsql.In:
+			case *tsql.Subquery, *tsql.In:
 				simple = false
 			}
 			return simple

@@ -65,22 +65,17 @@ var metaFunctions = map[string]function{
 		}
 		return int64(boolInt(!r.s.limited() || fold(a[0]) == "public"))
 	}),
-	"rowcount_big":  {result: always(typeBigInt), eval: func(r *run, _ []any) (any, error) { return r.s.rowCount, nil }},
-	"error_number":  caught(typeInt, func(e *tsql.Error) any { return int64(e.Number) }),
-	"error_message": caught(textType(4000), func(e *tsql.Error) any { return e.Text }),
+	"rowcount_big": {result: always(typeBigInt), eval: func(r *run, _ []any) (any, error) { return r.s.rowCount, nil }},
+	"error_number": {result: always(typeInt), eval: func(r *run, _ []any) (any, error) {
+		if r.batch.caught == nil {
+			return nil, nil
+		}
+		return int64(r.batch.caught.Number), nil
+	}},
 }
 
 var serverRoles = map[string]bool{"sysadmin": true, "public": true, "serveradmin": true, "securityadmin": true, "setupadmin": true,
 	"processadmin": true, "diskadmin": true, "dbcreator": true, "bulkadmin": true}
-
-func caught(t tds.Type, of func(*tsql.Error) any) function {
-	return function{result: always(t), eval: func(r *run, _ []any) (any, error) {
-		if r.batch.caught == nil {
-			return nil, nil
-		}
-		return of(r.batch.caught), nil
-	}}
-}
 
 func dbName(r *run, args []any) (any, error) {
 	r.inst.mu.Lock()

@@ -8,7 +8,6 @@ import (
 )
 
 var timeFunctions = map[string]function{
-	"sysdatetime":    clock(typeDT2),
 	"sysutcdatetime": clock(typeDT2),
 	"getdate":        clock(typeDateTime),
 }
@@ -21,7 +20,6 @@ func clock(t tds.Type) function {
 // dateParts are the parts of a date that have one length, by their names.
 var dateParts = map[string]time.Duration{
 	"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second, "millisecond": time.Millisecond,
-	"microsecond": time.Microsecond, "nanosecond": time.Nanosecond,
 }
 
 // datePart reads the first of three arguments.

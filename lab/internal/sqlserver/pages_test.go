@@ -65,11 +65,10 @@ func TestJoinByHash(t *testing.T) {
 	s := shop(t, nil)
 	must(t, s, "SELECT DISTINCT kind, six, CAST(six AS bigint) AS wide INTO dbo.dims FROM dbo.big WHERE six <> 4")
 	for text, want := range map[string]string{
-		"SELECT COUNT(*) FROM dbo.big AS b JOIN dbo.dims AS d ON b.kind = d.kind AND d.six = b.six":          "20834",
-		"SELECT COUNT(*) FROM dbo.big AS b JOIN dbo.dims AS d ON b.kind = d.kind AND b.six = d.wide":         "20834",
-		"SELECT COUNT(*) FROM dbo.big AS b JOIN dbo.dims AS d ON b.kind = d.kind AND d.six >= b.six":         "37502",
-		"SELECT COUNT(*) FROM dbo.big AS b LEFT JOIN dbo.dims AS d ON b.kind = d.kind AND d.six = b.six":     "25000",
-		"SELECT COUNT(*) FROM dbo.dims AS a JOIN dbo.dims AS d ON RTRIM(a.kind) = d.kind AND a.six = d.wide": "10",
+		"SELECT COUNT(*) FROM dbo.big AS b JOIN dbo.dims AS d ON b.kind = d.kind AND d.six = b.six":      "20834",
+		"SELECT COUNT(*) FROM dbo.big AS b JOIN dbo.dims AS d ON b.kind = d.kind AND b.six = d.wide":     "20834",
+		"SELECT COUNT(*) FROM dbo.big AS b JOIN dbo.dims AS d ON b.kind = d.kind AND d.six >= b.six":     "37502",
+		"SELECT COUNT(*) FROM dbo.big AS b LEFT JOIN dbo.dims AS d ON b.kind = d.kind AND d.six = b.six": "25000",
 	} {
 		gives(t, s, text, want)
 	}

@@ -28,8 +28,6 @@ func (c *compiler) predicate(x tsql.Expr) (scalar, error) {
 		return c.in(x)
 	case *tsql.Like:
 		return c.like(x)
-	case *tsql.Exists:
-		return c.exists(x.Query)
 	}
 	return scalar{}, tsql.Unmodelled(0, "the expression %s", tsql.Format(x))
 }

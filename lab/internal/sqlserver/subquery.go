@@ -43,21 +43,6 @@ func once(eval func() (any, error)) evalFunc {
 	}
 }
 
-func (c *compiler) exists(q *tsql.Query) (scalar, error) {
-	p, err := c.query(q)
-	if err != nil {
-		return scalar{}, err
-	}
-	return test(once(func() (any, error) {
-		found := false
-		err := stoppable(p.each(func([]any) error {
-			found = true
-			return errStop
-		}))
-		return found, err
-	})), nil
-}
-
 func (c *compiler) inQuery(x *tsql.In) (scalar, error) {
 	p, err := c.query(x.Query)
 	if err != nil {

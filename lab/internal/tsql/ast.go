@@ -89,8 +89,6 @@ type (
 		X, Pattern Expr
 		Not        bool
 	}
-	// Exists is EXISTS (query).
-	Exists struct{ Query *Query }
 	// Case is both forms of CASE; Operand is nil in the searched form.
 	Case struct {
 		Operand Expr
@@ -137,7 +135,6 @@ func (*IsNull) expr()    {}
 func (*Between) expr()   {}
 func (*In) expr()        {}
 func (*Like) expr()      {}
-func (*Exists) expr()    {}
 func (*Case) expr()      {}
 func (*Cast) expr()      {}
 func (*Call) expr()      {}

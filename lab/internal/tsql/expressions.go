@@ -202,12 +202,6 @@ func (p *parser) special(t Token) Expr {
 		return &NullLit{}
 	case "CASE":
 		return p.caseExpr()
-	case "EXISTS":
-		p.next()
-		p.expectSymbol("(")
-		q := p.query()
-		p.expectSymbol(")")
-		return &Exists{Query: q}
 	case "CAST":
 		return p.cast()
 	case "RIGHT":
