@@ -32,6 +32,7 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
 from vnuma.engine.access.lab_hosts import lab_hosts
+from vnuma.engine.access.play_inventory import GROUPS
 
 
 class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-core ships no types
@@ -50,10 +51,9 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-cor
         hosts = lab_hosts()
         if not hosts:
             raise AnsibleParserError("No lab is running. Start one: vnuma lab up")
-        for name, variables in hosts.items():
-            group = self.inventory.add_group(
-                "vnuma_vms" if "vnuma_vcenter" in variables else "vnuma_machines"
-            )
-            self.inventory.add_host(name, group=group)
-            for key, value in variables.items():
-                self.inventory.set_variable(name, key, value)
+        for kind, of_kind in hosts.items():
+            for name, variables in of_kind.items():
+                group = self.inventory.add_group(GROUPS[kind])
+                self.inventory.add_host(name, group=group)
+                for key, value in variables.items():
+                    self.inventory.set_variable(name, key, value)

@@ -1,4 +1,4 @@
-"""A study that passed its preflight on every VM, planned from here."""
+"""A study that passed its preflight on every VM, as `vnuma run` prepares it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from pathlib import Path
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.plan import plan_all
-from vnuma.engine.run.start import Prepared, checked, client_of
+from vnuma.engine.run.start import Prepared
+from vnuma.engine.sites.planning import Asking, prepare_everywhere
+from vnuma.store.open import Store
 
 
 def prepare(
-    study: Study, text: str, targets: Mapping[str, AnyTarget], inventory: Path = Path("inventory")
+    store: Store,
+    study: Study,
+    text: str,
+    targets: Mapping[str, AnyTarget],
+    inventory: Path = Path("inventory"),
 ) -> Prepared:
-    """Raises as `checked` does."""
-    plans = plan_all(study, targets, Permit(), inventory)
-    return checked(Prepared(study, text, dict(targets), plans, Permit(), client=client_of(targets)))
+    """As `vnuma run` does. Raises as `prepare_everywhere` does."""
+    asking = Asking(study, text, targets, Permit(), inventory)
+    return prepare_everywhere(asking, store, needs_approval=False)[0]

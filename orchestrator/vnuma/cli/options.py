@@ -129,7 +129,11 @@ def read_study(path: Path) -> tuple[Study, str]:
 
 def study_inventory(given: Path | None, study: Study) -> Path:
     """The inventory of a study; a study of this machine alone needs none."""
-    return inventory_of(given, study.vms) if study.workload.guest == "linux" else find_inventory(given)
+    match study.workload.guest:
+        case "sql_server":
+            return find_inventory(given)
+        case "linux":
+            return inventory_of(given, study.vms)
 
 
 def inventory_of(given: Path | None, names: Iterable[str]) -> Path:

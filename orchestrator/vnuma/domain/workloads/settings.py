@@ -26,6 +26,9 @@ INSTANCE_CHANGES: Mapping[InstanceSetting, str] = {
 }
 """A plan's text for each."""
 
+Guest = Literal["sql_server", "linux"]
+"""What must run in a workload's guest."""
+
 Seconds = Annotated[float, Field(gt=0)]
 Size = Annotated[int, Field(ge=1)]
 
@@ -80,7 +83,7 @@ class WorkloadSettings(Strict):
     scaling.
     """
 
-    guest: ClassVar[Literal["sql_server", "linux"]] = "sql_server"
+    guest: ClassVar[Guest] = "sql_server"
     """What must run in the guest."""
 
     factors: ClassVar[frozenset[str]] = frozenset()

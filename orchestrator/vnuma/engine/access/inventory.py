@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -51,10 +51,12 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
 
 def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
     """The targets of a study: VMs, or machines for a Linux workload. Raises InputError."""
-    if study.workload.guest != "linux":
-        return dict(read_targets(inventory, study.vms))
-    targets = named_targets(inventory, study.vms)
-    return {name: target.as_machine(study.workload.name) for name, target in targets.items()}
+    match study.workload.guest:
+        case "sql_server":
+            return dict(read_targets(inventory, study.vms))
+        case "linux":
+            targets = named_targets(inventory, study.vms)
+            return {name: target.as_machine(study.workload.name) for name, target in targets.items()}
 
 
 def nodes_of(targets: Mapping[str, AnyTarget]) -> dict[str, str]:
@@ -81,9 +83,21 @@ def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]
 
 def stored_target(inventory: Path, key: str, name: str) -> AnyTarget:
     """The VM or machine that a store's row identifies; a machine needs no entry. Raises InputError."""
-    if Kind.of(key) is Kind.MACHINE:
-        return Machine(name=name)
+    return _STORED[Kind.of(key)](inventory, name)
+
+
+def _stored_vm(inventory: Path, name: str) -> Target:
     return read_targets(inventory, [name])[name]
+
+
+def _stored_machine(_inventory: Path, name: str) -> Machine:
+    return Machine(name=name)
+
+
+_STORED: Mapping[Kind, Callable[[Path, str], AnyTarget]] = {
+    Kind.VM: _stored_vm,
+    Kind.MACHINE: _stored_machine,
+}
 
 
 def read_variables(inventory: Path) -> dict[str, HostVariables]:

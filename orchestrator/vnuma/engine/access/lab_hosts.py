@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from vnuma import lab
+from vnuma.engine.access.target import Kind
 from vnuma.lab import LabMachine, LabState
 
 Hosts = dict[str, dict[str, Any]]
 
 
-def lab_hosts() -> Hosts:
-    """Inventory variables of the running lab's VMs and Linux machines by name; empty when no lab runs.
+def lab_hosts() -> dict[Kind, Hosts]:
+    """Inventory variables of the running lab's hosts by kind and name; empty when no lab runs.
 
     If several VMs have the same name, their inventory names include the folder.
     """
     state = lab.status()
-    return {} if state is None else _vms(state) | {one.name: machine_variables(one) for one in state.machines}
+    if state is None:
+        return {}
+    machines = {machine.name: machine_variables(machine) for machine in state.machines}
+    return {Kind.VM: _vms(state), Kind.MACHINE: machines}
 
 
 def _vms(state: LabState) -> Hosts:

@@ -15,7 +15,8 @@ from vnuma.engine.access.inventory import connection_variables
 from vnuma.engine.access.secrets import write_private
 from vnuma.engine.access.target import AnyTarget, Kind
 
-_GROUPS = {Kind.VM: "vnuma_vms", Kind.MACHINE: "vnuma_machines"}
+GROUPS = {Kind.VM: "vnuma_vms", Kind.MACHINE: "vnuma_machines"}
+"""The group in which a play finds the targets of a kind."""
 
 
 def write_play_inventory(
@@ -30,9 +31,9 @@ def write_play_inventory(
     hosts: dict[str, Any] = {name: variables for name, variables in own.items() if variables is not None}
     if reached := [*(name for name in targets if name not in hosts), *others]:
         hosts |= connection_variables(inventory, reached)
-    children: dict[str, Any] = {group: {"hosts": {}} for group in _GROUPS.values()}
+    children: dict[str, Any] = {group: {"hosts": {}} for group in GROUPS.values()}
     for name, target in targets.items():
-        children[_GROUPS[target.kind]]["hosts"][name] = {}
+        children[GROUPS[target.kind]]["hosts"][name] = {}
     document = {"all": {"hosts": _literal(hosts), "children": children}}
     return write_private(folder / "hosts.json", json.dumps(document))
 

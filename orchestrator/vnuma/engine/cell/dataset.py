@@ -77,7 +77,11 @@ def dataset_exists(store: Store, vm: Vm) -> bool:
 
 def _drops_database(study: Study) -> bool:
     """Whether the end of a run drops a database. A Linux machine has files, which its restore removes."""
-    return study.dataset.drop_after and study.workload.guest == "sql_server"
+    match study.workload.guest:
+        case "sql_server":
+            return study.dataset.drop_after
+        case "linux":
+            return False
 
 
 def drop_planned(context: VmContext) -> tuple[Edit, ...]:

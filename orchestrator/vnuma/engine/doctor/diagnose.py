@@ -33,8 +33,8 @@ def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosi
         return [_guarded("driver", partial(_driver, "auto"))]
     return [
         found
-        for kind, look in _BY_KIND.items()
-        for found in look([target for target in targets.values() if target.kind is kind], inventory)
+        for kind in Kind
+        for found in _BY_KIND[kind]([target for target in targets.values() if target.kind is kind], inventory)
     ]
 
 

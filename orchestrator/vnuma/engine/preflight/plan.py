@@ -91,9 +91,9 @@ def plan_all(
 ) -> dict[str, TargetPlan]:
     """Plan the study on every VM and machine, in the study's order. Changes nothing."""
     plans: dict[str, TargetPlan] = {}
-    for kind, plan in _BY_KIND.items():
+    for kind in Kind:
         of_kind = {name: target for name, target in targets.items() if target.kind is kind}
-        plans |= plan(study, of_kind, permit, inventory)
+        plans |= _BY_KIND[kind](study, of_kind, permit, inventory)
     return {name: plans[name] for name in targets}
 
 
