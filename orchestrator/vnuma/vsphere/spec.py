@@ -13,7 +13,7 @@ from vnuma.domain.vm.change import Change, Edit, differences
 from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Settings, Value, is_extra_config
 
 _SHAPE = ("numCPUs", "numCoresPerSocket")
-_NUMA = ("coresPerNumaNode", "exposeVnumaOnCpuHotadd")
+_NUMA = tuple(name for name, one in TYPED.items() if one.path.startswith("numaInfo.") and name not in DERIVED)
 _AFFINITY = ("cpuAffinity", "memoryAffinity")
 
 

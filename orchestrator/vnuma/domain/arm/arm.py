@@ -107,9 +107,11 @@ class Strict(BaseModel):
 
 @dataclass(frozen=True)
 class Short:
-    """A field's name in the names of a crossing's arms: `1x16 mhz=full`."""
+    """A field's name in the names of a crossing's arms: `1x16 mhz=full`; and what the field is set on."""
 
     word: str
+    of: Literal["vm", "run"]
+    """`run`: SQL Server's or the statements', which only a run sets and restores."""
 
 
 class PhysicalCores(Strict):
@@ -130,7 +132,7 @@ class ArmSettings(Strict):
     """What an arm sets on the VM besides its topology. `keep` leaves the VM's own value."""
 
     affinity: Annotated[
-        Literal["keep", "none", "physical_cores"] | PhysicalCores | CpuList, Short("cpus")
+        Literal["keep", "none", "physical_cores"] | PhysicalCores | CpuList, Short("cpus", "vm")
     ] = Field(
         default="keep",
         description=(
@@ -139,48 +141,50 @@ class ArmSettings(Strict):
             "the nodes and adds a core for the VM's other work. A list names logical CPUs of the host."
         ),
     )
-    numa_node_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("nodes")] = Field(
+    numa_node_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("nodes", "vm")] = Field(
         default="keep",
         description=(
             "numa.nodeAffinity: the host NUMA nodes that the VM may use. Unlike CPU affinity, it "
             "leaves the VM under ESXi's NUMA scheduler. `none` removes the key."
         ),
     )
-    memory_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("memnodes")] = Field(
+    memory_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("memnodes", "vm")] = Field(
         default="keep",
         description=(
             "Experimental: host NUMA nodes to take memory from. Deprecated since vSphere 6.0. Accepted "
             "only if it reads back; vnuma cannot tell whether ESXi honours it. `none` clears it."
         ),
     )
-    memory_mb: Annotated[Literal["keep"] | MemorySize, Short("mb")] = Field(
+    memory_mb: Annotated[Literal["keep"] | MemorySize, Short("mb", "vm")] = Field(
         default="keep", description="Memory size of the VM in MB, a multiple of 4."
     )
-    memory_reservation: Annotated[Literal["keep", "none", "locked"] | Megabytes, Short("reserved")] = Field(
-        default="keep",
-        description="`locked` reserves all memory, whatever its size; a number reserves that many MB.",
+    memory_reservation: Annotated[Literal["keep", "none", "locked"] | Megabytes, Short("reserved", "vm")] = (
+        Field(
+            default="keep",
+            description="`locked` reserves all memory, whatever its size; a number reserves that many MB.",
+        )
     )
-    cpu_reservation: Annotated[Literal["keep", "none", "full"] | Megahertz, Short("mhz")] = Field(
+    cpu_reservation: Annotated[Literal["keep", "none", "full"] | Megahertz, Short("mhz", "vm")] = Field(
         default="keep",
         description="`full` reserves vCPUs times the host's clock; a number reserves that many MHz.",
     )
-    latency_sensitivity: Annotated[Latency, Short("latency")] = Field(
+    latency_sensitivity: Annotated[Latency, Short("latency", "vm")] = Field(
         default="keep",
         description=(
             "`high` gives each vCPU its own core; it needs `memory_reservation: locked` and "
             "`cpu_reservation: full`."
         ),
     )
-    cpu_hot_add: Annotated[Switch, Short("hotadd")] = Field(
+    cpu_hot_add: Annotated[Switch, Short("hotadd", "vm")] = Field(
         default="keep", description="CPU hot-add. When on, it hides vNUMA (see expose_vnuma_on_hot_add)."
     )
-    expose_vnuma_on_hot_add: Annotated[Switch, Short("expose")] = Field(
+    expose_vnuma_on_hot_add: Annotated[Switch, Short("expose", "vm")] = Field(
         default="keep",
         description=(
             "ESXi 8, hardware 20: virtualNuma.exposeVnumaOnCpuHotadd, which shows vNUMA despite CPU hot-add."
         ),
     )
-    cores_per_numa_node: Annotated[Literal["keep", "auto"] | Count, Short("pernode")] = Field(
+    cores_per_numa_node: Annotated[Literal["keep", "auto"] | Count, Short("pernode", "vm")] = Field(
         default="keep",
         description=(
             "ESXi 8, hardware 20: virtualNuma.coresPerNumaNode, the vCPUs of a vNUMA node. It must "
@@ -188,28 +192,28 @@ class ArmSettings(Strict):
             "not power on."
         ),
     )
-    max_per_virtual_node: Annotated[Literal["keep", "auto"] | Count, Short("max")] = Field(
+    max_per_virtual_node: Annotated[Literal["keep", "auto"] | Count, Short("max", "vm")] = Field(
         default="keep",
         description=(
             "numa.vcpu.maxPerVirtualNode: the largest number of vCPUs in a vNUMA node. `auto` removes the "
             "key."
         ),
     )
-    numa_vcpu_min: Annotated[Literal["keep", "auto"] | Count, Short("min")] = Field(
+    numa_vcpu_min: Annotated[Literal["keep", "auto"] | Count, Short("min", "vm")] = Field(
         default="keep",
         description=(
             "numa.vcpu.min: the smallest number of vCPUs that gets vNUMA nodes. `auto` removes the key "
             "(ESXi's default is 9)."
         ),
     )
-    prefer_ht: Annotated[AutoSwitch, Short("ht")] = Field(
+    prefer_ht: Annotated[AutoSwitch, Short("ht", "vm")] = Field(
         default="keep",
         description=(
             "numa.vcpu.preferHT: count threads, not cores, when fitting the VM into a node. `auto` removes "
             "the key."
         ),
     )
-    follow_cores_per_socket: Annotated[AutoSwitch, Short("follow")] = Field(
+    follow_cores_per_socket: Annotated[AutoSwitch, Short("follow", "vm")] = Field(
         default="auto",
         description=(
             "numa.vcpu.followcorespersocket. `auto` turns it on where ESXi would otherwise ignore "
@@ -217,21 +221,21 @@ class ArmSettings(Strict):
             "socket then has no effect on vNUMA."
         ),
     )
-    numa_autosize: Annotated[Literal["clear", "keep"], Short("stored")] = Field(
+    numa_autosize: Annotated[Literal["clear", "keep"], Short("stored", "vm")] = Field(
         default="clear",
         description=(
             "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout "
             "of an earlier power-on. `clear` removes them; they are restored afterwards."
         ),
     )
-    soft_numa: Annotated[Switch, Short("soft")] = Field(
+    soft_numa: Annotated[Switch, Short("soft", "run")] = Field(
         default="keep",
         description=(
             "SQL Server's automatic soft-NUMA (2016 and later), a setting of the whole instance: switched "
             "before the power-cycle that brings it about, and restored after the run. Needs ALTER SETTINGS."
         ),
     )
-    maxdop: Annotated[Literal["keep"] | Annotated[int, Field(ge=0, le=64)], Short("dop")] = Field(
+    maxdop: Annotated[Literal["keep"] | Annotated[int, Field(ge=0, le=64)], Short("dop", "run")] = Field(
         default="keep", description="MAXDOP hint on every statement of this arm; `keep` uses the workload's."
     )
     numa: NumaKeys = Field(
@@ -258,7 +262,7 @@ class Arm(ArmSettings):
     name: str = Field(
         default="", description="Name in tables and charts; the topology by default.", max_length=40
     )
-    vnuma_nodes: Annotated[int | None, Short("vnuma")] = Field(
+    vnuma_nodes: Annotated[int | None, Short("vnuma", "vm")] = Field(
         default=None,
         ge=1,
         description=(
@@ -267,7 +271,7 @@ class Arm(ArmSettings):
         ),
     )
 
-    workload: Annotated[Annotated[Mapping[str, Any], BeforeValidator(_plain)], Short("with")] = Field(
+    workload: Annotated[Annotated[Mapping[str, Any], BeforeValidator(_plain)], Short("with", "run")] = Field(
         default={},
         description=(
             "Fields of the study's workload that this arm sets differently, as in `{placement: "
@@ -293,5 +297,15 @@ class Arm(ArmSettings):
 
 def short_name(field: str) -> str:
     """A field's name in the names of arms; its own name unless another is declared."""
+    short = _short(field)
+    return short.word if short else field
+
+
+def only_in_runs() -> tuple[str, ...]:
+    """The fields of an arm that are not settings of the VM."""
+    return tuple(name for name in Arm.model_fields if (short := _short(name)) and short.of == "run")
+
+
+def _short(field: str) -> Short | None:
     known = Arm.model_fields.get(field)
-    return next((item.word for item in known.metadata if isinstance(item, Short)), field) if known else field
+    return next((item for item in known.metadata if isinstance(item, Short)), None) if known else None

@@ -33,7 +33,19 @@ def _shipped() -> Iterator[tuple[str, type[WorkloadSettings]]]:
     folders = here.submodule_search_locations if here else None
     for package in sorted(found.name for found in iter_modules(folders) if found.ispkg):
         module = import_module(f"{SHIPPED}.{package}.settings")
-        yield package, next(kind for kind in vars(module).values() if _is_kind(kind, package))
+        yield package, settings_class(vars(module), package)
+
+
+def settings_class(names: Mapping[str, Any], package: str) -> type[WorkloadSettings]:
+    """The settings of our workload in that package. Raises TypeError where its name is not the package's."""
+    for value in names.values():
+        if _is_kind(value, package):
+            found: type[WorkloadSettings] = value
+            return found
+    raise TypeError(
+        f'{SHIPPED}.{package}.settings has no WorkloadSettings with name: Literal["{package}"]. '
+        "A workload is named as its folder."
+    )
 
 
 def _is_kind(value: object, name: str) -> bool:

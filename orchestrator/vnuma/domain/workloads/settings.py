@@ -14,10 +14,10 @@ from vnuma.domain.workloads.problem import Problem
 from vnuma.domain.workloads.replicate import Replicate
 from vnuma.domain.workloads.sizes import sized
 
-InstanceSetting = Literal["process_affinity", "resource_pool", "tcp_ports"]
-"""A setting of the whole SQL Server instance that a workload changes; part of the baseline, and restored."""
+InstanceChange = Literal["process_affinity", "resource_pool", "tcp_ports"]
+"""What a workload may change for the whole SQL Server instance; `engine/instance` has a class for each."""
 
-INSTANCE_CHANGES: Mapping[InstanceSetting, str] = {
+INSTANCE_CHANGES: Mapping[InstanceChange, str] = {
     "process_affinity": "process affinity on each boot; read at the start, restored after the workload.",
     "resource_pool": (
         "a resource pool for data in memory, with Resource Governor on; both restored at the end."
@@ -95,7 +95,7 @@ class WorkloadSettings(Strict):
     replicate: ClassVar[Replicate] = "boot"
     """What is repeated, and its name in reports."""
 
-    changes: ClassVar[frozenset[InstanceSetting]] = frozenset()
+    changes: ClassVar[frozenset[InstanceChange]] = frozenset()
     """The settings of the SQL Server instance that the workload changes."""
 
     needs_remote_memory: ClassVar[bool] = False

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.arm import Arm, only_in_runs
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.domain.vm.validation import messages
@@ -233,7 +233,7 @@ def _dataset_spec(options: Document) -> DatasetSpec:
 
 def _arm(options: Document) -> Arm:
     arm = _parsed(Arm, options["arm"], "arm")
-    for name in ("soft_numa", "maxdop", "workload"):
+    for name in only_in_runs():
         if getattr(arm, name) != Arm.model_fields[name].default:
             raise InputError(
                 f"option arm is invalid: {name} is not a setting of the VM; only a run sets and restores it.",

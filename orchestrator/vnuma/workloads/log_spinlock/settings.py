@@ -9,7 +9,7 @@ from pydantic import Field
 
 from vnuma.domain.workloads.metric import Metric
 from vnuma.domain.workloads.problem import Problem
-from vnuma.domain.workloads.settings import InstanceSetting, WorkloadContext, WorkloadSettings
+from vnuma.domain.workloads.settings import InstanceChange, WorkloadContext, WorkloadSettings
 
 Form = Literal["disk", "native"]
 Workers = Literal["same_node", "other_node"]
@@ -39,7 +39,7 @@ class LogSpinlock(WorkloadSettings):
     size_word: ClassVar[str] = "inserts"
     factors: ClassVar[frozenset[str]] = frozenset({"workers", "durability"})
     node_factors: ClassVar[frozenset[str]] = frozenset({"workers"})
-    changes: ClassVar[frozenset[InstanceSetting]] = frozenset({"process_affinity", "resource_pool"})
+    changes: ClassVar[frozenset[InstanceChange]] = frozenset({"process_affinity", "resource_pool"})
     needs_remote_memory: ClassVar[bool] = True
     figures: ClassVar[tuple[Metric, ...]] = (SPINS, CYCLES, BACKOFFS, FLUSH)
 

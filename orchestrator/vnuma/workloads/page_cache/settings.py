@@ -9,7 +9,7 @@ from pydantic import Field
 
 from vnuma.domain.workloads.metric import Metric
 from vnuma.domain.workloads.replicate import Replicate
-from vnuma.domain.workloads.settings import Size, WorkloadSettings
+from vnuma.domain.workloads.settings import Guest, Size, WorkloadSettings
 
 Form = Literal["single", "saturated", "unsaturated"]
 NodeNumber = Annotated[int, Field(ge=0, le=1023)]
@@ -27,7 +27,7 @@ class PageCache(WorkloadSettings):
 
     size_word: ClassVar[str] = "MB"
     sizes_are_loads: ClassVar[bool] = False
-    guest: ClassVar[Literal["sql_server", "linux"]] = "linux"
+    guest: ClassVar[Guest] = "linux"
     replicate: ClassVar[Replicate] = "pass"
     factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     node_factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})

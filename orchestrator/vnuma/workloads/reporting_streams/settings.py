@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from vnuma.domain.workloads.metric import Metric
 from vnuma.domain.workloads.problem import Problem
-from vnuma.domain.workloads.settings import InstanceSetting, Size, WorkloadContext, WorkloadSettings
+from vnuma.domain.workloads.settings import InstanceChange, Size, WorkloadContext, WorkloadSettings
 
 Placement = Literal["local", "remote"]
 Port = Annotated[int, Field(ge=1024, le=65535)]
@@ -41,7 +41,7 @@ class ReportingStreams(WorkloadSettings):
     size_word: ClassVar[str] = "streams"
     factors: ClassVar[frozenset[str]] = frozenset({"placement"})
     node_factors: ClassVar[frozenset[str]] = frozenset({"placement"})
-    changes: ClassVar[frozenset[InstanceSetting]] = frozenset({"tcp_ports"})
+    changes: ClassVar[frozenset[InstanceChange]] = frozenset({"tcp_ports"})
     needs_remote_memory: ClassVar[bool] = True
     maxdop: ClassVar[int] = 1
     """The published query's hint; a study cannot change it."""
