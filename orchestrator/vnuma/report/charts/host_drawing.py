@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import escape
 
 from vnuma.analysis.wording import listed
 from vnuma.domain.study.order import columns
 from vnuma.domain.vm.plain_text import counted
-from vnuma.report.charts.svg import Figure
+from vnuma.report.charts.svg import Figure, inline
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm
 from vnuma.store.states import Outcome
@@ -79,12 +79,10 @@ def _figure(found: HostMap, cpus: Sequence[int], arms: Sequence[str], key: str) 
     title = f"Host {found.name}" + (f", arms {listed(arms)}" if arms else "")
     words = _words(found, cpus, arms)
     svg = (
-        f'<svg class="topology host" role="img" width="{_NODE_WIDTH + 2}" height="{total + 2}" '
-        f'viewBox="-1 -1 {_NODE_WIDTH + 2} {total + 2}" aria-labelledby="{key}-title {key}-desc">'
-        f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-desc">{escape(words)}</desc>'
-        f"{drawn}</svg>"
+        f'<svg class="topology host" width="{_NODE_WIDTH + 2}" height="{total + 2}" '
+        f'viewBox="-1 -1 {_NODE_WIDTH + 2} {total + 2}">{drawn}</svg>'
     )
-    return Figure(Markup(svg), title, words)
+    return Figure(inline(svg, key, title, words), title, words)
 
 
 def _node(node: HostNode, top: int, height: int, pinned: frozenset[int]) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup, escape
-
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.plain_text import counted
-from vnuma.report.charts.svg import Figure
+from vnuma.report.charts.svg import Figure, inline
 from vnuma.report.model.arm_topologies import ArmTopology
 
 _LEFT = 84
@@ -37,11 +35,10 @@ def drawing(arm: ArmTopology, *, key: str) -> Figure:
     )
     width, height = _LEFT + _SPAN + 2, _ROW * len(rows)
     svg = (
-        f'<svg class="topology" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'aria-labelledby="{key}-title {key}-desc"><title id="{key}-title">{escape(title)}</title>'
-        f'<desc id="{key}-desc">{escape(words)}</desc>{texts}{"".join(boxes for _, boxes in rows)}</svg>'
+        f'<svg class="topology" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f"{texts}{''.join(boxes for _, boxes in rows)}</svg>"
     )
-    return Figure(Markup(svg), title, words)
+    return Figure(inline(svg, key, title, words), title, words)
 
 
 def _sockets_words(shape: Topology | None) -> str:

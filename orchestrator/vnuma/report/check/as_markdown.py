@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from vnuma.checks.against_design import Drift, DriftedVm
+from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
+from vnuma.domain.vm.estate import Declared
 from vnuma.domain.vm.plain_text import counted, escaped
 from vnuma.report.check import drift_words
 from vnuma.report.check.words import coverage_words, headline, outlook_words, since_words, unseen_words
@@ -42,48 +43,52 @@ def as_markdown(result: CheckResult) -> str:
 
 def _drift(drift: Drift) -> list[str]:
     rows = [
-        f"| {_where(vm)} | {_plain(drift_words.difference_words(one))} "
-        f"| {_plain(drift_words.author_words(one))} |"
+        _row(
+            _where(vm.facts.name, vm.declared),
+            _plain(drift_words.difference_words(one)),
+            _plain(drift_words.author_words(one)),
+        )
         for vm in drift.vms
         for one in vm.differences
     ]
-    left = len(rows) - _MOST
-    table = ["| VM | setting | changed by |", "|--|--|--|", *rows[:_MOST]] if rows else []
-    more = [f"\n{left} more: `vnuma check --format json` shows all."] if left > 0 else []
+    table = _table(["| VM | setting | changed by |", "|--|--|--|"], rows, "json")
     notes = [*drift_words.one_sided_words(drift), *drift_words.silent_words(drift)]
-    return [*table, *more, *([""] if table and notes else []), *(f"- {_plain(words)}" for words in notes)]
-
-
-def _where(vm: DriftedVm) -> str:
-    at = vm.declared
-    return _plain(vm.facts.name) + (f"<br>{_plain(at.file)}:{at.line}" if at else "")
+    return [*table, *([""] if table and notes else []), *(f"- {_plain(words)}" for words in notes)]
 
 
 def _findings(result: CheckResult) -> list[str]:
     found = [group for group in result.groups if not group.judged.waived]
-    if not found:
-        return ["Nothing found."]
-    rows = ["| | rule | VM | finding | fix |", "|--|--|--|--|--|"]
-    rows += [_row(group, result) for group in found[:_MOST]]
-    left = len(found) - _MOST
-    return [*rows, *([f"\n{left} more: `vnuma check --format html` shows all."] if left > 0 else [])]
+    head = ["| | rule | VM | finding | fix |", "|--|--|--|--|--|"]
+    return _table(head, [_finding(group, result) for group in found], "html") or ["Nothing found."]
 
 
-def _row(group: Group, result: CheckResult) -> str:
+def _table(head: Sequence[str], rows: Sequence[str], complete: str) -> list[str]:
+    """The first rows under their head; the format `complete` has them all. Empty without rows."""
+    left = len(rows) - _MOST
+    more = [f"\n{left} more: `vnuma check --format {complete}` shows all."] if left > 0 else []
+    return [*head, *rows[:_MOST], *more] if rows else []
+
+
+def _finding(group: Group, result: CheckResult) -> str:
     it = group.judged.finding
-    at = result.declared.get(it.key)
-    where = f"<br>{_plain(at.file)}:{at.line}" if at else ""
     observed = ", ".join(f"{name} {value}" for name, value in it.observed.items())
     fix = " ".join(filter(None, (it.matters, "" if it.superseded_by else it.fix.text)))
     new = " (new)" if group.judged.change == "new" else ""
-    cells = (
+    return _row(
         _MARKS[it.severity] + new,
         it.rule,
-        f"{_plain(it.name)}{where}",
+        _where(it.name, result.declared.get(it.key)),
         f"{_plain(it.title)}: {_plain(observed)}",
         _plain(fix),
     )
+
+
+def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _where(name: str, at: Declared | None) -> str:
+    return _plain(name) + (f"<br>{_plain(at.file)}:{at.line}" if at else "")
 
 
 def _outlooks(result: CheckResult) -> list[str]:
@@ -114,19 +119,8 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 def _folded(title: str, lines: Sequence[str]) -> Iterator[str]:
     if lines:
-        yield "\n".join(
-            [
-                "<details><summary>",
-                "",
-                f"{title} ({len(lines)})",
-                "",
-                "</summary>",
-                "",
-                *lines,
-                "",
-                "</details>",
-            ]
-        )
+        head = ["<details><summary>", "", f"{title} ({len(lines)})", "", "</summary>", ""]
+        yield "\n".join([*head, *lines, "", "</details>"])
 
 
 def _plain(text: str) -> str:

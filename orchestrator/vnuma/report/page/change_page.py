@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vnuma.errors import InputError
-from vnuma.report.page.template import filled
+from vnuma.report.page.template import filled, write_file
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -115,13 +114,7 @@ class ChangePage:
 
 def write_change_page(page: ChangePage, path: Path) -> Path:
     """Write the page: one file that works offline and without scripts. Raises InputError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(change_page_text(page), encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"The document cannot be written to {path} ({error.strerror}).", fix="Name another file."
-        ) from error
+    write_file(path, change_page_text(page), "The document", fix="Name another file.")
     return path
 
 

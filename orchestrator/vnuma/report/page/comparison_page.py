@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from vnuma import __version__
 from vnuma.domain.vm.provenance import banner
-from vnuma.errors import InputError
 from vnuma.report.charts.row_plots import RowPlots, of_gaps
 from vnuma.report.comparison.comparability import Difference
 from vnuma.report.comparison.condition import Condition
@@ -18,7 +17,7 @@ from vnuma.report.comparison.pair import Comparison, Pair
 from vnuma.report.comparison.text import CAUTION, estimate_words, judged_words, what_words
 from vnuma.report.model.words import verdict_kind
 from vnuma.report.page.page import verdict_symbol
-from vnuma.report.page.template import environment, filled
+from vnuma.report.page.template import environment, filled, write_file
 
 
 @dataclass(frozen=True)
@@ -56,13 +55,7 @@ def write_comparison(found: Comparison, condition: Condition | None, path: Path)
         version=__version__,
         **_values(found, condition),
     )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"The page cannot be written to {path} ({error.strerror}).", fix="Name another file: -o FILE"
-        ) from error
+    write_file(path, text, "The page")
 
 
 def compared_html(found: Comparison) -> str:

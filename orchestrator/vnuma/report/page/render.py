@@ -10,7 +10,7 @@ from typing import Literal
 
 from vnuma.analysis.result import Analysis
 from vnuma.domain.vm.provenance import banner
-from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.errors import EnvironmentProblem
 from vnuma.isolation import IsolationError
 from vnuma.report.charts.pictures import Picture, plain, standalone
 from vnuma.report.charts.row_plots import all_sizes, differences_figure
@@ -20,7 +20,7 @@ from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer, progress_words
 from vnuma.report.page.page import VerdictRow, VmPart, verdict_rows, vm_parts
-from vnuma.report.page.template import filled
+from vnuma.report.page.template import filled, write_file
 from vnuma.report.published.published_comparison import comparison_caution
 from vnuma.store.rows import Vm
 
@@ -35,15 +35,9 @@ def write_report(loaded: LoadedRun, output: Path | None, kind: Kind) -> list[Pat
     when a file cannot be written, or the run has no name for a file.
     """
     path = output or Path("reports") / f"{loaded.file_stem}.{ENDINGS[kind]}"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if kind in ("png", "pdf"):
-            return _write_pictures(loaded, path, kind)
-        path.write_text(page_text(loaded) if kind == "html" else _markdown(loaded), encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"The report cannot be written to {path} ({error.strerror}).", fix="Name another file: -o FILE"
-        ) from error
+    if kind in ("png", "pdf"):
+        return _write_pictures(loaded, path, kind)
+    write_file(path, page_text(loaded) if kind == "html" else _markdown(loaded), "The report")
     return [path]
 
 
@@ -147,7 +141,7 @@ def _markdown(loaded: LoadedRun) -> str:
 def _write_pictures(loaded: LoadedRun, path: Path, kind: Literal["png", "pdf"]) -> list[Path]:
     """Each VM's differences with its sentence and scope; with several VMs, file names include the VM.
 
-    Raises EnvironmentProblem where the picture cannot be drawn, OSError where it cannot be written.
+    Raises EnvironmentProblem where the picture cannot be drawn, InputError where it cannot be written.
     """
     written = []
     for vm, analysis in _vms(loaded):
@@ -163,7 +157,7 @@ def _write_pictures(loaded: LoadedRun, path: Path, kind: Literal["png", "pdf"]) 
                 f"The picture of {vm.name} could not be drawn: {error}.",
                 fix="Take another format: --format html",
             ) from error
-        file.write_bytes(drawn)
+        write_file(file, drawn, "The report")
         written.append(file)
     return written
 

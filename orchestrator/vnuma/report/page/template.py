@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from functools import cache
+from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from vnuma.assets import asset
+from vnuma.errors import InputError
 
 
 def filled(template: str, style: str, script: str, **values: object) -> str:
@@ -22,6 +24,15 @@ def filled(template: str, style: str, script: str, **values: object) -> str:
             **values, style=Markup(css), script=Markup(code), style_hash=_hash(css), script_hash=_hash(code)
         )
     )
+
+
+def write_file(path: Path, content: str | bytes, what: str, fix: str = "Name another file: -o FILE") -> None:
+    """Write a page or picture, called `what` in messages, and make its folders. Raises InputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        raise InputError(f"{what} cannot be written to {path} ({error.strerror}).", fix=fix) from error
 
 
 @cache
