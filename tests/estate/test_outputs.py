@@ -141,6 +141,7 @@ def test_csv_has_a_line_for_each_vm_that_is_not_as_designed(drifted: CheckResult
         ("sql-c", "warn", "The VM is only in the design"),
     ]
     assert "numCoresPerSocket is 4, designed 2" in rows[0]["observed"]
+    assert [bool(row["host"] and row["shape"]) for row in rows] == [True, False]
     assert len({row["source"] for row in rows}) == 1
 
 

@@ -7,7 +7,6 @@ import io
 from collections.abc import Iterator
 
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.facts import shape_of
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.domain.vm.plain_text import spreadsheet_safe
@@ -29,17 +28,17 @@ def as_csv(result: CheckResult) -> str:
         for item in vm.findings:
             cells = _cells(result, vm, item)
             writer.writerow(spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in cells)
+    known = {vm.key: vm for vm in result.vms}
     for row in drift_words.rows(result.drift):
-        cells = _drift_cells(result, row)
+        cells = _drift_cells(result, row, known.get(row.key))
         writer.writerow(spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in cells)
     return text.getvalue()
 
 
-def _drift_cells(result: CheckResult, row: drift_words.DriftRow) -> Iterator[object]:
-    settings = row.facts.settings if row.facts else {}
+def _drift_cells(result: CheckResult, row: drift_words.DriftRow, vm: CheckedVm | None) -> Iterator[object]:
     yield "true" if result.simulated else "false"
-    yield from (row.name, row.path, "", row.facts.host_name if row.facts else "", "")
-    yield from (shape_of(settings), settings.get("memoryMB"), "")
+    yield from (row.name, row.path)
+    yield from (vm.cluster, vm.host, vm.release, vm.shape, vm.memory_mb, vm.guest) if vm else ("",) * 6
     yield from (DRIFT, Severity.WARN.value, "vm", row.name, "", row.title, row.observed)
     yield from (drift_words.FIX, row.design, "", "", "")
 
