@@ -74,7 +74,7 @@ def plan_everywhere(asking: Asking) -> dict[str, TargetPlan]:
 def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) -> tuple[Prepared, list[str]]:
     """The same before a run, refused if anything blocks; and what nodes restored after a dead run.
 
-    Raises as `plan_everywhere` and `prepare` do, and EnvironmentProblem for a node with another store.
+    Raises as `plan_everywhere` and `checked` do, and EnvironmentProblem for a node with another store.
     """
     if asking.nodes and store.place.is_sqlite:
         name, node = next(iter(asking.nodes.items()))
