@@ -6,15 +6,17 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support.installation import ROOT, Installation, dist
+from tests.support.made_once import made_once
 from vnuma.sqlserver.client.odbc import FOLDER
 
 
-def build(what: str, folder: Path) -> Path:
+def build(what: str, folder: Path) -> None:
     """Build one distribution of the checkout into `folder` with the locked hatchling."""
     command = [
         sys.executable,
@@ -27,20 +29,20 @@ def build(what: str, folder: Path) -> Path:
         str(ROOT),
     ]
     subprocess.run(command, check=True, capture_output=True, text=True)
-    (built,) = folder.iterdir()
-    return built
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
-    return build("wheel", tmp_path_factory.mktemp("wheel"))
+    (path,) = made_once(tmp_path_factory, "wheel", partial(build, "wheel")).iterdir()
+    return path
 
 
 @pytest.fixture(scope="session")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source distribution of this checkout."""
-    return build("sdist", tmp_path_factory.mktemp("sdist"))
+    (path,) = made_once(tmp_path_factory, "sdist", partial(build, "sdist")).iterdir()
+    return path
 
 
 @pytest.fixture(scope="session")
@@ -51,33 +53,23 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installa
     checkout's editable install stays invisible. Where set-up unpacked unixODBC and FreeTDS for the checkout,
     as the machine has none, they are this environment's too.
     """
-    folder = tmp_path_factory.mktemp("installed")
+    folder = made_once(tmp_path_factory, "installed", partial(install, wheel))
+    return Installation(
+        folder / "venv" / "bin", Path(sys.executable).parent, tmp_path_factory.mktemp("elsewhere")
+    )
+
+
+def install(wheel: Path, folder: Path) -> None:
+    """Make `folder`/venv, with the wheel in it."""
     venv.create(folder / "venv", symlinks=True)
     python = folder / "venv" / "bin" / "python"
     (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
     (site / "locked.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            str(python),
-            "install",
-            "-q",
-            "--no-deps",
-            "--no-index",
-            str(wheel),
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    command = [*pip, "install", "-q", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
     if FOLDER.is_dir():
         (folder / "venv" / FOLDER.name).symlink_to(FOLDER)
-    home = folder / "elsewhere"
-    home.mkdir()
-    return Installation(python.parent, Path(sys.executable).parent, home)
 
 
 @pytest.fixture(scope="session")
@@ -90,4 +82,4 @@ def editable(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that `make dist` fills."""
-    return dist(tmp_path_factory.mktemp("built"))
+    return made_once(tmp_path_factory, "built", dist)

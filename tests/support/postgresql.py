@@ -125,6 +125,8 @@ def start(binaries: Path, port: int = 5432) -> Cluster:
         f"port={port}",
         f"unix_socket_directories={folder}",
         "fsync=off",
+        "full_page_writes=off",
+        "autovacuum=off",  # it would go round all databases, most of which no test needs any more
         "max_connections=40",
     ]
     command = [binaries / "postgres", "-D", folder / "data", *(f"--{item}" for item in ours)]
