@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import yaml
 from tests.conftest import LabFactory
 from tests.report.build import GOLDEN_STORY, Story, study_text
 from tests.support.cli import vnuma
+from tests.support.made_once import made_once
 from tests.support.site import SMALL, write_inventory, write_machines
 from tests.unit.analysis.data import ARMS, Study, columns_of, study_of
 from vnuma.analysis import Analysis, NotEvaluated, analyse
@@ -77,11 +79,18 @@ def generated(seed: int) -> Study:
     return study
 
 
-@lru_cache(maxsize=1)
-def results(share: int) -> list[RunResult]:
+def results(factory: pytest.TempPathFactory, share: int) -> list[RunResult]:
     """What a hundred of the studies come to."""
+    folder = made_once(factory, f"studies-{share}", partial(analyse_share, share))
+    found: list[RunResult] = pickle.loads((folder / "results").read_bytes())
+    return found
+
+
+def analyse_share(share: int, folder: Path) -> None:
+    """Analyse a hundred of the studies, and keep what they come to in a file."""
     seeds = range(share * A_SHARE, (share + 1) * A_SHARE)
-    return [analyse(study.samples, study.cells, study.design) for study in map(generated, seeds)]
+    found = [analyse(study.samples, study.cells, study.design) for study in map(generated, seeds)]
+    (folder / "results").write_bytes(pickle.dumps(found))
 
 
 @dataclass(frozen=True)
@@ -209,10 +218,12 @@ def statements(said: Report) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_no_sentence_is_contradicted_by_the_figures_beside_it(loaded: Load, share: int) -> None:
+def test_no_sentence_is_contradicted_by_the_figures_beside_it(
+    loaded: Load, tmp_path_factory: pytest.TempPathFactory, share: int
+) -> None:
     """Verdicts, advice, statements and methods of a hundred reports."""
-    run = loaded(GOLDEN_STORY)
-    assert [text for result in results(share) for text in wrong_in(report(run, result))] == []
+    run, found = loaded(GOLDEN_STORY), results(tmp_path_factory, share)
+    assert [text for result in found for text in wrong_in(report(run, result))] == []
 
 
 @pytest.mark.long
@@ -242,12 +253,14 @@ def test_no_sentence_of_a_scenarios_report_is_contradicted(
     assert wrong_in(said) == [], said.text
 
 
-def test_no_verdict_changes_without_a_new_number_of_the_method() -> None:
+def test_no_verdict_changes_without_a_new_number_of_the_method(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     """Runs store the number before their first boot. Raise METHOD together with this hash.
 
     Every word is among them, and words that are withheld: else nothing would be held, here or above.
     """
-    found = [result.primary[0] for result in results(0)]
+    found = [result.primary[0] for result in results(tmp_path_factory, 0)]
     words = [f"{arm.arm} {arm.verdict.word} {arm.verdict.withheld}" for one in found for arm in one.arms]
 
     assert {arm.verdict.word for one in found for arm in one.arms} == set(Word)

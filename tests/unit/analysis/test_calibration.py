@@ -192,12 +192,12 @@ def test_drift_follows_the_order_run() -> None:
 @pytest.fixture(scope="module")
 def small() -> Calibration:
     """A calibration of few studies."""
-    return calibrate(100, seed=11, blocks=(6, 8), pilots=10)
+    return calibrate(30, seed=11, blocks=(6, 8), pilots=4)
 
 
 def test_the_same_seed_gives_the_same_figures(small: Calibration) -> None:
     """Whole numbers of studies come out the same, so that the table can be reproduced."""
-    again = measure(draw(STANDARD, 6, 100, np.random.default_rng((11, 1, 0, 6))))
+    again = measure(draw(STANDARD, 6, 30, np.random.default_rng((11, 1, 0, 6))))
     assert again == small.rates[0]
 
 
