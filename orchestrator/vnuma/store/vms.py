@@ -67,6 +67,13 @@ def vms_of_run(conn: Connection, run_id: int) -> tuple[Vm, ...]:
     return tuple(vm_of(row) for row in conn.execute(query))
 
 
+def vm_named(conn: Connection, run_id: int, name: str) -> Vm | None:
+    """The run's VM of that name, or None."""
+    query = _ROW.where(_vm.run_id == run_id, _vm.name == name).order_by(_vm.id.desc()).limit(1)
+    row = conn.execute(query).one_or_none()
+    return None if row is None else vm_of(row)
+
+
 def save_baseline(conn: Connection, vm_id: int, token: int, baseline: object) -> None:
     """Store the configuration to restore. Raises StoreError for a second call, whatever its value.
 

@@ -22,7 +22,7 @@ from vnuma.engine.lease.context import (
     VmContext,
     open_context,
     open_run,
-    run_supervising,
+    open_vm,
     supervisor_token,
     vm_of_run,
 )
@@ -47,9 +47,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
 
     In a play without a supervisor, take the VM over first if there is a cell to measure.
     """
-    store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target)
-    row = run_supervising(store, row, vm)
+    store, row, study, vm = open_vm(run, target)
     token = supervisor_token(target.name)
     if token is not None:
         context = VmContext(store, row, study, vm, target, token, home_folder())
@@ -146,9 +144,7 @@ def restore_turn(run: str, target: AnyTarget, when: When) -> RestoreTurn:
 
     Raises VmHeld when another process supervises the run.
     """
-    store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target)
-    row = run_supervising(store, row, vm)
+    store, row, study, vm = open_vm(run, target)
     token = supervisor_token(target.name)
     supervised = token is not None
     if not supervised:

@@ -67,16 +67,36 @@ def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
 
     Raises StoreError, and InputError for an unknown run or an imported one.
     """
-    address = store_url(url)
-    store = _kept_stores.get(address) or open_store(address)
+    store = _opened(store_url(url))
     with store.read() as connection:
-        run = runs.get_run(connection, name)
-        runs.refuse_imported(connection, run.id)
-        study = study_of(connection, run)
-        private = Private.read()
-        if private and private.study and private.study != runs.get_study(connection, run.study_id).digest:
-            raise study_altered(run)
-    return store, run, study
+        return store, *_run_of_this_site(connection, name)
+
+
+def open_vm(name: str, target: AnyTarget) -> tuple[Store, Run, Study, Vm]:
+    """The same with the target's VM or machine, in one unit of work, and the run as seen by the process that
+    supervises this VM: the node's part, if a node has it.
+
+    Raises as `open_run` and `vm_of_run` do.
+    """
+    store = _opened(store_url(None))
+    with store.read() as connection:
+        run, study = _run_of_this_site(connection, name)
+        vm = _vm_of_run(connection, run, target)
+        return store, runs.at_site(connection, run, vm.node), study, vm
+
+
+def _opened(address: str) -> Store:
+    return _kept_stores.get(address) or open_store(address)
+
+
+def _run_of_this_site(connection: Connection, name: str) -> tuple[Run, Study]:
+    run = runs.get_run(connection, name)
+    runs.refuse_imported(connection, run.id)
+    study = study_of(connection, run)
+    private = Private.read()
+    if private and private.study and private.study != runs.get_study(connection, run.study_id).digest:
+        raise study_altered(run)
+    return run, study
 
 
 def study_of(connection: Connection, run: Run) -> Study:
@@ -121,14 +141,19 @@ def vm_of_run(store: Store, run: Run, target: AnyTarget) -> Vm:
     into a machine reached by SSH.
     """
     with store.read() as connection:
-        rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
-    if target.name not in rows:
+        return _vm_of_run(connection, run, target)
+
+
+def _vm_of_run(connection: Connection, run: Run, target: AnyTarget) -> Vm:
+    vm = vms.vm_named(connection, run.id, target.name)
+    if vm is None:
+        names = (row.name for row in vms.vms_of_run(connection, run.id))
         raise InputError(
-            f"{run.name} has no VM named {target.name} (it has: {', '.join(rows)}).",
+            f"{run.name} has no VM named {target.name} (it has: {', '.join(names)}).",
             fix="vnuma status lists them.",
         )
-    refuse_other_kind(run, rows[target.name], target)
-    return rows[target.name]
+    refuse_other_kind(run, vm, target)
+    return vm
 
 
 def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
@@ -143,15 +168,8 @@ def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
 
 def open_context(name: str, target: AnyTarget, token: int) -> VmContext:
     """The context of one VM in a run, for the play with this fencing token."""
-    store, run, study = open_run(name)
-    vm = vm_of_run(store, run, target)
-    return VmContext(store, run_supervising(store, run, vm), study, vm, target, token, home_folder())
-
-
-def run_supervising(store: Store, run: Run, vm: Vm) -> Run:
-    """The run as seen by the process that supervises this VM: the node's part, if a node has it."""
-    with store.read() as connection:
-        return runs.at_site(connection, run, vm.node)
+    store, run, study, vm = open_vm(name, target)
+    return VmContext(store, run, study, vm, target, token, home_folder())
 
 
 def supervisor_token(name: str) -> int | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
-from typing import Literal
+from typing import Literal, TypeVar
 
 from sqlalchemy import Connection
 
@@ -30,6 +31,7 @@ _STEPS = {
     "power_on": "power-on, waiting for Tools",
     "guest_ready": "waiting for SQL Server",
 }
+_OfVm = TypeVar("_OfVm", Cell, AttemptLine)
 CellWord = Literal["valid", "now", "pending", "tried again", "given up", "left out"]
 
 
@@ -150,14 +152,15 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     sites = sites_at_work(connection, run)
     alive: dict[str | None, bool] = {site.node: site.alive for site in sites}
     alive[None] = is_alive(run)
+    plan_of, past_of = _by_vm(planned), _by_vm(every)
     rows = [
         _restore_repeated(
             connection,
             vm,
             _vm(
                 vm,
-                [cell for cell in planned if cell.vm_id == vm.id],
-                [attempt for attempt in every if attempt.vm_id == vm.id],
+                plan_of[vm.id],
+                past_of[vm.id],
                 failed,
                 usual,
                 _waits_for(connection, vm, study) if alive.get(vm.node, alive[None]) else None,
@@ -178,6 +181,13 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         approval=approval_of(connection, run),
         sites=sites,
     )
+
+
+def _by_vm(rows: Iterable[_OfVm]) -> defaultdict[int, list[_OfVm]]:
+    by_vm: defaultdict[int, list[_OfVm]] = defaultdict(list)
+    for row in rows:
+        by_vm[row.vm_id].append(row)
+    return by_vm
 
 
 def _vm(

@@ -28,6 +28,7 @@ from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan import VmPlan, plan_all
 from vnuma.engine.restore.restoration import Choice
 from vnuma.engine.restore.restore_leftover import Wanted, restore_leftovers, show_leftovers
+from vnuma.engine.run.oversight import unwatched
 from vnuma.engine.run.recover import restore_after_death
 from vnuma.engine.run.start import client_of
 from vnuma.engine.run.supervise import supervise
@@ -112,7 +113,7 @@ def _run(question: Mapping[str, Any]) -> Document:
         )
     _refuse_caller(study)
     with _vms_of(question) as (hosts, targets):
-        ended = supervise(store, store_url(), part, study, targets, hosts, lambda _: None)
+        ended = supervise(store, store_url(), part, study, targets, hosts, unwatched)
     if not _is_worked_on(store, run):  # the controller has died meanwhile, and no other site is working
         settle(store, run)
     return {"ended": [str(problem) for problem in ended.problems]}
