@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -129,9 +130,16 @@ def _peak(vms: int, blocks: int) -> Memory:
         return _run(lab, study("memory", names, blocks), {}, pss=True)
 
 
-def _run(lab: BenchLab, wanted: Mapping[str, Any], extra: Mapping[str, str], *, pss: bool) -> Memory:
+def _run(
+    lab: BenchLab,
+    wanted: Mapping[str, Any],
+    extra: Mapping[str, str],
+    *,
+    pss: bool,
+    inventory: Path | None = None,
+) -> Memory:
     """Run a study to its end, watching its processes. Raises RuntimeError with its last words."""
-    process = lab.run_study(wanted, **extra)
+    process = lab.run_study(wanted, inventory, **extra)
     try:
         with processes.watched(process.pid, 0.3 if pss else 1.0, proportional=pss) as memory:
             code = process.wait(timeout=TIMEOUT_S)
@@ -153,10 +161,12 @@ def end(process: subprocess.Popen[str]) -> None:
             process.wait()
 
 
-def median_overhead(lab: BenchLab, store: str, name: str, blocks: int) -> float:
-    """The median overhead of a cell of a run with its results in a store. RuntimeError if the run fails."""
-    _run(lab, study(name, ["vm1"], blocks), {"VNUMA_STORE": store}, pss=False)
-    return median(cell.overhead for cell in cells_of(lab, name, store))
+def median_overhead(
+    lab: BenchLab, extra: Mapping[str, str], name: str, blocks: int, inventory: Path | None = None
+) -> float:
+    """The median overhead of a cell of a run; `extra` names its store. RuntimeError if the run fails."""
+    _run(lab, study(name, ["vm1"], blocks), extra, pss=False, inventory=inventory)
+    return median(cell.overhead for cell in cells_of(lab, name, extra["VNUMA_STORE"]))
 
 
 def cells_of(lab: BenchLab, name: str, url: str) -> list[Cell]:

@@ -45,11 +45,13 @@ class BenchLab:
         """For `vnuma` on this lab, with a store of its own."""
         return environment(self.folder)
 
-    def run_study(self, study: Mapping[str, Any], **extra: str) -> subprocess.Popen[str]:
+    def run_study(
+        self, study: Mapping[str, Any], inventory: Path | None = None, **extra: str
+    ) -> subprocess.Popen[str]:
         """Start `vnuma run` on this lab. What it says goes into `run.log`."""
         file = self.folder / f"{study['name']}.yml"
         file.write_text(json.dumps(study), encoding="utf-8")  # JSON is YAML
-        command = [str(VNUMA), "run", str(file), "-i", str(assets.asset(INVENTORY))]
+        command = [str(VNUMA), "run", str(file), "-i", str(inventory or assets.asset(INVENTORY))]
         with self.log.open("w", encoding="utf-8") as output:
             return subprocess.Popen(
                 command,

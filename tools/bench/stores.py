@@ -27,12 +27,13 @@ def stores(blocks: int, pairs: int) -> Iterator[Figure]:
     try:
         with running(cells.scenario(1)) as lab:
             urls = {"sqlite": lab.store, "postgresql": server.new_store()}
+            named = {kind: {"VNUMA_STORE": url} for kind, url in urls.items()}
             took: dict[str, list[float]] = {kind: [] for kind in urls}
-            for kind, url in urls.items():
-                cells.median_overhead(lab, url, f"first-{kind}", 3)  # what only a first run does
+            for kind, store in named.items():
+                cells.median_overhead(lab, store, f"first-{kind}", 3)  # what only a first run does
             for pair in range(pairs):
-                for kind in sorted(urls, reverse=bool(pair % 2)):
-                    took[kind].append(cells.median_overhead(lab, urls[kind], f"{kind}{pair}", blocks))
+                for kind in sorted(named, reverse=bool(pair % 2)):
+                    took[kind].append(cells.median_overhead(lab, named[kind], f"{kind}{pair}", blocks))
     finally:
         server.stop()
     ratios = [here / there for here, there in zip(took["postgresql"], took["sqlite"], strict=True)]
