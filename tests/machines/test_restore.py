@@ -340,12 +340,12 @@ def test_a_database_that_was_dropped_after_all_is_not_left(machine: Machine) -> 
     vm = machine.leased.vm
     with machine.store.write() as connection:
         facts.add_vm_facts(connection, vm.id, LEFT_BEHIND, {"dataset": "database d was not dropped: refused"})
-        before = left_behind(connection, vm)
+        before = left_behind(connection, vm.run_id)
         facts.add_vm_facts(connection, vm.id, "dataset_dropped", {"dropped": True})
-        after = left_behind(connection, vm)
+        after = left_behind(connection, vm.run_id)
 
-    assert before == ("database d was not dropped: refused",)
-    assert after == ()
+    assert before == {vm.id: "database d was not dropped: refused"}
+    assert after == {}
 
 
 def test_a_machine_that_the_run_never_came_to_is_left_as_it_was(machine: Machine, tmp_path: Path) -> None:

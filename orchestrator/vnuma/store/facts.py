@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
@@ -67,12 +67,6 @@ def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tup
     if scope is not None:
         query = query.where(_fact.scope == scope)
     return tuple(map(_fact_of, conn.execute(query)))
-
-
-def count_of_run(conn: Connection, run_id: int, scope: str) -> int:
-    """The number of the run's facts in a scope."""
-    query = select(func.count()).where(_fact.run_id == run_id, _fact.scope == scope)
-    return conn.scalar(query) or 0
 
 
 def last_scope(conn: Connection, vm_id: int, scopes: Sequence[str]) -> str | None:

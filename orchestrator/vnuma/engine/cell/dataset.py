@@ -91,12 +91,13 @@ def drop_planned(context: VmContext) -> tuple[Edit, ...]:
     return (Edit(DATABASE, context.study.dataset.database, None),)
 
 
-def left_behind(connection: Connection, vm: Vm) -> tuple[str, ...]:
-    """Why the last attempt to drop the run's database failed; empty if it was dropped."""
-    if facts.last_scope(connection, vm.id, (LEFT_BEHIND, _DROPPED)) != LEFT_BEHIND:
-        return ()
-    told = [fact for fact in facts.facts_of_run(connection, vm.run_id, LEFT_BEHIND) if fact.vm_id == vm.id]
-    return (str(told[-1].value),)
+def left_behind(connection: Connection, run_id: int) -> dict[int, str]:
+    """Why the last attempt to drop the run's database failed, by VM id; without VMs that dropped it."""
+    told = [
+        fact for scope in (LEFT_BEHIND, _DROPPED) for fact in facts.facts_of_run(connection, run_id, scope)
+    ]
+    last = {fact.vm_id: fact for fact in sorted(told, key=lambda fact: fact.id)}
+    return {vm: str(fact.value) for vm, fact in last.items() if vm and fact.scope == LEFT_BEHIND}
 
 
 def drop_after_run(context: VmContext) -> str | None:

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import Connection
-
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.identity import find_own
 from vnuma.errors import CertificateRejected, EnvironmentProblem, Interrupted, StoreError, VCenterUnreachable
 from vnuma.store import attempts, facts, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Vm
+from vnuma.store.rows import Fact, Vm
 from vnuma.store.states import StopRequest
 from vnuma.store.types import iso, utc_now
 from vnuma.vsphere.connect import Session
@@ -102,9 +100,11 @@ def report_retry(
     return tell
 
 
-def retried_now(connection: Connection, vm: Vm, doing: str) -> str | None:
-    """Why work on a VM is being retried, how often and until when; None where it is not."""
-    last = facts.last_of_vm(connection, vm.run_id, vm.vm_key, RETRY)
+def retried_now(last: Fact | None, doing: str) -> str | None:
+    """Why work on a VM is being retried, how often and until when; None where it is not.
+
+    `last` is its latest fact of the scope RETRY.
+    """
     if last is None or last.key != doing or not isinstance(last.value, dict):
         return None
     return _retry_words(last.value) if utc_now() <= datetime.fromisoformat(str(last.value["until"])) else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from statistics import median
 from typing import Literal, TypeVar
 
@@ -22,7 +23,7 @@ from vnuma.engine.run.approval import Approval, approval_of
 from vnuma.engine.run.claim import needs_a_person, permanent_failure, without_result
 from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
 from vnuma.store import attempts, cells, facts, runs, vms
-from vnuma.store.rows import AttemptLine, Cell, Run, Vm
+from vnuma.store.rows import AttemptLine, Cell, Fact, Run, Vm
 from vnuma.store.states import CellState
 from vnuma.store.types import utc_now
 
@@ -153,18 +154,20 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     alive: dict[str | None, bool] = {site.node: site.alive for site in sites}
     alive[None] = is_alive(run)
     plan_of, past_of = _by_vm(planned), _by_vm(every)
+    retries = facts.facts_of_run(connection, run.id, RETRY)
+    last_retry = {fact.vm_id: fact for fact in retries}
+    left = left_behind(connection, run.id)
     rows = [
         _restore_repeated(
-            connection,
-            vm,
+            last_retry.get(vm.id),
             _vm(
                 vm,
                 plan_of[vm.id],
                 past_of[vm.id],
                 failed,
                 usual,
-                _waits_for(connection, vm, study) if alive.get(vm.node, alive[None]) else None,
-                left_behind(connection, vm),
+                partial(_waits_for, connection, vm, study, alive=alive.get(vm.node, alive[None])),
+                (left[vm.id],) if vm.id in left else (),
                 asked=run.stop_requested is not None,
             ),
         )
@@ -177,7 +180,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         max(kept, default=0),
         take_turns=study.design.neighbours == "take_turns",
         labels=_labels(study, planned),
-        retries=facts.count_of_run(connection, run.id, RETRY),
+        retries=len(retries),
         approval=approval_of(connection, run),
         sites=sites,
     )
@@ -196,7 +199,7 @@ def _vm(
     past: list[AttemptLine],
     failed: set[int],
     usual: float | None,
-    waits_for: str | None,
+    waits_for: Callable[[], str | None],
     left_behind: tuple[str, ...],
     *,
     asked: bool,
@@ -231,7 +234,7 @@ def _vm(
         restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
         ended_by=ended_by,
         note_detail=trouble.detail if trouble else None,
-        waits_for=waits_for if now is None and done < len(planned) else None,
+        waits_for=waits_for() if now is None and done < len(planned) else None,
         lasting=permanent_failure(past),
         left_behind=left_behind,
         cells=grid,
@@ -266,15 +269,17 @@ def restoring(vm: VmProgress, why: str = "") -> VmProgress:
     return replace(vm, label=None, step=step, since=None, waits_for=None)
 
 
-def _restore_repeated(connection: Connection, vm: Vm, seen: VmProgress) -> VmProgress:
+def _restore_repeated(last_retry: Fact | None, seen: VmProgress) -> VmProgress:
     """The VM with why its restore is retried, if it is."""
     if seen.at_baseline or seen.step:
         return seen
-    why = retried_now(connection, vm, RESTORING)
+    why = retried_now(last_retry, RESTORING)
     return restoring(seen, why) if why else seen
 
 
-def _waits_for(connection: Connection, vm: Vm, study: Study) -> str | None:
+def _waits_for(connection: Connection, vm: Vm, study: Study, *, alive: bool) -> str | None:
+    if not alive:
+        return None
     busy = cells.busy_host(connection, vm, exclusive_host=study.design.neighbours == "take_turns")
     return busy.reason if busy and busy.vm_name != vm.name else None
 
