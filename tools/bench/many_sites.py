@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import text
+
 from tests.store.build import samples
 from tests.support import postgresql
 from tests.support.postgresql import Cluster
@@ -35,6 +37,9 @@ CELL_S = 300.0
 """A real cell's assumed duration: shut down, boot, and a few minutes of a workload."""
 
 CELLS_OF_VM = 30
+FACTS_OF_VM = 300
+"""Of half of its cells, 20 each."""
+
 SHARE = 0.7
 """How much of a processor the server may use before cells wait for it."""
 
@@ -140,8 +145,16 @@ def _filled(url: str, sites: int, each: int) -> list[Leased]:
     with store.write() as conn:
         run = runs.create_run(conn, runs.save_study(conn, "sites", json.dumps(study)), seed=7)
         leased = [_leased(conn, run, name, plan) for name in names]
+        conn.execute(_FACTS, {"run": run.id, "first": leased[0].id, "vms": len(names), "each": FACTS_OF_VM})
     store.disconnect()
     return leased
+
+
+_FACTS = text(
+    "INSERT INTO fact (run_id, vm_id, scope, key, value_json, at) "
+    "SELECT :run, :first + number % CAST(:vms AS int), 'scope' || number % 9, 'key', '{}', now() "
+    "FROM generate_series(0, CAST(:vms AS int) * :each - 1) AS number"
+)
 
 
 def _leased(conn: Any, run: Run, name: str, plan: list[NewCell]) -> Leased:

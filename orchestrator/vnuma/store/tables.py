@@ -220,7 +220,8 @@ fact = Table(
     Column("key", Text, nullable=False),
     Column("value_json", CanonicalJson),
     Column("at", UtcTime, nullable=False),
-    Index(None, "run_id"),
+    Index("fact_run_scope_ix", "run_id", "scope"),
+    Index("fact_vm_scope_ix", "vm_id", "scope"),
 )
 
 audit = Table(
