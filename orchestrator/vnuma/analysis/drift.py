@@ -21,6 +21,10 @@ from vnuma.analysis.records import NotEvaluated
 ALARM = 0.01
 
 
+NOT_RUN = NotEvaluated("no cell ran the sentinel")
+"""The study did not request it, its workload has none, or no boot reached it."""
+
+
 @dataclass(frozen=True)
 class Slope:
     """A trend of ln(figure): `slope` per block, or per place within a block (0.001 is 0.1%)."""
@@ -92,10 +96,6 @@ def _slope(x: FloatArray, y: FloatArray, df: int) -> Slope:
     t = t_ratio(slope, se)
     p = 0.0 if math.isinf(t) else t_two_sided(t, df)
     return Slope(slope, se, df, finite(t), p, p < ALARM)
-
-
-NOT_RUN = NotEvaluated("no cell ran the sentinel")
-"""The study did not request it, its workload has none, or no boot reached it."""
 
 
 def check_sentinel(boots: Sequence[Boot], labels: Sequence[str]) -> Drift | NotEvaluated:

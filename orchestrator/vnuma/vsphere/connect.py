@@ -28,6 +28,11 @@ _LOGOUT_S = 10.0
 """How long an unresponsive vCenter may delay the end of a command, in seconds."""
 
 
+_ASSERTION = "{urn:oasis:names:tc:SAML:2.0:assertion}Assertion"
+_CONFIRMATION = ".//{urn:oasis:names:tc:SAML:2.0:assertion}SubjectConfirmation"
+_HOLDER_OF_KEY = "urn:oasis:names:tc:SAML:2.0:cm:holder-of-key"
+
+
 def connect(vcenter: VCenter) -> Session:
     """Log in; the session is a context manager that logs out.
 
@@ -190,11 +195,6 @@ def _esxi_uuid(transport: Transport) -> str:
     """The hardware's UUID, since an ESXi host has no instance UUID. Its host object is `ha-host`."""
     hardware: Any = vim.HostSystem("ha-host", transport).summary.hardware
     return str(hardware.uuid)
-
-
-_ASSERTION = "{urn:oasis:names:tc:SAML:2.0:assertion}Assertion"
-_CONFIRMATION = ".//{urn:oasis:names:tc:SAML:2.0:assertion}SubjectConfirmation"
-_HOLDER_OF_KEY = "urn:oasis:names:tc:SAML:2.0:cm:holder-of-key"
 
 
 def _bearer_token(given: str, address: str) -> str:

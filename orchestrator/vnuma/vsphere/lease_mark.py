@@ -1,4 +1,4 @@
-"""The lease's mark on the VM: extraConfig `vnuma.run`, written by compare-and-set."""
+"""The lease on the VM itself: extraConfig `vnuma.run`, written by compare-and-set, and a note for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from vnuma.vsphere.apply import no_fence, submit
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.settings import LEASE_KEY, extra_config
 
-__all__ = ["LEASE_KEY", "Mark", "read_mark", "write_mark"]
+__all__ = ["LEASE_KEY", "Mark", "clear_note", "read_mark", "read_note", "write_mark", "write_note"]
+
+_ATTRIBUTE = "vnuma"
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,6 @@ def write_mark(session: Session, ref: vim.VirtualMachine, text: str | None, chan
             fix="Check the VM's advanced setting vnuma.run.",
         )
     return mark
-
-
-_ATTRIBUTE = "vnuma"
 
 
 def write_note(session: Session, ref: vim.VirtualMachine, text: str) -> bool:

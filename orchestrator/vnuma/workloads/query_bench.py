@@ -21,6 +21,10 @@ _Clock = Literal["messages", "query_stats"]
 _SCOPE = "clock"
 
 
+ROWS = "rows"
+"""Scope of each statement's row count, if the study does not state it."""
+
+
 def _clock_of(
     site: Site, wanted: ClockChoice, chosen: dict[str, _Clock], query: Query, timing: Timing, ran: Execution
 ) -> _Clock:
@@ -68,10 +72,6 @@ def timed_by(
         cpu_ms=None if ran.cpu_us is None else ran.cpu_us / 1000,
         execution={**(reading.execution or {}), **messages},
     )
-
-
-ROWS = "rows"
-"""Scope of each statement's row count, if the study does not state it."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,10 @@ from vnuma.analysis.outliers import is_rare
 from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
 from vnuma.analysis.simulate import BoolArray, Simulated, differences
 
+_LEVEL = 0.05
+EFFECTS = (0.005, 0.01, 0.02, 0.05)
+MARGIN = 0.01
+
 
 @dataclass(frozen=True, eq=False)
 class _Words:
@@ -80,9 +84,6 @@ def rank_intervals(studies: Studies) -> tuple[FloatArray, FloatArray] | None:
     return None if cut is None else rank_limits(walsh_averages(d), cut)
 
 
-_LEVEL = 0.05
-
-
 @dataclass(frozen=True)
 class _PaperRates:
     """Shares of studies without any effect: a false finding per comparison, for some arm, and all
@@ -103,10 +104,6 @@ def _paper_rates(studies: Studies) -> _PaperRates:
     return _PaperRates(
         float(wrong.mean()), float(wrong.any(axis=1).mean()), float((steps > 0).all(axis=1).mean())
     )
-
-
-EFFECTS = (0.005, 0.01, 0.02, 0.05)
-MARGIN = 0.01
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Whether the promised power is reached, and whether stopping on precision is honest."""
+"""Whether the promised power is reached, also by plans from a pilot, and whether stopping is honest."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ STOPPING: tuple[tuple[Truth, float], ...] = (
     (replace(STANDARD, name="one arm, its SD x 2", arms=1, spread=(1, 1, 2)), 0.0075),
 )
 """Truths and declared half-widths for which stopping is simulated."""
+
+
+_BLOCKS = 3
+PILOTS = 2000
+_EFFECT = 0.01
+_STUDIES = 1000
+"""For the true power of each planned number of blocks; an arm each counts."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +100,6 @@ def _at_cap(
 ) -> list[Rate]:
     studies = np.arange(len(stopped_at))
     return [Rate.of(wrong[np.minimum(stopped_at, cap), studies]) for cap in caps]
-
-
-_BLOCKS = 3
-PILOTS = 2000
-_EFFECT = 0.01
-_STUDIES = 1000
-"""For the true power of each planned number of blocks; an arm each counts."""
 
 
 def kept_pilots(truth: Truth, generator: np.random.Generator, pilots: int = PILOTS) -> Rate:

@@ -1,4 +1,4 @@
-"""What a reader needs besides the study file to run it again: inventory and versions."""
+"""What an archive's reader needs: its README, and what a new run takes besides the study file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other measurements in the results document: waits, a workload's other figures, scaling."""
+"""Other measurements in the results document: waits, a workload's other figures, scaling, published ones."""
 
 from __future__ import annotations
 

@@ -21,6 +21,9 @@ WHERE_UNKNOWN = "not comparable"
 ALLOWED = "a bound that ours keeps"
 
 
+_KEPT = "kept"
+
+
 def comparison_caution(replicate: Replicate) -> str:
     """The caution that the comparison is not a test."""
     return (
@@ -218,9 +221,6 @@ def _ratio_row(
         their_ratio=ratio,
         verdict=arm.verdict,
     )
-
-
-_KEPT = "kept"
 
 
 def published_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:

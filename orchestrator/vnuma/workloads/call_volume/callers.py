@@ -21,6 +21,10 @@ ANSWER_S = 30.0
 _SLICE_S = 0.5
 
 
+_IDLE = (3, 4)
+"""Positions of idle and iowait in the line `cpu` of /proc/stat (proc(5))."""
+
+
 @dataclass(frozen=True)
 class Count:
     """The callers' counts at about one time: total calls, and CPU of each.
@@ -179,10 +183,6 @@ def _count(answers: Sequence[Answer]) -> Count:
         sum(int(str(answer["calls"])) for answer in answers),
         tuple((float(str(answer["cpu_s"])), float(str(answer["at"]))) for answer in answers),
     )
-
-
-_IDLE = (3, 4)
-"""Positions of idle and iowait in the line `cpu` of /proc/stat (proc(5))."""
 
 
 @dataclass(frozen=True)

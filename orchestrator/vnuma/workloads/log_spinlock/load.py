@@ -79,6 +79,9 @@ _WAITING = (
 _FILE = "SELECT name, size / 128 AS mb FROM sys.database_files WHERE type = ? ORDER BY file_id"
 
 
+_LOOK_S = 0.02
+
+
 @dataclass(frozen=True)
 class Ran:
     """When one session started and ended, by SQL Server's clock."""
@@ -181,9 +184,6 @@ def make_room(connection: pyodbc.Connection, database: str, *, data_mb: int, log
                 connection,
                 f"ALTER DATABASE {identifier(database)} MODIFY FILE (NAME = N'{quoted}', SIZE = {wanted}MB)",
             )
-
-
-_LOOK_S = 0.02
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,10 @@ from vnuma.workloads.log_spinlock.settings import BACKOFFS, CYCLES, FLUSH, ROWS_
 _INSTEAD = "Choose arms with two vNUMA nodes, and see sys.dm_exec_requests (command LOG WRITER)."
 
 
+_SINCE = 12
+"""SQL Server 2014: delayed durability and natively compiled procedures."""
+
+
 @dataclass(frozen=True)
 class LogBench:
     """One boot whose workers are placed."""
@@ -199,10 +203,6 @@ def _require_rows(connection: pyodbc.Connection, form: str, inserts: int) -> int
             fix="Check SQL Server's error log: the log or the resource pool may be full.",
         )
     return rows
-
-
-_SINCE = 12
-"""SQL Server 2014: delayed durability and natively compiled procedures."""
 
 
 def obstacles(connection: pyodbc.Connection, settings: LogSpinlock) -> Iterator[Obstacle]:

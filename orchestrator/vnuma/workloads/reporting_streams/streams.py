@@ -23,6 +23,14 @@ from vnuma.workloads.query import Query
 _MS_PER_HOUR = 3_600_000
 
 
+COST_MATRIX = (
+    "one row of it is measured here, by scans from either node; for latencies in ns, and for pages on "
+    "the other nodes, run Coreinfo -m (Sysinternals) or Intel MLC in the guest and keep its output "
+    "with the run"
+)
+"""A report's text about the guest's cross-node cost matrix."""
+
+
 @dataclass(frozen=True)
 class Streamed:
     """All streams' results on SQL Server's clock: a list of timings for each stream."""
@@ -92,14 +100,6 @@ def run_streams(
 
     with ThreadPoolExecutor(max_workers=len(connections), thread_name_prefix="stream") as pool:
         return Streamed(list(pool.map(one, connections)))
-
-
-COST_MATRIX = (
-    "one row of it is measured here, by scans from either node; for latencies in ns, and for pages on "
-    "the other nodes, run Coreinfo -m (Sysinternals) or Intel MLC in the guest and keep its output "
-    "with the run"
-)
-"""A report's text about the guest's cross-node cost matrix."""
 
 
 @dataclass(frozen=True)
