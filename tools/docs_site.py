@@ -21,7 +21,7 @@ from tools.manual import markdown as command_line
 from vnuma.frames import RunTables
 
 ROOT = Path(__file__).resolve().parents[1]
-OWN = {"README.md": "index.md", "CHANGELOG.md": "changes.md", "CONTRIBUTING.md": "contributing.md"}
+OWN = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 OWN |= {
     "SECURITY.md": "security.md",
     "docs/notebook.ipynb": "notebook.md",
