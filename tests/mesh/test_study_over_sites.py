@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -200,6 +200,59 @@ def test_a_site_that_is_cut_off_works_on_and_is_followed_again(study: Study) -> 
     everything_is_there(study)
 
 
+STAGES = {
+    "reshaping": ("power_off", 1),
+    "booting": ("boot", 2),
+    "measuring": ("sql_listening", 2),
+    "between cells": ("power_off", 2),
+    "restoring": ("power_off", 3),
+    "restored": ("sql_listening", 4),
+}
+"""What a site's lab tells when its part has come so far: its VM is booted once before the run."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("victim", ["controller", "process", "daemon", "controller's daemon"])
+def test_whatever_is_killed_nothing_is_lost(
+    studies: Studies, postgresql: Cluster, victim: str, stage: str
+) -> None:
+    """In any stage: every cell is valid once, and the VM is as it was."""
+    study = studies(["site-b"], postgresql.new_store())
+    kind, count = STAGES[stage]
+    with subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.PIPE) as run:
+        study.labs["site-b"].wait_for(kind, count=count, timeout_s=TIMEOUT_S)
+        if victim == "controller":
+            run.kill()
+        elif victim == "process":
+            kill_part(study)
+        else:
+            name = "site-b" if victim == "daemon" else CONTROLLER
+            study.mesh.daemons[name].kill()
+            study.mesh.start(name)
+        assert run.stderr is not None
+        said = run.stderr.read().decode()
+    study.mesh.wait_until_seen("site-b")
+    if victim == "controller":
+        said += study.call("run", "--resume", "small.1", "-i", study.folder / "hosts.yml").text
+    else:
+        assert run.returncode == 0, said
+    try:
+        everything_is_there(study)
+    except AssertionError as error:
+        error.add_note(said)
+        raise
+
+
+def kill_part(study: Study) -> None:
+    """Kill the process that does site-b's part, unless it has just ended."""
+    with study.store.read() as connection:
+        (part,) = sites_of_run(connection, runs.get_run(connection, "small.1").id)
+    if part.supervisor_pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(part.supervisor_pid, signal.SIGKILL)
+
+
 @pytest.mark.long
 def test_a_killed_process_of_a_node_is_begun_again(studies: Studies, postgresql: Cluster) -> None:
     """While the controller follows it: the interrupted cell is measured again, and the run succeeds."""
@@ -359,6 +412,29 @@ def test_ctrl_c_stops_a_node_and_the_controllers_own_part(
     assert stopped == study.before
     assert resumed.code == 0, resumed.text
     everything_is_there(study)
+
+
+@pytest.mark.long
+def test_a_second_ctrl_c_leaves_the_site_to_its_restore(studies: Studies, postgresql: Cluster) -> None:
+    """The controller says which site is at work and how to follow it, and waits for nobody."""
+    study = studies(["site-b"], postgresql.new_store())
+    with subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.PIPE) as run:
+        changed(study.labs["site-b"])
+        run.send_signal(signal.SIGINT)
+        assert run.stderr is not None
+        heard = next(line for line in run.stderr if b"Stopping" in line)
+        run.send_signal(signal.SIGINT)
+        said = (heard + run.stderr.read()).decode()
+
+    study.labs["site-b"].wait_until(
+        lambda: all(vm.at_baseline for vm in load_run(study.store, "small.1").vms),
+        what="restore by the site",
+        timeout_s=TIMEOUT_S,
+    )
+    assert run.returncode == 7, said
+    assert "site-b is still at work on sql-b, and was asked to stop" in said
+    assert "vnuma run --resume small.1 follows it" in said
+    assert study.settings() == study.before
 
 
 @pytest.mark.parametrize("verb", ["plan", "run"])
