@@ -34,23 +34,23 @@ type Run struct {
 	Boot         int // number of the power-on
 	Iteration    int // executions of cross joins since that boot
 
-	// Placed: process affinity holds the worker on one memory node, and RemoteShare of the tables' pages lies
-	// on other physical nodes. Otherwise both are left to chance, and the topology's own effect says it all.
+	// Placed: process affinity keeps the worker on one memory node, and RemoteShare of the tables' pages is
+	// on other physical nodes. Otherwise both are left to chance, and the topology's effect includes them.
 	Placed      bool
 	RemoteShare float64
 }
 
-// Timing is what SET STATISTICS TIME reports, in whole milliseconds, and the same in microseconds as
-// sys.dm_exec_query_stats has it.
+// Timing is what SET STATISTICS TIME reports, in whole milliseconds, and the same in microseconds as in
+// sys.dm_exec_query_stats.
 type Timing struct{ CPU, Elapsed, CPUMicros, ElapsedMicros int64 }
 
-// Milliseconds is the timing of a time in milliseconds; fractions count in the microseconds alone.
+// Milliseconds converts milliseconds to a Timing; only the microseconds keep fractions.
 func Milliseconds(cpu, elapsed float64) Timing {
 	return Timing{CPU: int64(math.Round(cpu)), Elapsed: int64(math.Round(elapsed)),
 		CPUMicros: int64(math.Round(cpu * 1000)), ElapsedMicros: int64(math.Round(elapsed * 1000))}
 }
 
-// Scaled is a timing that takes a multiple of the time.
+// Scaled multiplies a timing by a factor.
 func (t Timing) Scaled(factor float64) Timing {
 	return Milliseconds(float64(t.CPUMicros)/1000*factor, float64(t.ElapsedMicros)/1000*factor)
 }
@@ -61,7 +61,7 @@ func (m Model) CrossJoin(r Run) Timing {
 	return Milliseconds(ms*m.CPUShare, ms)
 }
 
-// Expected is the time in milliseconds without noise and drift: the truth of the scenario.
+// Expected is the time in milliseconds without noise and drift.
 func (m Model) Expected(r Run) float64 {
 	n := math.Sqrt(float64(r.Outer) * float64(r.Inner))
 	effect := m.ratio(n, r.Guest) - 1
@@ -83,7 +83,7 @@ func (m Model) ratio(n float64, g Guest) float64 {
 	switch m.Effect {
 	case Paper:
 		p := math.Log2(nodes)
-		if g.CoresPerSocket == 1 { // the paper's 16x1: many sockets, whatever the nodes
+		if g.CoresPerSocket == 1 { // the paper's 16x1: many sockets, however many nodes
 			p = math.Max(p, math.Log2(float64(max(g.Sockets, 1))))
 		}
 		return paperRatio(n, p)
@@ -96,8 +96,8 @@ func (m Model) ratio(n float64, g Guest) float64 {
 	}
 }
 
-// placed is the ratio when worker and pages are held in place: the penalty by the share of remote pages.
-// In scenario remote it replaces the average that the topology stands for; without any effect there is none.
+// placed is the ratio for a pinned worker and placed pages: the penalty by the share of remote pages.
+// In scenario remote it replaces the topology's average effect; without any effect it is 1.
 func (m Model) placed(n float64, r Run) float64 {
 	penalty := 1 + m.RemotePenalty*r.RemoteShare
 	switch m.Effect {
@@ -110,7 +110,7 @@ func (m Model) placed(n float64, r Run) float64 {
 	}
 }
 
-// noise is the multiplier of one execution: boot effect, iteration noise, drift and outliers.
+// noise is the factor of one execution: boot effect, iteration noise, drift and outliers.
 func (m Model) noise(r Run) float64 {
 	return m.deviation(r.Seed, r.VM, "iteration", r.Boot, r.Iteration)
 }
@@ -131,7 +131,7 @@ func (m Model) deviation(seed int64, vm, draw string, boot int, numbers ...int) 
 func random(seed int64, vm, draw string, numbers ...int) *rand.Rand {
 	h := fnv.New128a()
 	word := func(n int64) {
-		_ = binary.Write(h, binary.LittleEndian, n) // a hash never fails to write
+		_ = binary.Write(h, binary.LittleEndian, n) // a hash's Write never fails
 	}
 	word(seed)
 	h.Write([]byte(vm + "\x00" + draw))

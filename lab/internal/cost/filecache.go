@@ -1,17 +1,17 @@
 package cost
 
-// FileCache says how long reads of files take on a Linux machine: from the page cache of the reader's node, from that
-// of another one, or from disk.
+// FileCache gives the time to read files on a Linux machine: from the page cache of the reader's node, from another
+// node's, or from disk.
 type FileCache struct {
 	LocalGBs      float64 `yaml:"local_gb_s"`     // one reader, pages on its own node
 	RemotePenalty float64 `yaml:"remote_penalty"` // added time when all pages are on other nodes
-	PathGBs       float64 `yaml:"path_gb_s"`      // all readers of a node together, pages on it
-	DiskGBs       float64 `yaml:"disk_gb_s"`      // what is not in the page cache
-	WriteGBs      float64 `yaml:"write_gb_s"`     // zeros into a file
+	PathGBs       float64 `yaml:"path_gb_s"`      // all readers of a node together, from that node's pages
+	DiskGBs       float64 `yaml:"disk_gb_s"`      // data outside the page cache
+	WriteGBs      float64 `yaml:"write_gb_s"`     // writing zeros to a file
 }
 
 // Closson (2009): 1,472,114,768 bytes in 0.244703 s from the node that held them and 0.30021 s from the other; zeros
-// were written at 1.0 GB/s. What the text does not tell is an assumption: the path's width and the disk.
+// were written at 1.0 GB/s. The path's width and the disk are assumptions, as the text does not give them.
 func defaultFileCache() FileCache {
 	return FileCache{LocalGBs: 6.016, RemotePenalty: 0.30021/0.244703 - 1, PathGBs: 18, DiskGBs: 0.1, WriteGBs: 1}
 }
@@ -27,14 +27,14 @@ func (f FileCache) fields() []field {
 // FileRead is one read of a file, or of a part of it.
 type FileRead struct {
 	Cached, FromDisk int64   // bytes
-	Far              float64 // part of the cached bytes that lies on other nodes than the reader
-	Readers          int     // that read from the same node at the same time, this one with them
+	Far              float64 // share of the cached bytes on other nodes than the reader
+	Readers          int     // number that read from the same node at the same time, including this one
 	Seed             int64
 	Machine          string
-	Pass, Read, Part int // which pass since the start, which read of it, which part of that
+	Pass, Read, Part int // number of the pass since the start, of its read, and of that read's part
 }
 
-// ReadFile is how many seconds a read takes. Readers of one node share its path to memory evenly.
+// ReadFile is the time of a read in seconds. Readers of one node share its path to memory evenly.
 func (m Model) ReadFile(r FileRead) float64 {
 	rate := min(m.FileCache.LocalGBs, m.FileCache.PathGBs/float64(max(r.Readers, 1))) * 1e9
 	cached := float64(r.Cached) / rate

@@ -2,24 +2,24 @@ package cost
 
 import "math"
 
-// LogCache is what a transaction costs that writes to the log: its own work, and the cache line of the
-// LOGCACHE_ACCESS spinlock, which goes to the log writer's CPU and back. Each of the sessions that insert at the
-// same time has to wait for the line's way to every other.
+// LogCache is the cost of a transaction that writes to the log: its own work, and the cache line of the
+// LOGCACHE_ACCESS spinlock, which moves to the log writer's CPU and back. Each of the sessions that insert at the
+// same time has to wait while the line moves to every other.
 //
 // Adkin (2014) gives the totals: 10 sessions, 55 and 85 s for 5,000,000 transactions of two rows each, 10.434 and
 // 18.388 s for 2,500,000 rows each in a natively compiled procedure; 4.5 and 59 times the spins. How the time
-// splits into work and transfers is an assumption: a line takes 40 ns within a socket and 100 ns to another.
+// splits into work and transfers is an assumption: a transfer takes 40 ns within a socket and 100 ns to another.
 type LogCache struct {
-	HopLocalNS        float64 `yaml:"hop_local_ns"`  // the line's way, within one physical node
-	HopRemoteNS       float64 `yaml:"hop_remote_ns"` // and from one to another
+	HopLocalNS        float64 `yaml:"hop_local_ns"`  // a transfer of the line within one physical node
+	HopRemoteNS       float64 `yaml:"hop_remote_ns"` // a transfer from one node to another
 	DiskWorkUS        float64 `yaml:"disk_work_us"`  // an INSERT in interpreted T-SQL, without the line
 	DiskLines         float64 `yaml:"disk_lines"`    // how often it takes the line
-	DiskSpins         float64 `yaml:"disk_spins"`    // spins per INSERT where the log writer is near
+	DiskSpins         float64 `yaml:"disk_spins"`    // spins per INSERT with the log writer on the same node
 	DiskSpinsRemote   float64 `yaml:"disk_spins_remote"`
 	NativeWorkUS      float64 `yaml:"native_work_us"` // the same in natively compiled procedures
 	NativeLines       float64 `yaml:"native_lines"`
 	NativeSpins       float64 `yaml:"native_spins"`
-	NativeSpinsRemote float64 `yaml:"native_spins_remote"` // times as many where it is far
+	NativeSpinsRemote float64 `yaml:"native_spins_remote"` // factor on them with the log writer on another node
 	FlushUS           float64 `yaml:"flush_us"`            // waiting for the log to be written, fully durable
 }
 
@@ -32,12 +32,12 @@ func defaultLogCache() LogCache {
 	}
 }
 
-// Inserting identifies what one session inserts in a loop. The same Inserting under the same seed costs the same.
+// Inserting identifies what one session inserts in a loop. With the same seed, the same Inserting takes the same time.
 type Inserting struct {
 	Inserts   int64
 	Sessions  int     // that insert at the same time
-	Commits   int64   // of them, durable before they return; 0 with delayed durability
-	Remote    float64 // part of the workers' CPUs that are on another physical node than the log writer
+	Commits   int64   // of them durable before they return; 0 with delayed durability
+	Remote    float64 // share of the workers' CPUs on another physical node than the log writer
 	Native    bool
 	Seed      int64
 	VM        string
@@ -45,7 +45,7 @@ type Inserting struct {
 	Iteration int // loads since that boot
 }
 
-// InsertCost is the time that a session takes for its part, and what it adds to the server's counters.
+// InsertCost is one session's time, and what it adds to the server's counters.
 type InsertCost struct {
 	Elapsed float64 // microseconds
 	Flush   float64 // of them, waiting for the log
@@ -59,7 +59,7 @@ func (m Model) Inserting(l Inserting) InsertCost {
 	return InsertCost{Elapsed: c.Elapsed * noise, Flush: c.Flush * noise, Spins: math.Round(c.Spins * noise)}
 }
 
-// ExpectedInserting is Inserting without noise and drift: the truth of the scenario. Effect none makes every node near.
+// ExpectedInserting is Inserting without noise and drift. With effect none every node counts as local.
 func (m Model) ExpectedInserting(l Inserting) InsertCost {
 	k := m.LogCache
 	work, lines, spins, far := k.DiskWorkUS, k.DiskLines, k.DiskSpins, k.DiskSpinsRemote

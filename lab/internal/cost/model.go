@@ -1,8 +1,8 @@
-// Package cost says how long the lab's work takes: a pure, seeded model without any clock.
+// Package cost computes how long the lab's work takes: a pure, seeded model without any clock.
 //
 // The base times and the effect of the topology are those of Table 1 in Dakić (2019), "Virtual NUMA"
 // study of five topologies on ESXi 6.0, for the client form of the join. What the paper does not
-// report (the other forms, the noise) is an assumption of the lab and is written down here.
+// report (the other forms, the noise) is an assumption of the lab and is documented here.
 package cost
 
 import (
@@ -27,15 +27,15 @@ const (
 	Remote Effect = "remote"
 )
 
-// Model is one scenario's truth. Deviations are standard deviations of the natural logarithm.
+// Model has one scenario's parameters. Deviations are standard deviations of the natural logarithm.
 type Model struct {
 	Effect        Effect  `yaml:"effect"`
 	BootSD        float64 `yaml:"boot_sd"`        // between boots
 	IterationSD   float64 `yaml:"iteration_sd"`   // between iterations on one boot
 	DriftPerBoot  float64 `yaml:"drift_per_boot"` // log units added by each further power-on
 	OutlierRate   float64 `yaml:"outlier_rate"`   // probability that an iteration is an outlier
-	OutlierFactor float64 `yaml:"outlier_factor"` // what an outlier is multiplied with
-	RemotePenalty float64 `yaml:"remote_penalty"` // added time at 100% remote memory: effect remote, and any placed by hand
+	OutlierFactor float64 `yaml:"outlier_factor"` // factor of an outlier
+	RemotePenalty float64 `yaml:"remote_penalty"` // added time at 100% remote memory: effect remote, and any explicit placement
 	ServerShare   float64 `yaml:"server_share"`   // base time of the server form / client form
 	ServerEffect  float64 `yaml:"server_effect"`  // relative effect of the server form / client form
 	IntoShare     float64 `yaml:"into_share"`     // the same for SELECT ... INTO
@@ -60,7 +60,7 @@ func Default() Model {
 	}
 }
 
-// Validate refuses a model that has no meaning; a scenario file may hold any numbers.
+// Validate returns an error for impossible values; a scenario file may have any numbers.
 func (m Model) Validate() error {
 	switch m.Effect {
 	case None, Paper, Nodes, Remote:

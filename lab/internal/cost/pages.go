@@ -4,7 +4,7 @@ import "math"
 
 // PageRun identifies one scan of disk-based tables whose pages are all in the buffer pool.
 type PageRun struct {
-	Local, Remote int64 // pages by the physical node that they lie on, seen from the worker
+	Local, Remote int64 // pages on the worker's physical node and on others
 	Streams       int   // sessions that scan at the same time on the worker's memory node
 	CPUs          int   // schedulers of that node
 	Seed          int64
@@ -14,11 +14,11 @@ type PageRun struct {
 	Execution     int // scans of that stream since the boot
 }
 
-// saturation is the number of streams at which remote pages cost most: what the published study found.
+// saturation is the number of streams at which remote pages cost most, as in the published study.
 const saturation = 32
 
-// Pages is the time of one scan. A page costs PageMicros of CPU time on its own node and, at `saturation`
-// streams, PagePenalty more from another; with fewer or more streams the penalty falls as the square root of
+// Pages is the time of one scan. A page costs PageMicros of CPU time on the worker's node and, at `saturation`
+// streams, PagePenalty more on another; with fewer or more streams the penalty falls as the square root of
 // the ratio. Streams share the node's CPUs evenly.
 func (m Model) Pages(r PageRun) Timing {
 	pages := float64(r.Local + r.Remote)

@@ -1,20 +1,20 @@
 package cost
 
-// What a scan of memory-optimised rows takes is an assumption of the lab: nothing was published for it.
+// The times of scans of memory-optimised rows are an assumption of the lab, for want of published figures.
 const (
 	sparseMSPerRow  = 0.25e-3     // a few cache lines of a row, each from memory
 	denseMSPerByte  = 1e3 / 1.6e9 // every byte, 1.6 GB/s for one worker
-	denseShare      = 0.6         // of the effect: prefetching hides a part of the distance
-	scanEffectShare = 4           // effect of a scan / of the client's cross join, which works in the cache
+	denseShare      = 0.6         // of the effect: prefetching hides part of the latency
+	scanEffectShare = 4           // effect of a scan / of the client's cross join, which stays in the CPU cache
 	scanSize        = 2000        // rows a side at which Table 1's ratio is taken
 )
 
-// Scan is one aggregate over the whole of a table that no cache holds. Dense reads every byte of its rows, otherwise
-// a few cache lines of each are read.
+// Scan is one aggregate over a whole table that exceeds every cache. Dense reads every byte of its rows, otherwise
+// only a few cache lines of each are read.
 type Scan struct {
 	Rows, Bytes int64
 	Dense       bool
-	Run         Run // guest, seed, boot, iteration and placement; its sides and form count for nothing
+	Run         Run // guest, seed, boot, iteration and placement; its sides and form are ignored
 }
 
 // Scan is the time of one execution.

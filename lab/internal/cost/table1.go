@@ -14,7 +14,7 @@ var table1 = [len(sizes)][5]float64{
 }
 
 // baseMS is the time of the client form on one node with n rows per side. Between the sizes of the
-// paper the time per output row is interpolated over log n; outside them it stays as at the edge.
+// paper the time per output row is interpolated over log n; outside them it is constant.
 func baseMS(n float64) float64 {
 	var perRow [len(sizes)]float64
 	for i, size := range sizes {
@@ -24,7 +24,7 @@ func baseMS(n float64) float64 {
 }
 
 // paperRatio is the time at arm position p (0 = one node ... 4 = sixteen) over that at position 0.
-// Positions between the paper's arms (3 or 6 nodes) are interpolated; beyond 4 the ratio stays.
+// Positions between the paper's arms (3 or 6 nodes) are interpolated; beyond 4 the ratio is constant.
 func paperRatio(n, p float64) float64 {
 	var ratio [len(sizes)]float64
 	low := int(math.Min(math.Floor(p), 3))

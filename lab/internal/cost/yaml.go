@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FromYAML reads the `cost` section of a scenario over the default model; no text is the default.
-// Unknown keys and values without a meaning are errors.
+// FromYAML reads the `cost` section of a scenario over the default model; an empty text gives the default.
+// Unknown keys and impossible values are errors.
 func FromYAML(data []byte) (Model, error) {
 	m := Default()
 	decoder := yaml.NewDecoder(bytes.NewReader(data))

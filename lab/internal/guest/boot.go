@@ -1,14 +1,14 @@
-// Package guest holds what a power-on hands from vSphere to the software inside the VM.
+// Package guest describes what a power-on passes from vSphere to the software inside the VM.
 package guest
 
 import "time"
 
-// Boot is what one power-on gave the guest: decided from the configuration at that moment.
+// Boot is what the guest got at one power-on, decided from the configuration at that moment.
 type Boot struct {
 	VM             string
 	Number         int // 1 for the first power-on of this lab's VM
 	PoweredOnAt    time.Time
-	UpFor          time.Duration // how long it had been up when the lab began
+	UpFor          time.Duration // how long it had been up when the lab started
 	VCPUs          int
 	Sockets        int
 	CoresPerSocket int
@@ -16,23 +16,23 @@ type Boot struct {
 	Nodes          [][]int // vNUMA nodes: vCPU numbers of each
 	Affinity       []int32 // logical CPUs, nil = none
 	FullyReserved  bool
-	HostNodes      []int  // physical NUMA node behind each vNUMA node, as placed
-	Faults         Faults // SQL-side faults that hit this boot
+	HostNodes      []int  // physical NUMA node of each vNUMA node
+	Faults         Faults // SQL-side faults of this boot
 }
 
 // Faults are the failures of SQL Server that a scenario injects into one boot.
 type Faults struct {
 	NeverListens       bool    // port stays closed
 	RefuseLogins       int     // number of the message that refuses every login, 0 = none
-	DropAfterRows      int64   // >0: connection is cut in the middle of a result after so many rows
-	SlowFactor         float64 // >0: every timing multiplied
+	DropAfterRows      int64   // >0: connection is cut in the middle of a result after this many rows
+	SlowFactor         float64 // >0: factor on every timing
 	DatabaseRecovering bool    // user databases never ONLINE
-	ForeignPages       float64 // share of the pages read that land on another memory node than the reader's
-	ForeignLookups     float64 // share of the page lookups that are counted on the other side
-	PortsElsewhere     bool    // mapped ports lead to the nodes that their masks do not name
+	ForeignPages       float64 // share of the pages read that go to another memory node than the reader's
+	ForeignLookups     float64 // share of the page lookups that are counted for the wrong node
+	PortsElsewhere     bool    // mapped ports lead to other nodes than their masks name
 }
 
-// LoginCount is how often an account logged in, was refused, and was locked for being refused too often.
+// LoginCount is how often an account logged in, was refused, and was locked out after too many refusals.
 type LoginCount struct {
 	Succeeded int `json:"succeeded"`
 	Failed    int `json:"failed"`
@@ -42,24 +42,24 @@ type LoginCount struct {
 // LoginCounter is a service that counts the logins of each account since the lab began.
 type LoginCounter interface{ Logins() map[string]LoginCount }
 
-// Worker is a service that works without real time: Passed is how far that has moved its guest's clock in this boot.
+// Worker is a service on simulated time: Passed is how far it has advanced its guest's clock in this boot.
 type Worker interface{ Passed() time.Duration }
 
 // Service is what runs inside a guest: started at the end of a boot, stopped at power-off.
 type Service interface {
-	// Start opens the listener (same address every time); state on disk survives.
+	// Start opens the listener (the same address every time); state on disk is kept.
 	Start(Boot) error
 	// Stop closes the listener and every connection at once.
 	Stop()
-	// Audit is what clients have asked since the lab began.
+	// Audit is what clients have asked for since the lab started.
 	Audit() Audit
 	// Addr is host:port, fixed for the VM's life, known before the first Start.
 	Addr() string
 }
 
-// Audit is what a service's clients have asked for: how many requests, and each statement that is not only a read.
+// Audit is what a service's clients have asked for: how many requests, and each statement that is more than a read.
 type Audit struct {
 	Logins   int64    `json:"logins"`
 	Requests int64    `json:"requests"`
-	Changes  []string `json:"changes"` // in order; the latest of them are left out when there are too many
+	Changes  []string `json:"changes"` // in order; the latest are left out when there are too many
 }

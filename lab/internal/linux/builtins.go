@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// builtins are the commands that work on the shell itself.
+// builtins are the shell's built-in commands.
 var builtins map[string]func(*shell, []string)
 
 func init() {
@@ -26,7 +26,7 @@ func init() {
 
 func (s *shell) nothing([]string) { s.status = 0 }
 
-// export sets variables: all of them go to what the shell starts anyway.
+// export sets variables: this shell passes every variable to what it starts.
 func (s *shell) export(words []string) {
 	s.status = 0
 	for _, word := range words {
@@ -40,7 +40,7 @@ func (s *shell) export(words []string) {
 	}
 }
 
-// await is `wait`, for everything.
+// await is `wait` without arguments.
 func (s *shell) await(words []string) {
 	if len(words) > 0 {
 		s.fail("sh: the lab's shell waits for everything alone, not for %s", words[0])
@@ -61,7 +61,7 @@ func (s *shell) start(words []string) int {
 	return status
 }
 
-// run is what a process does that was given a command line.
+// run executes a command line in a process.
 func (p *process) run(words []string) int {
 	if isShell(words[0]) {
 		return p.runShell(words)
@@ -98,7 +98,7 @@ func (s *shell) exit(words []string) {
 	s.status = int(status & 0xff)
 }
 
-// replace is `exec`: the program in the shell's place, or redirections that stay.
+// replace is `exec`: it replaces the shell by the program, or makes redirections permanent.
 func (s *shell) replace(words []string) {
 	if len(words) > 0 {
 		s.status = s.start(words)
@@ -106,7 +106,7 @@ func (s *shell) replace(words []string) {
 	}
 }
 
-// readLine is `read NAME`, or `read -r NAME`, which are the same for lines without backslashes.
+// readLine is `read NAME` or `read -r NAME`, which do the same for lines without backslashes.
 func (s *shell) readLine(words []string) {
 	raw := len(words) > 0 && words[0] == "-r"
 	if raw {
@@ -124,7 +124,7 @@ func (s *shell) readLine(words []string) {
 	s.let(words[0], strings.TrimSpace(line))
 }
 
-// line is the next line of the standard input; the status is 1 when that ends before.
+// line is the next line of the standard input; the status is 1 if the input ends before a newline.
 func (s *shell) line() string {
 	s.status = 0
 	var line strings.Builder

@@ -18,12 +18,12 @@ import (
 type entry struct {
 	name     string
 	mode     fs.FileMode
-	inMemory bool // of /dev/shm
-	fixed    bool // there since the start, and for good
-	gone     bool // removed, and perhaps still open
+	inMemory bool // in /dev/shm
+	fixed    bool // exists from the start and cannot be removed
+	gone     bool // removed, but may still be open
 	children map[string]*entry
 
-	data []byte // what was written; none of a file that is only a size
+	data []byte // content written; nil for a file with a size only
 	size int64
 
 	read   func(*process) string // of the kernel's files
@@ -51,7 +51,7 @@ func device(name string, kind rune) *entry {
 	return &entry{name: name, mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, device: kind}
 }
 
-// setting is a file of the kernel that holds a value; `accept` turns what is written into it.
+// setting is a kernel file with a value; `accept` converts what is written to it.
 func setting(name, value string, accept func(string) (string, error)) *entry {
 	made := &entry{name: name, mode: 0o644}
 	made.read = func(*process) string { return value + "\n" }
@@ -68,7 +68,7 @@ func setting(name, value string, accept func(string) (string, error)) *entry {
 func (e *entry) isFolder() bool { return e.mode.IsDir() }
 func (e *entry) isPipe() bool   { return e.mode&fs.ModeNamedPipe != 0 }
 
-// fix says of all that is below that it stays.
+// fix makes everything below permanent.
 func (e *entry) fix() {
 	e.fixed = true
 	for _, child := range e.children {
@@ -109,7 +109,7 @@ func (m *Machine) find(at string) *entry {
 	return here
 }
 
-// place is the folder that a path's last name is in.
+// place is the folder of a path's last name.
 func (m *Machine) place(at string) (*entry, string, error) {
 	above, name := path.Split(path.Clean(at))
 	here := m.find(above)
@@ -135,7 +135,7 @@ func (m *Machine) add(at string, made *entry) error {
 	return nil
 }
 
-// remove takes an entry away, with all that is in it, and gives its pages back.
+// remove deletes an entry with its content and frees its pages.
 func (m *Machine) remove(at string) error {
 	above, name, err := m.place(at)
 	if err != nil || above.children[name] == nil {
@@ -154,13 +154,13 @@ func (m *Machine) remove(at string) error {
 	return nil
 }
 
-// lose empties a file that has no name any more.
+// lose empties a file that has no name left.
 func (m *Machine) lose(file *entry) {
 	m.empty(file)
 	file.gone = file.mode.IsRegular()
 }
 
-// empty gives back what a file has on the disk and in the page cache.
+// empty frees what a file has on the disk and in the page cache.
 func (m *Machine) empty(file *entry) {
 	m.memory.forget(file)
 	m.writtenBytes -= len(file.data)
@@ -172,7 +172,7 @@ type opened struct {
 	machine *Machine
 	entry   *entry
 	at      int64
-	content string // of a kernel's file, as it was when it was opened
+	content string // a kernel file's content when it was opened
 }
 
 func (o *opened) Read(into []byte) (int, error) {
@@ -193,7 +193,7 @@ func (o *opened) Read(into []byte) (int, error) {
 	return o.copyFrom(into, o.entry.data)
 }
 
-// errEndless is what a program is told that would read all of a device.
+// errEndless is what a program gets that would read all of a device.
 var errEndless = errors.New("the lab has no end of it: dd and head -c say how much")
 
 func (o *opened) copyFrom(into, all []byte) (int, error) {
@@ -205,11 +205,11 @@ func (o *opened) copyFrom(into, all []byte) (int, error) {
 	return n, nil
 }
 
-// longestPipe is how long a reader of a named pipe waits for somebody to write.
+// longestPipe is how long a reader of a named pipe waits for a writer.
 const longestPipe = 30 * time.Second
 
 func (o *opened) readPipe(into []byte) (int, error) {
-	end := time.Now().Add(o.machine.pipeWait) // before the alarm is set: it never rings too early
+	end := time.Now().Add(o.machine.pipeWait) // before the alarm is set, so it never fires too early
 	alarm := time.AfterFunc(o.machine.pipeWait, o.machine.changed.Broadcast)
 	defer alarm.Stop()
 	for len(o.entry.data) == 0 {
@@ -223,10 +223,10 @@ func (o *opened) readPipe(into []byte) (int, error) {
 	return n, nil
 }
 
-// What the lab keeps of what was really written, in bytes.
+// How much of what was written the lab keeps, in bytes.
 const (
-	pipeRoom = 64 << 10 // of a named pipe (pipe(7)); who writes more is not kept waiting, but told
-	diskRoom = 1 << 20  // of all files together; what `grow` writes takes none of it
+	pipeRoom = 64 << 10 // of a named pipe (pipe(7)); a writer beyond it gets an error instead of waiting
+	diskRoom = 1 << 20  // of all files together; `grow` needs none of it
 )
 
 func (o *opened) Write(data []byte) (int, error) {
@@ -261,7 +261,7 @@ func (o *opened) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// grow writes so many bytes whose values nobody will ask for.
+// grow writes this many bytes whose values are never read.
 func (o *opened) grow(bytes int64, by policy) error {
 	o.machine.mu.Lock()
 	defer o.machine.mu.Unlock()
@@ -274,7 +274,7 @@ func (o *opened) grow(bytes int64, by policy) error {
 		o.entry.size -= bytes - came*1024
 		return syscall.ENOSPC
 	}
-	return nil // what finds no room in the page cache is on the disk
+	return nil // what does not fit in the page cache is on the disk
 }
 
 // message is an error as strerror(3) words it.

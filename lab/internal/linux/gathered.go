@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// mostGathered bounds what goes through a pipe or a command substitution, in bytes.
+// mostGathered limits what goes through a pipe or a command substitution, in bytes.
 const mostGathered = 1 << 20
 
 var errTooMuch = fmt.Errorf("the lab carries no more than %d bytes", mostGathered)
 
 var errNobodyReads = errors.New("Broken pipe")
 
-// gathered is what programs write, several at once perhaps, for somebody who reads it when they have ended.
+// gathered collects what programs write, possibly several at once, to be read after they have ended.
 type gathered struct {
 	mu      sync.Mutex
 	bytes   bytes.Buffer

@@ -14,7 +14,7 @@ const (
 	sharedKB      = 16 << 20
 )
 
-// files is the tree of a machine that has just started.
+// files is the file tree of a machine that has just started.
 func (m *Machine) files() *entry {
 	shared := folder("shm")
 	shared.inMemory = true
@@ -26,7 +26,7 @@ func (m *Machine) files() *entry {
 	)
 }
 
-// machineID is the same whenever a lab plays this machine in this scenario.
+// machineID is the same each time a lab starts this machine of this scenario.
 func (m *Machine) machineID() string {
 	sum := sha256.Sum256([]byte("vnuma-lab\x00" + m.config.Scenario + "\x00" + m.config.Name))
 	return fmt.Sprintf("%x", sum[:16])
@@ -82,7 +82,7 @@ func (m *Machine) sysFiles() *entry {
 	)
 }
 
-// meminfo has the lines of /sys/devices/system/node/node*/meminfo that tell of files.
+// meminfo has the lines on files in /sys/devices/system/node/node*/meminfo.
 func (m *Machine) meminfo(node int) string {
 	files, shared := m.memory.filePagesKB(node)
 	free := m.memory.freeKB(node)
@@ -108,7 +108,7 @@ func oneOf(values ...string) func(string) (string, error) {
 	}
 }
 
-// chosenOf is a setting that lists its values, the one that holds in brackets.
+// chosenOf is a setting that lists its values, with the current one in brackets.
 func chosenOf(values ...string) func(string) (string, error) {
 	return func(written string) (string, error) {
 		if !slices.Contains(values, written) {
@@ -120,7 +120,7 @@ func chosenOf(values ...string) func(string) (string, error) {
 	}
 }
 
-// commandLine is /proc/PID/cmdline, which is there while the program runs.
+// commandLine is /proc/PID/cmdline, which exists while the program runs.
 func (m *Machine) commandLine(pid int) *entry {
 	running := m.running[pid]
 	if running == nil {

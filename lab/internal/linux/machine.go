@@ -1,8 +1,8 @@
-// Package linux plays a Linux machine with several NUMA nodes: its page cache by node, the programs and kernel files
-// that a study of the page cache uses, a POSIX shell, and an SSH server in front of them.
+// Package linux simulates a Linux machine with several NUMA nodes: its page cache by node, the programs and kernel
+// files that a study of the page cache uses, a POSIX shell, and an SSH server.
 //
-// Where pages lie follows the kernel's documented policies (numa_memory_policy, numactl(8)); how long a read takes is
-// the cost model's. Nothing of the machine that the lab runs on is read or changed.
+// Where pages are follows the kernel's documented policies (numa_memory_policy, numactl(8)); how long a read takes
+// comes from the cost model. Nothing of the machine that the lab runs on is read or changed.
 package linux
 
 import (
@@ -21,13 +21,13 @@ type Node struct {
 	UsedMB   int
 }
 
-// Config is a machine as it stands when the lab starts.
+// Config is a machine's state when the lab starts.
 type Config struct {
 	Name     string
 	Scenario string
 	CPUModel string
 	Nodes    []Node
-	// OtherReader is a node from which some program reads every file as soon as the caches were dropped; below 0: none.
+	// OtherReader is a node from which some program reads every file right after the caches were dropped; below 0: none.
 	OtherReader int
 	Cost        cost.Model
 	Seed        int64
@@ -44,11 +44,11 @@ type Machine struct {
 	root    *entry
 	nextPID int
 	running map[int]*process
-	passed  time.Duration // virtual time since the start that did not really pass
+	passed  time.Duration // simulated time since the start beyond real time
 	passes  int           // how often the caches were dropped
-	reads   int           // commands that read a file, since then
+	reads   int           // commands that have read a file since then
 
-	writtenBytes int // that its files hold
+	writtenBytes int // of its files
 	pipeWait     time.Duration
 }
 
@@ -61,13 +61,13 @@ func New(config Config) *Machine {
 	return m
 }
 
-// uptime is the machine's clock as a process sees it that is `ahead` of it.
+// uptime is the machine's clock for a process that is `ahead` of it.
 func (m *Machine) uptime(ahead time.Duration) string {
 	seconds := (time.Since(m.started) + ahead).Seconds() + 420 // it has been up for 7 minutes
 	return fmt.Sprintf("%.2f %.2f\n", seconds, seconds*float64(len(m.config.Nodes)))
 }
 
-// dropCaches is a write to /proc/sys/vm/drop_caches, and begins a pass.
+// dropCaches is a write to /proc/sys/vm/drop_caches, and starts a pass.
 func (m *Machine) dropCaches(string) error {
 	m.memory.drop()
 	m.passes++
@@ -102,7 +102,7 @@ func span(first, last int) string {
 	return fmt.Sprintf("%d-%d", first, last)
 }
 
-// distances are a node's, as the firmware's table of a machine with one hop between packages has them.
+// distances are those of a node, as in the firmware's table of a machine with one hop between packages.
 func (m *Machine) distances(node int) string {
 	row := make([]string, len(m.config.Nodes))
 	for other := range row {

@@ -13,16 +13,16 @@ type policyKind int
 
 const (
 	local      policyKind = iota // the reader's node first, then the others
-	bind                         // these nodes alone
+	bind                         // only these nodes
 	interleave                   // evenly over these nodes
 )
 
 type policy struct {
 	kind  policyKind
-	nodes []int // of local: the reader's own
+	nodes []int // of local: the reader's node
 }
 
-// errNoMemory is what a program is told whose policy leaves it no page.
+// errNoMemory is what a program gets whose policy leaves it no page.
 var errNoMemory = errors.New("Cannot allocate memory")
 
 // memory is the page cache: which file has how much on which node, in KB.
@@ -40,7 +40,7 @@ func newMemory(nodes []Node) *memory {
 	return m
 }
 
-// filePagesKB is what files have on a node, and how much of it are files that exist in memory alone.
+// filePagesKB is the memory of files on a node, and how much of it is of files that exist only in memory.
 func (m *memory) filePagesKB(node int) (all, shared int64) {
 	for file, by := range m.held {
 		all += by[node]
@@ -56,7 +56,7 @@ func (m *memory) freeKB(node int) int64 {
 	return m.totalKB[node] - m.usedKB[node] - all
 }
 
-// cachedKB is what a file has in the page cache.
+// cachedKB is a file's size in the page cache.
 func (m *memory) cachedKB(file *entry) int64 {
 	var all int64
 	for _, kb := range m.held[file] {
@@ -65,7 +65,7 @@ func (m *memory) cachedKB(file *entry) int64 {
 	return all
 }
 
-// far is the part of a file's cached pages that lies on other nodes than this.
+// far is the share of a file's cached pages on other nodes than this.
 func (m *memory) far(file *entry, node int) float64 {
 	all := m.cachedKB(file)
 	if all == 0 {
@@ -74,7 +74,7 @@ func (m *memory) far(file *entry, node int) float64 {
 	return 1 - float64(m.held[file][node])/float64(all)
 }
 
-// drop gives back the pages of files that are on a disk.
+// drop frees the pages of files that are on a disk.
 func (m *memory) drop() {
 	for file := range m.held {
 		if !file.inMemory {
@@ -85,7 +85,7 @@ func (m *memory) drop() {
 
 func (m *memory) forget(file *entry) { delete(m.held, file) }
 
-// hold brings `bytes` more of a file into the cache, as far as they are not there, and says how many KB came in.
+// hold brings up to `bytes` more of a file into the cache and returns how many KB were added.
 func (m *memory) hold(file *entry, bytes int64, by policy) (int64, error) {
 	wanted := min((bytes+1023)/1024, (file.size+1023)/1024-m.cachedKB(file))
 	wanted = (wanted + pageKB - 1) / pageKB * pageKB
@@ -108,7 +108,7 @@ func (m *memory) hold(file *entry, bytes int64, by policy) (int64, error) {
 	return wanted, nil
 }
 
-// order is where pages are looked for, one node after the other.
+// order is the nodes in which pages are allocated, in order.
 func (m *memory) order(by policy) []int {
 	if by.kind == bind {
 		return by.nodes
@@ -129,7 +129,7 @@ func (m *memory) take(file *entry, kb int64, node int) int64 {
 	return taken
 }
 
-// spread puts pages on the nodes in turn, and says how much found no room there.
+// spread puts pages on the nodes in turn, and returns how many KB did not fit.
 func (m *memory) spread(file *entry, kb int64, nodes []int) int64 {
 	left := kb
 	for i, node := range nodes {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// process is one running program; its clock is ahead of the real one by the time that did not really pass.
+// process is one running program; its clock is ahead of the real one by the simulated time.
 type process struct {
 	machine *Machine
 	session *session
@@ -25,15 +25,15 @@ type process struct {
 	cpuNode int
 	memory  policy
 	now     time.Duration
-	depth   int // of the processes and functions that it is within
-	parts   int // of a file that it has read in this session
+	depth   int // nested processes and functions around it
+	parts   int // of a file it has read in this session
 }
 
 // session is all programs of one command that came over the connection.
 type session struct {
 	jobs       atomic.Int32 // in the background and not yet waited for
 	statements atomic.Int64 // that it has run
-	read       int          // which read of the pass it is; 0: it has read nothing
+	read       int          // number of its read in the pass; 0: it has read nothing
 }
 
 // Run runs a command as the root user's shell does, and returns its exit status.
@@ -50,7 +50,7 @@ func (m *Machine) Run(command string, stdin io.Reader, stdout, stderr io.Writer)
 	return newShell(p, []string{"sh"}).script(command)
 }
 
-// survive makes a panic, deferred, the message and the exit status of the process in which it happened.
+// survive, deferred, turns a panic into the message and exit status of the process in which it happened.
 func (p *process) survive(status *int) {
 	if problem := recover(); problem != nil {
 		log.Printf("vnuma-lab failed: %v\n%s", problem, debug.Stack())
@@ -66,7 +66,7 @@ func (m *Machine) begin(p *process) {
 	m.running[p.pid] = p
 }
 
-// end takes a process off the list; the machine's clock goes on to where the process's stands.
+// end takes a process off the list and advances the machine's clock to the process's.
 func (m *Machine) end(p *process) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *Machine) end(p *process) {
 	m.changed.Broadcast()
 }
 
-// fork is a child with copies of all that a child inherits.
+// fork is a child with copies of everything that a child inherits.
 func (p *process) fork(args []string) *process {
 	child := *p
 	child.depth++
@@ -86,13 +86,13 @@ func (p *process) fork(args []string) *process {
 	return &child
 }
 
-// What bounds scripts that start themselves.
+// Limits for scripts that start themselves.
 const (
-	deepest       = 200  // processes and functions within each other
-	mostProcesses = 1000 // of the machine at once
+	deepest       = 200  // nested processes and functions
+	mostProcesses = 1000 // processes of the machine at once
 )
 
-// exhausted is whether this process may start no other, which it says.
+// exhausted reports, also on standard error, that this process may start no other.
 func (p *process) exhausted() bool {
 	p.machine.mu.Lock()
 	tooMany := p.depth > deepest || len(p.machine.running) >= mostProcesses
@@ -103,7 +103,7 @@ func (p *process) exhausted() bool {
 	return tooMany
 }
 
-// reap ends a child that has run: its clock is the parent's too.
+// reap ends a child that has run and sets the parent's clock to the child's.
 func (p *process) reap(child *process) {
 	p.now = max(p.now, child.now)
 	p.parts = max(p.parts, child.parts)
@@ -131,7 +131,7 @@ func (p *process) absolute(name string) string {
 	return path.Join(p.dir, name)
 }
 
-// lookup is the entry that a name means to this process, nil when there is none.
+// lookup is the entry of a name as this process sees it, nil when there is none.
 func (p *process) lookup(name string) *entry {
 	p.machine.mu.Lock()
 	defer p.machine.mu.Unlock()
@@ -158,7 +158,7 @@ func (p *process) openEntry(found *entry) *opened {
 	return open
 }
 
-// create opens a file for writing, made when it is missing; emptied unless `keep`.
+// create opens a file for writing, creating it if missing; it is emptied unless `keep`.
 func (p *process) create(name string, keep bool) (*opened, error) {
 	p.machine.mu.Lock()
 	defer p.machine.mu.Unlock()
@@ -204,7 +204,7 @@ func (p *process) contents(name string) (string, error) {
 	return string(all), err
 }
 
-// missing is what a shell says of a program that is not there.
+// missing is a shell's message for a program that does not exist.
 func (p *process) missing(program string) int {
 	fmt.Fprintf(p.stream(2), "sh: 1: %s: not found\n", program)
 	return 127

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// program is what a name does; it returns the exit status.
+// program implements a command; it returns the exit status.
 type program func(p *process, arguments []string) int
 
-// programs are all that this machine has.
+// programs are all commands of this machine.
 var programs map[string]program
 
 func init() {
@@ -25,13 +25,13 @@ func init() {
 	}
 }
 
-// unknown is what a program says of options that the lab does not play.
+// unknown is a program's message for options that the lab does not implement.
 func (p *process) unknown(name string, arguments []string) int {
 	fmt.Fprintf(p.stream(2), "%s: the lab's %s does not know: %s\n", name, name, strings.Join(arguments, " "))
 	return 2
 }
 
-// echo knows -n. A backslash is refused: shells differ in what it means.
+// echo knows -n. A backslash is refused, as shells interpret it differently.
 func echo(p *process, arguments []string) int {
 	end := "\n"
 	if len(arguments) > 0 && arguments[0] == "-n" {
@@ -85,7 +85,7 @@ func seq(p *process, arguments []string) int {
 }
 
 const (
-	shortRest   = time.Millisecond // lets others go on while a process sleeps on the machine's own clock
+	shortRest   = time.Millisecond // lets others run while a process sleeps on the machine's clock
 	longestRest = 1e6              // seconds
 )
 
@@ -99,7 +99,7 @@ func sleep(p *process, arguments []string) int {
 	return 0
 }
 
-// timeout is `timeout SECONDS COMMAND...`: nothing here takes so long that it would have to be ended.
+// timeout is `timeout SECONDS COMMAND...`: no command here takes long enough to be ended.
 func timeout(p *process, arguments []string) int {
 	if len(arguments) < 2 {
 		return p.unknown("timeout", arguments)
@@ -155,7 +155,7 @@ func head(p *process, arguments []string) int {
 	return p.unknown("head", arguments)
 }
 
-// headOfDevice is `head -c BYTES /dev/urandom > FILE`: how large a file is matters, not what is in it.
+// headOfDevice is `head -c BYTES /dev/urandom > FILE`: the file's size matters, its content does not.
 func (p *process) headOfDevice(bytes int64, name string) int {
 	found := p.lookup(name)
 	to, ok := p.files[1].(*opened)

@@ -45,7 +45,7 @@ func ls(p *process, names []string) int {
 	return 0
 }
 
-// mkdir knows -p, which makes what is missing above too, and -m.
+// mkdir knows -m and -p, which also creates missing parents.
 func mkdir(p *process, arguments []string) int {
 	parents, mode := false, fs.FileMode(0o755)
 	for len(arguments) > 1 && strings.HasPrefix(arguments[0], "-") {
@@ -97,7 +97,7 @@ func mkfifo(p *process, names []string) int {
 	return 0
 }
 
-// mktemp makes a folder (-d) or a file whose last letters are drawn.
+// mktemp creates a folder (-d) or a file with random last letters.
 func mktemp(p *process, arguments []string) int {
 	isFolder := len(arguments) > 0 && arguments[0] == "-d"
 	if isFolder {
@@ -260,7 +260,7 @@ var fileTests = map[string]func(p *process, word string) bool{
 		found := p.lookup(name)
 		return found != nil && found.mode.IsRegular()
 	},
-	"-O": func(p *process, name string) bool { return p.lookup(name) != nil }, // all of it is root's
+	"-O": func(p *process, name string) bool { return p.lookup(name) != nil }, // root owns everything
 	"-L": func(*process, string) bool { return false },
 	"-w": func(p *process, name string) bool {
 		found := p.lookup(name)

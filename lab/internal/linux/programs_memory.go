@@ -67,7 +67,7 @@ func (p *process) nodes(list string) ([]int, bool) {
 	return nodes, true
 }
 
-// copying is what a dd is asked for.
+// copying is the options of a dd.
 type copying struct {
 	from, to    string
 	block       int64
@@ -107,13 +107,13 @@ func (p *process) copying(arguments []string) (copying, bool) {
 	return asked, fits && asked.from != "" && asked.to != ""
 }
 
-// What dd is asked for at most, in bytes: more than any machine here has.
+// The largest size that dd accepts, in bytes: more than any machine here has.
 const (
 	longestBlock = 1 << 40
 	longestCopy  = 1 << 50
 )
 
-// dd copies from a file or a device to a file or a device, and tells how long the machine took for it.
+// dd copies from a file or a device to a file or a device, and prints how long the machine took for it.
 func dd(p *process, arguments []string) int {
 	asked, ok := p.copying(arguments)
 	if !ok {
@@ -145,7 +145,7 @@ func dd(p *process, arguments []string) int {
 	return 0
 }
 
-// bytesOf is how much of a file is asked for; below 0: without end.
+// bytesOf is how many bytes of a file are to be copied; below 0: without end.
 func (c copying) bytesOf(from *entry) int64 {
 	switch {
 	case from.device == 'n':
@@ -162,7 +162,7 @@ func (c copying) bytesOf(from *entry) int64 {
 	return left
 }
 
-// started is what it takes to copy nothing.
+// started is the time to copy nothing.
 const started = 20e-6 // seconds
 
 func (p *process) copyBytes(from, to *opened, bytes int64) (float64, error) {
@@ -178,7 +178,7 @@ func (p *process) copyBytes(from, to *opened, bytes int64) (float64, error) {
 	return p.readFile(from.entry, bytes)
 }
 
-// readFile reads so many bytes of a file; what is not in the page cache comes in, placed by the process's policy.
+// readFile reads this many bytes of a file; what is not in the page cache is added, placed by the process's policy.
 func (p *process) readFile(file *entry, bytes int64) (float64, error) {
 	m := p.machine
 	m.mu.Lock()

@@ -129,7 +129,7 @@ func (s *Server) accept() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of descriptors, say: others may leave
+		if err != nil { // such as out of descriptors: others may disconnect
 			s.log.Error("accepting a connection", "problem", err)
 			time.Sleep(acceptPause)
 			continue
@@ -215,11 +215,11 @@ func (s *Server) run(channel ssh.Channel, command string, terminal bool) {
 	}
 	status := s.machine.Run(command, channel, &whole{to: stdout}, &whole{to: stderr})
 	ended := struct{ Status uint32 }{uint32(status)}
-	channel.SendRequest("exit-status", false, ssh.Marshal(&ended)) // whoever has gone does not hear it
+	channel.SendRequest("exit-status", false, ssh.Marshal(&ended)) // a client that has disconnected does not get it
 	channel.Close()
 }
 
-// whole lets several programs write, each of them undisturbed. A reader who has gone ends no program.
+// whole lets several programs write, each write undivided. A reader that has disconnected ends no program.
 type whole struct {
 	mu sync.Mutex
 	to io.Writer
@@ -232,7 +232,7 @@ func (w *whole) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// carriage is a terminal's output.
+// carriage is the output to a terminal.
 type carriage struct{ to io.Writer }
 
 func (c carriage) Write(data []byte) (int, error) {

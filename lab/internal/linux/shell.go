@@ -10,8 +10,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// shell runs POSIX shell scripts in a process. The language is parsed and expanded by mvdan.cc/sh; what commands do
-// is this package's, so that nothing touches the machine that the lab runs on.
+// shell runs POSIX shell scripts in a process. mvdan.cc/sh parses and expands the language; this package implements
+// the commands, so that nothing touches the machine that the lab runs on.
 type shell struct {
 	*process
 	parameters  []string // $0, $1, ...
@@ -19,7 +19,7 @@ type shell struct {
 	status      int
 	substituted int // the status of the last command substitution
 	errexit     bool
-	tested      int // how many conditions it is in, where `set -e` does not count
+	tested      int // depth of conditions, in which `set -e` is ignored
 	leaving     bool
 	atExit      string
 	jobs        []*job
@@ -66,7 +66,7 @@ func (s *shell) statements(all []*syntax.Stmt) {
 	}
 }
 
-// mostStatements bounds what one command that came over the connection runs.
+// mostStatements limits what one command of the connection runs.
 const mostStatements = 300_000
 
 func (s *shell) statement(one *syntax.Stmt) {
@@ -99,7 +99,7 @@ func (s *shell) statement(one *syntax.Stmt) {
 	s.perhapsLeave(one.Cmd)
 }
 
-// perhapsLeave is what `set -e` does: lists and conditions decide for themselves.
+// perhapsLeave implements `set -e`, which lists and conditions ignore.
 func (s *shell) perhapsLeave(command syntax.Command) {
 	counts := false
 	switch c := command.(type) {
@@ -113,7 +113,7 @@ func (s *shell) perhapsLeave(command syntax.Command) {
 	}
 }
 
-// isBareExec is `exec` with redirections alone: they stay.
+// isBareExec is `exec` with only redirections, which become permanent.
 func isBareExec(command syntax.Command) bool {
 	call, ok := command.(*syntax.CallExpr)
 	return ok && len(call.Args) == 1 && call.Args[0].Lit() == "exec"
@@ -173,7 +173,7 @@ func (s *shell) pipe(c *syntax.BinaryCmd) {
 	s.status = s.child([]*syntax.Stmt{c.Y}, map[int]any{0: &between.bytes})
 }
 
-// condition runs statements whose status is asked for, and says whether it was 0.
+// condition runs statements as a condition and returns whether their status was 0.
 func (s *shell) condition(statements []*syntax.Stmt) bool {
 	s.tested++
 	s.statements(statements)
@@ -229,5 +229,5 @@ func (s *shell) forEach(c *syntax.ForClause) {
 	}
 }
 
-// isShell is whether a program's name is the shell's.
+// isShell is whether a program's name is that of the shell.
 func isShell(name string) bool { return path.Base(name) == "sh" }

@@ -12,7 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// expansions says how this shell's words expand.
+// expansions configures how this shell's words expand.
 func (s *shell) expansions() *expand.Config {
 	return &expand.Config{
 		Env: environment{s},
@@ -45,7 +45,7 @@ func (s *shell) literal(word *syntax.Word) (found string) {
 	return found
 }
 
-// expand ends the script with a message when words do not expand. The library panics at some of them.
+// expand ends the script with a message when words do not expand. The library panics on some of them.
 func (s *shell) expand(words func() error) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -76,7 +76,7 @@ func (s *shell) readFolder(name string) ([]fs.DirEntry, error) {
 
 var errNotListed = errors.New("the lab has no more of it")
 
-// listed is an entry as a folder lists it.
+// listed is an entry in a folder's listing.
 type listed struct{ *entry }
 
 func (l listed) Name() string               { return l.name }
@@ -84,7 +84,7 @@ func (l listed) IsDir() bool                { return l.isFolder() }
 func (l listed) Type() fs.FileMode          { return l.mode.Type() }
 func (l listed) Info() (fs.FileInfo, error) { return nil, errNotListed }
 
-// environment is a shell's variables and special parameters, as the expansion asks for them.
+// environment is a shell's variables and special parameters for the expansion.
 type environment struct{ *shell }
 
 // Get is a variable's value.
@@ -102,7 +102,7 @@ func (e environment) Set(name string, value expand.Variable) error {
 	return nil
 }
 
-// longestValue is how long a word may be that a program is given (MAX_ARG_STRLEN of Linux).
+// longestValue is the longest word that may be passed to a program (MAX_ARG_STRLEN of Linux).
 const longestValue = 128 << 10
 
 // let gives a variable its value.
@@ -123,7 +123,7 @@ func (e environment) Each(yield func(string, expand.Variable) bool) {
 	}
 }
 
-// homeOf begins the name under which the library asks for another user's home, before it asks the real machine.
+// homeOf starts the name under which the library asks for another user's home, before it asks the real machine.
 const homeOf = "HOME "
 
 func (e environment) parameter(name string) (string, bool) {

@@ -13,7 +13,7 @@ type job struct {
 	done    chan struct{}
 }
 
-// sub is a shell of its own that starts as a copy of this one.
+// sub is a subshell that starts as a copy of this one.
 func (s *shell) sub() *shell {
 	child := *s
 	child.process = s.fork(s.args)
@@ -37,7 +37,7 @@ func (s *shell) child(statements []*syntax.Stmt, files map[int]any) int {
 	return status
 }
 
-// background starts a statement, which reads nothing unless it says what, and goes on.
+// background starts a statement, with empty standard input unless redirected, and continues.
 func (s *shell) background(one *syntax.Stmt) {
 	if s.exhausted() {
 		s.status, s.leaving = 2, true
@@ -61,7 +61,7 @@ func (s *shell) background(one *syntax.Stmt) {
 	}()
 }
 
-// ended runs what a trap was set for, waits for what goes on in the background, and returns the exit status.
+// ended runs the exit trap, waits for background commands, and returns the exit status.
 func (s *shell) ended() int {
 	status := s.status
 	if s.atExit != "" {
@@ -76,7 +76,7 @@ func (s *shell) ended() int {
 	return status
 }
 
-// wait waits for everything in the background. What was started together counts as such until the last has ended.
+// wait waits for everything in the background. Commands started together count until the last has ended.
 func (s *shell) wait() {
 	for _, one := range s.jobs {
 		<-one.done

@@ -9,7 +9,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// redirect opens what a statement's redirections name.
+// redirect opens a statement's redirections.
 func (s *shell) redirect(all []*syntax.Redirect) error {
 	for _, one := range all {
 		number := 1

@@ -1,4 +1,4 @@
-// Package ports keeps the addresses on which a VM's software listens when it is on.
+// Package ports reserves the addresses on which a VM's software listens when it is on.
 package ports
 
 import (
@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Reserve takes an address for the life of the program, and says which port 0 became. A socket that is
-// bound and does not listen keeps others away, clients' own ports included, refuses connections, and
-// lets a listener of this program through.
+// Reserve takes an address for the life of the program, and returns the port that 0 became. A socket that is bound
+// but does not listen keeps others from the port, including clients' ephemeral ports, refuses connections, and
+// permits a listener of this program.
 func Reserve(address string) (string, error) {
 	wanted, err := netip.ParseAddrPort(address)
 	if err != nil || !wanted.Addr().Is4() {

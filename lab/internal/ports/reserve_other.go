@@ -4,8 +4,8 @@ package ports
 
 import "net"
 
-// Reserve finds out which port 0 becomes. Elsewhere than on Linux a bound socket would keep our own
-// listener away too, so nothing is held.
+// Reserve returns the port that 0 became. Outside Linux a bound socket would also block our own
+// listener, so nothing is reserved.
 func Reserve(address string) (string, error) {
 	probe, err := net.Listen("tcp", address)
 	if err != nil {

@@ -31,7 +31,7 @@ type Contact struct {
 			Asked string `yaml:"asked"`
 			Fault string `yaml:"fault"`
 		} `yaml:"faults"`
-		Log yaml.Node `yaml:"vmware_log"` // lines, or why there are none
+		Log yaml.Node `yaml:"vmware_log"` // lines, or the reason for having none
 	} `yaml:"vsphere"`
 	SQLServer struct {
 		Edition string              `yaml:"edition"`
@@ -40,7 +40,7 @@ type Contact struct {
 	} `yaml:"sql_server"`
 }
 
-// Answer is a statement under SET STATISTICS TIME, and what came for it, in that order.
+// Answer is a statement under SET STATISTICS TIME, and the server's answer in order.
 type Answer struct {
 	Statement string `yaml:"statement"`
 	Parts     []Part `yaml:"answer"`
@@ -54,7 +54,7 @@ type Part struct {
 	Error   []string `yaml:"error"`
 }
 
-// All are the recordings; there is one at least, the lab's own.
+// All are the recordings, at least the lab's own.
 func All(t testing.TB) []Contact {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.yml"))
@@ -89,13 +89,13 @@ func (c Contact) Release(t testing.TB) vnuma.Release {
 	return release
 }
 
-// Number is a setting that is one; 0 where it is not set.
+// Number is a numeric setting; 0 if not set.
 func (c Contact) Number(setting string) int {
 	number, _ := c.VSphere.Settings[setting].(int)
 	return number
 }
 
-// LogLines are the lines on vNUMA of vmware.log; none where they could not be had.
+// LogLines are the vNUMA lines of vmware.log; none if they were not available.
 func (c Contact) LogLines() []string {
 	var lines []string
 	if c.VSphere.Log.Decode(&lines) != nil {
@@ -106,7 +106,7 @@ func (c Contact) LogLines() []string {
 
 var number = regexp.MustCompile(`\((\d+)\)`)
 
-// Tokens are the parts of an answer in short: "info 3612", "result", "error 50000".
+// Tokens abbreviate the parts of an answer: "info 3612", "result", "error 50000".
 func (a Answer) Tokens() []string {
 	var tokens []string
 	for _, part := range a.Parts {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Around is what a VM has, besides its shape, that would spoil or break a study.
+// Around is what a VM has apart from its shape that would spoil or break a study.
 type Around struct {
 	FaultTolerance  bool     `yaml:"fault_tolerance"`
 	Snapshot        string   `yaml:"snapshot"` // the name of its one snapshot
@@ -19,21 +19,21 @@ type Around struct {
 	ManagedBy       string   `yaml:"managed_by"`   // the extension's key
 	RunningTask     string   `yaml:"running_task"` // its description: VirtualMachine.migrate
 	MovedMinutesAgo int      `yaml:"moved_minutes_ago"`
-	GuestName       string   `yaml:"guest_name"` // what Tools say; empty: the VM's name
+	GuestName       string   `yaml:"guest_name"` // the name from Tools; empty: the VM's name
 
-	// PoolMemoryLimitMB puts the VM into a resource pool of its own with this limit; 0: no such pool.
+	// PoolMemoryLimitMB puts the VM into its own resource pool with this limit; 0: no such pool.
 	PoolMemoryLimitMB int64 `yaml:"pool_memory_limit_mb"`
 
-	VApp string `yaml:"vapp"` // the vApp in its folder that the VM is in, of its own; empty: none
+	VApp string `yaml:"vapp"` // its own vApp in its folder; empty: none
 
-	// GuestAddresses are what Tools report: nil, where SQL Server listens; others as behind a proxy or in a container.
+	// GuestAddresses are what Tools report: nil, where SQL Server listens; others as with a proxy or a container.
 	GuestAddresses []string `yaml:"guest_addresses"`
-	UpMinutes      float64  `yaml:"up_minutes"`    // how long the VM, and SQL Server in it, have been up at the lab's start
+	UpMinutes      float64  `yaml:"up_minutes"`    // how long the VM, and SQL Server in it, have been up when the lab starts
 	ClockMinutes   float64  `yaml:"clock_minutes"` // how far the guest's clock is ahead; below 0: behind
 
-	VMMonitoring string `yaml:"vm_monitoring"` // its own setting of HA's; empty: its cluster's
+	VMMonitoring string `yaml:"vm_monitoring"` // its own HA setting; empty: its cluster's
 
-	// What its counters say of every vCPU's time, in percent; 0: what a quiet host's say.
+	// What its counters report of every vCPU's time, in percent; 0: as on a quiet host.
 	CPUReadyPercent float64 `yaml:"cpu_ready_percent"`
 	CoStopPercent   float64 `yaml:"co_stop_percent"`
 }
@@ -58,7 +58,7 @@ func (a Around) check() error {
 	return nil
 }
 
-// SQLUse is what else a SQL Server is used for. Databases that are named and not there are made.
+// SQLUse is what else a SQL Server is used for. Missing databases that are named are created.
 type SQLUse struct {
 	AvailabilityGroup []string `yaml:"availability_group"` // databases in one
 	Hadr              bool     `yaml:"hadr"`               // availability groups are enabled, whether or not there is one

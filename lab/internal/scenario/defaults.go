@@ -2,7 +2,7 @@ package scenario
 
 import "vnuma.dev/lab/internal/vnuma"
 
-// paper is the laboratory of the 2019 experiment: two 16-core packages with hyper-threading, a NUMA
+// paper is the laboratory of the 2019 experiment: two 16-core packages with hyper-threading, one NUMA
 // node each, and ESXi 6.0.
 func paper() *Scenario {
 	return &Scenario{
@@ -26,7 +26,7 @@ func defaultVM() VM {
 	}
 }
 
-// releaseDefault is what a release brings along: a real build and the newest virtual hardware
+// releaseDefault is a release's default: a real build and the newest virtual hardware
 // version of its first edition.
 type releaseDefault struct {
 	release  vnuma.Release

@@ -15,7 +15,7 @@ type Fault struct {
 	Kind           string  `yaml:"kind" json:"kind"`
 	VM             string  `yaml:"vm" json:"vm,omitempty"`       // a VM's name or path; empty = any VM
 	Boot           int     `yaml:"boot" json:"boot,omitempty"`   // number of the power-on that it hits; 0 = any
-	Times          *int    `yaml:"times" json:"times,omitempty"` // how often; 1 when left out, 0 = always
+	Times          *int    `yaml:"times" json:"times,omitempty"` // how often; default 1, 0 = always
 	Rows           int64   `yaml:"rows" json:"rows,omitempty"`
 	Factor         float64 `yaml:"factor" json:"factor,omitempty"`
 	Method         string  `yaml:"method" json:"method,omitempty"`   // the API's name, such as PowerOnVM_Task
@@ -69,7 +69,7 @@ var kinds = []string{
 	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow, ForeignPages, ForeignLookups, PortsElsewhere,
 }
 
-// field is one that belongs to some kinds only, and whether those need it.
+// field is one that only some kinds have, and whether those need it.
 type field struct {
 	name     string
 	given    func(Fault) bool
@@ -99,7 +99,7 @@ func (s *Scenario) ParseFault(data []byte) (Fault, error) {
 	return fault, s.CheckFault(fault)
 }
 
-// Limit is how often the fault strikes; 0 = always.
+// Limit is how often the fault occurs; 0 = always.
 func (f Fault) Limit() int {
 	if f.Times == nil {
 		return 1
@@ -107,7 +107,7 @@ func (f Fault) Limit() int {
 	return *f.Times
 }
 
-// CheckFault refuses a fault that this scenario cannot play.
+// CheckFault returns an error for a fault that this scenario cannot simulate.
 func (s *Scenario) CheckFault(f Fault) error {
 	if !slices.Contains(kinds, f.Kind) {
 		return fmt.Errorf("kind %q: want one of %s", f.Kind, strings.Join(kinds, ", "))

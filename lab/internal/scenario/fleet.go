@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Fleet is an estate beside the scenario's own host: clusters of hosts with VMs that can be read and
-// not changed. Its shapes follow from the counts alone, so that a client can be held to them.
+// Fleet is an estate in addition to the scenario's own host: clusters of hosts with VMs that can be read but
+// not changed. Its shapes follow from the counts alone, so that a test can check a client's result.
 type Fleet struct {
 	Hosts           int `yaml:"hosts"`
 	VMs             int `yaml:"vms"`
-	HostsPerCluster int `yaml:"hosts_per_cluster"` // 15 when left out
+	HostsPerCluster int `yaml:"hosts_per_cluster"` // default 15
 
 	// Furnished gives each VM the extraConfig of one that has run: some fifty keys of its virtual hardware, and what
-	// VMware Tools publish of its applications. That is most of what reading a VM costs; left out, an estate starts sooner.
+	// VMware Tools publish of its applications. Most of the time to read a VM goes to it; without it an estate starts sooner.
 	Furnished bool `yaml:"furnished"`
 }
 
@@ -60,7 +60,7 @@ type fleetModel struct {
 	version, build                             string
 }
 
-// fleetModels are what a fleet's hosts are, by turns; the fourth has sub-NUMA clustering.
+// fleetModels are the models of a fleet's hosts, in rotation; the fourth has sub-NUMA clustering.
 var fleetModels = []fleetModel{
 	{2, 16, 2, 512, 20, "8.0.2", "22380479"},
 	{2, 24, 2, 768, 17, "7.0.3", "18644231"},
@@ -71,7 +71,7 @@ var fleetModels = []fleetModel{
 
 var fleetVCPUs = []int{2, 4, 4, 8, 8, 12, 16, 16, 20, 24, 32, 40}
 
-// HostAt is the fleet's host of that number. All hosts of a cluster are alike, except that every
+// HostAt is the fleet's host with this number. All hosts of a cluster are alike, except that every
 // fourth cluster has one of another model.
 func (f Fleet) HostAt(number int) FleetHost {
 	cluster := number / f.HostsPerCluster
@@ -98,7 +98,7 @@ func (f Fleet) HostAt(number int) FleetHost {
 	return made
 }
 
-// VMAt is the fleet's VM of that number; VMs are dealt to the hosts in turn.
+// VMAt is the fleet's VM with this number;
 func (f Fleet) VMAt(number int) FleetVM {
 	host := f.HostAt(number % f.Hosts)
 	vm := defaultVM()
