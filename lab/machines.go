@@ -48,7 +48,7 @@ func (m machines) close() {
 	}
 }
 
-// events are what the `ready` line tells of them.
+// events are their entries in the `ready` line.
 func (m machines) events() []vcenter.Event {
 	told := []vcenter.Event{}
 	for _, one := range m {

@@ -1,5 +1,5 @@
-// Command vnuma-lab plays vSphere hosts with SQL Server VMs: the vSphere API and, for every VM that
-// is on, a TDS endpoint; and Linux machines behind SSH. Everything listens on 127.0.0.1. What happens is told in JSON lines on
+// Command vnuma-lab simulates vSphere hosts with SQL Server VMs: the vSphere API and, for every VM that
+// is on, a TDS endpoint; and Linux machines with SSH. Everything listens on 127.0.0.1. Events are JSON lines on
 // standard output; docs/lab.md describes scenarios and limits.
 package main
 
@@ -24,15 +24,15 @@ import (
 
 const exitUsage = 2
 
-// The lab shares its machine with whatever plays against it: it collects garbage early rather than grow. What a few VMs
-// hold is little, and collecting it often would cost a fifth of the processor time of short calls.
+// The lab shares its machine with its clients: it collects garbage early rather than grow. With a few VMs
+// there is little, and collecting it often would take a fifth of the processor time of short calls.
 const (
-	garbagePercent = 40       // of the live memory, before it is collected
-	garbageOfFew   = 300      // the same with so few VMs as stay within memoryAlone and memoryPerVM
+	garbagePercent = 40       // of the live memory, before a collection
+	garbageOfFew   = 300      // the same while memory stays within memoryAlone and memoryPerVM
 	fewVMs         = 4        // and no fleet
-	memoryAlone    = 40 << 20 // bytes from which on, with those of the VMs, it collects as often as needed
+	memoryAlone    = 40 << 20 // bytes above which, with those of the VMs, it collects as often as needed
 	memoryPerVM    = 24 << 20 // a dataset and what statements over it need
-	memoryPerRead  = 64 << 10 // a VM of the fleet, and an answer that holds all of it
+	memoryPerRead  = 64 << 10 // a VM of the fleet, and an answer that has all of them
 )
 
 type options struct {
@@ -152,7 +152,7 @@ func run(o options) error {
 	return nil
 }
 
-// limitMemory says how much garbage there may be, with so many VMs and so many of a fleet besides.
+// limitMemory sets how much garbage there may be with this many VMs, and this many in a fleet.
 func limitMemory(vms, fleet int) {
 	percent := garbagePercent
 	if vms <= fewVMs && fleet == 0 {
@@ -162,7 +162,7 @@ func limitMemory(vms, fleet int) {
 	debug.SetMemoryLimit(int64(memoryAlone + memoryPerVM*vms + memoryPerRead*fleet))
 }
 
-// stopRequests yields why to stop: a signal, or the end of standard input where that is asked for.
+// stopRequests yields the reason to stop: a signal, or the end of standard input if requested.
 func stopRequests(untilStdinCloses bool) <-chan string {
 	stop := make(chan string, 2)
 	signals := make(chan os.Signal, 1)
@@ -170,7 +170,7 @@ func stopRequests(untilStdinCloses bool) <-chan string {
 	go func() { stop <- (<-signals).String() }()
 	if untilStdinCloses {
 		go func() {
-			io.Copy(io.Discard, os.Stdin) // its end matters, not whether it ended well
+			io.Copy(io.Discard, os.Stdin) // only its end matters, not its error
 			stop <- "standard input closed"
 		}()
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// asProgram makes the test binary be the lab, so that the tests run the real program.
+// asProgram makes the test binary run as the lab, so that the tests run the real program.
 const asProgram = "VNUMA_LAB_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -18,16 +18,16 @@ import (
 
 const (
 	sqlUser   = "sa"
-	nodePorts = 2 // further ports of each SQL Server, to be mapped to NUMA nodes
+	nodePorts = 2 // further ports of each SQL Server, for mapping to NUMA nodes
 )
 
 // services are the SQL Servers inside the scenario's VMs.
 type services struct {
 	guests map[string]guest.Service // by inventory path
-	ports  map[string][]int         // further ones of each
+	ports  map[string][]int         // each one's further ports
 }
 
-// modelOf is the cost model that a scenario states.
+// modelOf is a scenario's cost model.
 func modelOf(played *scenario.Scenario) (cost.Model, error) {
 	text, err := played.CostYAML()
 	if err != nil {
@@ -64,7 +64,7 @@ func newServices(
 	return made, nil
 }
 
-// guestAddresses are those of the guests of so many VMs.
+// guestAddresses are those of the guests of this many VMs.
 func guestAddresses(count int) []string {
 	found := make([]string, count)
 	for i := range found {
@@ -73,8 +73,8 @@ func guestAddresses(count int) []string {
 	return found
 }
 
-// guestAddress is the address of the i-th VM's guest, its own as in a real network: 127.0.0.1 of the first, 127.0.0.2 of
-// the second. Where the machine has no loopback address but 127.0.0.1, as macOS, all guests share that one.
+// guestAddress is the address of the i-th VM's guest, one per guest as in a real network: 127.0.0.1 of the first,
+// 127.0.0.2 of the second. If the machine has no loopback address but 127.0.0.1, as macOS, all guests share that one.
 func guestAddress(i int) string {
 	const first, shared = 1, "127.0.0.1"
 	own := net.IPv4(127, 0, byte((first+i)>>8), byte(first+i)).String()
@@ -95,7 +95,7 @@ func (s *services) endpoint(vm scenario.VM) (vcenter.Event, error) {
 		"node_ports": s.ports[vm.Path()]}, nil
 }
 
-// fullEdition spells an edition as SERVERPROPERTY('Edition') does.
+// fullEdition is an edition's name in SERVERPROPERTY('Edition').
 func fullEdition(edition string) string {
 	if strings.Contains(edition, "Edition") {
 		return edition

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// stateDir makes the folder, or a temporary one when none is named, and returns its absolute path.
+// stateDir creates the folder, or a temporary one if none is named, and returns its absolute path.
 func stateDir(named string) (string, error) {
 	if named == "" {
 		return os.MkdirTemp("", "vnuma-lab-")
@@ -22,7 +22,7 @@ func stateDir(named string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// readPassword reads the one password of all accounts, or makes a random one.
+// readPassword reads the one password of all accounts, or generates a random one.
 func readPassword(file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if err == nil {
@@ -43,7 +43,7 @@ func readPassword(file string) (string, error) {
 	return password, os.WriteFile(file, []byte(password+"\n"), 0o600)
 }
 
-// keepTemporaryFilesIn puts the datastore, which the simulator makes as a temporary folder, into the
+// keepTemporaryFilesIn puts the datastore, which the simulator creates as a temporary folder, into the
 // state folder, and removes what a killed lab left there.
 func keepTemporaryFilesIn(dir string) error {
 	temporary := filepath.Join(dir, "tmp")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// FuzzScript: whatever a script says, it ends, and the machine goes on.
+// FuzzScript: every script ends, and the machine keeps running.
 func FuzzScript(f *testing.F) {
 	for _, script := range asDash {
 		f.Add(script)

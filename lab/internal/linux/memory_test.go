@@ -90,7 +90,7 @@ func TestAnotherReaderIsFasterThanTheOneThatPlaces(t *testing.T) {
 
 var copied_ = regexp.MustCompile(`copied, (\S+) s`)
 
-// seconds are the times that each dd of a script told.
+// seconds are the times that each dd of a script printed.
 func seconds(t *testing.T, m *Machine, script string) []float64 {
 	t.Helper()
 	out, stderr, status := ran(m, script)

@@ -35,7 +35,7 @@ func TestAFailureOfTheLabEndsTheCommandAlone(t *testing.T) {
 	}
 }
 
-// asDash are scripts that touch no file: a real shell must say the same of them.
+// asDash are scripts that touch no file: a real shell must print the same.
 var asDash = []string{
 	`echo a  b "c  d"`,
 	`x=1; y=$((x + 2)); echo $y "${y}z"`,

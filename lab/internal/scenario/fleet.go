@@ -157,11 +157,11 @@ func furnish(keys map[string]string) map[string]string {
 	return furnished
 }
 
-// applications is what Tools publish of a Windows with some 120 running programs.
+// applications is what Tools publish of a Windows guest with some 120 running programs.
 var applications = `{"version":"1","updateCounter":"42","applications":[` + strings.TrimSuffix(strings.Repeat(
 	`{"a":"C:\\Windows\\System32\\svchost.exe","v":"10.0.17763.1"},`, 120), ",") + "]}"
 
-// Clusters is how many clusters the fleet's hosts make.
+// Clusters is the fleet's number of clusters.
 func (f Fleet) Clusters() int {
 	return (f.Hosts + f.HostsPerCluster - 1) / f.HostsPerCluster
 }

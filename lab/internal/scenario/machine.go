@@ -8,12 +8,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Machine is a Linux machine that no vCenter knows, reached by SSH.
+// Machine is a Linux machine outside vCenter, reached by SSH.
 type Machine struct {
 	Name        string        `yaml:"name"`
 	CPUModel    string        `yaml:"cpu_model"`
 	Nodes       []MachineNode `yaml:"nodes"`
-	OtherReader *int          `yaml:"other_reader"` // from which node a program reads what was dropped from the cache
+	OtherReader *int          `yaml:"other_reader"` // node from which a program reads what was dropped from the cache
 }
 
 // MachineNode is one NUMA node of a machine.
@@ -23,8 +23,8 @@ type MachineNode struct {
 	UsedMB   int `yaml:"used_mb"`
 }
 
-// Closson (2009) shows two packages of four cores (SMT off), their nodes' sizes, and what was free on them. The model
-// of the CPU is an assumption: the text says Xeon 5500.
+// Closson (2009) gives two packages of four cores (SMT off), the memory of their nodes and how much was free. The CPU
+// model is an assumption: the text says Xeon 5500.
 func defaultMachine() Machine {
 	return Machine{
 		Name: "xeon5500", CPUModel: "Intel(R) Xeon(R) CPU X5570 @ 2.93GHz",
@@ -32,9 +32,9 @@ func defaultMachine() Machine {
 	}
 }
 
-// UnmarshalYAML reads a machine over the published one, so that a file states only what differs.
+// UnmarshalYAML decodes over the published machine, so that a file states only what differs.
 func (m *Machine) UnmarshalYAML(node *yaml.Node) error {
-	type plain Machine // without this method
+	type plain Machine // a type without this method
 	read := plain(defaultMachine())
 	if err := strictly(node, &read); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (m *Machine) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// machineName is what can be a host's name, an inventory's and a file's.
+// machineName matches what can be the name of a host, in an inventory and in a file name.
 var machineName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 
 func (m Machine) check() error {

@@ -56,12 +56,12 @@ func Load(nameOrFile string) (*Scenario, error) {
 	var given struct{ Name string }
 	if err := yaml.Unmarshal(data, &given); err == nil && given.Name == "" {
 		base := filepath.Base(nameOrFile)
-		parsed.Name = strings.TrimSuffix(base, filepath.Ext(base)) // what it plays is not the paper's laboratory
+		parsed.Name = strings.TrimSuffix(base, filepath.Ext(base)) // the scenario is not the paper's laboratory
 	}
 	return parsed, nil
 }
 
-// Parse reads a scenario, fills in the paper's values and refuses what cannot be played.
+// Parse reads a scenario, fills in the paper's values and returns an error for what cannot be simulated.
 func Parse(data []byte) (*Scenario, error) {
 	s := paper()
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -88,7 +88,7 @@ func Parse(data []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// strictly decodes a node and refuses unknown fields, which yaml.Node.Decode lets pass.
+// strictly decodes a node and refuses unknown fields, which yaml.Node.Decode accepts.
 func strictly(node *yaml.Node, target any) error {
 	data, err := yaml.Marshal(node)
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *Scenario) check() error {
 	return s.Boot.check()
 }
 
-// checkStandalone refuses what only a vCenter has.
+// checkStandalone returns an error for what only a vCenter has.
 func (s *Scenario) checkStandalone() error {
 	switch {
 	case !s.Standalone:

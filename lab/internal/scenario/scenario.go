@@ -1,4 +1,4 @@
-// Package scenario reads what a lab is to play: host, VMs, timing of a boot, accounts and faults.
+// Package scenario reads what a lab simulates: host, VMs, timing of a boot, accounts and faults.
 package scenario
 
 import (
@@ -11,7 +11,7 @@ import (
 	"vnuma.dev/lab/internal/vnuma"
 )
 
-// Scenario is one lab. Whatever a file leaves out has the value of the paper's laboratory.
+// Scenario is one lab. Fields that a file leaves out default to the paper's laboratory.
 type Scenario struct {
 	Name    string `yaml:"name"`
 	Seed    int64  `yaml:"seed"`
@@ -21,13 +21,13 @@ type Scenario struct {
 	// Standalone leaves vCenter out: the API is that of the one host.
 	Standalone bool `yaml:"standalone"`
 
-	// CustomAttributes is whether vCenter has any: its manager of custom fields.
+	// CustomAttributes is whether the API has a custom fields manager, as vCenter does.
 	CustomAttributes bool `yaml:"custom_attributes"`
 
-	// HostCertificate is what hosts show to whoever has a service ticket; empty: vCenter's own. See HostCertificates.
+	// HostCertificate is what hosts show to clients with a service ticket; empty: vCenter's own. See HostCertificates.
 	HostCertificate string `yaml:"host_certificate"`
 
-	// CertificateDays is for how long the server's certificate is good still; below 0 it has expired.
+	// CertificateDays is for how many days the server's certificate is still valid; below 0 it has expired.
 	CertificateDays int `yaml:"certificate_days"`
 
 	Host      Host      `yaml:"host"`
@@ -44,21 +44,21 @@ type Scenario struct {
 	Faults    []Fault   `yaml:"faults"`
 	Learned   Learned   `yaml:"learned"`
 
-	// HostNodes are the entries of `hosts`, each stating what differs from `host`; Parse makes Hosts of them.
+	// HostNodes are the entries of `hosts`, each with what differs from `host`; Parse makes Hosts of them.
 	HostNodes []yaml.Node `yaml:"hosts"`
 	Hosts     []Host      `yaml:"-"`
 }
 
-// Learned is where a real server was seen to answer otherwise than believed: `vnuma contract --output`, `make lab-learn`.
+// Learned is where a real server answered otherwise than assumed: `vnuma contract --output`, `make lab-learn`.
 type Learned struct {
-	Errors   map[int32]int32     `yaml:"errors"`   // SQL Server: the number believed, the number seen
-	Without  map[string][]string `yaml:"without"`  // SQL Server: a view, the columns that it lacks
-	Refusals map[string]string   `yaml:"refusals"` // vSphere: a belief, the fault seen or Accepted
-	Dropped  []string            `yaml:"dropped"`  // vSphere: fields of a ConfigSpec that are taken without a word, and not stored
+	Errors   map[int32]int32     `yaml:"errors"`   // SQL Server: the number assumed, the number seen
+	Without  map[string][]string `yaml:"without"`  // SQL Server: a view, the columns missing from it
+	Refusals map[string]string   `yaml:"refusals"` // vSphere: an assumption, the fault seen or Accepted
+	Dropped  []string            `yaml:"dropped"`  // vSphere: fields of a ConfigSpec that are accepted silently, and not stored
 	Stored   []string            `yaml:"stored"`   // vSphere: extraConfig keys that are stored though typed fields own them
 }
 
-// Accepted is what is seen of a change that is refused nowhere.
+// Accepted marks a change that no server refused.
 const Accepted = "accepted"
 
 // ESXi is a host's release; vCenter itself always serves the 8.0.3.0 API.
@@ -67,7 +67,7 @@ type ESXi struct {
 	Build   string `yaml:"build"`
 }
 
-// Host is one physical machine: a host of its own, or one of a cluster.
+// Host is one physical machine: standalone, or one of a cluster.
 type Host struct {
 	Name                 string `yaml:"name"`
 	Cluster              string `yaml:"cluster"`
@@ -80,7 +80,7 @@ type Host struct {
 	CPUModel             string `yaml:"cpu_model"`
 	MHz                  int    `yaml:"mhz"`
 	FollowCoresPerSocket bool   `yaml:"follow_cores_per_socket"`
-	OneThreadPerCore     bool   `yaml:"one_thread_per_core"` // SCAv1: hyper-threading is on, and not scheduled on
+	OneThreadPerCore     bool   `yaml:"one_thread_per_core"` // SCAv1: hyper-threading is on, but not used by the scheduler
 
 	ClockMinutes float64 `yaml:"clock_minutes"` // how far its clock is ahead of vCenter's; below 0: behind
 }
@@ -92,27 +92,27 @@ type Cluster struct {
 	HA   bool   `yaml:"ha"`
 	EVC  string `yaml:"evc"` // the mode's key: intel-broadwell; empty: none
 
-	VMMonitoring string `yaml:"vm_monitoring"` // HA's, as the API names it: vmMonitoringOnly; empty: disabled
+	VMMonitoring string `yaml:"vm_monitoring"` // HA's VM monitoring, as the API names it: vmMonitoringOnly; empty: disabled
 }
 
-// What a host's certificate can be, and the thumbprint of it that a service ticket names.
+// The possible certificates of a host, and the thumbprint in a service ticket.
 const (
-	SelfSigned    = "self_signed"     // signed by itself, and the thumbprint is its own
-	AnotherIsSaid = "another_is_said" // signed by itself, and the thumbprint is another's
+	SelfSigned    = "self_signed"     // self-signed, with the right thumbprint in the ticket
+	AnotherIsSaid = "another_is_said" // self-signed, with another certificate's thumbprint in the ticket
 )
 
-// HostCertificates are the kinds of certificate that hosts can show.
+// HostCertificates are the allowed values of host_certificate.
 var HostCertificates = []string{SelfSigned, AnotherIsSaid}
 
 // LicenceFree is the licence of the free hypervisor.
 const LicenceFree = "free"
 
-// VM is one virtual machine as it stands when the lab starts.
+// VM is one virtual machine in its state when the lab starts.
 type VM struct {
 	Name              string            `yaml:"name"`
 	Folder            string            `yaml:"folder"`
 	Host              string            `yaml:"host"` // empty: the first one
-	DRS               string            `yaml:"drs"`  // its own setting in the cluster; empty: none
+	DRS               string            `yaml:"drs"`  // its own DRS setting in the cluster; empty: none
 	Hardware          int               `yaml:"hardware"`
 	VCPUs             int               `yaml:"vcpus"`
 	CoresPerSocket    int               `yaml:"cores_per_socket"` // 0 = automatic (hardware 20 and later)
@@ -143,8 +143,8 @@ type SQL struct {
 	LogWriters     string `yaml:"log_writers"`     // node0, or spread: one on each memory node
 	Use            SQLUse `yaml:"use"`
 
-	RegistryReadOnly bool `yaml:"registry_read_only"` // its account may not write the registry
-	ListenAll        bool `yaml:"listen_all"`         // false: it listens on single addresses
+	RegistryReadOnly bool `yaml:"registry_read_only"` // its account may not write to the registry
+	ListenAll        bool `yaml:"listen_all"`         // false: it listens on individual addresses
 	DynamicPort      bool `yaml:"dynamic_port"`       // instead of a fixed one
 
 	Platform string              `yaml:"platform"` // windows, or linux
@@ -159,7 +159,7 @@ type Boot struct {
 	TaskSeconds     float64 `yaml:"task_seconds"`
 }
 
-// Account is a vCenter user besides the administrator, with the same password.
+// Account is a vCenter user in addition to the administrator, with the same password.
 type Account struct {
 	User       string   `yaml:"user"`
 	Privileges []string `yaml:"privileges"`
@@ -174,7 +174,7 @@ type Tag struct {
 	VMs      []string `yaml:"vms"`
 }
 
-// CostYAML is the cost section as the scenario states it, empty when it states none.
+// CostYAML is the scenario's cost section, empty when there is none.
 func (s *Scenario) CostYAML() ([]byte, error) {
 	if s.Cost.IsZero() {
 		return nil, nil
@@ -200,7 +200,7 @@ func (h Host) Release() vnuma.Release { return h.ESXi.release() }
 func (e ESXi) release() vnuma.Release {
 	release, err := vnuma.ParseRelease(e.Version)
 	if err != nil {
-		panic(err) // Parse has refused it already
+		panic(err) // Parse has already refused it
 	}
 	return release
 }
@@ -250,7 +250,7 @@ func (s *Scenario) Datacenter() string {
 	return "DC0"
 }
 
-// HostsDatacenter is how an ESXi host calls its own.
+// HostsDatacenter is the name of an ESXi host's own datacenter.
 const HostsDatacenter = "ha-datacenter"
 
 // Administrator is the account that may do everything.
@@ -261,9 +261,9 @@ func (s *Scenario) Administrator() string {
 	return "administrator@vsphere.local"
 }
 
-// UnmarshalYAML reads a VM over the paper's, so that a file states only what differs.
+// UnmarshalYAML decodes over the paper's VM, so that a file states only what differs.
 func (v *VM) UnmarshalYAML(node *yaml.Node) error {
-	type plain VM // without this method
+	type plain VM // a type without this method
 	read := plain(defaultVM())
 	if err := strictly(node, &read); err != nil {
 		return err
@@ -272,7 +272,7 @@ func (v *VM) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// UnmarshalYAML reads `on` and `off`, which YAML 1.1 and 1.2 disagree about.
+// UnmarshalYAML reads `on` and `off`, which mean different things in YAML 1.1 and 1.2.
 func (p *Power) UnmarshalYAML(node *yaml.Node) error {
 	switch node.Value {
 	case "on", "true", "yes":

@@ -98,7 +98,7 @@ func (db *database) addFile(f tsql.File) error {
 	return tsql.Errorf(1921, 0, "Invalid filegroup '%s' specified.", f.Filegroup)
 }
 
-// resizeFile makes a file larger; a file never shrinks this way.
+// resizeFile makes a file larger; a file never shrinks by it.
 func (db *database) resizeFile(f tsql.File) error {
 	for n, have := range db.files {
 		switch {
@@ -113,7 +113,7 @@ func (db *database) resizeFile(f tsql.File) error {
 	return tsql.Errorf(5041, 0, "MODIFY FILE failed. File '%s' does not exist.", f.Name)
 }
 
-// newFileKB is the size of a file that was made without one.
+// newFileKB is the size of a file created without one.
 const newFileKB = 64 * 1024
 
 func fileKB(f tsql.File) int64 {
@@ -127,7 +127,7 @@ func fileKB(f tsql.File) int64 {
 var groupedOptions = map[string]string{"SINGLE_USER": "USER_ACCESS", "MULTI_USER": "USER_ACCESS", "RESTRICTED_USER": "USER_ACCESS",
 	"ONLINE": "STATE", "OFFLINE": "STATE", "READ_ONLY": "UPDATEABILITY", "READ_WRITE": "UPDATEABILITY"}
 
-// set keeps an option, after checking that this version has it.
+// set stores an option, after checking that this version has it.
 func (db *database) set(o tsql.DatabaseOption, v version) error {
 	if o.Name == "QUERY_STORE" && v.major < 13 || o.Name == "ACCELERATED_DATABASE_RECOVERY" && v.major < 15 {
 		return &tsql.Error{Number: 102, Class: 15, State: 6, Text: "Incorrect syntax near '" + o.Name + "'."}
@@ -143,7 +143,7 @@ func (db *database) set(o tsql.DatabaseOption, v version) error {
 	return nil
 }
 
-// alterServer keeps the affinity, or switches soft-NUMA for the next start. The caller holds mu.
+// alterServer stores the affinity, or switches soft-NUMA for the next start. The caller holds mu.
 func (i *Instance) alterServer(st *tsql.AlterServer) error {
 	switch st.Option {
 	case "SOFTNUMA":

@@ -8,8 +8,8 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// bind keeps ALTER SERVER CONFIGURATION SET PROCESS AFFINITY: schedulers outside of it go offline at once,
-// without a restart, and it outlives restarts. Memory nodes are what NUMANODE names here. The caller holds mu.
+// bind stores ALTER SERVER CONFIGURATION SET PROCESS AFFINITY: schedulers outside of it go offline at once,
+// without a restart, and it is kept over restarts. NUMANODE means memory nodes here. The caller holds mu.
 func (i *Instance) bind(value string, line int) error {
 	bound, err := i.cpusOf(value)
 	if err != nil {
@@ -55,12 +55,12 @@ func (i *Instance) cpusOf(value string) (map[int]bool, error) {
 	return bound, nil
 }
 
-// usable tells whether work runs on a CPU: the licence and the affinity allow it.
+// usable reports whether licence and affinity permit work on a CPU.
 func (i *Instance) usable(cpu int) bool {
 	return i.topology.online[cpu] && (i.bound == nil || i.bound[cpu])
 }
 
-// usableSchedulers are the ids of the schedulers that work runs on, in order.
+// usableSchedulers are the ids of the schedulers that are in use, in order.
 func (i *Instance) usableSchedulers() []int {
 	var ids []int
 	id := 0
@@ -75,7 +75,7 @@ func (i *Instance) usableSchedulers() []int {
 	return ids
 }
 
-// boundNode is the one memory node that the affinity leaves, -1 when it leaves more.
+// boundNode is the one memory node in the affinity, -1 if there are several.
 func (i *Instance) boundNode() int {
 	found := -1
 	for n, cpus := range i.boot.Nodes {
@@ -91,8 +91,8 @@ func (i *Instance) boundNode() int {
 	return found
 }
 
-// place puts the pages of memory-optimised rows on the node of the worker that inserts them, when the
-// affinity leaves one only; otherwise they stay as the boot placed them.
+// place puts the pages of memory-optimised rows on the node of the worker that inserts them, if the
+// affinity has only one; otherwise they stay as the boot placed them.
 func (i *Instance) place() {
 	node := i.boundNode()
 	if i.bound == nil || node < 0 {
@@ -104,8 +104,8 @@ func (i *Instance) place() {
 	i.topology.xtpShare[node] = 1
 }
 
-// remoteShare is the part of the memory-optimised pages that lies on another physical node than the one
-// memory node on which the affinity lets work run; ok tells whether there is such a node.
+// remoteShare is the share of memory-optimised pages on other physical nodes than the one
+// memory node in the affinity; ok reports whether there is such a node.
 func (i *Instance) remoteShare() (share float64, ok bool) {
 	worker := i.boundNode()
 	if i.bound == nil || worker < 0 {
@@ -119,7 +119,7 @@ func (i *Instance) remoteShare() (share float64, ok bool) {
 	return share, true
 }
 
-// hostNode is the physical node behind a vNUMA node; nodes that were not placed count as apart.
+// hostNode is the physical node of a vNUMA node; nodes that were not placed count as separate.
 func (i *Instance) hostNode(node int) int {
 	if node < len(i.boot.HostNodes) {
 		return i.boot.HostNodes[node]

@@ -7,7 +7,7 @@ import (
 )
 
 // Process affinity takes the other schedulers offline at once, places new memory-optimised rows on its node,
-// lets work run there alone, outlives a restart, and is gone with CPU = AUTO.
+// restricts work to it, is kept over restarts, and is removed by CPU = AUTO.
 func TestProcessAffinityHoldsWorkAndPagesInPlace(t *testing.T) {
 	i := newInstance(t, nil)
 	if err := i.Start(boot(1, 2, 8, 2)); err != nil {
@@ -49,7 +49,7 @@ func TestProcessAffinityHoldsWorkAndPagesInPlace(t *testing.T) {
 	}
 }
 
-// vNUMA nodes on one physical node are never remote to one another.
+// vNUMA nodes on the same physical node are never remote to one another.
 func TestNodesOnOneHostNodeAreLocal(t *testing.T) {
 	i := newInstance(t, nil)
 	b := boot(1, 2, 8, 2)
@@ -66,7 +66,7 @@ func TestNodesOnOneHostNodeAreLocal(t *testing.T) {
 	}
 }
 
-// What a remote placement costs, by effect: all of the penalty, on top of the topology's own, or nothing.
+// The cost of a remote placement by effect: the full penalty, on top of the topology's own, or nothing.
 func TestRemotePlacementCosts(t *testing.T) {
 	for effect, want := range map[cost.Effect]float64{cost.Remote: 1.4, cost.None: 1, cost.Nodes: 1.4} {
 		m := cost.Default()

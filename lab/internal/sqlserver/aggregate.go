@@ -7,9 +7,9 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// accumulator gathers the values of one group.
+// accumulator aggregates the values of one group.
 type accumulator interface {
-	add(v any) error // never called with NULL, except by COUNT(*) and MIN/MAX users' own choice
+	add(v any) error // never called with NULL, except by COUNT(*) and by MIN and MAX
 	result() (any, error)
 }
 
@@ -51,7 +51,7 @@ type total struct {
 	typ      tds.Type
 	n        int64
 	count    int64
-	sum      *big.Int // of decimals, at the scale of the argument
+	sum      *big.Int // of decimals, at the argument's scale
 	scale    int
 	float    float64
 	wideType tds.Type

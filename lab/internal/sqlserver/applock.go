@@ -17,7 +17,7 @@ const (
 	lockBadParameters = -999
 )
 
-// appLock is one application lock of a database: who holds it, and who waits for it in their order.
+// appLock is one application lock of a database: its owners, and the queue of those waiting.
 type appLock struct {
 	exclusive bool
 	holders   []*Session
@@ -30,7 +30,7 @@ type lockWaiter struct {
 	granted   chan struct{} // closed when it is this one's turn
 }
 
-// lockKey names a lock: the resources of two databases are not the same.
+// lockKey identifies a lock: resources of two databases are different.
 func lockKey(db *database, resource string) string { return fold(db.name) + "\x00" + resource }
 
 // getAppLock is sp_getapplock @Resource, @LockMode, @LockOwner, @LockTimeout, for locks of the session.
@@ -69,7 +69,7 @@ func lockArguments(args []argument) (resource, mode, owner string, timeout int64
 	return resource, mode, owner, timeout
 }
 
-// lock takes a lock, waiting for it if need be; it gives what sp_getapplock returns.
+// lock takes a lock, waiting for it if need be; it returns what sp_getapplock does.
 func (s *Session) lock(b *batch, key string, exclusive bool, timeout int64) int64 {
 	i := s.inst
 	i.mu.Lock()
@@ -109,7 +109,7 @@ func (s *Session) await(b *batch, l *appLock, w *lockWaiter, timeout int64) int6
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()
 	s.waitType = ""
-	if slices.Contains(l.holders, s) { // it may have been granted while the time ran out
+	if slices.Contains(l.holders, s) { // it may have been granted just as the time ran out
 		return lockAfterWaiting
 	}
 	l.waiting = slices.DeleteFunc(l.waiting, func(o *lockWaiter) bool { return o == w })
@@ -136,7 +136,7 @@ func releaseAppLock(b *batch, args []argument) error {
 	return nil
 }
 
-// releaseLocks gives back all that a session holds, at its end. The caller holds mu.
+// releaseLocks releases all locks of a session, at its end. The caller holds mu.
 func (i *Instance) releaseLocks(s *Session) {
 	for _, l := range i.locks {
 		for slices.Contains(l.holders, s) {
@@ -145,15 +145,15 @@ func (i *Instance) releaseLocks(s *Session) {
 	}
 }
 
-// release gives back one hold of a session. The caller holds mu.
+// release releases one lock of a session. The caller holds mu.
 func (l *appLock) release(s *Session) {
 	n := slices.Index(l.holders, s)
 	l.holders = slices.Delete(l.holders, n, n+1)
 	l.grant(s.inst)
 }
 
-// grant gives a free lock to the first who waits, and a shared one to all up to the next who wants it alone. Those
-// who get it together go on at one instant. The caller holds mu.
+// grant gives a free lock to the first in the queue, and a shared one to all up to the next exclusive request. Those
+// who get it together continue at the same time. The caller holds mu.
 func (l *appLock) grant(i *Instance) {
 	var lucky []*lockWaiter
 	for len(l.waiting) > 0 {

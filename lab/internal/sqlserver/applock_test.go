@@ -14,7 +14,7 @@ import (
 const shared = "DECLARE @r int, @a datetime2; EXEC @r = sys.sp_getapplock @Resource = N'go', @LockMode = N'Shared', @LockOwner = N'Session', " +
 	"@LockTimeout = 20000; SET @a = SYSUTCDATETIME(); "
 
-// waitFor asks until the answer is the one wanted.
+// waitFor repeats a query until the answer is the wanted one.
 func waitFor(t *testing.T, s *Session, question, want string) {
 	t.Helper()
 	for start := time.Now(); must(t, s, question).text() != want; {
@@ -24,7 +24,7 @@ func waitFor(t *testing.T, s *Session, question, want string) {
 	}
 }
 
-// Sessions that wait for a lock are seen waiting, go on together, and at one instant of the virtual clock.
+// Sessions that wait for a lock are shown as waiting, and continue together, at the same virtual time.
 func TestABarrierOfAnApplicationLock(t *testing.T) {
 	i := newInstance(t, func(c *Config) { c.Version = "12.0.6024.0"; c.Cost.BootSD, c.Cost.IterationSD = 0, 0 })
 	if err := i.Start(boot(1, 2, 8, 2)); err != nil {
@@ -66,7 +66,7 @@ func TestABarrierOfAnApplicationLock(t *testing.T) {
 	gives(t, control, "SELECT COUNT_BIG(*) FROM dbo.big", "10000000")
 }
 
-// A lock that is not given in time returns -1, one whose holder is gone is free, and an unknown one cannot be released.
+// A lock that is not granted in time returns -1, one whose owner has ended is free, and an unknown one cannot be released.
 func TestApplicationLocksThatAreNotGranted(t *testing.T) {
 	i := newInstance(t, nil)
 	if err := i.Start(guest.Boot(boot(1, 2, 8, 2))); err != nil {

@@ -10,10 +10,10 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// mostChanges is how many statements an audit keeps: enough to show that there was one that should not have been.
+// mostChanges is how many statements an audit keeps: enough to show that there was an unwanted one.
 const mostChanges = 1000
 
-// Audit is what clients have asked since the lab began.
+// Audit is what clients have asked for since the lab started.
 func (i *Instance) Audit() guest.Audit {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -22,8 +22,8 @@ func (i *Instance) Audit() guest.Audit {
 	return told
 }
 
-// audit keeps a statement that is not only a read, whether or not it is then carried out. What is counted as a read changes
-// nothing that outlives its session.
+// audit records a statement that is more than a read, even if it is not carried out. A statement that counts as a read
+// changes nothing that outlives its session.
 func (b *batch) audit(what string) {
 	if what == "" {
 		return
@@ -42,7 +42,7 @@ var readers = []string{
 	"sp_getapplock", "sp_releaseapplock",
 }
 
-// changingCall names what a procedure would change; empty for one that reads.
+// changingCall is what a procedure would change; empty for one that reads.
 func changingCall(name string) string {
 	if slices.Contains(readers, fold(name)) {
 		return ""
@@ -50,7 +50,7 @@ func changingCall(name string) string {
 	return "EXEC " + name
 }
 
-// changing names what a statement would change; empty for one that reads, and for one that is made of others.
+// changing is what a statement would change; empty for one that reads, and for a compound statement.
 func changing(st tsql.Statement) string {
 	switch st := st.(type) {
 	case *tsql.SelectStatement:

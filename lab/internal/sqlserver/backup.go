@@ -7,7 +7,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// backup is BACKUP to the null device, which keeps nothing: the log may be cut, and that is all.
+// backup is BACKUP to the null device, which only permits the log to be truncated.
 func (b *batch) backup(st *tsql.Backup) error {
 	i := b.s.inst
 	i.mu.Lock()

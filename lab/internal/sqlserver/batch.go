@@ -36,8 +36,8 @@ type batch struct {
 	sent    bool // a DONE was sent
 	nesting int  // of EXEC
 
-	procedure *userProcedure // whose body this is
-	returned  int64          // what it returns
+	procedure *userProcedure // of the body being run
+	returned  int64          // its return value
 	remote    bool           // the request is a remote procedure call
 }
 
@@ -47,19 +47,19 @@ type variable struct {
 	value any
 }
 
-// run is what plans and expressions need of the statement that they belong to.
+// run is what plans and expressions need of their statement.
 type run struct {
 	s     *Session
 	inst  *Instance
 	batch *batch
 	now   time.Time
 	use   touched
-	known map[*limitPlan]int64 // rows that a limit let through, for the showplan
+	known map[*limitPlan]int64 // rows that passed a limit, for the showplan
 
 	random *float64 // of RAND in this statement
 }
 
-// errEnded says that nobody waits for the answer any more.
+// errEnded means that the client no longer waits for the answer.
 var errEnded = errors.New("the request has ended")
 
 const maxNesting = 32
@@ -72,7 +72,7 @@ func (b *batch) newRun() *run {
 	return &run{s: b.s, inst: b.s.inst, batch: b, now: b.s.clock()}
 }
 
-// passed notes how many rows a limit let through.
+// passed notes how many rows passed a limit.
 func (r *run) passed(p *limitPlan, rows int64) {
 	if r.known == nil {
 		r.known = map[*limitPlan]int64{}
@@ -80,7 +80,7 @@ func (r *run) passed(p *limitPlan, rows int64) {
 	r.known[p] = rows
 }
 
-// ended tells a loop to stop: the client cancelled or is gone.
+// ended makes a loop stop: the client cancelled or has disconnected.
 func (r *run) ended() error {
 	if r.batch.ctx.Err() != nil || r.batch.w.Err() != nil {
 		return errEnded
@@ -88,7 +88,7 @@ func (r *run) ended() error {
 	return nil
 }
 
-// outcome is what a statement leaves to its caller to send.
+// outcome is the part of a statement's result that its caller sends.
 type outcome struct {
 	done   *tds.Done    // nil = the statement sends no DONE
 	timing *cost.Timing // modelled times; nil = as measured
@@ -182,7 +182,7 @@ func (o outcome) measured(started time.Time) cost.Timing {
 	return cost.Timing{CPU: ms, Elapsed: ms, CPUMicros: micros, ElapsedMicros: micros}
 }
 
-// asSQL gives every failure the form of a server error.
+// asSQL converts every failure to a server error.
 func asSQL(err error, line int) *tsql.Error {
 	var failure *tsql.Error
 	if !errors.As(err, &failure) {
@@ -200,7 +200,7 @@ func asSQL(err error, line int) *tsql.Error {
 var continuing = map[int32]bool{8134: true, 2627: true, 2601: true, 515: true, 8152: true, 2628: true, 8115: true, 220: true,
 	3701: true, 2714: true, 1801: true, 15151: true, 911: true, 50000: true, 41317: true, 547: true}
 
-// fail reports an error, or hands it to the enclosing TRY.
+// fail reports an error, or passes it to the enclosing TRY.
 func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started time.Time) error {
 	b.s.lastError, b.s.rowCount = err.Number, 0
 	if b.try > 0 {
@@ -223,7 +223,7 @@ func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started tim
 	return nil
 }
 
-// report sends an error that ends the batch before it began.
+// report sends an error that ends the batch before its first statement.
 func (b *batch) report(err error) {
 	failure := asSQL(err, 1)
 	b.s.lastError, b.s.rowCount = failure.Number, 0
@@ -246,7 +246,7 @@ func changesData(st tsql.Statement) bool {
 	return false
 }
 
-// The texts of SET STATISTICS TIME, spaces and line feeds as the server sends them.
+// The texts of SET STATISTICS TIME, with the server's spaces and line feeds.
 func compileTimes(cpu, elapsed int64) tds.Message {
 	return tds.Message{Number: 3613, State: 1, Class: 0, Line: 1, Text: fmt.Sprintf(
 		"SQL Server parse and compile time: \n   CPU time = %d ms, elapsed time = %d ms.", cpu, elapsed)}
@@ -257,7 +257,7 @@ func executionTimes(t cost.Timing) tds.Message {
 		"\n SQL Server Execution Times:\n   CPU time = %d ms,  elapsed time = %d ms.", t.CPU, t.Elapsed)}
 }
 
-// autoParameterised tells whether simple parameterisation replaces a literal: the server then compiles
+// autoParameterised reports whether simple parameterisation replaces a literal: the server then compiles
 // twice and reports 3613 twice.
 func autoParameterised(st tsql.Statement) bool {
 	switch st := st.(type) {
@@ -287,7 +287,7 @@ func source(st *tsql.Insert) tsql.Body {
 	return st.Source.Body
 }
 
-// hasLiteral finds a literal, and no subquery or list, which rule simple parameterisation out.
+// hasLiteral finds a literal, and no subquery or list, which prevent simple parameterisation.
 func hasLiteral(list ...tsql.Expr) bool {
 	found := false
 	for _, x := range list {

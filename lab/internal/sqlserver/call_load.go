@@ -7,13 +7,13 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// procedureWork is what the cost model wants to know of a procedure.
+// procedureWork is what the cost model needs about a procedure.
 type procedureWork struct {
-	timed bool // it reads at most, and does not loop: a short call, timed by the model
+	timed bool // it only reads, and does not loop: a short call, timed by the model
 	reads bool // it reads tables
 }
 
-// procedureStat is what sys.dm_exec_procedure_stats tells of a procedure since the boot; times in microseconds.
+// procedureStat is sys.dm_exec_procedure_stats of a procedure since the boot; times in microseconds.
 type procedureStat struct {
 	count                   int64
 	worker, elapsed         float64
@@ -21,22 +21,22 @@ type procedureStat struct {
 	last                    time.Time
 }
 
-// callLoad is what short calls do to the server since the boot. Guarded by Instance.mu.
+// callLoad is the effect of short calls on the server since the boot. Guarded by Instance.mu.
 //
-// While sessions that have called such a procedure are connected, they are taken for callers in a closed circuit,
-// and the guest's clock moves by the model's time of each call alone: rates are the model's, whatever
-// the lab and its client can do in real time.
+// While sessions that have called such a procedure are connected, they count as callers in a closed loop,
+// and the guest's clock advances only by the model's time of each call: rates are the model's, however
+// fast the lab and its client are.
 type callLoad struct {
 	callers           map[int]bool // sessions that have called, while they are connected
-	number            int          // of loads so far: from the first caller to the last one's leaving
+	number            int          // number of loads so far: from the first caller's call to the last one's end
 	noise             float64
 	times             map[bool]cost.CallTimes // by whether tables are read, for this number of callers
 	requests          int64                   // of all sessions
-	fraction          float64                 // of a nanosecond that the clock still has to go
+	fraction          float64                 // fraction of a nanosecond still to be added to the clock
 	interrupt, worker float64                 // CPU microseconds on the interrupted CPU, and on workers
 }
 
-// workOf looks at a procedure's statements.
+// workOf examines a procedure's statements.
 func workOf(def *tsql.CreateProcedure) procedureWork {
 	w := procedureWork{timed: !def.Native}
 	tsql.Each(def.Body, func(st tsql.Statement) {
@@ -69,7 +69,7 @@ func (b *batch) executed(p *userProcedure) {
 	p.ran.elapsed += t.Worker
 }
 
-// next is the time of one more call, which passes on the guest's clock.
+// next advances the guest's clock by the time of one more call, and returns it.
 func (l *callLoad) next(i *Instance, session int, reads bool) cost.CallTimes {
 	if !l.callers[session] {
 		l.join(i, session)
@@ -103,7 +103,7 @@ func (l *callLoad) join(i *Instance, session int) {
 	l.times = map[bool]cost.CallTimes{}
 }
 
-// leave forgets a session that has ended; with the last caller real time goes on.
+// leave removes a session that has ended; after the last caller the clock follows real time again.
 func (l *callLoad) leave(i *Instance, session int) {
 	if !l.callers[session] {
 		return
@@ -115,8 +115,8 @@ func (l *callLoad) leave(i *Instance, session int) {
 	}
 }
 
-// interruptedCPU is where the network card's interrupts go: the first CPU of the last node, since drivers
-// choose one by themselves and Chang saw CPU 10 of 16.
+// interruptedCPU handles the network card's interrupts: the first CPU of the last node, since drivers
+// choose one themselves and Chang saw CPU 10 of 16.
 func (i *Instance) interruptedCPU() int {
 	if len(i.boot.Nodes) == 0 {
 		return 0
@@ -124,7 +124,7 @@ func (i *Instance) interruptedCPU() int {
 	return i.boot.Nodes[len(i.boot.Nodes)-1][0]
 }
 
-// otherNodes is the share of the usable CPUs that is not on the node of the interrupted one.
+// otherNodes is the share of the usable CPUs on other nodes than the interrupted one.
 func (i *Instance) otherNodes() float64 {
 	last := len(i.boot.Nodes) - 1
 	all, near := 0, 0
@@ -145,7 +145,7 @@ func (i *Instance) otherNodes() float64 {
 	return 1 - float64(near)/float64(all)
 }
 
-// schedulerCPU is the milliseconds that calls have taken on a CPU: the interrupted one serves the network, the
+// schedulerCPU is the milliseconds that calls have taken on a CPU: the interrupted one handles the network, the
 // others share the workers' time. A guest with one CPU does both on it.
 func (i *Instance) schedulerCPU(cpu int) int64 {
 	if !i.usable(cpu) {
@@ -165,7 +165,7 @@ func (i *Instance) schedulerCPU(cpu int) int64 {
 	return int64(us / 1000)
 }
 
-// otherRequests are those of clients that the scenario gives the server besides, since the boot.
+// otherRequests are those of the scenario's other clients since the boot.
 func (i *Instance) otherRequests() int64 {
 	return int64(i.clock.now().Sub(i.started).Seconds() * i.config.Cost.Calls.OthersPerSec)
 }

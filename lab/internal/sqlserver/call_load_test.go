@@ -47,7 +47,7 @@ func (s *Session) rpc(t testing.TB, name string, value int64) *record {
 	return r
 }
 
-// snapshot is what a client reads to know a rate: the guest's clock in seconds, executions, batch requests.
+// snapshot is what a client reads to compute a rate: the guest's clock in seconds, executions, batch requests.
 func snapshot(t testing.TB, s *Session) [3]float64 {
 	t.Helper()
 	row := must(t, s, `SELECT SYSUTCDATETIME(), (SELECT SUM(execution_count) FROM sys.dm_exec_procedure_stats
@@ -56,7 +56,7 @@ func snapshot(t testing.TB, s *Session) [3]float64 {
 	return [3]float64{float64(row[0].(time.Time).UnixMicro()) / 1e6, float64(row[1].(int64)), float64(row[2].(int64))}
 }
 
-// While callers are connected the guest's clock goes by the model alone, so the rate is the model's.
+// While callers are connected only the model advances the guest's clock, so the rate is the model's.
 func TestCallsMoveTheGuestsClock(t *testing.T) {
 	observer := open(t, func(c *Config) { c.Cost.BootSD, c.Cost.IterationSD = 0, 0 })
 	must(t, observer, callProcedures)
@@ -99,7 +99,7 @@ func TestCallsMoveTheGuestsClock(t *testing.T) {
 	}
 }
 
-// A procedure that is run by EXEC, or that writes, leaves the clock alone.
+// A procedure that is run by EXEC, or that writes, does not affect the clock.
 func TestOnlyShortRemoteCallsAreTimed(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, callProcedures)
@@ -112,7 +112,7 @@ func TestOnlyShortRemoteCallsAreTimed(t *testing.T) {
 	gives(t, s, "SELECT SUM(execution_count) FROM sys.dm_exec_procedure_stats", "2")
 }
 
-// One scheduler carries the network's interrupts; the others share the workers' time.
+// One scheduler handles the network's interrupts; the others share the workers' time.
 func TestOneSchedulerIsBusiest(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, callProcedures)
@@ -125,7 +125,7 @@ func TestOneSchedulerIsBusiest(t *testing.T) {
 	}
 }
 
-// DBCC INPUTBUFFER tells a remote procedure call from a batch.
+// DBCC INPUTBUFFER distinguishes a remote procedure call from a batch.
 func TestInputBuffer(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, callProcedures)
@@ -144,7 +144,7 @@ func TestRand(t *testing.T) {
 	gives(t, s, "SELECT CASE WHEN RAND() = RAND() THEN 1 ELSE 0 END, CASE WHEN RAND() >= 0 AND RAND() < 1 THEN 1 ELSE 0 END", "1,1")
 }
 
-// Many sessions call, come and go while another looks: every call is counted, and the clock never goes back.
+// Many sessions connect, call and disconnect while another reads: every call is counted, and the clock never goes back.
 func TestManyCallersAtOnce(t *testing.T) {
 	observer := open(t, nil)
 	must(t, observer, callProcedures)

@@ -20,7 +20,7 @@ type database struct {
 	files      []tsql.File
 	options    map[string]string // ALTER DATABASE ... SET, upper case
 	nextID     int
-	backedUp   bool            // since it is in the full recovery model
+	backedUp   bool            // since it has been in the full recovery model
 	pool       int             // resource pool that it is bound to, 0 = none
 	populate   func(*database) // fills a database on its first use
 }
@@ -41,12 +41,12 @@ type table struct {
 	schemaOnly      bool
 	rows            *store
 	product         *product  // instead of rows
-	counted         int64     // besides rows: those that are known by their number alone
+	counted         int64     // in addition to rows: rows that are stored only as a number
 	repeated        *repeated // instead of rows
 	unique          []*uniqueKey
 }
 
-// product is the content of SELECT ... INTO of a cross join: its rows follow from the two sides.
+// product is the content of SELECT ... INTO of a cross join: its rows are derived from the two sides.
 type product struct {
 	left, right [][]any
 	places      []int // column of the joined row for each column of the table
@@ -73,7 +73,7 @@ func newDatabase(id int, name string) *database {
 	return db
 }
 
-// system tells whether a database belongs to the server.
+// system reports whether a database is one of the server's own.
 func (db *database) system() bool { return db.id <= 4 }
 
 func (db *database) option(name, otherwise string) string {
@@ -111,12 +111,12 @@ func (db *database) newObjectID() int {
 	return db.nextID
 }
 
-// isMemoryOptimized tells whether a file is a container of memory-optimised data.
+// isMemoryOptimized reports whether a file is a container of memory-optimised data.
 func (db *database) isMemoryOptimized(f tsql.File) bool {
 	return slices.ContainsFunc(db.filegroups, func(g tsql.Filegroup) bool { return g.MemoryOptimized && strings.EqualFold(f.Filegroup, g.Name) })
 }
 
-// fullName is how messages name a table.
+// fullName is a table's name in messages.
 func (t *table) fullName() string {
 	if t.db == nil || strings.HasPrefix(t.name, "#") {
 		return t.name
@@ -142,7 +142,7 @@ func (t *table) plainColumns() []column {
 	return out
 }
 
-// place is the position of a column, -1 when there is none.
+// place is the position of a column, -1 if there is none.
 func (t *table) place(name string) int {
 	for i, c := range t.columns {
 		if strings.EqualFold(c.name, name) {
@@ -155,7 +155,7 @@ func (t *table) place(name string) int {
 // empty is a store for rows of the table.
 func (t *table) empty() *store { return newStore(t.plainColumns()) }
 
-// expand turns a product or recurring rows into plain rows, before they are changed.
+// expand turns a product or recurring rows into plain rows, for a change to them.
 func (t *table) expand() error {
 	if t.repeated != nil {
 		t.rows, t.repeated = t.repeated.expanded(), nil

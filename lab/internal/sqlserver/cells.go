@@ -10,19 +10,19 @@ import (
 	"vnuma.dev/lab/internal/tds"
 )
 
-// cells are the values of one column of a stored table, kept without a Go value each. Cells that a reader
-// may hold only grow, and only by extended, which leaves the reader's part alone.
+// cells are the values of one column of a stored table, without a Go value for each. Cells that a reader
+// may have only grow, and only by extended, which does not change the reader's part.
 type cells interface {
 	add(v any) error               // nil, or a value of the column's type
 	copyFrom(other cells, row int) // adds a value of a column of the same type
-	extended(by cells) cells       // with the values of a column of the same type behind its own
-	clipped() cells                // the same values; extending them takes new memory
+	extended(by cells) cells       // with the values of a column of the same type appended
+	clipped() cells                // the same values; extending them allocates new memory
 	value(row int) any
 	compare(a, b int) int
 	checksums(into []uint32, rotated int, ignoreCase bool) // combines checksumOf of every value into sums
 }
 
-// errOtherType says that a value does not have the Go type or the range of its column.
+// errOtherType means that a value does not have the Go type or the range of its column.
 var errOtherType = errors.New("a value of another type than its column")
 
 // newCells are empty cells for values of a type.
@@ -48,14 +48,14 @@ func newCells(t tds.Type) cells {
 	return &numbers{codec: integerCodec(t.Kind)}
 }
 
-// numbers are cells that a whole number stands for.
+// numbers are cells that are stored as a whole number.
 type numbers struct {
 	codec *numberCodec
 	list  []int64
 	nulls []bool
 }
 
-// numberCodec turns values into numbers in the same order, and back.
+// numberCodec maps values to numbers in the same order, and back.
 type numberCodec struct {
 	encode   func(any) (int64, bool)
 	decode   func(int64) any
@@ -115,7 +115,7 @@ func (c *numbers) checksums(into []uint32, rotated int, _ bool) {
 	}
 }
 
-// packed are cells of various lengths. A value that repeats the one before it shares its bytes.
+// packed are cells of varying lengths. A value equal to the previous one shares its bytes.
 type packed struct {
 	codec *packedCodec
 	bytes []byte
@@ -123,17 +123,17 @@ type packed struct {
 	nulls []bool
 }
 
-// span is where the bytes of one value lie.
+// span is the position of one value's bytes.
 type span struct{ start, end uint32 }
 
-// packedCodec turns values into bytes and back.
+// packedCodec converts values to bytes and back.
 type packedCodec struct {
 	encode   func(dst []byte, v any) ([]byte, bool)
 	decode   func([]byte) any
 	checksum func(b []byte, ignoreCase bool) uint32
 }
 
-// errTooLarge says that a column outgrew what the lab can hold.
+// errTooLarge means that a column exceeds what the lab can store.
 var errTooLarge = errors.New("a column of more than 4 GB")
 
 func (c *packed) add(v any) error {

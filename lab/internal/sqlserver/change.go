@@ -77,7 +77,7 @@ func aliasColumns(t *table) []column {
 	return cols
 }
 
-// apply runs a change: no SET list means that the rows go.
+// apply runs a change: without a SET list the rows are deleted.
 func (b *batch) apply(ch *change, command uint16) (outcome, error) {
 	before, err := ch.before()
 	if err != nil {
@@ -136,7 +136,7 @@ func (ch *change) rows(before *store) (*store, int64, error) {
 	return after, n, nil
 }
 
-// hits tells whether a row is to be changed, and reads it if anything needs its values.
+// hits reports whether a row is to be changed, and reads it if its values are needed.
 func (ch *change) hits(before *store, place int, row []any) (bool, error) {
 	if ch.where == nil && len(ch.sets) == 0 {
 		return true, nil
@@ -149,7 +149,7 @@ func (ch *change) hits(before *store, place int, row []any) (bool, error) {
 	return v == true, err
 }
 
-// changed adds the row as it is after the change, if it stays.
+// changed adds the row after the change, unless it is deleted.
 func (ch *change) changed(after *store, row []any) error {
 	if len(ch.sets) == 0 {
 		return nil

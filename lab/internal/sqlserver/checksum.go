@@ -10,8 +10,8 @@ import (
 
 const checksumOfNull = 0x7fffffff
 
-// checksumOf is the part that one value adds to CHECKSUM and BINARY_CHECKSUM. Integers of 32 bits count
-// as themselves, as on the server; other types are hashed, with numbers of the lab's own.
+// checksumOf is one value's part of CHECKSUM and BINARY_CHECKSUM. Integers of 32 bits count
+// as themselves, as on the server; other types are hashed, with the lab's own numbers.
 func checksumOf(v any, ignoreCase bool) uint32 {
 	switch v := v.(type) {
 	case nil:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A guest whose clock is off shows it in every wall-clock time, and not in how long SQL Server has been up.
+// A guest whose clock is off shows it in every wall-clock time, but not in SQL Server's uptime.
 func TestAGuestsClockMayBeOff(t *testing.T) {
 	s := open(t, func(c *Config) { c.ClockAhead = 7 * time.Minute })
 	ahead := time.Until(s.inst.clock.now())
@@ -17,7 +17,7 @@ func TestAGuestsClockMayBeOff(t *testing.T) {
 	}
 }
 
-// A guest that had been up when the lab began says so.
+// A guest that was already up when the lab started reports its uptime.
 func TestAGuestMayHaveBeenUpForLong(t *testing.T) {
 	i := newInstance(t, nil)
 	b := boot(1, 4, 4, 1)

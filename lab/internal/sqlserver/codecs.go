@@ -8,7 +8,7 @@ import (
 	"vnuma.dev/lab/internal/tds"
 )
 
-// The codecs say how values of each type lie in a column, and what they add to a checksum: the same as
+// The codecs define how values of each type are stored in a column, and their part of a checksum: the same as
 // checksumOf of the value.
 
 func integerCodec(kind tds.Kind) *numberCodec {
@@ -41,7 +41,7 @@ var moneyCodec = &numberCodec{
 	checksum: func(n int64) uint32 { return mixed(uint64(n)) },
 }
 
-// floatCodec inverts the bits of negative numbers, whose order is the other way round.
+// floatCodec inverts the bits of negative numbers, whose order is reversed.
 var floatCodec = &numberCodec{
 	encode: func(v any) (int64, bool) {
 		f, ok := v.(float64)
@@ -86,7 +86,7 @@ var textCodec = &packedCodec{
 	},
 }
 
-// decimalCodec keeps the scale, which all values of a column share, out of the bytes.
+// decimalCodec does not store the scale, which all values of a column share.
 func decimalCodec(scale int) *packedCodec {
 	return &packedCodec{
 		encode: func(dst []byte, v any) ([]byte, bool) {

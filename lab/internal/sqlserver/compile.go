@@ -17,8 +17,8 @@ type scalar struct {
 	typ      tds.Type
 	nullable bool
 	eval     evalFunc
-	constant bool // eval needs no row and always gives the same
-	ref      int  // 1 + place of the column that this is, 0 for anything computed
+	constant bool // eval needs no row and always returns the same
+	ref      int  // 1 + position of the column that this is, 0 for anything computed
 }
 
 // column is a named column of a row source.
@@ -29,13 +29,13 @@ type column struct {
 	nullable bool
 }
 
-// scope resolves column names. Subqueries see none of the query around them.
+// scope resolves column names. Subqueries do not see the surrounding query.
 type scope struct {
 	columns []column
-	// replace maps an expression (as tsql.Format writes it) to a column that already holds its value:
+	// replace maps an expression (as tsql.Format writes it) to a column with its value:
 	// group keys and aggregates.
 	replace map[string]int
-	before  *scope // with GROUP BY: the names that may not be used any more
+	before  *scope // with GROUP BY: the names that can no longer be used
 }
 
 // compiler turns expressions into scalars.
@@ -151,7 +151,7 @@ func (c *compiler) column(x *tsql.ColumnRef) (scalar, error) {
 	return scalar{}, tsql.Errorf(207, x.Line, "Invalid column name '%s'.", name)
 }
 
-// find is the place of a column, -1 when this scope does not have it.
+// find is the position of a column, -1 if this scope does not have it.
 func (s *scope) find(x *tsql.ColumnRef) (int, error) {
 	if s.replace != nil {
 		if i, ok := s.replace[tsql.Format(x)]; ok {
@@ -179,7 +179,7 @@ func (s *scope) find(x *tsql.ColumnRef) (int, error) {
 	return found, nil
 }
 
-// converted compiles a conversion of a scalar, which is nothing when the type is right already.
+// converted compiles a conversion of a scalar, or returns it if the type is already right.
 func converted(s scalar, t tds.Type) scalar {
 	if s.typ == t || t.Kind == 0 {
 		return s
@@ -223,7 +223,7 @@ func (c *compiler) caseExpr(x *tsql.Case) (scalar, error) {
 	return caseScalar(conditions, append(results, otherwise), typ), nil
 }
 
-// caseScalar has one result more than conditions: the ELSE.
+// caseScalar has one more result than conditions: the ELSE.
 func caseScalar(conditions, results []scalar, typ tds.Type) scalar {
 	nullable := false
 	for i := range results {

@@ -53,7 +53,7 @@ func valueTypeName(v any) string {
 	return "nvarchar"
 }
 
-// convert gives a value the form of a type, or fails as SQL Server would.
+// convert converts a value to a type, or fails as SQL Server would.
 func convert(v any, t tds.Type) (any, error) {
 	if v == nil {
 		return nil, nil
@@ -291,7 +291,7 @@ func toGUID(v any, t tds.Type) (any, error) {
 	return nil, failConversion(v, t)
 }
 
-// swapGUID turns the first three groups between the order of the text, in which a value is kept, and that of binary.
+// swapGUID converts the first three groups between the order of the text, in which a value is stored, and that of binary.
 func swapGUID(g *[16]byte) {
 	g[0], g[1], g[2], g[3] = g[3], g[2], g[1], g[0]
 	g[4], g[5] = g[5], g[4]

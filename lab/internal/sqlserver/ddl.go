@@ -36,7 +36,7 @@ func (b *batch) define(st tsql.Statement) error {
 	return tsql.Unmodelled(st.Line(), "this definition")
 }
 
-// locate gives a new table its database, schema and name.
+// locate finds a new table's database, schema and name.
 func (b *batch) locate(t *table, n tsql.Name) error {
 	t.name, t.schema = n.Object(), "dbo"
 	if strings.HasPrefix(t.name, "#") {
@@ -157,7 +157,7 @@ func (b *batch) checkMemoryOptimized(t *table, line int) error {
 	return nil
 }
 
-// absent refuses a table whose name is taken.
+// absent returns an error if a table's name is already used.
 func (b *batch) absent(t *table) error {
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Session) free(t *table) error {
 	return nil
 }
 
-// addTable puts a table where its name says.
+// addTable stores a table under its name.
 func (b *batch) addTable(t *table) error {
 	s := b.s
 	s.inst.mu.Lock()
@@ -296,6 +296,6 @@ func (s *Session) dropDatabase(name string) error {
 		}
 	}
 	s.inst.databases = slices.DeleteFunc(s.inst.databases, func(d *database) bool { return d == db })
-	go debug.FreeOSMemory() // its tables were most of the lab's memory
+	go debug.FreeOSMemory() // its tables used most of the lab's memory
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// powers are 10^0 to 10^99, what operations on two decimals need. They are never changed.
+// powers are 10^0 to 10^99, as needed for operations on two decimals. They are never changed.
 var powers = func() (out [100]*big.Int) {
 	for n := range out {
 		out[n] = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
@@ -46,7 +46,7 @@ func divideRounded(x, by *big.Int) *big.Int {
 	return quotient
 }
 
-// fitDecimal gives a decimal the scale of its type and checks the precision.
+// fitDecimal converts a decimal to the scale of its type and checks the precision.
 func fitDecimal(d tds.Decimal, t tds.Type) (any, error) {
 	d = rescale(d, t.Scale)
 	if d.Unscaled.CmpAbs(pow10(t.Precision)) >= 0 {

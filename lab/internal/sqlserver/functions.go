@@ -9,10 +9,10 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// function is a built-in scalar function. A NULL argument makes its result NULL, but where it handles NULL itself.
+// function is a built-in scalar function. A NULL argument makes its result NULL, unless it handles NULL itself.
 type function struct {
 	least, most int
-	args        tds.Type // what every argument is converted to; zero: left as it is
+	args        tds.Type // the type to which every argument is converted; zero: none
 	result      func(args []scalar) tds.Type
 	nulls       bool // it handles NULL itself
 	eval        func(r *run, args []any) (any, error)
@@ -64,7 +64,7 @@ func (c *compiler) call(x *tsql.Call) (scalar, error) {
 	if aggregates[name] != nil {
 		return scalar{}, tsql.Errorf(147, x.Name.Line, "An aggregate may not appear here: '%s'.", x.Name.Object())
 	}
-	switch name { // whose first argument is the part of a date
+	switch name { // its first argument is a date part
 	case "dateadd":
 		return dateAdd(c, x)
 	}

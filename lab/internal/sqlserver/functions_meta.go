@@ -7,7 +7,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// meta is a function of texts that reads the catalogue under the instance's lock.
+// meta is a function with text arguments that reads the catalogue under the instance's lock.
 func meta(least, most int, t tds.Type, eval func(r *run, a []string) any) function {
 	return function{least: least, most: most, args: anyText, nulls: true, result: always(t), eval: func(r *run, args []any) (any, error) {
 		texts := make([]string, len(args))
@@ -91,7 +91,7 @@ func dbName(r *run, args []any) (any, error) {
 	return nil, nil
 }
 
-// serverProperty is SERVERPROPERTY(name); NULL for a name that is not known.
+// serverProperty is SERVERPROPERTY(name); NULL for an unknown name.
 func (i *Instance) serverProperty(name string) any {
 	path := `C:\Program Files\Microsoft SQL Server\MSSQL` + strings.SplitN(i.version.text, ".", 2)[0] + `.MSSQLSERVER\MSSQL\DATA\`
 	switch fold(name) {
@@ -121,7 +121,7 @@ func (i *Instance) serverProperty(name string) any {
 	return nil
 }
 
-// connectionProperty is CONNECTIONPROPERTY(name); NULL for a name that is not known.
+// connectionProperty is CONNECTIONPROPERTY(name); NULL for an unknown name.
 func (s *Session) connectionProperty(name string) any {
 	switch fold(name) {
 	case "net_transport":
@@ -164,7 +164,7 @@ func (s *Session) hasPermission(name string) any {
 	return nil
 }
 
-// splitName reads a quoted, dotted name as functions take it; nil when it is not one.
+// splitName reads a quoted, dotted name as functions accept it; nil if it is not one.
 func splitName(text string) *tsql.Name {
 	if isPlainName(text) {
 		return &tsql.Name{Parts: strings.Split(text, ".")}
@@ -191,11 +191,11 @@ func splitName(text string) *tsql.Name {
 	return n
 }
 
-// isPlainName tells a name of one to three parts that are letters, digits and underlines: nothing to be lexed.
+// isPlainName reports whether a name has one to three parts of letters, digits and underscores, which need no lexer.
 func isPlainName(text string) bool {
 	parts, length := 1, 0
 	for n := range len(text) {
-		c := text[n] | 0x20 // a small letter
+		c := text[n] | 0x20 // to lower case
 		switch {
 		case c >= 'a' && c <= 'z' || text[n] == '_':
 			length++

@@ -17,7 +17,7 @@ func clock(t tds.Type) function {
 	return function{result: always(t), eval: func(r *run, _ []any) (any, error) { return fitTime(r.now, t), nil }}
 }
 
-// dateParts are the parts of a date that have one length, by their names.
+// dateParts are the date parts of a fixed length, by name.
 var dateParts = map[string]time.Duration{
 	"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second, "millisecond": time.Millisecond,
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FuzzBatch: no batch stops the instance; what fails does so with a number and a text.
+// FuzzBatch: no batch stops the instance; failures have a number and a text.
 func FuzzBatch(f *testing.F) {
 	for _, text := range batches(readFile(f, "../tsql/testdata/statements.sql")) {
 		f.Add(text)

@@ -15,10 +15,10 @@ func init() {
 	addView("sys.dm_resource_governor_resource_pools", "", pools, func(v *viewContext) []viewRow { return poolRows(v.inst().governor.inUse) })
 }
 
-// governor is the Resource Governor: pools as they are stored, and as the last RECONFIGURE put them in use.
+// governor is the Resource Governor: pools as they are stored, and as they are in use since the last RECONFIGURE.
 type governor struct {
 	enabled bool
-	own     []pool // besides internal and default
+	own     []pool // in addition to internal and default
 	inUse   []pool
 	last    int
 }
@@ -29,14 +29,14 @@ type pool struct {
 	minMemory, maxMemory int64
 }
 
-// shippedPools belong to the server; ids of users' pools begin at 256.
+// shippedPools are the server's own; ids of users' pools start at 256.
 var shippedPools = []pool{{1, "internal", 0, 100}, {2, "default", 0, 100}}
 
 const firstPool = 256
 
 func (g *governor) stored() []pool { return slices.Concat(shippedPools, g.own) }
 
-// alter is ALTER RESOURCE GOVERNOR. RECONFIGURE puts stored pools in use, and switches it on.
+// alter is ALTER RESOURCE GOVERNOR. RECONFIGURE activates the stored pools, and the governor.
 func (g *governor) alter(action string) error {
 	if g.enabled = action == "RECONFIGURE"; g.enabled {
 		g.inUse = g.stored()
@@ -44,10 +44,10 @@ func (g *governor) alter(action string) error {
 	return nil
 }
 
-// hasGovernor tells whether the edition has it: Enterprise's features alone do.
+// hasGovernor reports whether the edition has it: only those with Enterprise's features do.
 func (i *Instance) hasGovernor() bool { return i.engineEdition() == 3 }
 
-// supportsXTP tells whether there are memory-optimised tables: since 2014 in Enterprise's features, since 2016 SP1 in all.
+// supportsXTP reports whether there are memory-optimised tables: since 2014 with Enterprise's features, in all since 2016 SP1.
 func (i *Instance) supportsXTP() bool {
 	return i.version.major >= 12 && i.engineEdition() == 3 || i.version.has("13.0.4001")
 }
@@ -107,7 +107,7 @@ func (i *Instance) poolOf(db *database) any {
 	return db.pool
 }
 
-// bindPool is sp_xtp_bind_db_resource_pool @database_name, @pool_name; it counts when the database is next brought online.
+// bindPool is sp_xtp_bind_db_resource_pool @database_name, @pool_name; it takes effect when the database next comes online.
 func bindPool(b *batch, args []argument) error {
 	i := b.s.inst
 	i.mu.Lock()

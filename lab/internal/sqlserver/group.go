@@ -26,7 +26,7 @@ func (c *compiler) aggregate(call *tsql.Call) (*aggregate, error) {
 	return a, err
 }
 
-// feed gives one row to the accumulator, as often as it is there.
+// feed passes one row to the accumulator, as often as it occurs.
 func (a *aggregate) feed(acc accumulator, row []any, seen map[string]bool, times int64) error {
 	if a.arg == nil {
 		return addTimes(acc, nil, times)
@@ -45,7 +45,7 @@ func (a *aggregate) feed(acc accumulator, row []any, seen map[string]bool, times
 	return addTimes(acc, v, times)
 }
 
-// addTimes adds a value as often as it is there.
+// addTimes adds a value as often as it occurs.
 func addTimes(acc accumulator, v any, times int64) error {
 	if n, ok := v.(int64); ok && times > 1 {
 		if sum, ok := acc.(*total); ok {
@@ -128,7 +128,7 @@ func (p *aggregatePlan) each(yield func([]any) error) error {
 	return nil
 }
 
-// gather reads the input; groups keep the order in which they appeared.
+// gather reads the input; groups keep the order in which they first occurred.
 func (p *aggregatePlan) gather() ([]*group, error) {
 	var order []*group
 	if !p.grouped {

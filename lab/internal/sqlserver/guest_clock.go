@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// guestClock is the guest's: it goes with real time, except while it is held. Then it moves by what is added alone,
+// guestClock is the guest's clock: it follows real time, except while it is held. Then it moves only by what is added,
 // and never backwards.
 type guestClock struct {
-	ahead time.Duration // of real time, after every boot
+	ahead time.Duration // added to real time, after every boot
 
 	mu     sync.Mutex
 	offset time.Duration
 	held   bool
-	at     time.Time // what it shows while it is held
+	at     time.Time // its time while it is held
 }
 
-// now is what the clock shows.
+// now is the clock's time.
 func (c *guestClock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,7 +26,7 @@ func (c *guestClock) now() time.Time {
 	return time.Now().UTC().Add(c.ahead + c.offset)
 }
 
-// passed is how far work that took no real time has moved the clock since the boot.
+// passed is how far simulated time has moved the clock since the boot.
 func (c *guestClock) passed() time.Duration {
 	return time.Until(c.now()) - c.ahead
 }
@@ -48,7 +48,7 @@ func (c *guestClock) add(d time.Duration) {
 	}
 }
 
-// advance moves the clock, held or not: work was done that took no real time.
+// advance moves the clock by simulated time, held or not.
 func (c *guestClock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *guestClock) advance(d time.Duration) {
 	}
 }
 
-// release lets real time go on from what the clock shows.
+// release lets the clock follow real time again from its present time.
 func (c *guestClock) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *guestClock) release() {
 	}
 }
 
-// reset shows real time again, as far as this guest's clock does: a boot sets it.
+// reset sets the clock of a new boot to real time, but never back.
 func (c *guestClock) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

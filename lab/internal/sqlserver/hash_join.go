@@ -7,7 +7,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// equalities are the columns that an inner join wants equal, place by place; nil when its condition is
+// equalities are the columns that an inner join compares, by position; nil if its condition is
 // anything but equalities of one column of either side.
 type equalities struct{ left, right []int }
 
@@ -48,7 +48,7 @@ func placeIn(ref *tsql.ColumnRef, p plan) int {
 	return at
 }
 
-// sameKey tells whether equal values of two columns have equal checksums.
+// sameKey reports whether equal values of two columns have equal checksums.
 func sameKey(a, b column) bool {
 	if a.typ.Kind == tds.KindFloat || a.typ.Kind == tds.KindDecimal && a.typ.Scale != b.typ.Scale {
 		return false // -0 and 0, 1.0 and 1.00
@@ -86,10 +86,10 @@ func (s *store) chained(columns []int) *chains {
 	return out
 }
 
-// place is where the chain of a checksum begins.
+// place is the start of a checksum's chain.
 func (c *chains) place(sum uint32) uint32 { return mixed(uint64(sum)) % uint32(len(c.first)) }
 
-// each visits the rows whose checksum may be that of the values: those that have them, and a few others.
+// each visits the rows whose checksum may be that of the values: those with the values, and a few others.
 func (c *chains) each(row []any, columns []int, visit func(row int) error) error {
 	var sum uint32
 	for _, at := range columns {
@@ -103,7 +103,7 @@ func (c *chains) each(row []any, columns []int, visit func(row int) error) error
 	return nil
 }
 
-// byHash is the table on the right of a join that is looked up by hash; nil when there is none.
+// byHash is the right table of a join if it can be looked up by hash, or nil.
 func (p *joinPlan) byHash() *scanPlan {
 	if p.outer || p.equal == nil {
 		return nil
@@ -111,7 +111,7 @@ func (p *joinPlan) byHash() *scanPlan {
 	return scanOf(p.right)
 }
 
-// candidates gives the rows on the right that one on the left may meet.
+// candidates are the right rows that may match a left one.
 func (p *joinPlan) candidates() (func(left []any, visit func(right []any) error) error, error) {
 	if inner := p.byHash(); inner != nil {
 		found := inner.rows.hashed(p.equal.right)
@@ -134,8 +134,8 @@ func (p *joinPlan) candidates() (func(left []any, visit func(right []any) error)
 	}, err
 }
 
-// eachTimes is an inner join; of an outer one every row comes by itself. A hash only finds candidates: the
-// condition decides.
+// eachTimes yields an inner join's rows with their number; an outer one's rows come singly. A hash only finds candidates:
+// the condition decides.
 func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
 	if p.outer {
 		return p.nested(func(row []any) error { return yield(row, 1) })
@@ -163,7 +163,7 @@ func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
 	})
 }
 
-// each hands over every row of the join.
+// each yields every row of the join.
 func (p *joinPlan) each(yield func([]any) error) error {
 	if p.outer {
 		return p.nested(yield)

@@ -11,7 +11,7 @@ import (
 type insertPlan struct {
 	table  *table
 	source plan
-	from   []int // column of the source for each column of the table, -1 = default
+	from   []int // source column for each column of the table, -1 = default
 	run    *run
 }
 
@@ -32,7 +32,7 @@ func (b *batch) insert(st *tsql.Insert) (outcome, error) {
 	return counted(tds.CommandInsert, b.s.rowCount), nil
 }
 
-// rowsOf computes the rows of an INSERT, and inserts none.
+// rowsOf computes the rows of an INSERT without inserting them.
 func (b *batch) rowsOf(st *tsql.Insert) (in *insertPlan, rows *store, err error) {
 	err = b.compile(b.newRun(), func(c *compiler) (err error) {
 		in, err = c.insert(st)
@@ -91,7 +91,7 @@ func countMismatch(have, want int, listed bool) error {
 		"SELECT values must match the number of INSERT columns.")
 }
 
-// targetColumns are the places of the named columns, or of all.
+// targetColumns are the positions of the named columns, or of all.
 func targetColumns(t *table, names []string) ([]int, error) {
 	var out []int
 	if names == nil {
@@ -115,8 +115,8 @@ func targetColumns(t *table, names []string) ([]int, error) {
 	return out, nil
 }
 
-// withDefaults is a VALUES list with a column's default where it says DEFAULT. The list itself is shared by all
-// who run the same procedure.
+// withDefaults is a VALUES list with a column's default in place of DEFAULT. The list itself is shared by all
+// runs of the same procedure.
 func withDefaults(t *table, targets []int, values *tsql.Values) *tsql.Values {
 	out := &tsql.Values{Rows: make([][]tsql.Expr, len(values.Rows))}
 	for n, given := range values.Rows {

@@ -1,5 +1,5 @@
-// Package sqlserver is the SQL Server that runs inside a guest of the lab: databases, dynamic management
-// views that show what the guest was given at power-on, and an executor for a subset of T-SQL.
+// Package sqlserver is the SQL Server inside a guest of the lab: databases, dynamic management
+// views that show what the guest got at power-on, and an executor for a subset of T-SQL.
 package sqlserver
 
 import (
@@ -20,7 +20,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// Config is what stays the same over the reboots of an instance.
+// Config is constant over the reboots of an instance.
 type Config struct {
 	Address        string              // "127.0.0.1:0" takes a free port once and keeps it
 	User, Password string              // the login that is a member of sysadmin
@@ -28,24 +28,24 @@ type Config struct {
 	Version        string              // "16.0.4135.4": decides which columns the views have
 	Edition        string              // "Developer Edition (64-bit)"
 	Cost           cost.Model
-	TimeScale      float64 // 0 = never wait; 1 = statements take as long as they say
+	TimeScale      float64 // 0 = never wait; 1 = statements take their modelled time
 	Seed           int64
 	SoftNUMA       bool // automatic soft-NUMA
 	// LogWritersSpread puts a log writer on each memory node, where the server has more than one.
 	LogWritersSpread bool
 	AdventureWorks   bool // a database AdventureWorks2019 with synthetic rows exists
 	Use              Use  // what else it is used for
-	NodePorts        int  // how many further ports it keeps for mapping to NUMA nodes
-	RegistryReadOnly bool // the service account may not write the registry
+	NodePorts        int  // how many further ports it reserves for mapping to NUMA nodes
+	RegistryReadOnly bool // the service account may not write to the registry
 	SingleAddresses  bool // Listen All is No
 	DynamicPort      bool // no TcpPort, a dynamic one
 	Linux            bool // it runs on Linux, where there is no registry
 	ClockAhead       time.Duration
-	Scenario         string  // what it is simulated by, as its version says
-	Learned          Learned // where a real server answers otherwise
+	Scenario         string  // the simulator's name in its version
+	Learned          Learned // where a real server answers differently
 	Certificate      *tls.Certificate
-	Keytab           string       // a file: with it Kerberos tickets log in, each as a member of sysadmin; "" = none
-	Log              *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
+	Keytab           string       // a file with which Kerberos tickets log in, each as a member of sysadmin; "" = none
+	Log              *slog.Logger // bad input of clients and failures of the executor; nil = discarded
 }
 
 // String leaves the password out.
@@ -53,14 +53,14 @@ func (c Config) String() string {
 	return fmt.Sprintf("SQL Server %s (%s) at %s", c.Version, c.Edition, c.Address)
 }
 
-// Instance is a SQL Server; it implements guest.Service. Databases outlive Stop and Start.
+// Instance is a SQL Server; it implements guest.Service. Databases are kept from Stop to Start.
 type Instance struct {
 	config  Config
 	version version
 	address string
-	extra   []int // further ports that are kept for this instance
+	extra   []int // further ports reserved for this instance
 
-	mu          sync.Mutex // guards all below, the databases included
+	mu          sync.Mutex // guards everything below, including the databases
 	boot        guest.Boot
 	topology    topology
 	started     time.Time
@@ -75,7 +75,7 @@ type Instance struct {
 	bound       map[int]bool // the CPUs that it allows, nil = all
 	stats       []queryStat  // of cross joins since the boot, the latest last
 	load        callLoad
-	clock       guestClock // guards itself
+	clock       guestClock // has its own lock
 	locks       map[string]*appLock
 	companies   int // of sessions since the boot
 	logCache    logCache
@@ -93,7 +93,7 @@ var (
 	_ guest.Worker  = (*Instance)(nil)
 )
 
-// Passed is how far work that took no real time has moved the guest's clock since the boot.
+// Passed is how far simulated time has moved the guest's clock since the boot.
 func (i *Instance) Passed() time.Duration { return i.clock.passed() }
 
 // New reserves the address; the port stays closed until Start.
@@ -148,7 +148,7 @@ func (i *Instance) Start(b guest.Boot) error {
 	i.topology = i.layout(b)
 	i.pool = newBufferPool(i.topology.memoryNodes)
 	if i.bound, _ = i.cpusOf(i.affinity); len(i.usableSchedulers()) == 0 {
-		i.bound = nil // an affinity to CPUs that are gone binds nothing
+		i.bound = nil // an affinity to CPUs that no longer exist has no effect
 	}
 	i.recover()
 	if b.Faults.NeverListens {
@@ -165,7 +165,7 @@ func (i *Instance) Start(b guest.Boot) error {
 	return nil
 }
 
-// recover drops what does not outlive a restart: tempdb, and rows of tables that keep their schema only.
+// recover drops what does not survive a restart: tempdb, and rows of tables with durability SCHEMA_ONLY.
 func (i *Instance) recover() {
 	for n, db := range i.databases {
 		if db.name == "tempdb" {
@@ -192,10 +192,10 @@ func (i *Instance) Stop() {
 	}
 }
 
-// NodePorts are the further ports that are kept for this instance.
+// NodePorts are the further ports reserved for this instance.
 func (i *Instance) NodePorts() []int { return i.extra }
 
-// keepPorts reserves free ports beside the instance's own, for a TcpPort setting to name.
+// keepPorts reserves further free ports, for use in a TcpPort setting.
 func (i *Instance) keepPorts() error {
 	host, _, err := net.SplitHostPort(i.address)
 	if err != nil {
@@ -264,7 +264,7 @@ func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
 	return s, nil
 }
 
-// database finds a database that can be used now. The caller holds mu.
+// database finds a database that is online. The caller holds mu.
 func (i *Instance) database(name string) (*database, error) {
 	db := i.lookup(name)
 	switch {
@@ -300,7 +300,7 @@ func (i *Instance) state(db *database) string {
 	return db.option("STATE", "ONLINE")
 }
 
-// pace waits as long as the time scale says that a modelled time takes.
+// pace waits as long as the time scale makes of a modelled time.
 func (i *Instance) pace(elapsed time.Duration, done <-chan struct{}) {
 	wait := time.Duration(float64(elapsed) * i.config.TimeScale)
 	if wait <= 0 {

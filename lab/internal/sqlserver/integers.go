@@ -65,7 +65,7 @@ func integerArithmetic(op string, a, b int64, t tds.Type) (int64, error) {
 	return n, nil
 }
 
-// folded computes a conversion of a constant once; one that fails fails when it is reached.
+// folded computes a conversion of a constant once; a failure is reported when it is evaluated.
 func folded(s scalar, operand *scalar) scalar {
 	if operand.constant {
 		if v, err := s.eval(nil); err == nil {

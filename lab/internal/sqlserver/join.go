@@ -45,7 +45,7 @@ func (p *crossPlan) each(yield func([]any) error) error {
 	})
 }
 
-// joinPlan is an INNER or LEFT join, by nested loops unless a hash will do.
+// joinPlan is an INNER or LEFT join, by hash if possible, otherwise by nested loops.
 type joinPlan struct {
 	outer       bool // LEFT
 	left, right plan
@@ -139,7 +139,7 @@ func distinctAliases(left, right plan) error {
 	return nil
 }
 
-// renamed shows a plan's columns under other names.
+// renamed is a plan with other column names.
 type renamedPlan struct {
 	plan
 	cols []column

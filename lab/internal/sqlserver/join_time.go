@@ -6,8 +6,8 @@ import (
 	"vnuma.dev/lab/internal/cost"
 )
 
-// modelledTime asks the cost model for the time of a cross join of stored tables or of a large scan, and waits as
-// long when the lab keeps real time; nil for any other statement.
+// modelledTime is the cost model's time of a cross join of stored tables or of a large scan, after waiting for as
+// long if the lab simulates in real time; nil for any other statement.
 func (b *batch) modelledTime(p plan, form cost.Form, passed time.Duration) *cost.Timing {
 	if scan, over := largeScanOf(p); scan != nil {
 		timing := b.s.inst.scanTime(scan, over)
@@ -29,7 +29,7 @@ func (b *batch) modelledTime(p plan, form cost.Form, passed time.Duration) *cost
 	return &timing
 }
 
-// storedProduct finds the cross product of stored tables under a plan, and whether it is aggregated.
+// storedProduct finds the cross product of stored tables below a plan, and whether it is aggregated.
 func storedProduct(p plan) (cross *crossPlan, aggregated bool) {
 	for p != nil {
 		switch at := p.(type) {
@@ -64,7 +64,7 @@ func readsStored(p plan) bool {
 	return false
 }
 
-// inputsOf are the plans below a plan.
+// inputsOf are a plan's inputs.
 func inputsOf(p plan) []plan {
 	switch p := p.(type) {
 	case *renamedPlan:
@@ -108,7 +108,7 @@ func (i *Instance) crossJoin(form cost.Form, outer, inner int64) cost.Timing {
 	return t
 }
 
-// nextRun identifies one more execution on this boot to the cost model. The caller holds i.mu.
+// nextRun identifies one more execution on this boot for the cost model. The caller holds i.mu.
 func (i *Instance) nextRun() cost.Run {
 	remote, placed := i.remoteShare()
 	run := cost.Run{
@@ -119,10 +119,10 @@ func (i *Instance) nextRun() cost.Run {
 	return run
 }
 
-// rowsPerPacket is about how many joined rows fill a packet of 4 KB.
+// rowsPerPacket is approximately how many joined rows fill a packet of 4 KB.
 const rowsPerPacket = 20
 
-// waitForClient books the part of the elapsed time that was no CPU time as waiting for the network.
+// waitForClient adds the part of the elapsed time that was no CPU time to the waits for the network.
 func (s *Session) waitForClient(t cost.Timing, rows int64) {
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()

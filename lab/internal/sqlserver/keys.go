@@ -8,18 +8,18 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// uniqueKey enforces a primary key or unique index by knowing the order of the rows in it.
+// uniqueKey enforces a primary key or unique index by the sorted order of its rows.
 type uniqueKey struct {
 	index  tsql.IndexDef
 	places []int
-	order  *keyOrder // nil until it is needed
-	spans  []keySpan // of rows that are known by their number alone
+	order  *keyOrder // nil until needed
+	spans  []keySpan // of rows that are stored only as a number
 }
 
-// keyOrder is the order of the rows of a store by a key; rows is nil when they lie in that order.
+// keyOrder is the order of the rows of a store by a key; rows is nil if they are in that order.
 type keyOrder struct{ rows []int32 }
 
-// at is the row at a place of the order.
+// at is the row at a position of the order.
 func (o *keyOrder) at(place int) int {
 	if o.rows == nil {
 		return place
@@ -37,8 +37,8 @@ func (u *uniqueKey) inOrder(s *store) *keyOrder {
 	return u.order
 }
 
-// extended puts the rows of a store from one on into the order of those before. duplicate is the first row
-// whose key a row before it has.
+// extended merges the rows of a store from one on into the order of those before. duplicate is the first row
+// with the key of an earlier row.
 func (u *uniqueKey) extended(o *keyOrder, s *store, from int) (out *keyOrder, duplicate int) {
 	if u.ascending(o, s, from) {
 		if o.rows != nil {
@@ -60,7 +60,7 @@ func (u *uniqueKey) extended(o *keyOrder, s *store, from int) (out *keyOrder, du
 	return &keyOrder{rows: rows}, duplicate
 }
 
-// ascending tells whether the rows from one on follow all others in the order of the key, each once.
+// ascending reports whether the rows from one on follow all others in the order of the key, each once.
 func (u *uniqueKey) ascending(o *keyOrder, s *store, from int) bool {
 	for row := max(from, 1); row < s.rows; row++ {
 		before := row - 1
@@ -109,7 +109,7 @@ func (t *table) insert(rows *store) error {
 	return nil
 }
 
-// replace puts other rows in place of all; stores handed out before stay as they were.
+// replace replaces all rows by others; stores passed to readers before stay as they were.
 func (t *table) replace(rows *store) {
 	t.product, t.repeated, t.counted = nil, nil, 0
 	t.rows = rows.clipped()
@@ -118,7 +118,7 @@ func (t *table) replace(rows *store) {
 	}
 }
 
-// checkKeys finds the order of the rows by every key, or the error of one that is not unique.
+// checkKeys finds the order of the rows by every key, or returns the error of one that is not unique.
 func (t *table) checkKeys() error {
 	for _, u := range t.unique {
 		order, duplicate := u.extended(&keyOrder{}, t.rows, 0)
@@ -130,8 +130,8 @@ func (t *table) checkKeys() error {
 	return nil
 }
 
-// ordered is a key that gives the rows in the order of some columns without a sort, as the optimiser would
-// use it: clustered, or any range index of a memory-optimised table. Nil when there is none.
+// ordered is a key that yields the rows in the order of some columns without a sort, as the optimiser would
+// use it: clustered, or any range index of a memory-optimised table. Nil if there is none.
 func (t *table) ordered(columns []int) *uniqueKey {
 	for _, u := range t.unique {
 		usable := !u.index.Hash && (t.memoryOptimized || u.index.Clustered)

@@ -6,13 +6,13 @@ import (
 	"vnuma.dev/lab/internal/tds"
 )
 
-// Learned is where a real server was seen to answer otherwise than the lab does by itself.
+// Learned is where a real server answered differently from the lab's default.
 type Learned struct {
-	Errors  map[int32]int32     // the number of an error, the number that it has there
-	Without map[string][]string // a view, without its schema: the columns that it lacks there
+	Errors  map[int32]int32     // an error's number in the lab, its number there
+	Without map[string][]string // a view, without its schema: the columns missing there
 }
 
-// learned gives an error the number that it was seen to have.
+// learned gives an error the number seen on a real server.
 func (i *Instance) learned(m tds.Message) tds.Message {
 	if seen, ok := i.config.Learned.Errors[int32(m.Number)]; ok {
 		m.Number = seen

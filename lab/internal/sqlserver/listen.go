@@ -37,7 +37,7 @@ func parsePorts(text string) ([]listenPort, error) {
 	return out, nil
 }
 
-// listen opens every port of the registry's TcpPort. As with the real server, one that is taken keeps it from
+// listen opens every port of the registry's TcpPort. As on the real server, a port in use prevents it from
 // starting. The caller holds mu.
 func (i *Instance) listen() (net.Listener, error) {
 	setting := i.registry[tcpPort]
@@ -119,10 +119,10 @@ func (l *listeners) Close() error {
 	return failed
 }
 
-// Addr is the first port's.
+// Addr is that of the first port.
 func (l *listeners) Addr() net.Addr { return l.list[0].Addr() }
 
-// assign gives a new session its SQLOS node: by its port's mask, in turn where that names several nodes.
+// assign gives a new session its SQLOS node: by its port's mask, in rotation if that has several nodes.
 // The caller holds mu.
 func (i *Instance) assign(s *Session) {
 	nodes := len(i.topology.nodes)
@@ -149,7 +149,7 @@ func (i *Instance) assign(s *Session) {
 	}
 }
 
-// freeStream is the least number that no session of a mapped port has.
+// freeStream is the lowest number that no session of a mapped port has.
 func (i *Instance) freeStream(port int) int {
 	taken := map[int]bool{}
 	for _, other := range i.sessions {
@@ -164,7 +164,7 @@ func (i *Instance) freeStream(port int) int {
 	}
 }
 
-// memoryNode is the memory node of a session's worker: that of its port, unless affinity leaves one only.
+// memoryNode is the memory node of a session's worker: that of its port, or the only one in the affinity.
 func (i *Instance) memoryNode(s *Session) int {
 	if node := i.boundNode(); i.bound != nil && node >= 0 {
 		return node

@@ -6,7 +6,7 @@ func init() {
 	addView("sys.dm_os_spinlock_stats", "", "name nvarchar(256), collisions bigint, spins bigint, backoffs bigint", spinlockStats)
 }
 
-// logCache are the counters of what writes to the log, since the boot.
+// logCache are the counters of log writes since the boot.
 type logCache struct {
 	spins   float64 // on LOGCACHE_ACCESS
 	inserts int64
@@ -21,7 +21,7 @@ func (l *logCache) book(c cost.InsertCost, inserts, commits int64) {
 	l.flushMS += c.Flush / 1000
 }
 
-// How spins show in the other columns, and what inserts spin on elsewhere, wherever the log writer is: assumptions.
+// Spins in the other columns, and the inserts' spins on other spinlocks wherever the log writer is: assumptions.
 const (
 	spinsPerCollision  = 250
 	collisionsPerSleep = 10
@@ -47,7 +47,7 @@ func spinlockStats(v *viewContext) []viewRow {
 }
 
 // logWriters are the CPUs of the log writers: one up to 2014, since 2016 one per memory node, at most four. They run
-// on hidden schedulers of node 0, unless the lab is told to spread them. The caller holds mu.
+// on hidden schedulers of node 0, unless the lab is set to spread them. The caller holds mu.
 func (i *Instance) logWriters() []logWriter {
 	count := 1
 	if i.version.major >= 13 {
@@ -68,7 +68,7 @@ func (i *Instance) logWriters() []logWriter {
 // logWriter is one of the threads that write the log.
 type logWriter struct{ scheduler, cpu, memoryNode int }
 
-// farFromLogWriter is the part of the CPUs in use that are on another physical node than the log writer, over all of
+// farFromLogWriter is the share of the CPUs in use on another physical node than the log writer, averaged over all of
 // them. The caller holds mu.
 func (i *Instance) farFromLogWriter() float64 {
 	far, pairs := 0, 0

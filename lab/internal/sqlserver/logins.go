@@ -8,7 +8,7 @@ import (
 	"vnuma.dev/lab/internal/tds"
 )
 
-// Messages with which logins are refused, by number. To the client their state is always 1.
+// Messages that refuse a login, by number. The client always gets state 1.
 // Source: https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors
 var refusals = map[int]string{
 	18401: "Login failed for user '%s'. Reason: Server is in script upgrade mode. Only administrator can connect at this time.",
@@ -35,14 +35,14 @@ func (i *Instance) refusal(l tds.Login) *tds.Message {
 	return &tds.Message{Number: int32(number), State: 1, Class: 14, Text: fmt.Sprintf(text, l.User)}
 }
 
-// count changes what is counted of an account. The caller holds mu.
+// count changes an account's login counts. The caller holds mu.
 func (i *Instance) count(user string, change func(*guest.LoginCount)) {
 	counted := i.logins[user]
 	change(&counted)
 	i.logins[user] = counted
 }
 
-// Logins are the logins of each account since the lab began.
+// Logins are the logins of each account since the lab started.
 func (i *Instance) Logins() map[string]guest.LoginCount {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -4,22 +4,22 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// A loop of millions of inserts is not run pass by pass. Of one that only counts and inserts,
+// A loop of millions of inserts is not run pass by pass. For one that only counts and inserts,
 //
 //	WHILE @i < @n BEGIN INSERT INTO t (...) VALUES (...); SET @i += 1; END
 //
-// the first passes run as written. If no later pass can fail, only the number of their rows is kept, the cost model gives
-// their time, and the variables get their last values. Every other loop runs as written.
+// the first passes run as written. If no later pass can fail, only the number of their rows is stored, the cost model
+// computes their time, and the variables get their last values. Every other loop runs as written.
 
 const (
-	fewestPasses = 1000 // from which on a loop is long enough not to be run pass by pass
+	fewestPasses = 1000 // number of passes from which on a loop is not run pass by pass
 	runPasses    = 2    // of such a loop
 )
 
 // counting is a loop that only counts and inserts.
 type counting struct {
 	passes  int64
-	steps   map[string]int64 // what each variable grows by a pass
+	steps   map[string]int64 // each variable's increment per pass
 	body    []tsql.Statement
 	inserts []*tsql.Insert
 }
@@ -28,7 +28,7 @@ type counting struct {
 // present values.
 func (b *batch) countLoop(st *tsql.While) (done bool, err error) {
 	loop := b.understand(st)
-	told := !b.s.options.noCount && (b.procedure == nil || !b.procedure.def.Native) // the client is told of every pass
+	told := !b.s.options.noCount && (b.procedure == nil || !b.procedure.def.Native) // the client gets a message for every pass
 	if loop == nil || told || b.s.options.statisticsTime {
 		return false, nil
 	}
@@ -53,7 +53,7 @@ func (b *batch) countLoop(st *tsql.While) (done bool, err error) {
 	return true, nil
 }
 
-// rowsOfAPass is how many rows a pass adds to each table; nil when one of them is not a table of a database.
+// rowsOfAPass is how many rows a pass adds to each table; nil if one of them is not a table of a database.
 func (b *batch) rowsOfAPass(loop *counting) map[*table]int64 {
 	adds := map[*table]int64{}
 	r := b.newRun()
@@ -69,7 +69,7 @@ func (b *batch) rowsOfAPass(loop *counting) map[*table]int64 {
 	return adds
 }
 
-// addRows counts the rows of the passes that are not run, whose keys lie in these spans.
+// addRows adds the number of rows of the passes that are not run, with their ranges of keys.
 func (b *batch) addRows(loop *counting, adds map[*table]int64, spans map[*uniqueKey]keySpan) {
 	inst := b.s.inst
 	inst.mu.Lock()
@@ -99,7 +99,7 @@ func (b *batch) addRows(loop *counting, adds map[*table]int64, spans map[*unique
 	inst.pace(worked, b.ctx.Done())
 }
 
-// understand reads a loop's statements; nil when it does more than count and insert what grows evenly.
+// understand parses a loop's statements; nil if it does more than count and insert evenly growing values.
 func (b *batch) understand(st *tsql.While) *counting {
 	body := []tsql.Statement{st.Body}
 	if block, ok := st.Body.(*tsql.Block); ok {
@@ -146,7 +146,7 @@ func (b *batch) stepOf(s *tsql.SetVariable) (int64, bool) {
 	return n, whole && number && err == nil
 }
 
-// count finds the number of passes of WHILE @i < bound, where the loop itself leaves the bound alone.
+// count finds the number of passes of WHILE @i < bound, if the loop does not change the bound.
 func (b *batch) count(loop *counting, cond tsql.Expr) bool {
 	c, ok := cond.(*tsql.Compare)
 	if !ok || c.Op != "<" && c.Op != "<=" {
@@ -178,7 +178,7 @@ func (b *batch) count(loop *counting, cond tsql.Expr) bool {
 	return true
 }
 
-// countedPlan reads a table that has rows of which only the number is known.
+// countedPlan reads a table with rows that are stored only as a number.
 type countedPlan struct {
 	cols []column
 	rows int64
@@ -190,7 +190,7 @@ func (p *countedPlan) each(func([]any) error) error { return errCounted }
 
 var errCounted = tsql.Unmodelled(0, "what is in the rows of a loop of inserts: it knows their number alone")
 
-// overCounted is COUNT(*) over such a table; ok is false when the query asks for anything else.
+// overCounted is COUNT(*) over such a table; ok is false if the query needs anything else.
 func (p *aggregatePlan) overCounted() (row []any, ok bool) {
 	input := p.input
 	for renamed, is := input.(*renamedPlan); is; renamed, is = input.(*renamedPlan) {

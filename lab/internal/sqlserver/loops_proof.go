@@ -14,7 +14,7 @@ import (
 // passes in between. Their keys are unique if a column of the key grows by more from pass to pass than it varies within a
 // pass, and no existing row lies in its range.
 
-// keySpan is the range of one key column, over rows of which only the number is known.
+// keySpan is the range of one key column over rows that are stored only as a number.
 type keySpan struct {
 	column   int
 	from, to int64
@@ -164,7 +164,7 @@ func (u *uniqueKey) spanOf(t *table, first, last *store, steps int64) (keySpan, 
 	return keySpan{}, false
 }
 
-// meets reports whether one of these rows, or a row of which only the number is known, may have a key in that span.
+// meets reports whether one of these rows, or a row that is stored only as a number, may have a key in that span.
 func (u *uniqueKey) meets(rows *store, span keySpan) bool {
 	for _, other := range u.spans {
 		if other.column != span.column || span.from <= other.to && other.from <= span.to {
@@ -184,7 +184,7 @@ func inSpan(rows *store, span keySpan) bool {
 	return false
 }
 
-// whole reads the values of a column; false where one is not a whole number.
+// whole reads the values of a column; false if one is not a whole number.
 func whole(rows *store, column int, into *[]int64) bool {
 	for row := range rows.rows {
 		v, ok := rows.cells[column].value(row).(int64)
@@ -196,7 +196,7 @@ func whole(rows *store, column int, into *[]int64) bool {
 	return true
 }
 
-// product64 is a product that fits, with room for sums of a few.
+// product64 is a product, and whether it fits, with room for sums of a few.
 func product64(a, b int64) (int64, bool) {
 	if a == 0 || b == 0 {
 		return 0, true

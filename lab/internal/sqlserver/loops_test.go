@@ -41,7 +41,7 @@ func modelled(t *testing.T, s *Session, statement string) int64 {
 	return (s.inst.clock.offset - before).Milliseconds()
 }
 
-// A loop of a million inserts gives as many rows as it would give pass by pass, in the model's time.
+// A loop of a million inserts adds as many rows as pass by pass, in the model's time.
 func TestALoopOfAMillionInserts(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, loopSetup)
@@ -60,7 +60,7 @@ func TestALoopOfAMillionInserts(t *testing.T) {
 	fails(t, again, "EXEC dbo.fill 1, 1000", "2627")
 }
 
-// Computed at once or pass by pass, a loop leaves as many rows and the same variables.
+// Computed at once or pass by pass, a loop gives the same number of rows and the same variables.
 func TestLoopsAtOnceAndPassByPassAgree(t *testing.T) {
 	for _, loop := range []string{
 		"INSERT INTO dbo.r (a, b) VALUES (@i * 3, @k - @i); SET @k += 5; SET @i += 2;",
@@ -80,7 +80,7 @@ func TestLoopsAtOnceAndPassByPassAgree(t *testing.T) {
 	}
 }
 
-// A loop that breaks a key, and one whose client is told of every pass, runs as written.
+// A loop that violates a key, and one whose client gets a message for every pass, runs as written.
 func TestLoopsThatRunAsWritten(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, "CREATE TABLE dbo.r (a int NOT NULL PRIMARY KEY)")
@@ -97,7 +97,7 @@ func TestLoopsThatRunAsWritten(t *testing.T) {
 	gives(t, s, "SELECT COUNT(*), MAX(a) FROM dbo.r", "1500,1499")
 }
 
-// A loop one of whose later passes fails gives what it gives pass by pass: as many rows, the same errors and variables.
+// A loop with a later pass that fails gives the same as pass by pass: number of rows, errors and variables.
 func TestLoopsThatFailLateAreRunAsWritten(t *testing.T) {
 	for name, loop := range map[string]string{
 		"a column overflows":         "INSERT INTO dbo.r (a, b) VALUES (@i, @i * 20000000); SET @i += 1;",
@@ -124,7 +124,7 @@ func TestLoopsThatFailLateAreRunAsWritten(t *testing.T) {
 	}
 }
 
-// A statement fails when its key may equal one that a loop has only counted.
+// A statement fails if its key may equal one of a row that a loop has only counted.
 func TestKeysThatALoopHasOnlyCounted(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, loopSetup)
@@ -136,8 +136,8 @@ func TestKeysThatALoopHasOnlyCounted(t *testing.T) {
 	gives(t, s, "SELECT COUNT_BIG(*) FROM dbo.big", "10002")
 }
 
-// Workers on the log writer's node and workers on the other: the published times and spins; a fully durable load
-// waits for the log once a transaction.
+// Workers on the log writer's node and on the other: the published times and spins; a fully durable load
+// waits for the log once per transaction.
 func TestTheLogWritersNode(t *testing.T) {
 	i := newInstance(t, func(c *Config) { c.Version = "12.0.6024.0"; c.Cost.BootSD, c.Cost.IterationSD = 0, 0 })
 	if err := i.Start(boot(1, 2, 8, 2)); err != nil {

@@ -37,7 +37,7 @@ func (c *compiler) operands(l, r tsql.Expr) (left, right scalar, err error) {
 	return left, right, err
 }
 
-// ofBoth gives what apply makes of two values, of type t, and NULL where either is NULL.
+// ofBoth applies a function to two values, with a result of type t, or NULL if either is NULL.
 func ofBoth(left, right scalar, t tds.Type, apply func(a, b any) (any, error)) scalar {
 	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(row []any) (any, error) {
 		a, err := left.eval(row)

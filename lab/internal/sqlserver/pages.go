@@ -9,13 +9,13 @@ import (
 
 const (
 	pageBytes     = 8060 // of rows in a data page
-	pageRowHeader = 11   // bytes of a row besides its values
+	pageRowHeader = 11   // bytes of a row in addition to its values
 	pageKB        = 8
-	rowSample     = 64 // rows whose length stands for all
+	rowSample     = 64 // rows whose length represents all
 )
 
-// bufferPool is where the pages of disk-based tables lie: for each table, how many on each memory node. A
-// boot begins without any.
+// bufferPool is the location of the pages of disk-based tables: for each table, how many on each memory node. A
+// boot starts with it empty.
 type bufferPool struct {
 	pages   map[*table][]int64
 	lookups []lookups // by memory node of the worker
@@ -54,7 +54,7 @@ func (p *bufferPool) on(node int) (n int64) {
 	return n
 }
 
-// pages is the size of a table on disk; 0 for one that has no pages.
+// pages is the size of a table on disk; 0 for one without pages.
 func (t *table) pages() int64 {
 	if t.db == nil || t.db.system() || t.memoryOptimized || t.product != nil {
 		return 0
@@ -76,7 +76,7 @@ func (t *table) pages() int64 {
 	return (t.count() + perPage - 1) / perPage
 }
 
-// rowBytes is the length of a row; text counts a byte a character, as varchar does.
+// rowBytes is the length of a row; text counts one byte per character, as varchar does.
 func rowBytes(row []any, t *table) int64 {
 	n := pageRowHeader
 	for i, v := range row {
@@ -91,8 +91,8 @@ func rowBytes(row []any, t *table) int64 {
 	return int64(n)
 }
 
-// read brings a table's missing pages to a memory node and looks all of them up from there. A node takes no
-// more than its target; what does not fit lies on the next ones. The caller holds Instance.mu.
+// read loads a table's missing pages to a memory node and looks up all of them from there. A node takes no
+// more than its target; the rest goes to the next ones. The caller holds Instance.mu.
 func (i *Instance) read(t *table, node int) (seen lookups) {
 	pages := i.pool.pages[t]
 	if pages == nil {
@@ -129,8 +129,8 @@ func (i *Instance) read(t *table, node int) (seen lookups) {
 	return seen
 }
 
-// pageTime asks the cost model for the time of a statement that aggregates disk-based tables of a user's database,
-// and waits as long when the lab keeps real time; nil for any other statement.
+// pageTime is the cost model's time of a statement that aggregates disk-based tables of a user's database,
+// after waiting for as long if the lab simulates in real time; nil for any other statement.
 func (b *batch) pageTime(p plan, passed time.Duration) *cost.Timing {
 	if !readsWhole(p) {
 		return nil
@@ -143,7 +143,7 @@ func (b *batch) pageTime(p plan, passed time.Duration) *cost.Timing {
 	return &timing
 }
 
-// readsWhole tells whether a plan, or one below it, groups or counts rows: it then reads its tables whole.
+// readsWhole reports whether a plan, or one below it, groups or counts rows, and so reads whole tables.
 func readsWhole(p plan) bool {
 	if _, ok := p.(*aggregatePlan); ok {
 		return true
@@ -165,7 +165,7 @@ func diskTables(p plan, found []*table) []*table {
 	return found
 }
 
-// scanned is the modelled time of one more scan by a session; ok tells whether any table has pages.
+// scanned is the modelled time of one more scan by a session; ok reports whether any table has pages.
 func (i *Instance) scanned(s *Session, tables []*table) (timing cost.Timing, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -198,7 +198,7 @@ func (i *Instance) scanned(s *Session, tables []*table) (timing cost.Timing, ok 
 	return timing, true
 }
 
-// busy counts the sessions that mapped ports brought to a memory node: each counts as one stream.
+// busy counts the sessions that mapped ports assigned to a memory node: each counts as one stream.
 func (i *Instance) busy(node int) (n int) {
 	for _, s := range i.sessions {
 		if s.mapped && i.memoryNode(s) == node {

@@ -40,7 +40,7 @@ func shop(t *testing.T, change func(*Config)) *Session {
 	return s
 }
 
-// Rows that recur are kept once with their number, and every statement sees all of them.
+// Recurring rows are stored once with their number, and every statement sees all of them.
 func TestRecurringRowsAreAllThere(t *testing.T) {
 	s := shop(t, nil)
 	big := s.inst.lookup("shop").find("dbo", "big")
@@ -60,7 +60,7 @@ func TestRecurringRowsAreAllThere(t *testing.T) {
 	gives(t, s, "SELECT COUNT(*) FROM dbo.big", "20834")
 }
 
-// An inner join by hash gives what nested loops give, for recurring rows too.
+// An inner join by hash gives the same as nested loops, also for recurring rows.
 func TestJoinByHash(t *testing.T) {
 	s := shop(t, nil)
 	must(t, s, "SELECT DISTINCT kind, six, CAST(six AS bigint) AS wide INTO dbo.dims FROM dbo.big WHERE six <> 4")
@@ -74,7 +74,7 @@ func TestJoinByHash(t *testing.T) {
 	}
 }
 
-// mappedTo opens a session that came in by one of the instance's further ports.
+// mappedTo opens a session through one of the instance's further ports.
 func mappedTo(t *testing.T, i *Instance, port int) *Session {
 	t.Helper()
 	opened, refusal := i.Open(tds.Login{User: "sa", Password: i.config.Password, Database: "shop", LocalPort: port, SPID: uint16(60 + len(i.sessions))})
@@ -108,8 +108,8 @@ func itoa(n int) string {
 	return text
 }
 
-// A mapped port leads to its node; a scan through it brings the pages there, and from the other node all lookups
-// are remote. The next boot begins without pages.
+// A mapped port leads to its node; a scan through it loads the pages there, and from the other node all lookups
+// are remote. The next boot starts without pages.
 func TestPagesLieWhereTheyWereRead(t *testing.T) {
 	s := shop(t, nil)
 	i, ports := cycle(t, s)
@@ -136,7 +136,7 @@ func TestPagesLieWhereTheyWereRead(t *testing.T) {
 	gives(t, near, pages, "")
 }
 
-// A port that is taken keeps SQL Server from starting, as it keeps the real one.
+// A port in use keeps SQL Server from starting, as on a real server.
 func TestTakenPort(t *testing.T) {
 	s := shop(t, nil)
 	other := newInstance(t, nil)
@@ -190,7 +190,7 @@ func TestRemotePagesCostMostAtSaturation(t *testing.T) {
 	}
 }
 
-// Rows of numbers in mixed radix are those that each expression gives by itself, in every row.
+// Rows of numbers in mixed radix equal what each expression gives by itself, in every row.
 func TestRowsOfDigits(t *testing.T) {
 	s := shop(t, nil)
 	must(t, s, `SELECT v.i % 3 + 1 AS low, 'T' + CAST(v.i / 3 % 7 AS varchar(5)) AS high, v.i / 21 AS rest
@@ -204,7 +204,7 @@ func TestRowsOfDigits(t *testing.T) {
 	}
 }
 
-// A hash finds what is equal: text whatever its case and blanks at its end, and no NULL.
+// A hash finds equal values: text regardless of case and trailing blanks, and no NULL.
 func TestJoinByHashOfText(t *testing.T) {
 	s := shop(t, nil)
 	must(t, s, `SELECT v.name, v.n INTO dbo.l FROM (VALUES ('ab', 1), ('AB ', 2), ('c', 3), (NULL, 4)) AS v (name, n)`)

@@ -7,16 +7,16 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// An aggregate over a cross join of 3000 x 3000 rows reads 9 million pairs. The two that the product asks for
-// follow from the two sides alone: the number of pairs, and the sum of a checksum over columns.
+// An aggregate over a cross join of 3000 x 3000 rows reads 9 million pairs. The two that vnuma uses can be
+// computed from the two sides alone: the number of pairs, and the sum of a checksum over columns.
 
 // summedChecksum is SUM(CAST(CHECKSUM(columns) AS bigint)), or the same of BINARY_CHECKSUM.
 type summedChecksum struct {
 	places []int
-	folded bool // CHECKSUM, for which case does not matter
+	folded bool // CHECKSUM, which ignores case
 }
 
-// checksummed reads an aggregate's call; nil when it is anything else.
+// checksummed parses an aggregate's call; nil if it is anything else.
 func (a *aggregate) checksummed() *summedChecksum {
 	cast, ok := a.call.Args[0].(*tsql.Cast)
 	if !ok || a.name != "sum" || a.distinct || a.typ.Kind != tds.KindInt64 {
@@ -45,10 +45,10 @@ func (a *aggregate) checksummed() *summedChecksum {
 	return out
 }
 
-// shift is by how much the checksum of the column at a place of the list is rotated.
+// shift is by how much the checksum of the column at a position of the list is rotated.
 func (c *summedChecksum) shift(at int) int { return 4 * (len(c.places) - 1 - at) }
 
-// summed are the aggregates that follow from a number of rows and their checksums; ok is false when any of them
+// summed computes aggregates from a number of rows and their checksums; ok is false if any of them
 // needs the rows themselves.
 func (p *aggregatePlan) summed(rows func() (int64, error), sum func(*summedChecksum) int64) (row []any, ok bool, err error) {
 	asked := make([]*summedChecksum, len(p.aggregates))
@@ -77,7 +77,7 @@ func (p *aggregatePlan) summed(rows func() (int64, error), sum func(*summedCheck
 	return row, true, p.run.ended()
 }
 
-// overProduct computes the aggregates over a cross product without building its rows; ok is false when
+// overProduct computes the aggregates over a cross product without building its rows; ok is false if
 // the query does not have that form.
 func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
 	cross := productOf(p.input)
@@ -95,8 +95,8 @@ func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
 	})
 }
 
-// ofRows is each row's part in the checksum of a pair: that of its own columns, which are those from one place on
-// to before another.
+// ofRows is each row's part of the checksum of a pair: that of its own columns, from one position
+// up to another, exclusive.
 func (c *summedChecksum) ofRows(rows [][]any, from, to int) []uint32 {
 	sums := make([]uint32, len(rows))
 	for i, row := range rows {
@@ -109,7 +109,7 @@ func (c *summedChecksum) ofRows(rows [][]any, from, to int) []uint32 {
 	return sums
 }
 
-// overScan is the same over a whole table, from its columns.
+// overScan is the same over a whole table.
 func (p *aggregatePlan) overScan() (row []any, ok bool, err error) {
 	scan := scanOf(p.input)
 	if scan == nil || p.grouped {
@@ -125,7 +125,7 @@ func (p *aggregatePlan) overScan() (row []any, ok bool, err error) {
 	})
 }
 
-// sumOfXor adds l ^ r as int32 over all pairs: each bit counts in as many of them as it differs in.
+// sumOfXor is the sum of l ^ r as int32 over all pairs: each bit counts in as many of them as it differs in.
 func sumOfXor(left, right []uint32) (sum int64) {
 	for bit := range 32 {
 		l, r := setIn(left, bit), setIn(right, bit)
@@ -146,7 +146,7 @@ func setIn(numbers []uint32, bit int) (n int64) {
 	return n
 }
 
-// productOf is the cross product that a plan is, under other names perhaps.
+// productOf is the cross product that a plan is, possibly under other names.
 func productOf(p plan) *crossPlan {
 	switch p := p.(type) {
 	case *crossPlan:

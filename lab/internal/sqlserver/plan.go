@@ -8,15 +8,15 @@ import (
 // plan is a compiled source of rows.
 type plan interface {
 	columns() []column
-	// each hands over one row after the other; a row may be overwritten after yield returns.
-	// yield ends the run by an error.
+	// each yields one row after the other; a row may be overwritten after yield returns.
+	// An error from yield ends the run.
 	each(yield func(row []any) error) error
 }
 
 // errStop ends a plan early without being an error.
 var errStop = errors.New("enough rows")
 
-// stoppable takes errStop for success: the consumer of a plan had enough.
+// stoppable turns errStop into success: the consumer of a plan needs no more.
 func stoppable(err error) error {
 	if errors.Is(err, errStop) {
 		return nil
@@ -24,7 +24,7 @@ func stoppable(err error) error {
 	return err
 }
 
-// collect keeps all rows of a plan.
+// collect returns all rows of a plan.
 func collect(p plan) ([][]any, error) {
 	switch p := p.(type) {
 	case *rowsPlan:
@@ -42,11 +42,11 @@ func collect(p plan) ([][]any, error) {
 	return out, err
 }
 
-// rowsPlan gives rows that are at hand: those of a system view, or of a step before.
+// rowsPlan yields existing rows: those of a system view, or of an earlier step.
 type rowsPlan struct {
 	cols  []column
 	rows  [][]any
-	times []int64 // how often each row is there; nil: once
+	times []int64 // how often each row occurs; nil: once
 	run   *run
 }
 
@@ -192,7 +192,7 @@ func (p *sortPlan) each(yield func([]any) error) error {
 	return (&rowsPlan{rows: rows, run: p.run}).each(yield)
 }
 
-// sorted is a stable order of rows; rows that are in order already are not copied.
+// sorted is a stable order of rows; rows that are already in order are not copied.
 func sorted(rows [][]any, keys []sortKey) [][]any {
 	less := func(a, b []any) bool { return compareRows(a, b, keys) < 0 }
 	if sort.SliceIsSorted(rows, func(i, j int) bool { return less(rows[i], rows[j]) }) {
@@ -216,7 +216,7 @@ func compareRows(a, b []any, keys []sortKey) int {
 	return 0
 }
 
-// distinctPlan leaves out rows that came before.
+// distinctPlan omits rows that occurred before.
 type distinctPlan struct{ input plan }
 
 func (p *distinctPlan) columns() []column { return p.input.columns() }

@@ -6,7 +6,7 @@ func init() {
 		total_elapsed_time bigint, last_elapsed_time bigint`, procedureStats)
 }
 
-// procedureStats has a row for each procedure that ran since the boot, as long as its plan is cached.
+// procedureStats has a row for each procedure that ran since the boot while its plan is cached.
 func procedureStats(v *viewContext) []viewRow {
 	var out []viewRow
 	for _, db := range v.inst().databases {
@@ -23,7 +23,7 @@ func procedureStats(v *viewContext) []viewRow {
 	return out
 }
 
-// forgetProcedureStats empties what the plan cache knew: a boot begins with none.
+// forgetProcedureStats clears the plan cache: a boot starts with an empty one.
 func (i *Instance) forgetProcedureStats() {
 	for _, db := range i.databases {
 		for _, p := range db.procedures {

@@ -9,7 +9,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// procedure is a system procedure; arguments are positional, named ones come by name.
+// procedure is a system procedure; its arguments are by position or by name.
 type procedure func(b *batch, args []argument) error
 
 // argument is a value given to a procedure.
@@ -72,7 +72,7 @@ func (s *Session) Call(ctx context.Context, name string, params []tds.Param, w *
 	b.close()
 }
 
-// callUser answers a remote procedure call of a user's procedure: what it returns goes to the client.
+// callUser answers a remote procedure call of a user's procedure: the client gets its return value.
 func (b *batch) callUser(name string, args []argument, w *tds.Writer) error {
 	n := splitName(name)
 	if n == nil {
@@ -129,12 +129,12 @@ func (b *batch) execNamed(n tsql.Name, args []argument) (int64, error) {
 	return b.invoke(p, args)
 }
 
-// within is a batch for what runs inside this one, with variables of its own.
+// within is a batch for what runs inside this one, with its own variables.
 func (b *batch) within(vars map[string]*variable) *batch {
 	return &batch{ctx: b.ctx, s: b.s, w: b.w, vars: vars, nesting: b.nesting + 1, try: b.try, caught: b.caught, open: b.open, sent: b.sent}
 }
 
-// after takes over from what ran inside.
+// after takes over the state of an inner batch.
 func (b *batch) after(inner *batch) {
 	b.open, b.sent = inner.open, inner.sent
 	if inner.jump == "abort" {

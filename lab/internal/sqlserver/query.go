@@ -121,7 +121,7 @@ func (c *compiler) coerced(p plan, cols []column) plan {
 	return &projectPlan{input: p, exprs: exprs, cols: cols, run: c.run}
 }
 
-// outputOrder applies ORDER BY where only the output columns can be named.
+// outputOrder applies ORDER BY if only the output columns can be named.
 func (c *compiler) outputOrder(p plan, q *tsql.Query) (plan, error) {
 	if q.OrderBy == nil {
 		return p, nil
@@ -141,7 +141,7 @@ func (c *compiler) outputOrder(p plan, q *tsql.Query) (plan, error) {
 	return &sortPlan{input: p, keys: keys, run: c.run}, nil
 }
 
-// outputPlace finds an ORDER BY item among output columns: by number or by name; -1 when it is neither.
+// outputPlace finds an ORDER BY item among output columns: by number or by name; -1 if it is neither.
 func outputPlace(x tsql.Expr, cols []column) (int, error) {
 	switch x := x.(type) {
 	case *tsql.NumberLit:
@@ -163,7 +163,7 @@ func outputPlace(x tsql.Expr, cols []column) (int, error) {
 	return -1, nil
 }
 
-// limit puts TOP over a plan.
+// limit applies TOP to a plan.
 func (c *compiler) limit(p plan, top tsql.Expr) (plan, error) {
 	if top == nil {
 		return p, nil

@@ -15,8 +15,8 @@ func init() {
 		last_rows bigint?, last_dop bigint@13.0.0, last_grant_kb bigint@13.0.0`, execQueryStats)
 }
 
-// queryStat is what the plan cache knows of one statement. The lab keeps them for what its cost model times: cross
-// joins of stored tables, and large scans. A statement is told from others by its plan and by the rows that it reads.
+// queryStat is one statement's entry in the plan cache. The lab keeps them for what its cost model times: cross
+// joins of stored tables, and large scans. Statements are distinguished by their plan and the rows that they read.
 type queryStat struct {
 	query, plan  string // hashes in hex
 	outer, inner int64

@@ -49,7 +49,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// What fails gets the number of the real server, and a text that names the cause.
+// A failure has the real server's number, and a text that names the cause.
 func TestErrors(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, dataset)
@@ -99,7 +99,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A memory-optimised table and another user database never meet in one statement.
+// A memory-optimised table and another user database cannot be in the same statement.
 func TestMemoryOptimisedTablesKeepToOneDatabase(t *testing.T) {
 	s := open(t, func(c *Config) { c.AdventureWorks = true })
 	must(t, s, dataset)
@@ -122,7 +122,7 @@ SELECT COUNT(*) FROM dbo.a`)
 	}
 }
 
-// A statement that fails takes all its rows back.
+// A statement that fails removes all its rows again.
 func TestFailedStatementLeavesNoRows(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, dataset)
@@ -132,7 +132,7 @@ func TestFailedStatementLeavesNoRows(t *testing.T) {
 	}
 }
 
-// Parameters arrive by name and keep their types.
+// Parameters have their names and types.
 func TestParameters(t *testing.T) {
 	s := open(t, nil)
 	r := s.ask("SELECT @P1 + N'!', @P2 + 1, DB_ID(@P1)",
@@ -143,7 +143,7 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// The aggregate over a cross join is what adding up every pair gives, by the fast way and by the plain one.
+// The aggregate over a cross join equals the sum over every pair, by the fast path and by the plain one.
 func TestAggregateOverPairs(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, dataset)

@@ -11,7 +11,7 @@ import (
 	"vnuma.dev/lab/internal/tds"
 )
 
-// record is a response that keeps what it is given, one line per token.
+// record is a response that keeps everything sent, one line per token.
 type record struct {
 	lines   []string
 	columns []tds.Column
@@ -151,7 +151,7 @@ func must(t testing.TB, s *Session, script string) *record {
 	return r
 }
 
-// gives checks the rows that a script's last batch answers with, as text.
+// gives checks the rows of a script's last batch, as text.
 func gives(t testing.TB, s *Session, script, want string) {
 	t.Helper()
 	if got := must(t, s, script).text(); got != want {
@@ -159,7 +159,7 @@ func gives(t testing.TB, s *Session, script, want string) {
 	}
 }
 
-// fails checks the number of the error that a batch ends with.
+// fails checks the number of the error that ends a batch.
 func fails(t testing.TB, s *Session, text, want string) {
 	t.Helper()
 	if got := s.ask(text).number(); got != want {

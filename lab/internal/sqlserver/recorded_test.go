@@ -21,7 +21,7 @@ func sameAs(t *testing.T, contact recorded.Contact) (*Session, bool) {
 }
 
 // A view of the lab has no column that the recorded server does not have: the product would read it there.
-// Of its own recordings it has lost none.
+// No column of the lab's own recordings is missing.
 func TestNoColumnIsTheLabsOwnInvention(t *testing.T) {
 	for _, contact := range recorded.All(t) {
 		session, ok := sameAs(t, contact)
@@ -71,7 +71,7 @@ func TestStatementsAreAnsweredInTheRecordedOrder(t *testing.T) {
 	}
 }
 
-// tokensOf is an answer of the lab as recordings have it: its rows counted, without what ends a statement.
+// tokensOf is an answer of the lab in the form of recordings: its rows counted, without the end of a statement.
 func tokensOf(r *record) []string {
 	var tokens []string
 	rows := 0

@@ -33,7 +33,7 @@ func (i *Instance) newRegistry() map[string]string {
 	return out
 }
 
-// registryNames are the values that sys.dm_server_registry shows, as setup spells them.
+// registryNames are the values in sys.dm_server_registry, as setup spells them.
 var registryNames = []struct{ key, path, name string }{
 	{listenAll, `MSSQLServer\SuperSocketNetLib\Tcp`, "ListenOnAllIPs"},
 	{tcpPort, `MSSQLServer\SuperSocketNetLib\Tcp\IPAll`, "TcpPort"},

@@ -6,8 +6,8 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// repeated is the content of a table made by SELECT ... INTO whose rows recur: each different row, and how
-// often it is there. So millions of generated rows need no memory.
+// repeated is the content of a table made by SELECT ... INTO with recurring rows: each different row, and how
+// often it occurs. So millions of generated rows need little memory.
 type repeated struct {
 	rows  *store
 	times []int64
@@ -71,12 +71,12 @@ func (p *repeatedPlan) eachTimes(yield func([]any, int64) error) error {
 	return p.run.ended()
 }
 
-// timesPlan is a plan that can hand over a row once with the number of times that it is there.
+// timesPlan is a plan that can yield a row once with the number of its occurrences.
 type timesPlan interface {
 	eachTimes(yield func(row []any, times int64) error) error
 }
 
-// eachTimes reads a plan for a consumer to whom it does not matter that equal rows come one after the other.
+// eachTimes reads a plan for a consumer that does not depend on the order of equal rows.
 func eachTimes(p plan, yield func([]any, int64) error) error {
 	if p, ok := p.(timesPlan); ok {
 		return p.eachTimes(yield)
@@ -98,8 +98,8 @@ func (p *filterPlan) eachTimes(yield func([]any, int64) error) error {
 	})
 }
 
-// recurring finds that the rows of a projection recur, because it takes the columns of a derived table only
-// as remainders of constants: `v.n % 40`. Nil when it does not.
+// recurring detects that the rows of a projection recur, because it takes the columns of a derived table only
+// as remainders of constants: `v.n % 40`. Nil if they do not.
 func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
 	project, ok := p.(*projectPlan)
 	if !ok {
@@ -110,7 +110,7 @@ func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
 		return nil, nil
 	}
 	out := &repeated{rows: newStore(project.cols)}
-	places := make([]int, 2*divisor) // 1 + the place of each remainder's row, those of negative numbers first
+	places := make([]int, 2*divisor) // 1 + the position of each remainder's row, those of negative numbers first
 	row := make([]any, len(project.exprs))
 	err := numbers.each(func(one []any) error {
 		n, ok := one[0].(int64)
@@ -133,11 +133,11 @@ func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
 	return out, err
 }
 
-// mostDifferent is how many different rows a table of recurring rows may have.
+// mostDifferent is the largest number of different rows in a table of recurring rows.
 const mostDifferent = 1 << 16
 
-// remainders gives the plan of the derived table's one column, and a number modulo which equal numbers in it make
-// equal rows.
+// remainders returns the plan of the derived table's one column, and a modulus for which congruent numbers in it
+// give equal rows.
 func remainders(q *tsql.Query, project *projectPlan) (numbers plan, divisor int64) {
 	s, ok := q.Body.(*tsql.Select)
 	if !ok || len(s.From) != 1 || s.Where != nil || s.GroupBy != nil || s.Distinct || s.Top != nil {
@@ -156,9 +156,9 @@ func remainders(q *tsql.Query, project *projectPlan) (numbers plan, divisor int6
 	return named.plan, divisor
 }
 
-// remaindersIn is a common multiple of a divisor and those by which an expression divides a column; 0 where it takes
-// more of the column than `column % divisor`. Names other than the column's are parts of dates: the statement has been
-// compiled.
+// remaindersIn is a common multiple of a divisor and those by which an expression divides a column; 0 if it uses
+// more of the column than `column % divisor`. Names other than the column's are date parts: the statement has already
+// been compiled.
 func remaindersIn(x tsql.Expr, column string, divisor int64) int64 {
 	tsql.Walk(x, func(x tsql.Expr) bool {
 		switch x := x.(type) {

@@ -85,7 +85,7 @@ func (r *run) databaseOf(n tsql.Name) (*database, error) {
 	return r.s.db, nil
 }
 
-// view compiles a system view; nil when the name is not one.
+// view compiles a system view; nil if the name is not one.
 func (c *compiler) view(n tsql.Name) (plan, error) {
 	schemaName := fold(n.Qualifier(1))
 	if schemaName == "" { // old names without a schema: sysobjects and so on are not modelled

@@ -8,7 +8,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// Server permissions that the lab holds logins to.
+// Server permissions that the lab enforces.
 const (
 	controlServer   = "CONTROL SERVER"
 	alterSettings   = "ALTER SETTINGS"
@@ -18,7 +18,7 @@ const (
 	createDatabase  = "CREATE ANY DATABASE"
 )
 
-// includes are the permissions that others bring with them.
+// includes are the permissions that others include.
 // Source: https://learn.microsoft.com/sql/relational-databases/security/permissions-database-engine
 var includes = map[string][]string{
 	viewPerformance:              {viewState, alterState},
@@ -27,7 +27,7 @@ var includes = map[string][]string{
 	createDatabase:               {"ALTER ANY DATABASE"},
 }
 
-// limited tells whether the session's login may do less than a member of sysadmin.
+// limited reports whether the session's login may do less than a member of sysadmin.
 func (s *Session) limited() bool {
 	if s.login.Kerberos {
 		return !s.inst.openToTickets()
@@ -43,7 +43,7 @@ func (s *Session) authScheme() string {
 	return "SQL"
 }
 
-// may tells whether the session's login has a server permission.
+// may reports whether the session's login has a server permission.
 func (s *Session) may(permission string) bool {
 	if !s.limited() {
 		return true
@@ -57,12 +57,12 @@ func (s *Session) may(permission string) bool {
 	return false
 }
 
-// isServerPermission tells permissions of the server from those within databases, which the lab grants to everybody.
+// isServerPermission reports whether a permission is the server's; all logins have those within databases.
 func isServerPermission(name string) bool {
 	return strings.Contains(name, "SERVER") || strings.Contains(name, " ANY ") || name == alterSettings
 }
 
-// known checks a login's name and password, or the name alone where a ticket has proven it.
+// known checks a login's name and password, or only the name if a ticket has proven it.
 func (i *Instance) known(l tds.Login) bool {
 	if l.Kerberos {
 		return i.openToTickets() || i.named(l.User)
@@ -73,7 +73,7 @@ func (i *Instance) known(l tds.Login) bool {
 	return strings.EqualFold(l.User, i.config.User) || i.named(l.User)
 }
 
-// openToTickets tells whether every account of the domain is a member of sysadmin: no login of one is named.
+// openToTickets reports whether every account of the domain is a member of sysadmin: no login of one is named.
 func (i *Instance) openToTickets() bool {
 	for name := range i.config.Logins {
 		if strings.Contains(name, `\`) {
@@ -83,7 +83,7 @@ func (i *Instance) openToTickets() bool {
 	return true
 }
 
-// named tells whether the scenario has a login of that name.
+// named reports whether the scenario has a login of that name.
 func (i *Instance) named(user string) bool {
 	for name := range i.config.Logins {
 		if strings.EqualFold(user, name) {
@@ -93,16 +93,16 @@ func (i *Instance) named(user string) bool {
 	return false
 }
 
-// refusal is what a login without a permission is told, as the server words it.
+// refusal is the server's message to a login without a permission.
 func refusal(number int32, class uint8, text string) error {
 	return &tsql.Error{Number: number, Class: class, State: 1, Text: text}
 }
 
-// open views show a login without permissions its own sessions, or are granted to everybody.
+// open views show a login without permissions its own sessions, or are granted to all logins.
 var openViews = []string{"dm_exec_sessions", "dm_exec_requests", "dm_os_host_info"}
 
-// requireView refuses views of the server's state to a login that may not see it. The real server tells 300 and then
-// 297, here it is 300 alone.
+// requireView refuses views of the server's state to a login without permission. The real server sends 300 and then
+// 297, the lab only 300.
 func (s *Session) requireView(name string) error {
 	state := strings.HasPrefix(name, "dm_os_") || strings.HasPrefix(name, "dm_exec_") || strings.HasPrefix(name, "dm_server_") ||
 		strings.HasPrefix(name, "dm_tcp_") || strings.HasPrefix(name, "dm_resource_governor_")
@@ -145,7 +145,7 @@ func (s *Session) requireAction(permission string) error {
 	return refusal(15247, 16, "User does not have permission to perform this action.")
 }
 
-// requireRegistry refuses to write the registry to whoever is no member of sysadmin.
+// requireRegistry refuses to write the registry to a login that is not a member of sysadmin.
 func (s *Session) requireRegistry() error {
 	if !s.limited() {
 		return nil

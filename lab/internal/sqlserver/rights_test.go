@@ -16,7 +16,7 @@ func as(t *testing.T, i *Instance, user string) *Session {
 	return s.(*Session)
 }
 
-// limited is a running instance with a login that may nothing, one that sees, and one that administers.
+// limited is a running instance with a login without permissions, one that may read, and one that administers.
 func limited(t *testing.T) *Instance {
 	t.Helper()
 	i := newInstance(t, func(c *Config) {
@@ -28,7 +28,7 @@ func limited(t *testing.T) *Instance {
 	return i
 }
 
-// What a login without a permission is told, by message number; 0 means that it may.
+// The refusal to a login without a permission, by message number; 0 means that it is permitted.
 func TestLoginsAreHeldToTheirPermissions(t *testing.T) {
 	i := limited(t)
 	for text, want := range map[string][3]int32{ // nobody, reader, operator
@@ -55,7 +55,7 @@ func TestLoginsAreHeldToTheirPermissions(t *testing.T) {
 	}
 }
 
-// A login can ask what it may, and what it asks agrees with what it is refused.
+// A login can query its permissions, and the answers agree with the refusals.
 func TestLoginsCanAskForTheirPermissions(t *testing.T) {
 	i := limited(t)
 	ask := `SELECT HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE'), HAS_PERMS_BY_NAME(NULL, NULL, 'ALTER SETTINGS'),
@@ -65,7 +65,7 @@ func TestLoginsCanAskForTheirPermissions(t *testing.T) {
 	}
 }
 
-// Another login needs its password, and one that nobody made is refused.
+// Another login needs its own password, and an unknown one is refused.
 func TestUnknownLogins(t *testing.T) {
 	i := limited(t)
 	for _, l := range []tds.Login{{User: "reader", Password: "wrong"}, {User: "somebody", Password: "right"}} {
@@ -75,7 +75,7 @@ func TestUnknownLogins(t *testing.T) {
 	}
 }
 
-// Tickets log in everybody, or those accounts of the domain that have a login; a password logs in none of them.
+// Tickets log in all accounts, or those of the domain that have a login; a password logs in none of them.
 func TestLoginsOfTheDomain(t *testing.T) {
 	for _, c := range []struct {
 		logins  map[string][]string
@@ -124,7 +124,7 @@ func TestOtherWaysToListen(t *testing.T) {
 	}
 }
 
-// Counters and ports can lie when a fault says so.
+// Counters and ports can be wrong if a fault makes them so.
 func TestCountersAndPortsThatLie(t *testing.T) {
 	s := shop(t, nil)
 	i, ports := cycle(t, s)

@@ -7,7 +7,7 @@ type scanPlan struct {
 	rows  *store
 	index *uniqueKey // read in the order of this key
 	order *keyOrder
-	seek  *seek // reads these rows alone
+	seek  *seek // reads only these rows
 	run   *run
 
 	read int64 // rows read by the last run
@@ -45,7 +45,7 @@ func (p *scanPlan) each(yield func([]any) error) error {
 	return nil
 }
 
-// scanOf is the table that a plan reads, under other names perhaps.
+// scanOf is the table that a plan reads, possibly under other names.
 func scanOf(p plan) *scanPlan {
 	switch p := p.(type) {
 	case *scanPlan:
@@ -56,7 +56,7 @@ func scanOf(p plan) *scanPlan {
 	return nil
 }
 
-// readInOrder makes the scan below a SELECT give its rows in the order asked for, if a key has that order:
+// readInOrder makes the scan below a SELECT yield its rows in the wanted order, if a key has that order:
 // TOP then reads no more rows than it needs. The caller holds Instance.mu.
 func (b *block) readInOrder() bool {
 	input := b.input

@@ -5,11 +5,11 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// largeScan is what a scan must read for its time to be modelled: no last-level cache of one processor holds much less,
-// and below it the lab's own time is as good.
+// largeScan is the size in bytes from which on a scan's time is modelled: about the last-level cache of one processor;
+// below it the lab's actual time is good enough.
 const largeScan = 16 << 20
 
-// wideColumn is from how many bytes on reading a column is reading its row.
+// wideColumn is the size in bytes from which on reading a column counts as reading its whole row.
 const wideColumn = 256
 
 // largeScanOf finds an aggregate over the whole of a large memory-optimised table; nil for any other plan.
@@ -42,7 +42,7 @@ func (i *Instance) scanTime(scan *scanPlan, over *aggregatePlan) cost.Timing {
 	return t
 }
 
-// bytes are what the rows of the table take, by their declared widths; columns without a limit count as nothing.
+// bytes is the size of the table's rows by their declared widths; columns without a limit count as zero.
 func (p *scanPlan) bytes() int64 {
 	width := int64(rowHeader)
 	for _, c := range p.cols {
@@ -54,7 +54,7 @@ func (p *scanPlan) bytes() int64 {
 // rowHeader is the header of a memory-optimised row with one index.
 const rowHeader = 32
 
-// readsWide tells whether an aggregate reads a column that is most of its row.
+// readsWide reports whether an aggregate reads a column that is most of its row.
 func (p *aggregatePlan) readsWide() bool {
 	for _, a := range p.aggregates {
 		for _, arg := range a.call.Args {

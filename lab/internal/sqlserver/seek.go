@@ -6,14 +6,14 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// seek narrows a scan to the rows whose key may be the value that WHERE asks for. The filter above still decides.
+// seek limits a scan to the rows whose key may be the value in WHERE. The filter above still decides.
 type seek struct {
 	order *keyOrder
 	place int // column of the key
 	value scalar
 }
 
-// seekKey lets a scan below `WHERE key = value` read the rows of that key alone, for a variable or literal, and
+// seekKey lets a scan below `WHERE key = value` read only the rows of that key, for a variable or literal, and
 // an integer key of one column that the table is ordered by. The caller holds Instance.mu.
 func (b *block) seekKey() {
 	equal, ok := b.sel.Where.(*tsql.Compare)
@@ -45,7 +45,7 @@ func variableOrLiteral(x tsql.Expr) bool {
 	return false
 }
 
-// rows are the places in the key's order that hold the value: from one to before the other.
+// rows are the positions in the key's order that have the value: from one up to the other, exclusive.
 func (k *seek) rows(s *store, r *run) (from, to int, err error) {
 	v, err := k.value.eval(nil)
 	wanted, ok := v.(int64)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A key that WHERE asks for is sought, and gives what a scan would.
+// A key in WHERE is sought, with the same result as a scan.
 func TestSeekByKey(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, "CREATE DATABASE d")

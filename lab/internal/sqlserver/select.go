@@ -104,7 +104,7 @@ func (b *block) aggregates() []*tsql.Call {
 	return out
 }
 
-// group builds the aggregation, when there is one; afterwards only keys and aggregates can be named.
+// group builds the aggregation, if any; afterwards only keys and aggregates can be named.
 func (b *block) group() error {
 	calls := b.aggregates()
 	if len(calls) == 0 && b.sel.GroupBy == nil {
@@ -142,7 +142,7 @@ func keyName(x tsql.Expr) string {
 	return ""
 }
 
-// name lets a group key be found by its text and, for a column, with and without its table.
+// name makes a group key found by its text and, for a column, with and without its table.
 func (b *block) name(after *scope, x tsql.Expr, key scalar, i int) {
 	after.replace[tsql.Format(x)] = i
 	if key.ref == 0 {
@@ -240,7 +240,7 @@ func (b *block) order() error {
 	return nil
 }
 
-// projection computes a select list; one that takes all columns as they are only renames them.
+// projection computes a select list; one that takes all columns unchanged only renames them.
 func projection(input plan, exprs []scalar, cols []column, r *run) plan {
 	whole := len(exprs) == len(input.columns()) && productOf(input) == nil
 	for i, s := range exprs {
@@ -278,7 +278,7 @@ func (b *block) finish(c *compiler) (plan, error) {
 	return p, nil
 }
 
-// assignPlan is SELECT @v = x: it sets variables and gives no rows.
+// assignPlan is SELECT @v = x: it sets variables and yields no rows.
 type assignPlan struct {
 	plan
 	vars []string

@@ -8,7 +8,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// selectStatement runs a query that goes to the client, into a table or into variables.
+// selectStatement runs a query whose rows go to the client, into a table or into variables.
 func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 	r := b.newRun()
 	var p plan
@@ -64,7 +64,7 @@ func intoTarget(q *tsql.Query) *tsql.Name {
 	return nil
 }
 
-// send streams rows to the client. A cross join of whole sides goes the short way, in which each row of
+// send streams rows to the client. A cross join of whole sides has a fast path, in which each row of
 // either side is encoded once.
 func (b *batch) send(p plan, r *run) (outcome, error) {
 	b.open = true
@@ -143,7 +143,7 @@ func pick(rows [][]any, places []int) [][]any {
 	return out
 }
 
-// sides computes both inputs and notes their sizes for the cost model.
+// sides computes both inputs and records their sizes for the cost model.
 func (p *crossPlan) sides() (left, right [][]any, err error) {
 	if left, err = collect(p.left); err != nil {
 		return nil, nil, err
@@ -155,7 +155,7 @@ func (p *crossPlan) sides() (left, right [][]any, err error) {
 	return left, right, nil
 }
 
-// selectInto makes a table from a query. A cross join of whole sides is kept as its two sides.
+// selectInto creates a table from a query. A cross join of whole sides is stored as its two sides.
 func (b *batch) selectInto(name *tsql.Name, q *tsql.Query, p plan, r *run) (*table, error) {
 	t, err := b.tableFor(*name, p.columns())
 	if err != nil {
@@ -178,8 +178,8 @@ func (b *batch) selectInto(name *tsql.Name, q *tsql.Query, p plan, r *run) (*tab
 	return t, nil
 }
 
-// keep makes the table of SELECT ... INTO known, at the end of the time that the statement takes: a request
-// that was cancelled meanwhile leaves none.
+// keep registers the table of SELECT ... INTO after the time that the statement takes: a request
+// that was cancelled meanwhile creates none.
 func (b *batch) keep(t *table, r *run) (*tds.Done, error) {
 	if err := r.ended(); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (b *batch) keep(t *table, r *run) (*tds.Done, error) {
 	return &tds.Done{Count: t.count(), HasCount: true, Command: tds.CommandSelect}, nil
 }
 
-// tableFor makes an empty table with the columns of a query.
+// tableFor creates an empty table with the columns of a query.
 func (b *batch) tableFor(name tsql.Name, cols []column) (*table, error) {
 	def := &tsql.CreateTable{Name: name}
 	seen := map[string]bool{}

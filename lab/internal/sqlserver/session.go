@@ -23,13 +23,13 @@ type Session struct {
 	failed    int // statements, outside of TRY
 	rowCount  int64
 
-	// node and the following say where its worker runs; they stay as the login found them.
+	// node and the following are the location of its worker; they do not change after the login.
 	node   int  // SQLOS node
 	port   int  // local port
 	mapped bool // the port is mapped to nodes
 	stream int  // its number among the sessions of that port
 
-	// what follows is guarded by Instance.mu: other sessions look at them.
+	// The following fields are guarded by Instance.mu, as other sessions read them.
 	networkWaits  int64
 	networkWaitMS int64
 	input         inputEvent
@@ -42,7 +42,7 @@ type Session struct {
 	worked  time.Duration
 }
 
-// options are the SET options that the lab acts on; the others are kept by name.
+// options are the SET options that affect the lab; the others are stored by name.
 type options struct {
 	statisticsTime bool
 	statisticsXML  bool
@@ -72,7 +72,7 @@ func (s *Session) Batch(ctx context.Context, text string, params []tds.Param, w 
 	s.request(ctx, w.Procedure, text, params, w)
 }
 
-// request runs a text that came as a batch, or in a call of the procedure `rpc`.
+// request runs a text that was sent as a batch, or in a call of the procedure `rpc`.
 func (s *Session) request(ctx context.Context, rpc, text string, params []tds.Param, w response) {
 	s.begin(rpc, text)
 	defer s.end()
@@ -113,7 +113,7 @@ func (s *Session) end() {
 	s.running, s.company = false, nil
 }
 
-// plainType is the type of a variable for a parameter: an empty text is of one character.
+// plainType is the type of a variable for a parameter: an empty text has one character.
 func plainType(t tds.Type) tds.Type {
 	if (isText(t.Kind) || t.Kind == tds.KindVarBinary) && t.Size == 0 {
 		t.Size = 1

@@ -13,7 +13,7 @@ import (
 )
 
 // SET STATISTICS TIME reports in the order and number of the real server: 3613 first, twice for an
-// auto-parameterised statement, 3612 behind each statement's DONE; an error is followed by 3612 and 3621.
+// auto-parameterised statement, 3612 after each statement's DONE; an error is followed by 3612 and 3621.
 func TestOrderOfMessages(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, dataset)
@@ -46,7 +46,7 @@ func TestTextsOfTimes(t *testing.T) {
 	}
 }
 
-// @@ERROR and ROWCOUNT_BIG tell of the batch before, and a batch that reads them does not disturb them first.
+// @@ERROR and ROWCOUNT_BIG are those of the batch before, and a batch that reads them does not change them first.
 func TestErrorAndRowCountOfTheBatchBefore(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, dataset)
@@ -60,7 +60,7 @@ func TestErrorAndRowCountOfTheBatchBefore(t *testing.T) {
 	}
 }
 
-// SET STATISTICS XML sends a plan behind the result; the spool over the inner side goes with the hint.
+// SET STATISTICS XML sends a plan after the result; the spool over the inner side depends on the hint.
 func TestShowplan(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, dataset)
@@ -87,8 +87,8 @@ func TestShowplan(t *testing.T) {
 	}
 }
 
-// A MAXDOP hint is how many workers run the statement, by its plan and by the plan cache, up to the CPUs; the query
-// stays the same one.
+// A MAXDOP hint is the number of workers, in the statement's plan and in the plan cache, up to the CPUs; the query
+// hash stays the same.
 func TestMaxDOPIsEffective(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, dataset)
@@ -150,7 +150,7 @@ func TestNetworkWaitGrowsWithTheClientForm(t *testing.T) {
 	}
 }
 
-// A request that ended early stops its statement at once and sends nothing behind it.
+// A request that ended early stops its statement at once and sends nothing after it.
 func TestCancelledRequest(t *testing.T) {
 	s := open(t, nil)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -164,7 +164,7 @@ func TestCancelledRequest(t *testing.T) {
 	}
 }
 
-// A cancelled SELECT ... INTO leaves no table, however far it had come, and no error number.
+// A cancelled SELECT ... INTO creates no table, however far it had got, and no error number.
 func TestCancelledIntoLeavesNothing(t *testing.T) {
 	s := open(t, func(c *Config) { c.TimeScale = 1 })
 	must(t, s, dataset)
@@ -179,7 +179,7 @@ func TestCancelledIntoLeavesNothing(t *testing.T) {
 	gives(t, s, "SELECT @@ERROR, OBJECT_ID(N'tempdb..#left')", "0,NULL")
 }
 
-// TOP over the order of a range index reads no more rows than it gives; a hash index has no order.
+// TOP over the order of a range index reads no more rows than it returns; a hash index has no order.
 func TestTopReadsAlongTheKey(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, dataset)
@@ -201,7 +201,7 @@ func TestTopReadsAlongTheKey(t *testing.T) {
 	gives(t, s, "SELECT TOP (3) id FROM dbo.a ORDER BY id", "-5|1|2")
 }
 
-// A failure inside the executor costs its own connection: the log tells of it, others go on.
+// A failure inside the executor ends its own connection: it is logged, and others continue.
 func TestFailureInsideTheExecutor(t *testing.T) {
 	functions["test_failure"] = function{result: func([]scalar) tds.Type { panic("broken while compiling") }}
 	defer delete(functions, "test_failure")
@@ -219,7 +219,7 @@ func TestFailureInsideTheExecutor(t *testing.T) {
 	gives(t, other, "SELECT COUNT(*) FROM sys.dm_exec_sessions WHERE session_id = @@SPID", "1")
 }
 
-// @@SPID is the number that the connection's packets carry.
+// @@SPID is the number in the connection's packets.
 func TestSessionNumberIsTheConnections(t *testing.T) {
 	i := open(t, nil).inst
 	s, refused := i.Open(tds.Login{User: "sa", Password: "right", SPID: 4711})
@@ -276,7 +276,7 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// Durable rows outlive a restart; rows of SCHEMA_ONLY tables and temporary tables do not; the address stays.
+// Durable rows are kept over a restart; rows of SCHEMA_ONLY tables and temporary tables are not; the address is the same.
 func TestRestart(t *testing.T) {
 	i := newInstance(t, nil)
 	address := i.Addr()

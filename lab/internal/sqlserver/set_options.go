@@ -4,7 +4,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// setOption runs SET for a session option. Options that change nothing that the lab models are accepted.
+// setOption runs SET for a session option. Options without effect on what the lab models are accepted.
 func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
 	o := &b.s.options
 	on := st.Value == "ON"
@@ -37,8 +37,8 @@ func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
 	return outcome{}, nil
 }
 
-// endsParseOnly tells the one statement that takes effect while batches are parsed only. The server sets the
-// option as it parses; here it holds from the next batch on, which is how vnuma sends it.
+// endsParseOnly reports whether it is the one statement that takes effect under SET PARSEONLY ON. The server sets the
+// option while parsing; the lab from the next batch on, which is how vnuma sends it.
 func endsParseOnly(st tsql.Statement) bool {
 	option, ok := st.(*tsql.SetOption)
 	return ok && option.Option == "PARSEONLY"

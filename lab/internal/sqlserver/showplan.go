@@ -10,8 +10,8 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// The showplan of SET STATISTICS XML: what the lab's plan would be called on the server. Costs are left
-// out, and hashes follow from the shape of the plan.
+// The showplan of SET STATISTICS XML: the lab's plan in the server's terms. Costs are
+// omitted, and hashes are derived from the shape of the plan.
 
 type showplan struct {
 	XMLName   xml.Name  `xml:"http://schemas.microsoft.com/sqlserver/2004/07/showplan ShowPlanXML"`
@@ -61,7 +61,7 @@ type object struct {
 	Index    string `xml:"Index,attr,omitempty"`
 }
 
-// drawing turns a plan into operators.
+// drawing converts a plan to operators.
 type drawing struct {
 	run     *run
 	noSpool bool
@@ -85,7 +85,7 @@ func showplanXML(st *tsql.SelectStatement, p plan, r *run) string {
 	return string(text)
 }
 
-// rootOf draws the whole plan.
+// rootOf converts the whole plan.
 func rootOf(st *tsql.SelectStatement, p plan, r *run) operator {
 	d := &drawing{run: r, noSpool: st.Query.Hints.NoPerformanceSpool}
 	root := d.operator(p, 1)
@@ -100,8 +100,8 @@ func rootOf(st *tsql.SelectStatement, p plan, r *run) operator {
 
 const parallelism = "Parallelism"
 
-// degreeOf is how many workers run a query: as many as its MAXDOP hint allows and schedulers take work, for what the
-// cost model times. Without a hint above 1, and for anything else, one.
+// degreeOf is how many workers run a query timed by the cost model: the number in its MAXDOP hint, but at most the
+// schedulers in use. Without a hint above 1, and for anything else, one.
 func degreeOf(st *tsql.SelectStatement, p plan, r *run) int {
 	cross, _ := storedProduct(p)
 	scan, _ := largeScanOf(p)
@@ -111,8 +111,8 @@ func degreeOf(st *tsql.SelectStatement, p plan, r *run) int {
 	return max(1, min(st.Query.Hints.MaxDOP, len(r.inst.usableSchedulers())))
 }
 
-// hashesOf are query hash and plan hash, both of the shape: literals do not matter. Spool and parallelism are the
-// plan's, not the query's.
+// hashesOf are query hash and plan hash, both of the shape: literals do not matter. Spool and parallelism affect
+// only the plan's.
 func hashesOf(root operator) (query, plan string) {
 	asked := root
 	if root.Physical == parallelism {
@@ -146,12 +146,12 @@ func (d *drawing) node(physical, logical string, rows int64, runs int64, inputs 
 	return o
 }
 
-// over puts an operator that keeps the number of rows over another.
+// over puts an operator that does not change the number of rows over another.
 func (d *drawing) over(physical, logical string, in operator) operator {
 	return d.node(physical, logical, int64(in.Rows), in.Runtime.Runs, in)
 }
 
-// operator describes a plan that is run so many times.
+// operator describes a plan that is run this many times.
 func (d *drawing) operator(p plan, runs int64) operator {
 	switch p := p.(type) {
 	case *scanPlan:

@@ -7,8 +7,8 @@ import (
 	"vnuma.dev/lab/internal/tds"
 )
 
-// store holds the rows of a table column by column. Once a table shows it to readers it never changes:
-// with gives a longer one, and whatever else changes rows makes another.
+// store has the rows of a table column by column. Once readers can see it, it never changes:
+// with returns a longer one, and any other change of rows creates another.
 type store struct {
 	types []tds.Type
 	cells []cells
@@ -27,7 +27,7 @@ func newStore(columns []column) *store {
 	return s
 }
 
-// add appends one row to a store that nobody reads yet.
+// add appends one row to a store that has no readers yet.
 func (s *store) add(row []any) error {
 	for i, c := range s.cells {
 		err := c.add(row[i])
@@ -45,7 +45,7 @@ func (s *store) add(row []any) error {
 	return nil
 }
 
-// copyFrom appends one row of a store of the same columns to a store that nobody reads yet.
+// copyFrom appends one row of a store of the same columns to a store that has no readers yet.
 func (s *store) copyFrom(other *store, row int) {
 	for i, c := range s.cells {
 		c.copyFrom(other.cells[i], row)
@@ -53,7 +53,7 @@ func (s *store) copyFrom(other *store, row int) {
 	s.rows++
 }
 
-// with is this store and the rows of another of the same columns behind it.
+// with is this store with the rows of another of the same columns appended.
 func (s *store) with(more *store) *store {
 	if s.rows == 0 {
 		return more

@@ -32,7 +32,7 @@ var samples = map[tds.Type][]any{
 		newDecimal(new(big.Int).Neg(pow10(37)), 6)},
 }
 
-// Columns give back what they were given, NULL included, and add to a checksum what the value itself does.
+// Columns return the values added to them, including NULL, and have the same checksum as the values.
 func TestColumnsKeepValues(t *testing.T) {
 	for typ, values := range samples {
 		s := newStore([]column{{typ: typ}})
@@ -70,7 +70,7 @@ func TestColumnsRefuseOtherTypes(t *testing.T) {
 	}
 }
 
-// A reader keeps the rows that it saw, whatever is inserted, deleted and inserted again.
+// A reader keeps the rows that it saw, whatever is inserted and deleted later.
 func TestReadersKeepTheirRows(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, "CREATE TABLE t (id int NOT NULL PRIMARY KEY, x nvarchar(10) NULL)")
@@ -87,7 +87,7 @@ func TestReadersKeepTheirRows(t *testing.T) {
 	gives(t, s, "SELECT * FROM t ORDER BY id", "2,other|3,other|5,other")
 }
 
-// Keys refuse exactly the rows that a set of keys would refuse, and give the rows in their order.
+// Keys refuse exactly the rows that a set of keys would refuse, and return the rows in their order.
 func TestKeysInAnyOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	u := &uniqueKey{places: []int{0, 1}}

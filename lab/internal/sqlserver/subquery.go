@@ -29,7 +29,7 @@ func (c *compiler) subquery(q *tsql.Query) (scalar, error) {
 	})}, nil
 }
 
-// once computes a value in the first row that asks for it: it is the same for every row.
+// once computes a value that is the same for every row at its first use.
 func once(eval func() (any, error)) evalFunc {
 	var done bool
 	var value any

@@ -32,7 +32,7 @@ func toSizedText(v any, t tds.Type) (any, error) {
 	return asGiven(v, s), nil
 }
 
-// asGiven is the text s of a value, without making another value of a text.
+// asGiven is the text s of a value, without a new value if it already is text.
 func asGiven(v any, s string) any {
 	if _, ok := v.(string); ok {
 		return v
@@ -117,7 +117,7 @@ func toTime(v any, t tds.Type) (any, error) {
 // epoch is day 0 of datetime.
 var epoch = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// fitTime rounds a time to what its type can hold: datetime counts 1/300 seconds.
+// fitTime rounds a time to its type's resolution: datetime counts 1/300 seconds.
 func fitTime(v time.Time, t tds.Type) time.Time {
 	switch t.Kind {
 	case tds.KindDate:

@@ -7,7 +7,7 @@ import (
 	"vnuma.dev/lab/internal/guest"
 )
 
-// topology is what SQL Server makes of the guest: its nodes, schedulers and the licence limit.
+// topology is SQL Server's view of the guest: its nodes, schedulers and the licence limit.
 type topology struct {
 	nodes       []cpuNode // SQL CPU nodes: vNUMA nodes, or soft-NUMA nodes within them
 	memoryNodes int       // vNUMA nodes
@@ -29,7 +29,7 @@ const (
 	leastSoftCores = 5
 )
 
-// softNodes is the number of soft-NUMA nodes that a node with so many cores becomes.
+// softNodes is the number of soft-NUMA nodes into which a node with this many cores is split.
 func softNodes(cores int) int {
 	parts := (cores + softNUMALimit - 1) / softNUMALimit
 	if parts > 1 && cores/parts < leastSoftCores {
@@ -93,7 +93,7 @@ func licenceLimit(engineEdition int64, major int) (sockets, cores int) {
 	return 0, 0
 }
 
-// xtpPlacement decides where recovery put the memory-optimised pages: on one node mostly, by the boot's lot.
+// xtpPlacement decides where recovery put the memory-optimised pages: mostly on one node, random per boot.
 func xtpPlacement(nodes int, seed int64, boot int) []float64 {
 	share := make([]float64, nodes)
 	if nodes == 0 {
@@ -121,7 +121,7 @@ func (n cpuNode) mask() int64 {
 	return m
 }
 
-// errorLog are the lines of the error log that tell the topology.
+// errorLog are the lines of the error log on the topology.
 func (i *Instance) errorLog() []string {
 	b := i.boot
 	lines := []string{

@@ -98,7 +98,7 @@ func isTime(k tds.Kind) bool {
 	return k == tds.KindDateTime || k == tds.KindDateTime2 || k == tds.KindDate
 }
 
-// unify is the type that holds values of both, as for CASE, COALESCE and UNION.
+// unify is the type that can represent values of both, as for CASE, COALESCE and UNION.
 func unify(a, b tds.Type) tds.Type {
 	if rank(a.Kind) < rank(b.Kind) {
 		a, b = b, a
@@ -123,7 +123,7 @@ func widest(a, b int) int {
 	return max(a, b)
 }
 
-// asDecimalType is the decimal that holds every value of a numeric type.
+// asDecimalType is the decimal type for every value of a numeric type.
 func asDecimalType(t tds.Type) tds.Type {
 	switch t.Kind {
 	case tds.KindDecimal:

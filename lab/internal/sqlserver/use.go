@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Use is what else a server is used for: rows in views that a client looks at, and nothing behind them.
+// Use is what else a server is used for, visible only as rows in views.
 type Use struct {
 	AvailabilityGroup []string // databases in one
 	Hadr              bool     // availability groups are enabled, whether or not there is one
@@ -16,12 +16,12 @@ type Use struct {
 }
 
 func init() {
-	// In msdb on a real server; here a view is seen from every database.
+	// In msdb on a real server; in the lab a view is visible from every database.
 	addView("dbo.log_shipping_primary_databases", "", "primary_id uniqueidentifier, primary_database sysname", shippedDatabases)
 	addView("dbo.log_shipping_secondary_databases", "", "secondary_database sysname, secondary_id uniqueidentifier", none)
 }
 
-// addUsed makes the databases that Use names and that are not there yet.
+// addUsed creates the databases that Use names and that do not exist yet.
 func (i *Instance) addUsed() {
 	use := i.config.Use
 	for _, name := range slices.Concat(use.AvailabilityGroup, use.Published, use.LogShipped, use.Backups) {
@@ -47,10 +47,10 @@ func shippedDatabases(v *viewContext) []viewRow {
 	return out
 }
 
-// usedID stands for whatever identifies a group or a shipped database.
+// usedID is a placeholder for the identifier of a group or a shipped database.
 var usedID = [16]byte{1}
 
-// otherSession is the number of somebody's session that no client of the lab has.
+// otherSession is the id of a session that no client of the lab has.
 func otherSession(n int) int { return 30000 + n }
 
 func bit(set bool) string {

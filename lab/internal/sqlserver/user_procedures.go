@@ -23,7 +23,7 @@ type userProcedure struct {
 
 func (p *userProcedure) key() string { return fold(p.schema + "." + p.name) }
 
-// createProcedure keeps a procedure under its name.
+// createProcedure stores a procedure under its name.
 func (b *batch) createProcedure(st *tsql.CreateProcedure) error {
 	r := b.newRun()
 	inst := b.s.inst
@@ -56,7 +56,7 @@ func (b *batch) createProcedure(st *tsql.CreateProcedure) error {
 	return p.keep()
 }
 
-// keep puts a procedure where its name says. The caller holds Instance.mu.
+// keep stores a procedure under its name. The caller holds Instance.mu.
 func (p *userProcedure) keep() error {
 	if p.db.taken(p.schema, p.name) {
 		return tsql.Errorf(2714, p.def.Line(), "There is already an object named '%s' in the database.", p.name)
@@ -66,7 +66,7 @@ func (p *userProcedure) keep() error {
 	return nil
 }
 
-// taken tells whether a table or procedure has the name. The caller holds Instance.mu.
+// taken reports whether a table or procedure has the name. The caller holds Instance.mu.
 func (db *database) taken(schema, name string) bool {
 	return db.find(schema, name) != nil || db.procedures[fold(schema+"."+name)] != nil
 }
@@ -95,7 +95,7 @@ func (b *batch) findUserProcedure(n tsql.Name) (*userProcedure, error) {
 	return r.procedure(n)
 }
 
-// boundBy is a natively compiled procedure that keeps the table from being dropped. The caller holds Instance.mu.
+// boundBy is a natively compiled procedure that prevents the table from being dropped. The caller holds Instance.mu.
 func (t *table) boundBy() *userProcedure {
 	if t.db == nil {
 		return nil
@@ -151,7 +151,7 @@ func (p *userProcedure) bindTable(r *run, st *tsql.Insert, failure error) error 
 	return nil
 }
 
-// invoke runs a procedure with its arguments, and gives what it returns.
+// invoke runs a procedure with its arguments, and returns its return value.
 func (b *batch) invoke(p *userProcedure, args []argument) (int64, error) {
 	vars, err := b.arguments(p, args)
 	if err != nil {
@@ -170,7 +170,7 @@ func (b *batch) invoke(p *userProcedure, args []argument) (int64, error) {
 	if p.def.Native { // @@ROWCOUNT is reset at the start and at the end of a natively compiled procedure
 		b.s.rowCount = 0
 	}
-	b.s.options = options // SET options hold until a procedure ends
+	b.s.options = options // SET options are reset when a procedure ends
 	b.after(inner)
 	if err == nil && inner.jump != "abort" {
 		b.executed(p)
@@ -178,7 +178,7 @@ func (b *batch) invoke(p *userProcedure, args []argument) (int64, error) {
 	return inner.returned, err
 }
 
-// arguments gives a procedure's parameters their values: by name, by place, or by default.
+// arguments assigns values to a procedure's parameters: by name, by position, or by default.
 func (b *batch) arguments(p *userProcedure, args []argument) (map[string]*variable, error) {
 	vars := map[string]*variable{}
 	for i, d := range p.def.Parameters {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// number is that of the first error, "" for none.
+// number is that of the first error, "" if none.
 func (r *record) number() string {
 	if len(r.errors) == 0 {
 		return ""
@@ -13,7 +13,7 @@ func (r *record) number() string {
 	return strconv.Itoa(int(r.errors[0].Number))
 }
 
-// A procedure runs with its arguments by place, by name and by default, and returns a number.
+// A procedure runs with its arguments by position, by name and by default, and returns a number.
 func TestUserProcedures(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, "CREATE DATABASE d")
@@ -60,7 +60,7 @@ func TestArgumentsOfProcedures(t *testing.T) {
 	}
 }
 
-// A natively compiled procedure obeys the rules of 2014 and is bound to its table; @@ROWCOUNT is 0 behind it.
+// A natively compiled procedure obeys the rules of 2014 and is bound to its table; @@ROWCOUNT is 0 after it.
 func TestNativelyCompiledProcedures(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, "CREATE DATABASE d")

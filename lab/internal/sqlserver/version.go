@@ -70,7 +70,7 @@ func (v version) has(since string) bool {
 	return v.atLeast(major, minor, build)
 }
 
-// banner is @@VERSION, which says besides that no SQL Server answers.
+// banner is @@VERSION, which also states that the server is simulated.
 func (i *Instance) banner() string {
 	simulated := "simulated by vnuma-lab"
 	if i.config.Scenario != "" {

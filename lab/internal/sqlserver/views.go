@@ -9,7 +9,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// view is a system view: its columns by version and the function that gives its rows.
+// view is a system view: its columns by version and the function that returns its rows.
 type view struct {
 	id    int
 	name  string // as shown
@@ -23,13 +23,13 @@ type viewColumn struct {
 	since string
 }
 
-// viewRow holds the values of one row by column name; what is missing is NULL.
+// viewRow has the values of one row by column name; missing ones are NULL.
 type viewRow map[string]any
 
-// timesKey holds how often a row of a view is there, in every row of it or in none.
+// timesKey is the number of a row's occurrences, in every row of a view or in none.
 const timesKey = "*"
 
-// viewContext is what a view is read in. Instance.mu is held.
+// viewContext is the context in which a view is read. Instance.mu is held.
 type viewContext struct {
 	run *run
 	db  *database
@@ -75,7 +75,7 @@ func (v *view) columns(inst *Instance) []column {
 	return out
 }
 
-// plan takes the rows of the moment.
+// plan reads the current rows.
 func (v *view) plan(ctx *viewContext) *rowsPlan {
 	p := &rowsPlan{cols: v.columns(ctx.inst()), run: ctx.run}
 	given := v.rows(ctx)
@@ -90,7 +90,7 @@ func (v *view) plan(ctx *viewContext) *rowsPlan {
 	return p
 }
 
-// timesOf is how often each row is there; nil where each is there once.
+// timesOf is how often each row occurs; nil if each occurs once.
 func timesOf(rows []viewRow) []int64 {
 	var out []int64
 	for _, row := range rows {
@@ -101,7 +101,7 @@ func timesOf(rows []viewRow) []int64 {
 	return out
 }
 
-// cell turns a Go value into a value of the column's type.
+// cell converts a Go value to a value of the column's type.
 func cell(view string, c column, value any) any {
 	switch n := value.(type) {
 	case int:
@@ -127,5 +127,5 @@ func sortedViews(ver version) []*view {
 	return out
 }
 
-// none is a view that exists and is empty here.
+// none is a view that exists and is empty in the lab.
 func none(*viewContext) []viewRow { return nil }

@@ -25,7 +25,7 @@ func init() {
 	addView("sys.database_scoped_configurations", "13.0.0", "configuration_id int, name nvarchar(60), value int", scopedConfigurations)
 }
 
-// scopedConfigurations has of all options the one that rules ask for: DOP feedback, on by default since 2025.
+// scopedConfigurations has only the option that rules need: DOP feedback, on by default since 2025.
 func scopedConfigurations(v *viewContext) []viewRow {
 	major := v.inst().version.major
 	if major < 16 {
@@ -97,7 +97,7 @@ func userObjects(v *viewContext) []viewRow {
 	return out
 }
 
-// systemObjects is about how many objects a server brings along: enough for scripts that make rows of them.
+// systemObjects is approximately how many objects a server has: enough for scripts that make rows of them.
 const systemObjects = 2400
 
 func allObjects(v *viewContext) []viewRow {
@@ -146,7 +146,7 @@ func allColumns(v *viewContext) []viewRow {
 	return out
 }
 
-// partitions are those of tables' rows alone: index 0 is a heap, 1 a clustered index.
+// partitions are only those of tables' rows: index 0 is a heap, 1 a clustered index.
 func partitions(v *viewContext) []viewRow {
 	var out []viewRow
 	for _, t := range v.db.sortedTables() {

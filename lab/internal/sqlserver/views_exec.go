@@ -56,7 +56,7 @@ func execSessions(v *viewContext) []viewRow {
 		if s.lastRequest.IsZero() {
 			row["last_request_start_time"] = s.opened
 		}
-		if s == v.run.s { // only a session itself may read what it changes without the lock
+		if s == v.run.s { // what it changes without the lock, only the session itself may read
 			row["row_count"] = s.rowCount
 		}
 		out = append(out, row)

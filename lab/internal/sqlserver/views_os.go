@@ -37,7 +37,7 @@ func init() {
 // guestUpMS is how long the guest was up before SQL Server started.
 const guestUpMS = 20_000
 
-// up is how long SQL Server runs, by the guest's clock.
+// up is how long SQL Server has been running, by the guest's clock.
 func (i *Instance) up() time.Duration { return i.clock.now().Sub(i.started) }
 
 func (i *Instance) msTicks() int64 { return i.up().Milliseconds() + guestUpMS }
@@ -110,7 +110,7 @@ func memoryNodes(v *viewContext) []viewRow {
 	return out
 }
 
-// hiddenScheduler is the id of the first scheduler that no user's work runs on.
+// hiddenScheduler is the id of the first scheduler that runs no user's work.
 const hiddenScheduler = 1048576
 
 func schedulers(v *viewContext) []viewRow {
@@ -231,7 +231,7 @@ func performanceCounters(v *viewContext) []viewRow {
 	return out
 }
 
-// waits are the columns of what is waited for.
+// waits are the columns on waits.
 const waits = "wait_type nvarchar(60), waiting_tasks_count bigint, wait_time_ms bigint, signal_wait_time_ms bigint"
 
 func waitRow(kind string, tasks, ms int64) viewRow {

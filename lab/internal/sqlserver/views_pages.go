@@ -21,8 +21,8 @@ func container(t *table) int64 {
 	return int64(t.id)<<20 | id
 }
 
-// bufferDescriptors shows one row for each table and node, and how often it is there: its pages differ in
-// nothing that the lab knows.
+// bufferDescriptors has one row for each table and node, with the number of its occurrences: its pages are alike
+// in everything that the lab simulates.
 func bufferDescriptors(v *viewContext) []viewRow {
 	var out []viewRow
 	for _, db := range v.inst().databases {

@@ -44,7 +44,7 @@ func TestTopologyOfTheArms(t *testing.T) {
 	}
 }
 
-// Soft-NUMA can be switched off, which counts from the next start.
+// Soft-NUMA can be switched off, effective from the next start.
 func TestSoftNUMASwitch(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, "ALTER SERVER CONFIGURATION SET SOFTNUMA OFF")
@@ -85,7 +85,7 @@ func TestLicenceLimits(t *testing.T) {
 	}
 }
 
-// Columns exist from their version on; before it they are unknown, and the catalogue says so too.
+// Columns exist from their version on; before it they are unknown, also in the catalogue.
 func TestColumnsByVersion(t *testing.T) {
 	for version, want := range map[string]string{
 		"12.0.6024.0": "no no no", "13.0.1601.5": "no yes no", "13.0.4001.0": "no yes yes", "13.0.5026.0": "yes yes yes", "16.0.4135.4": "yes yes yes",
@@ -110,7 +110,7 @@ func TestColumnsByVersion(t *testing.T) {
 	}
 }
 
-// The memory-optimised pages lie on the memory nodes, all of them, and where they lie follows from the boot.
+// All memory-optimised pages are on the memory nodes, and where they are depends on the boot.
 func TestPlacementOfMemoryOptimisedPages(t *testing.T) {
 	i := newInstance(t, nil)
 	homes := map[string]bool{}

@@ -6,23 +6,23 @@ import (
 	"vnuma.dev/lab/internal/cost"
 )
 
-// company are sessions that go on at one instant: those whom a released lock let through together, or one by itself.
-// To the end of their requests their clock stands at that instant, and only modelled work advances it: what they
-// measure then does not depend on how fast the lab's machine is.
+// company are sessions that continue at the same time: those that a released lock admitted together, or a single one.
+// Until their requests end, their clock stops at that time, and only modelled work advances it: what they measure does
+// not depend on the speed of the lab's machine.
 type company struct {
 	number  int // of those since the boot
 	at      time.Time
 	size    int
-	longest time.Duration // modelled work of the one who has done most
+	longest time.Duration // modelled work of the session that has done most
 }
 
-// newCompany begins one. The caller holds mu.
+// newCompany starts one. The caller holds mu.
 func (i *Instance) newCompany(size int) *company {
 	i.companies++
 	return &company{number: i.companies, at: i.clock.now(), size: size}
 }
 
-// clock is the time that a statement sees.
+// clock is the time as a statement sees it.
 func (s *Session) clock() time.Time {
 	if s.company == nil {
 		return s.inst.clock.now()
@@ -30,8 +30,8 @@ func (s *Session) clock() time.Time {
 	return s.company.at.Add(s.worked)
 }
 
-// spend books modelled work of a session: on its own clock, and on the guest's as far as nobody else's work
-// at the same time has moved them already. The caller holds mu.
+// spend adds modelled work of a session: to its own clock, and to the guest's unless concurrent work
+// has already moved that as far. The caller holds mu.
 func (s *Session) spend(work time.Duration) {
 	s.worked += work
 	if more := s.worked - s.company.longest; more > 0 {
@@ -40,7 +40,7 @@ func (s *Session) spend(work time.Duration) {
 	}
 }
 
-// costOf is the cost of inserts in a loop by this session, booked on its clock and the server's counters. The
+// costOf is the cost of inserts in a loop by this session, added to its clock and the server's counters. The
 // caller holds mu.
 func (s *Session) costOf(inserts int64, native bool, commits int64) cost.InsertCost {
 	i := s.inst

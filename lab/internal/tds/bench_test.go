@@ -53,7 +53,7 @@ func BenchmarkCrossRows(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			// The end of the message is the only time the server waits, after a DONE with nothing behind it.
+			// The server waits only at the end of the message, after a DONE with nothing following.
 			last = n >= 13 && string(in[n-13:n]) == string(appendDone(nil, tokenDone, 0, 0, 0))
 		}
 	}

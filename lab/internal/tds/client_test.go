@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// patience bounds every wait of these tests; none takes a noticeable part of it.
+// patience limits every wait of these tests; none takes a noticeable part of it.
 const patience = 20 * time.Second
 
-// script is an engine whose sessions do what a test says.
+// script is an engine whose sessions do what a test wants.
 type script struct {
 	refuse *Message
 	batch  func(ctx context.Context, text string, params []Param, w *Writer)
@@ -90,7 +90,7 @@ func start(t *testing.T, s *script, o Options) (*Server, *record) {
 	return server, log
 }
 
-// client speaks the protocol with bytes of its own making.
+// client implements the protocol independently of the package.
 type client struct {
 	t testing.TB
 	net.Conn
@@ -184,7 +184,7 @@ func (c *client) ask(text string) []byte {
 	return c.receive()
 }
 
-// rpc begins a request for a procedure with a number.
+// rpc starts a request for a procedure with a number.
 func rpc(number byte) []byte { return append(bytes.Clone(headers), 0xFF, 0xFF, number, 0, 0, 0) }
 
 // param adds a parameter.

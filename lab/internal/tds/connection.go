@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// connection is one client. While a request runs for long, another goroutine listens, so that attention and the
-// loss of the client are seen.
+// connection is one client. While a request runs for long, another goroutine reads, to notice attention and the
+// loss of the client.
 type connection struct {
 	server *Server
 	net    net.Conn
@@ -27,26 +27,26 @@ type connection struct {
 
 	mu        sync.Mutex
 	running   *request // nil while the client may send
-	ending    *ending  // of the request before, for the next one
+	ending    *ending  // buffer of the previous request, for reuse
 	attention bool     // asked for the running request
 
 	in        *packetReader
 	out       *packetWriter
-	secured   bool // what travels now is encrypted
+	secured   bool // traffic is now encrypted
 	loginOnly bool // encryption ends with the login
 	login     loginRequest
 	session   Session
 	prepared  prepared
 }
 
-// request is a message on its way through the server.
+// request is a message being processed by the server.
 type request struct {
 	message
 	*ending
 }
 
-// ending is how a request is told to end early. One that was not used serves the connection's next request as well:
-// thousands a second need not make one each.
+// ending is how a request is told to end early. An unused one is reused for the connection's next request, since
+// there may be thousands a second.
 type ending struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -60,13 +60,13 @@ func newEnding(parent context.Context) *ending {
 	return e
 }
 
-// hearing is what listen came back with: a request, or why there will be none.
+// hearing is what listen returned: a request, or the reason why there will be none.
 type hearing struct {
 	request *request
 	err     error
 }
 
-// listen reads until there is a request; attention for the running one is seen to on the way.
+// listen reads until there is a request; it handles attention for the running one.
 func (c *connection) listen() hearing {
 	for {
 		m, err := c.in.next()
@@ -80,7 +80,7 @@ func (c *connection) listen() hearing {
 			}
 		}
 		c.lose(ErrConnectionLost)
-		// A response may be blocked in a write to this client: closing ends that too.
+		// A response may be blocked in a write to this client: closing ends that as well.
 		_ = c.net.Close()
 		return hearing{err: err}
 	}
@@ -112,7 +112,7 @@ func (c *connection) accept(m message) (*request, error) {
 	return c.running, nil
 }
 
-// release lets the client send again and tells whether it asked for attention meanwhile. It comes before the last
+// release lets the client send again and reports whether it asked for attention meanwhile. It precedes the last
 // packet of a response, because the client's next message may follow that at once.
 func (c *connection) release() (attention bool) {
 	c.mu.Lock()
@@ -122,8 +122,8 @@ func (c *connection) release() (attention bool) {
 	return attention
 }
 
-// listenAfter is how long a request runs before somebody else listens meanwhile. Short requests, thousands a
-// second perhaps, are read and answered by one goroutine; attention waits that long at most.
+// listenAfter is how long a request runs before another goroutine reads meanwhile. Short requests, perhaps thousands a
+// second, are read and answered by one goroutine; attention waits for this time at most.
 const listenAfter = 2 * time.Millisecond
 
 // serve runs requests until the connection ends.
@@ -136,7 +136,7 @@ func (c *connection) serve() {
 		next = c.listen()
 	}
 	for next.err == nil {
-		// Until the login is answered the client asks for one thing at a time, and TLS may begin or end in between.
+		// Until the login is answered the client sends one request at a time, and TLS may begin or end in between.
 		if c.session != nil {
 			patience.Reset(listenAfter)
 		} else {
@@ -145,7 +145,7 @@ func (c *connection) serve() {
 		fault := c.handle(next.request)
 		if fault != nil {
 			c.lose(ErrConnectionLost)
-			_ = c.net.Close() // ends the listening too
+			_ = c.net.Close() // ends listening as well
 		}
 		if patience.Stop() {
 			next = hearing{err: fault}
@@ -155,7 +155,7 @@ func (c *connection) serve() {
 			continue
 		}
 		next = <-meanwhile
-		// Of a lost connection the listener knows why.
+		// The listener knows why a connection was lost.
 		if fault != nil && (next.err == nil || !errors.Is(fault, ErrConnectionLost)) {
 			next.err = fault
 		}
@@ -170,7 +170,7 @@ func (c *connection) serve() {
 	c.report(next.err)
 }
 
-// report says how the connection ended; only a client's fault and ours are worth more than a debug line.
+// report logs how the connection ended: faults of client or lab as warnings, anything else for debugging.
 func (c *connection) report(fault error) {
 	var crash *crashError
 	switch {
@@ -220,14 +220,14 @@ func (c *connection) handle(r *request) (err error) {
 	return c.answer(r)
 }
 
-// crashed tells the client of a panic. What the response has sent so far are whole tokens, so an error may follow.
+// crashed reports a panic to the client. The response so far consists of whole tokens, so an error may follow.
 func (c *connection) crashed(r *request, crash *crashError) error {
 	w := c.response(r)
 	w.Error(Message{Number: 50000, State: 1, Class: 20, Text: "vnuma-lab failed inside this request (" + crash.Error() + ").", Line: 1})
 	return errors.Join(crash, c.end(w))
 }
 
-// reply sends a response that is known whole.
+// reply sends a complete response.
 func (c *connection) reply(tokens []byte) error {
 	c.out.write(tokens)
 	return c.out.finish()
@@ -256,7 +256,7 @@ func (c *connection) answer(r *request) error {
 	return c.end(w)
 }
 
-// perform dispatches on the kind of request. Its errors are those that end the connection.
+// perform dispatches on the kind of request. Its errors end the connection.
 func (c *connection) perform(r *request, w *Writer) error {
 	switch r.kind {
 	case packetBatch:
@@ -321,7 +321,7 @@ func (c *connection) restart() *Message {
 	return nil
 }
 
-// closedSession stands in between two sessions of one connection.
+// closedSession is the placeholder between two sessions of a connection.
 type closedSession struct{ Session }
 
 func (closedSession) Close() {}
@@ -330,13 +330,13 @@ func (closedSession) Close() {}
 func (c *connection) cut() {
 	c.lose(ErrConnectionLost)
 	if tcp, ok := c.net.(*net.TCPConn); ok {
-		// An error means that the socket is gone already, which is what is wanted.
+		// An error means that the socket is already closed, which is the aim.
 		_ = tcp.SetLinger(0)
 	}
 	_ = c.net.Close()
 }
 
-// await bounds how long a client may take to log in; zero lifts the bound.
+// await limits how long a client may take to log in; zero removes the limit.
 func (c *connection) await(limit time.Duration) error {
 	var until time.Time
 	if limit > 0 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// errUnsupported marks a request that is well formed but asks for what this server does not do.
+// errUnsupported marks a valid request for something that this server does not implement.
 var errUnsupported = errors.New("not supported")
 
 // wireType is TYPE_INFO as received. Its Type is that of the value it is decoded to: text is Unicode, a time of day has a date.
@@ -19,7 +19,7 @@ type wireType struct {
 	size int // bytes, as sent
 }
 
-// kindsOfWidth are the kinds that types with a length byte mean, by that length.
+// kindsOfWidth are the kinds of types with a length byte, by that length.
 var kindsOfWidth = map[[2]int]Kind{
 	{wireGUID, 16}: KindUniqueIdentifier, {wireBitN, 1}: KindBit, {wireFloatN, 8}: KindFloat,
 	{wireIntN, 1}: KindInt8, {wireIntN, 2}: KindInt16, {wireIntN, 4}: KindInt32, {wireIntN, 8}: KindInt64,
@@ -112,7 +112,7 @@ func readBytes(in *input, t wireType) (data []byte, null bool) {
 	return in.take(int(n)), false
 }
 
-// readChunks takes a value that comes in chunks.
+// readChunks takes a value that is sent in chunks.
 func readChunks(in *input) (data []byte, null bool) {
 	total := in.u64()
 	if total == plpNull {
@@ -132,7 +132,7 @@ func readChunks(in *input) (data []byte, null bool) {
 	return data, false
 }
 
-// decode makes a value of its bytes.
+// decode converts the bytes of a value.
 func (t wireType) decode(b []byte) (any, error) {
 	if want := t.width(); want > 0 && len(b) != want {
 		return nil, malformed("%s of %d bytes", t.Kind, len(b))
@@ -174,7 +174,7 @@ func (t wireType) decode(b []byte) (any, error) {
 	return day.Add(decodeTime(b[:n], t.Scale)), nil
 }
 
-// width is how many bytes a value has, 0 when that varies.
+// width is how many bytes a value has, 0 if that varies.
 func (t wireType) width() int {
 	switch t.wire {
 	case wireDate:

@@ -12,7 +12,7 @@ import (
 // recordHandshake is the first byte of a TLS connection: a client of TDS 8 begins with it.
 const recordHandshake = 0x16
 
-// greet begins to read. A client that starts with TLS speaks TDS 8: everything is encrypted from the first byte.
+// greet starts reading. A client that starts with TLS uses TDS 8: everything is encrypted from the first byte.
 func (c *connection) greet() error {
 	begun := bufio.NewReaderSize(c.net, defaultPacketSize)
 	c.in = &packetReader{in: begun, limit: c.server.options.MaxMessage}
@@ -25,11 +25,11 @@ func (c *connection) greet() error {
 	return c.encrypt(tls.Server(&readAhead{c.net, begun}, config))
 }
 
-// secure makes the handshake that follows PRELOGIN. Its messages travel inside TDS packets, what comes later does not.
+// secure performs the handshake after PRELOGIN. Its messages are sent inside TDS packets, later ones are not.
 func (c *connection) secure() error {
 	inside := &handshakePackets{Conn: c.net}
 	config := c.tlsConfig()
-	config.MaxVersion = tls.VersionTLS12 // SQL Server has 1.3 in TDS 8 alone
+	config.MaxVersion = tls.VersionTLS12 // SQL Server supports 1.3 only in TDS 8
 	if err := c.encrypt(tls.Server(inside, config)); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (c *connection) encrypt(secured *tls.Conn) error {
 	return nil
 }
 
-// unsecure goes on in the clear, as both sides do after a login that alone was encrypted.
+// unsecure continues without encryption, as both sides do after a login that alone was encrypted.
 func (c *connection) unsecure() {
 	c.secured = false
 	c.speakOver(c.net)
@@ -71,7 +71,7 @@ func (r *readAhead) Read(p []byte) (int, error) { return r.in.Read(p) }
 // handshakePackets carries TLS records inside packets of type PRELOGIN until done.
 type handshakePackets struct {
 	net.Conn
-	left int // unread bytes of the packet that came last
+	left int // unread bytes of the last packet
 	done bool
 }
 

@@ -65,7 +65,7 @@ func echo() *script {
 	return &script{batch: func(_ context.Context, text string, _ []Param, w *Writer) { w.Info(Message{Number: 1, Text: text}) }}
 }
 
-// A session that asks for encryption has it, from the login to its last statement.
+// A session that requests encryption has it, from the login to its last statement.
 func TestAnEncryptedSession(t *testing.T) {
 	certificate, config := trusted(t)
 	server, _ := start(t, echo(), Options{Certificate: certificate})
@@ -84,7 +84,7 @@ func TestAnEncryptedSession(t *testing.T) {
 	}
 }
 
-// A client that asks for its login alone goes on in the clear after it.
+// A client that requests encryption only for its login continues unencrypted after it.
 func TestAnEncryptedLoginAlone(t *testing.T) {
 	certificate, config := trusted(t)
 	server, _ := start(t, echo(), Options{Certificate: certificate})
@@ -99,7 +99,7 @@ func TestAnEncryptedLoginAlone(t *testing.T) {
 	}
 }
 
-// TDS 8 begins with TLS; PRELOGIN and all the rest come inside.
+// TDS 8 starts with TLS; PRELOGIN and everything else is sent inside.
 func TestTDS8(t *testing.T) {
 	certificate, config := trusted(t)
 	server, _ := start(t, echo(), Options{Certificate: certificate})

@@ -6,7 +6,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/keytab"
 )
 
-// answerPrelogin answers PRELOGIN, and does what both sides have agreed on about encryption.
+// answerPrelogin answers PRELOGIN, and starts the encryption that both sides have agreed on.
 func (c *connection) answerPrelogin(r *request) error {
 	options, err := parsePrelogin(r.data)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *connection) answerLogin(r *request) error {
 		return err
 	}
 	c.release()
-	// The reply still travels in packets of the default size; the next response uses the negotiated one.
+	// The reply is still sent in packets of the default size; the next response uses the negotiated one.
 	if err := c.reply(loginReply(session.Database(), login, c.server.options)); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *connection) answerLogin(r *request) error {
 	return nil
 }
 
-// openSession asks the engine, unless the login itself is of a kind that this server has not.
+// openSession asks the engine, unless this server does not implement the kind of login.
 func (c *connection) openSession(login *loginRequest) (Session, *Message) {
 	switch {
 	case login.version < version73A:
@@ -74,7 +74,7 @@ func (c *connection) openSession(login *loginRequest) (Session, *Message) {
 	return c.server.engine.Open(login.Login)
 }
 
-// byTicket logs in with a Kerberos ticket, if it is one that this server can read.
+// byTicket logs in with a Kerberos ticket, if this server can read it.
 func (c *connection) byTicket(login *loginRequest) bool {
 	if c.server.options.Keytab == "" {
 		return false

@@ -5,7 +5,7 @@ import (
 	"unicode/utf16"
 )
 
-// input reads a message from left to right. The first read beyond its end sets err; later reads give zeros, so
+// input reads a message sequentially. The first read beyond its end sets err; later reads return zeros, so
 // a parser checks err once, and must check it before it trusts a length.
 type input struct {
 	b   []byte

@@ -14,7 +14,7 @@ import (
 
 const (
 	sspiAt      = 78 // the token's offset and length in LOGIN7
-	sspiLongAt  = 82 // its length, where two bytes do not hold it
+	sspiLongAt  = 82 // its length, if two bytes are too few
 	allowedSkew = 5 * time.Minute
 )
 
@@ -42,9 +42,9 @@ func sspiToken(b []byte) ([]byte, error) {
 	return b[offset : offset+length], nil
 }
 
-// checkTicket gives the login, EXAMPLE\svc, of a raw Kerberos token, as FreeTDS and Microsoft's driver send it. No SSPI
-// token (0xED) answers it: FreeTDS 1.3.17 and msodbcsql 18.6 logged in here without one, and with one msodbcsql 18.6
-// went on waiting. Why was not looked into, and what a real SQL Server sends was not seen.
+// checkTicket returns the login, EXAMPLE\svc, of a raw Kerberos token, as sent by FreeTDS and Microsoft's driver. The
+// server sends no SSPI token (0xED) in reply: FreeTDS 1.3.17 and msodbcsql 18.6 logged in without one, and with one
+// msodbcsql 18.6 kept waiting. The reason is unknown, and so is what a real SQL Server sends.
 func checkTicket(token []byte, keys *keytab.Keytab) (string, error) {
 	var mechanism asn1.ObjectIdentifier
 	rest, err := asn1.UnmarshalWithParams(token, &mechanism, "application,explicit,tag:0")

@@ -21,7 +21,7 @@ const (
 	wireXML       = 0xF1
 )
 
-// plpLength as the length of a type says that its values come in chunks; as the length of a value, NULL.
+// plpLength as the length of a type means that its values are sent in chunks; as the length of a value, NULL.
 const plpLength = 0xFFFF
 
 // Lengths of a value in chunks.
@@ -42,7 +42,7 @@ var kindNames = map[Kind]string{
 	KindNChar: "nchar", KindNVarChar: "nvarchar", KindVarBinary: "varbinary", KindUniqueIdentifier: "uniqueidentifier", KindXML: "xml",
 }
 
-// String is the name that T-SQL gives the kind; int for the type of NULL.
+// String is the kind's name in T-SQL; int for the type of NULL.
 func (k Kind) String() string {
 	if k == 0 {
 		k = KindInt32
@@ -50,7 +50,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// long tells whether values travel in chunks.
+// long reports whether values are sent in chunks.
 func (t Type) long() bool {
 	switch t.Kind {
 	case KindXML:
@@ -61,7 +61,7 @@ func (t Type) long() bool {
 	return t.Kind == KindVarBinary && (t.Size < 0 || t.Size > maxBytes)
 }
 
-// decimalBytes is the width of a decimal of a precision, its sign left out.
+// decimalBytes is the size of a decimal of a precision, without its sign.
 func decimalBytes(precision int) int {
 	switch {
 	case precision <= 9:
@@ -74,7 +74,7 @@ func decimalBytes(precision int) int {
 	return 16
 }
 
-// timeBytes is the width of a time of day with a scale.
+// timeBytes is the size of a time of day with a scale.
 func timeBytes(scale int) int {
 	switch {
 	case scale <= 2:

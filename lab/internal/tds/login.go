@@ -20,10 +20,10 @@ type loginRequest struct {
 	version    uint32
 	packetSize int // as negotiated
 	integrated bool
-	token      []byte // of integrated security
+	token      []byte // with integrated security
 }
 
-// parseLogin7 reads a LOGIN7 message and makes the password readable again.
+// parseLogin7 reads a LOGIN7 message and decodes the password.
 func parseLogin7(b []byte) (loginRequest, error) {
 	var out loginRequest
 	if len(b) < loginFixed {
@@ -60,7 +60,7 @@ func parseLogin7(b []byte) (loginRequest, error) {
 	return out, nil
 }
 
-// unveil undoes the obfuscation of a password: the client swapped the nibbles of each byte, then XORed it with 0xA5.
+// unveil reverses the obfuscation of a password: the client swapped the nibbles of each byte, then XORed it with 0xA5.
 func unveil(b []byte) []byte {
 	out := make([]byte, len(b))
 	for i, c := range b {
@@ -70,7 +70,7 @@ func unveil(b []byte) []byte {
 	return out
 }
 
-// negotiatePacketSize is the size both sides use after the login: 0 asks for the server's default.
+// negotiatePacketSize is the size both sides use after the login: 0 requests the server's default.
 func negotiatePacketSize(asked uint32) int {
 	if asked == 0 {
 		return defaultPacketSize

@@ -39,7 +39,7 @@ func TestLoginKeepsItsPassword(t *testing.T) {
 	}
 }
 
-// The client's packet size is taken within the protocol's bounds.
+// The client's packet size is limited to the protocol's bounds.
 func TestPacketSizeNegotiation(t *testing.T) {
 	for asked, want := range map[uint32]int{0: 4096, 1: 512, 512: 512, 8000: 8000, 32767: 32767, 32768: 32767, 1 << 31: 32767} {
 		if got := negotiatePacketSize(asked); got != want {
@@ -65,7 +65,7 @@ func TestMalformedLogins(t *testing.T) {
 	}
 }
 
-// PRELOGIN is read, and what leaves its message is refused.
+// PRELOGIN is parsed, and an option that points outside its message is refused.
 func TestPrelogin(t *testing.T) {
 	freetds := unhex(t, "00001a00060100200001020021000c03002d00040400310001ff090000000000024d5353514c53657276657200a162000000")
 	options, err := parsePrelogin(freetds)

@@ -34,7 +34,7 @@ const (
 	maxPacketSize     = 32767
 )
 
-// errMalformed marks input that breaks the protocol: the connection cannot go on.
+// errMalformed marks input that violates the protocol: the connection cannot continue.
 var errMalformed = errors.New("malformed input")
 
 func malformed(format string, args ...any) error {
@@ -91,7 +91,7 @@ func (r *packetReader) next() (message, error) {
 	}
 }
 
-// noEOF keeps a cut message apart from an orderly end.
+// noEOF distinguishes a truncated message from an orderly end.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -112,12 +112,12 @@ func knownPacket(kind byte) bool {
 type packetWriter struct {
 	out   io.Writer
 	size  int    // bytes of a packet, header included
-	spid  uint16 // stands in every header
-	buf   []byte // whole packets
+	spid  uint16 // in every header
+	buf   []byte // complete packets
 	start int    // of the packet being filled
 	pos   int    // next byte
 	seq   byte
-	sent  bool // bytes of this message have left
+	sent  bool // bytes of this message already sent
 	err   error
 }
 
@@ -155,10 +155,10 @@ func (w *packetWriter) write(p []byte) {
 	}
 }
 
-// room is what the packet being filled still takes.
+// room is how many bytes still fit in the packet being filled.
 func (w *packetWriter) room() int { return w.start + w.size - w.pos }
 
-// writeRow adds a row of two parts; it is write without its loop when both fit, which is nearly always.
+// writeRow adds a row of two parts; it is write without its loop when both fit, which is nearly always the case.
 func (w *packetWriter) writeRow(a, b []byte) {
 	if len(a)+len(b) <= w.room() {
 		w.pos += copy(w.buf[w.pos:], a)

@@ -27,7 +27,7 @@ func packets(kind byte, data []byte, body int) []byte {
 	}
 }
 
-// A message comes back whole however it is cut into packets and however the network cuts those.
+// A message is complete however it is split into packets and however the network splits those.
 func TestMessagesAcrossPackets(t *testing.T) {
 	data := make([]byte, 1000)
 	for i := range data {
@@ -54,7 +54,7 @@ func TestMessagesAcrossPackets(t *testing.T) {
 	}
 }
 
-// Packets that break the protocol are refused, and so is a message beyond the limit.
+// Packets that violate the protocol are refused, and so is a message above the limit.
 func TestMalformedPackets(t *testing.T) {
 	for name, stream := range map[string][]byte{
 		"unknown type": {0x55, 1, 0, 8, 0, 0, 1, 0}, "TLS": {0x16, 3, 1, 2, 0, 1, 0, 1}, "short length": {1, 1, 0, 7, 0, 0, 1, 0},
@@ -70,7 +70,7 @@ func TestMalformedPackets(t *testing.T) {
 	}
 }
 
-// A message that the network cuts is an error of its own, not an orderly end.
+// A message truncated by the network is a separate error, not an orderly end.
 func TestCutMessages(t *testing.T) {
 	stream := packets(packetBatch, make([]byte, 20), 10)
 	for n := 1; n < len(stream); n++ {
@@ -104,7 +104,7 @@ func unpack(t *testing.T, stream []byte, size int) []byte {
 	return data
 }
 
-// Responses are cut at the packet size, whatever the pieces; the last packet carries the end of the message.
+// Responses are split at the packet size, whatever the pieces; the last packet has the end-of-message flag.
 func TestResponsesInPackets(t *testing.T) {
 	const size = minPacketSize
 	body := size - headerSize

@@ -14,7 +14,7 @@ const (
 
 // Values of the encryption option.
 const (
-	encryptOff          = 0 // of the login alone
+	encryptOff          = 0 // only the login
 	encryptOn           = 1
 	encryptNotSupported = 2
 	encryptRequired     = 3
@@ -41,9 +41,9 @@ func parsePrelogin(b []byte) (map[byte][]byte, error) {
 	}
 }
 
-// agreedEncryption is what a server with a certificate answers to a client's wish: the session encrypted, the login
-// alone, or nothing where the client has no encryption. Without a certificate there is none, and a client that demands
-// it gives up by itself.
+// agreedEncryption is the reply of a server with a certificate to a client's wish: the whole session, only the
+// login, or nothing if the client does not support encryption. Without a certificate there is none, and a client that
+// demands it disconnects.
 func agreedEncryption(options map[byte][]byte, certified bool) byte {
 	wish := options[preEncryption]
 	switch {

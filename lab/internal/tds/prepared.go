@@ -81,7 +81,7 @@ func handleParam(name string, handle int32) Param {
 // after is the parameters from n on.
 func after(params []Param, n int) []Param { return params[min(n, len(params)):] }
 
-// textOf takes a statement out of a call: its text at one place, its declarations at another.
+// textOf gets the statement of a call: its text from one parameter, its declarations from another.
 func textOf(params []Param, text, names int, w *Writer) (statement, bool) {
 	var s statement
 	ok := len(params) > text
@@ -104,7 +104,7 @@ func textOf(params []Param, text, names int, w *Writer) (statement, bool) {
 // notation, as documented: {call dbo.p (?, ?)}, {? = call dbo.p}.
 var calledName = regexp.MustCompile(`(?is)^\s*(?:\{\s*(?:\?\s*=\s*)?call\s+)?([^\s(){}?=;]+)`)
 
-// calledBy takes the procedure out of an sp_prepexecrpc, which msodbcsql sends for a prepared {call ...}.
+// calledBy gets the procedure of an sp_prepexecrpc, which msodbcsql sends for a prepared {call ...}.
 func calledBy(params []Param, w *Writer) (statement, bool) {
 	if len(params) > 1 {
 		text, _ := params[1].Value.(string)
@@ -137,7 +137,7 @@ func (c *connection) forget(p Param) {
 	}
 }
 
-// run executes a text with its values; values without a name get the declared one of their place.
+// run executes a text with its values; values without a name get the declared name at their position.
 func (c *connection) run(ctx context.Context, s statement, values []Param, w *Writer) {
 	if s.procedure != "" {
 		c.session.Call(ctx, s.procedure, values, w)

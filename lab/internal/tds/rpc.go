@@ -26,12 +26,12 @@ var procNumbers = map[string]uint16{
 	"sp_prepexec": procPrepExec, "sp_prepexecrpc": procPrepExecRPC, "sp_unprepare": procUnprepare,
 }
 
-// notSupported is the error for what this server does not do.
+// notSupported is the error for what this server does not implement.
 func notSupported(what string) Message {
 	return Message{Number: 50000, State: 1, Class: 16, Line: 1, Text: "This server does not support " + what + "."}
 }
 
-// numberedName is the name of a procedure that has a number.
+// numberedName is the name of a procedure with a number.
 func numberedName(number uint16) string {
 	for name, n := range procNumbers {
 		if n == number {

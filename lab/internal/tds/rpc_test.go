@@ -100,7 +100,7 @@ func TestPreparedStatements(t *testing.T) {
 	}
 }
 
-// Requests that cannot run are answered by SQL Server's error, and the connection goes on.
+// Requests that cannot run are answered by SQL Server's error, and the connection continues.
 func TestRefusedCalls(t *testing.T) {
 	s := &script{batch: func(context.Context, string, []Param, *Writer) {}}
 	server, _ := start(t, s, Options{})
@@ -174,7 +174,7 @@ func TestCutCalls(t *testing.T) {
 	}
 }
 
-// A driver's request for a transaction is refused aloud, and the connection goes on.
+// A driver's request for a transaction is refused with an error, and the connection continues.
 func TestTransactionRequestsAreRefused(t *testing.T) {
 	server, _ := start(t, &script{}, Options{})
 	c := login(t, server)

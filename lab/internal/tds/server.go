@@ -17,7 +17,7 @@ type Options struct {
 	Log           *slog.Logger  // discarded when nil
 	DropAfterRows int64         // default of Writer.DropAfter, 0 = never
 	MaxMessage    int           // bytes of one request, 64 MiB when 0
-	LoginTimeout  time.Duration // from connect to login, 30 s when 0
+	LoginTimeout  time.Duration // from connecting to login, 30 s when 0
 	// Certificate encrypts sessions, or their logins alone, as clients ask for it; nil = no encryption.
 	Certificate *tls.Certificate
 	// Keytab names the file with the keys of this server's SPNs, read at each login by ticket; "" = no such logins.
@@ -27,7 +27,7 @@ type Options struct {
 const (
 	defaultMaxMessage   = 64 << 20
 	defaultLoginTimeout = 30 * time.Second
-	firstSPID           = 51 // SQL Server keeps the numbers below for itself
+	firstSPID           = 51 // SQL Server reserves the lower numbers for itself
 	acceptPause         = 50 * time.Millisecond
 )
 
@@ -66,7 +66,7 @@ type Server struct {
 	nextSPID    uint16
 }
 
-// Serve accepts connections on l, in goroutines of its own, until Close. It owns l from now on.
+// Serve accepts connections on l, each in its own goroutine, until Close. It then owns l.
 func Serve(l net.Listener, engine Engine, options Options) *Server {
 	s := &Server{listener: l, engine: engine, options: options.withDefaults(),
 		connections: map[*connection]struct{}{}, nextSPID: firstSPID}
@@ -91,7 +91,7 @@ func (s *Server) acceptAll() {
 		case errors.Is(err, net.ErrClosed) || s.ctx.Err() != nil:
 			return
 		default:
-			// Out of descriptors, say: the clients that are connected go on, and others may leave.
+			// Such as out of descriptors: connected clients continue, and others may disconnect.
 			s.options.Log.Error("accepting a connection", "error", err)
 			select {
 			case <-s.ctx.Done():
@@ -106,7 +106,7 @@ func (s *Server) start(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		_ = conn.Close() // the client is turned away either way
+		_ = conn.Close() // the client is refused in any case
 		return
 	}
 	c := &connection{server: s, net: conn, wire: conn, spid: s.nextSPID}
@@ -130,7 +130,7 @@ func (s *Server) start(conn net.Conn) {
 	}()
 }
 
-// Close stops listening and cuts every connection at once, as the loss of power does: clients see a reset. It does
+// Close stops listening and cuts every connection at once, as a power failure does: clients see a reset. It does
 // not wait for running requests, whose contexts end; Wait does.
 func (s *Server) Close() {
 	s.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// endless sends joined rows until something stops it, and reports what did.
+// endless sends joined rows until something stops it, and reports what it was.
 func endless(ended chan<- error) *script {
 	outer, inner := make([][]any, 100_000), make([][]any, 1000)
 	for i := range outer {
@@ -91,7 +91,7 @@ func TestAttentionWithoutAResult(t *testing.T) {
 	}
 }
 
-// Attention after the response is acknowledged by itself.
+// Attention after the response gets its own acknowledgement.
 func TestAttentionWhileIdle(t *testing.T) {
 	server, _ := start(t, &script{}, Options{})
 	c := login(t, server)
@@ -101,7 +101,7 @@ func TestAttentionWhileIdle(t *testing.T) {
 	}
 }
 
-// A message that the client gave up half-way is not run.
+// A message that the client abandoned half-way is not run.
 func TestIgnoredMessages(t *testing.T) {
 	server, _ := start(t, &script{}, Options{})
 	c := login(t, server)
@@ -208,7 +208,7 @@ func TestSlowReaders(t *testing.T) {
 	wait(t, ended)
 }
 
-// A refused login reads the engine's error and sees the end of the connection.
+// A client whose login is refused reads the engine's error and the end of the connection.
 func TestRefusedLogin(t *testing.T) {
 	s := &script{refuse: &Message{Number: 18456, State: 1, Class: 14, Text: "Login failed for user 'sa'.", Line: 1}}
 	server, _ := start(t, s, Options{})
@@ -261,7 +261,7 @@ func TestNegotiatedPacketSize(t *testing.T) {
 	}
 }
 
-// Bad input closes its own connection with a line in the log, and no other.
+// Bad input closes only its own connection, with a line in the log.
 func TestBadInput(t *testing.T) {
 	for name, c := range map[string]struct {
 		first  bool // before the login
@@ -296,7 +296,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A request that comes before the response to the last one has ended breaks the protocol.
+// A request before the end of the last one's response violates the protocol.
 func TestTwoRequestsAtOnce(t *testing.T) {
 	ended := make(chan error, 1)
 	server, log := start(t, endless(ended), Options{})
@@ -312,7 +312,7 @@ func TestTwoRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// An engine that panics is an error to its client, costs that connection alone, and the log says where it was.
+// An engine that panics gives its client an error, ends only that connection, and the log shows where it was.
 func TestPanickingEngine(t *testing.T) {
 	s := &script{batch: func(_ context.Context, text string, _ []Param, _ *Writer) {
 		if text == "panic" {
@@ -365,7 +365,7 @@ func TestResetConnection(t *testing.T) {
 	}
 }
 
-// A client that connects and says nothing is shown out.
+// A client that connects and sends nothing is disconnected.
 func TestSilentClients(t *testing.T) {
 	server, _ := start(t, &script{}, Options{LoginTimeout: time.Millisecond})
 	connect(t, server).ended()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Tokens have the bytes that MS-TDS gives them; the expected ones were computed apart from this package.
+// Tokens have the bytes of MS-TDS; the expected ones were computed without this package.
 func TestTokens(t *testing.T) {
 	message := Message{Number: 3612, State: 1, Class: 0, Text: "\n CPU ż😀", Procedure: "dbo.p", Line: 7}
 	columns := []Column{
@@ -42,7 +42,7 @@ func TestLongMessagesAreClipped(t *testing.T) {
 	}
 }
 
-// The product version is read as far as it is one.
+// The product version is parsed as far as it is valid.
 func TestProductVersion(t *testing.T) {
 	for text, want := range map[string][4]byte{
 		"15.0.4430.1": {15, 0, 0x11, 0x4E}, "16": {16, 0, 0, 0}, "": {}, "13.0.x": {13, 0, 0, 0},

@@ -10,17 +10,17 @@ import (
 	"math/big"
 )
 
-// Login is what a client says of itself when it logs in.
+// Login is what a client sends when it logs in.
 type Login struct {
 	User, Password string
 	Database       string // "" = the login's default database
 	App, Host      string
 	Language       string // "" = the login's default language
 	SPID           uint16 // number of the session, as its packets carry it (@@SPID)
-	LocalAddress   string // of this server, that the client connected to
+	LocalAddress   string // address of this server that the client connected to
 	LocalPort      int    // its port
-	Encrypted      bool   // the session is encrypted, not its login alone
-	Kerberos       bool   // a ticket has logged in, not a password
+	Encrypted      bool   // the whole session is encrypted, not only its login
+	Kerberos       bool   // logged in by a ticket, not a password
 }
 
 // String leaves the password out, so that a log line cannot carry it.
@@ -139,12 +139,12 @@ const (
 	CommandUpdate uint16 = 0xC5
 )
 
-// What ends a response early: Writer.Err, Writer.CrossRows and the cause of a request's context.
+// Causes that end a response early: Writer.Err, Writer.CrossRows and the cause of a request's context.
 var (
 	// ErrAttention: the client cancelled the request.
 	ErrAttention = errors.New("the client cancelled the request")
 	// ErrConnectionLost: the client or Server.Close ended the connection.
 	ErrConnectionLost = errors.New("the connection has ended")
-	// ErrDropped: the connection was cut on purpose after Writer.DropAfter rows.
+	// ErrDropped: the connection was cut deliberately after Writer.DropAfter rows.
 	ErrDropped = errors.New("the connection was cut after the rows it was allowed to send")
 )

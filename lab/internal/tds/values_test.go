@@ -19,7 +19,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// valueCases hold bytes computed apart from this package, by hand from the layout in MS-TDS.
+// valueCases have bytes computed without this package, by hand from the layout in MS-TDS.
 var valueCases = []struct {
 	name  string
 	typ   Type
@@ -55,7 +55,7 @@ var valueCases = []struct {
 		"1067452301ab89efcd0102030405060708"},
 }
 
-// Every type is written as SQL Server writes it, and is read back as it was.
+// Every type is written as SQL Server writes it, and is read back unchanged.
 func TestValuesOnTheWire(t *testing.T) {
 	for _, c := range valueCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestValuesOnTheWire(t *testing.T) {
 	}
 }
 
-// sent tells whether drivers send parameters of a kind; the others are in results alone.
+// sent reports whether drivers send parameters of a kind; the others occur only in results.
 func sent(k Kind) bool {
 	return !slices.Contains([]Kind{KindMoney, KindDateTime, KindNChar, KindXML}, k)
 }
@@ -108,7 +108,7 @@ func sameValue(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// NULL survives in every type, those in chunks included.
+// Every type can be NULL, those in chunks included.
 func TestNulls(t *testing.T) {
 	for _, c := range valueCases {
 		b, err := appendValue(nil, c.typ, nil)
@@ -121,7 +121,7 @@ func TestNulls(t *testing.T) {
 	}
 }
 
-// A value that its column cannot hold is refused instead of being bent.
+// A value that its column cannot represent is refused, not altered.
 func TestValuesThatDoNotFit(t *testing.T) {
 	for _, c := range []struct {
 		typ   Type
@@ -140,7 +140,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Times are rounded to what their type holds, and a rounded-up midnight belongs to the next day.
+// Times are rounded to their type's resolution, and a time rounded up to midnight is on the next day.
 func TestTimesRoundAcrossMidnight(t *testing.T) {
 	almost := time.Date(1999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 	for _, c := range []struct {
@@ -157,7 +157,7 @@ func TestTimesRoundAcrossMidnight(t *testing.T) {
 	}
 }
 
-// A decimal is brought to its column's scale, rounded half away from zero.
+// A decimal is converted to its column's scale, rounded half away from zero.
 func TestDecimalScales(t *testing.T) {
 	column := Type{Kind: KindDecimal, Precision: 9, Scale: 2}
 	for _, c := range []struct {

@@ -10,9 +10,9 @@ import (
 // Writer sends the response to one request. It belongs to the goroutine that runs the request.
 //
 // Every method keeps the token stream valid: the client's attention takes effect between two tokens, and what is
-// written after it, or after the connection is lost, is discarded (see Err).
+// anything written after it, or after the connection is lost, is discarded (see Err).
 type Writer struct {
-	// DropAfter > 0 cuts the connection, without farewell, in the middle of this response after so many rows.
+	// DropAfter > 0 cuts the connection, without any notice, in the middle of this response after this many rows.
 	DropAfter int64
 
 	// Procedure is what an RPC request called, as the client wrote it, or the name of the procedure that has a
@@ -27,7 +27,7 @@ type Writer struct {
 	inProcedure bool // DONEINPROC instead of DONE
 	columns     []Column
 	scratch     []byte
-	last        *Done // not sent yet: only what follows tells whether it is the last
+	last        *Done // not sent yet: only what follows shows whether it is the last
 	failed      bool  // an error since the last Done
 	fatal       bool  // the connection must end after the response
 	rows        int64
@@ -36,7 +36,7 @@ type Writer struct {
 	err         error
 }
 
-// Err tells why nothing more can be sent: ErrAttention, ErrConnectionLost, ErrDropped, or a value that its column
+// Err is why nothing more can be sent: ErrAttention, ErrConnectionLost, ErrDropped, or a value that its column
 // cannot hold. A loop that produces rows stops when it is not nil.
 func (w *Writer) Err() error {
 	switch {
@@ -158,7 +158,7 @@ func (w *Writer) Done(d Done) {
 	w.last = &d
 }
 
-// Database tells that the current database changed; SQL Server sends INFO 5701 after it.
+// Database reports that the current database changed; SQL Server sends INFO 5701 after it.
 func (w *Writer) Database(now, before string) {
 	w.token(func(b []byte) []byte { return appendEnvText(b, envDatabase, now, before) })
 }
@@ -175,7 +175,7 @@ func (w *Writer) Output(p Param) {
 	w.outputs = append(w.outputs, p)
 }
 
-// refuse reports a fault of the engine: what it asked for has no form on the wire.
+// refuse reports an error of the engine: what it asked for cannot be sent.
 func (w *Writer) refuse(err error) {
 	w.Error(Message{Number: 50000, State: 1, Class: 20, Text: "The server cannot send its result: " + err.Error() + ".", Line: 1})
 	if w.err == nil {
@@ -183,7 +183,7 @@ func (w *Writer) refuse(err error) {
 	}
 }
 
-// drop cuts the connection, DropAfter being reached.
+// drop cuts the connection once DropAfter is reached.
 func (w *Writer) drop() {
 	w.settle()
 	w.out.flush()
@@ -231,12 +231,12 @@ func (w *Writer) errorBit() uint16 {
 	return 0
 }
 
-// end sends the last token of the response. attention tells that the client waits for its acknowledgement.
+// end sends the last token of the response. attention means that the client waits for its acknowledgement.
 func (w *Writer) end(attention bool) error {
 	err := w.Err()
 	switch {
 	case attention:
-		// The statement ends as failed, then comes the acknowledgement; without the former msodbcsql takes a
+		// The statement ends as failed, then the acknowledgement follows; without the former msodbcsql takes a
 		// cancelled request that has no result for a successful one.
 		w.settle()
 		w.out.write(appendDone(nil, tokenDone, doneError|doneMore, 0, 0))

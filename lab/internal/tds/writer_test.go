@@ -60,7 +60,7 @@ func TestTheLastDone(t *testing.T) {
 	}
 }
 
-// Inside a procedure statements end with DONEINPROC, and status, outputs and DONEPROC close the call.
+// In a procedure statements end with DONEINPROC, and status, outputs and DONEPROC end the call.
 func TestTheEndOfACall(t *testing.T) {
 	s := &script{call: func(_ context.Context, _ string, _ []Param, w *Writer) {
 		w.Done(Done{Count: 3, HasCount: true, Command: CommandUpdate})
@@ -79,7 +79,7 @@ func TestTheEndOfACall(t *testing.T) {
 	}
 }
 
-// Joined rows are those that the two sides give row by row, at every packet size.
+// Joined rows equal those of the two sides joined row by row, at every packet size.
 func TestCrossRowsEqualRows(t *testing.T) {
 	columns := []Column{oneColumn[0], {"t", Type{Kind: KindNVarChar, Size: 10}, true}, {"m", Type{Kind: KindMoney}, true}}
 	outer := [][]any{{int64(1)}, {nil}, {int64(3)}}
@@ -144,7 +144,7 @@ func TestCrossRowsOfNothing(t *testing.T) {
 	}
 }
 
-// What has no form on the wire becomes an error that names it, and the end of the connection.
+// What cannot be sent becomes an error that names it, and ends the connection.
 func TestUnsendableResults(t *testing.T) {
 	for name, run := range map[string]func(*Writer){
 		`column "n"`:            func(w *Writer) { w.Columns(oneColumn); w.Row([]any{"text"}) },

@@ -47,7 +47,7 @@ func init() {
 	}
 }
 
-// statement reads one statement; only the first of a batch may be a bare procedure name.
+// statement reads one statement; only the first of a batch may be just a procedure name.
 func (p *parser) statement(first bool) Statement {
 	p.enter()
 	defer p.leave()
@@ -314,7 +314,7 @@ func (p *parser) argument() Argument {
 	return a
 }
 
-// readAccepted takes a statement that changes nothing here, up to its end.
+// readAccepted skips a statement that has no effect in the lab, up to its end.
 func readAccepted(p *parser, line at) Statement {
 	start := p.peek()
 	p.next()
@@ -344,7 +344,7 @@ func (p *parser) startsStatement() bool {
 		(readers[p.peek().Upper] != nil || p.is("END", "ELSE"))
 }
 
-// dbcc are the console commands that are safe to accept: they do not change what the lab models.
+// dbcc are the console commands that can be accepted: they do not change what the lab models.
 var dbcc = words("TRACEON TRACEOFF TRACESTATUS DROPCLEANBUFFERS FREEPROCCACHE FREESYSTEMCACHE")
 
 func readDBCC(p *parser, line at) Statement {

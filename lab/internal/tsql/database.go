@@ -96,7 +96,7 @@ func (p *parser) alterDatabase(line at) Statement {
 	return d
 }
 
-// databaseOptionNames are the SET options of a database that the lab keeps or may ignore without a change of results.
+// databaseOptionNames are the SET options of a database that the lab stores, or ignores because results do not change.
 var databaseOptionNames = words(`RECOVERY COMPATIBILITY_LEVEL MEMORY_OPTIMIZED_ELEVATE_TO_SNAPSHOT DELAYED_DURABILITY
 	AUTO_CLOSE AUTO_SHRINK AUTO_CREATE_STATISTICS AUTO_UPDATE_STATISTICS AUTO_UPDATE_STATISTICS_ASYNC PAGE_VERIFY
 	READ_COMMITTED_SNAPSHOT ALLOW_SNAPSHOT_ISOLATION PARAMETERIZATION QUERY_STORE TRUSTWORTHY DB_CHAINING
@@ -125,7 +125,7 @@ func (p *parser) databaseOptions() []DatabaseOption {
 			break
 		}
 	}
-	if p.word("WITH") != "" { // termination: the lab has no one to wait for
+	if p.word("WITH") != "" { // termination: no transactions to wait for in the lab
 		p.skipTermination()
 	}
 	return out

@@ -69,7 +69,7 @@ func (p *parser) tableElement(t *CreateTable) {
 	}
 }
 
-// key reads PRIMARY KEY or UNIQUE; column is set for a constraint written behind a column.
+// key reads PRIMARY KEY or UNIQUE; column is set for a constraint after a column.
 func (p *parser) key(name, column string) IndexDef {
 	x := IndexDef{Name: name, Unique: true, Primary: p.expect("PRIMARY", "UNIQUE") == "PRIMARY"}
 	if x.Primary {
@@ -113,7 +113,7 @@ func (p *parser) column(t *CreateTable) {
 	t.Columns = append(t.Columns, c)
 }
 
-// columnOption reads one option behind a column's type.
+// columnOption reads one option after a column's type.
 func (p *parser) columnOption(t *CreateTable, c *ColumnDef) bool {
 	name := ""
 	if p.word("CONSTRAINT") != "" {

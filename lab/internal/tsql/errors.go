@@ -2,7 +2,7 @@ package tsql
 
 import "fmt"
 
-// Error is an error as SQL Server would number and word it.
+// Error is an error with SQL Server's number and wording.
 type Error struct {
 	Number int32
 	Class  uint8
@@ -18,7 +18,7 @@ func Errorf(number int32, line int, format string, args ...any) *Error {
 	return &Error{Number: number, Class: 16, State: 1, Line: line, Text: fmt.Sprintf(format, args...)}
 }
 
-// Unmodelled is the error for valid T-SQL that the lab does not know: never an empty success.
+// Unmodelled is the error for valid T-SQL that the lab does not implement: never an empty success.
 func Unmodelled(line int, format string, args ...any) *Error {
 	return Errorf(50000, line, "vnuma-lab does not model: %s", fmt.Sprintf(format, args...))
 }

@@ -167,7 +167,7 @@ func hexBytes(digits string) []byte {
 		digits = "0" + digits
 	}
 	b, err := hex.DecodeString(digits)
-	if err != nil { // the lexer lets only hexadecimal digits through
+	if err != nil { // the lexer accepts only hexadecimal digits
 		panic(err)
 	}
 	return b

@@ -22,7 +22,7 @@ const (
 	Symbol        // operator or punctuation
 )
 
-// Token is one lexical unit and where it stood.
+// Token is one lexical unit and its position.
 type Token struct {
 	Kind       Kind
 	Text       string // unquoted value
@@ -64,7 +64,7 @@ func (l *lexer) peek(ahead int) byte {
 
 func (l *lexer) rest() string { return l.text[l.pos:] }
 
-// skipBlank passes white space, -- comments and (nested) /* */ comments.
+// skipBlank skips white space, -- comments and (nested) /* */ comments.
 func (l *lexer) skipBlank() *Error {
 	for l.pos < len(l.text) {
 		switch {
@@ -174,7 +174,7 @@ func (l *lexer) numberLength() int {
 	return n
 }
 
-// quoted reads up to the closing mark; a doubled mark stands for itself.
+// quoted reads up to the closing mark; a doubled mark means the mark itself.
 func (l *lexer) quoted(kind Kind, skip int, mark byte) *Error {
 	start, line := l.pos, l.line
 	var b strings.Builder

@@ -2,14 +2,14 @@ package tsql
 
 import "strings"
 
-// maxDepth bounds nesting, so that no input can exhaust the stack.
+// maxDepth limits nesting, so that no input can exhaust the stack.
 const maxDepth = 200
 
 type parser struct {
 	text   string
 	tokens []Token
 	pos    int
-	began  int // token that the statement being read begins with
+	began  int // first token of the statement being read
 	depth  int
 }
 
@@ -39,7 +39,7 @@ func ParseType(text string) (TypeName, *Error) {
 	return out, p.catch(func() { out = p.typeName() })
 }
 
-// catch runs a piece of the parser; its functions leave by panicking with *Error.
+// catch runs a piece of the parser; its functions return errors by panicking with *Error.
 func (p *parser) catch(run func()) (err *Error) {
 	defer func() {
 		switch r := recover().(type) {

@@ -77,7 +77,7 @@ func (p *parser) values() *Values {
 	}
 }
 
-// valueList is an expression list in which DEFAULT may stand; it is kept as nil.
+// valueList is an expression list that may have DEFAULT, returned as nil.
 func (p *parser) valueList() []Expr {
 	var out []Expr
 	for {
@@ -230,7 +230,7 @@ func (p *parser) tablePrimary() TableRef {
 		panic(Errorf(208, n.Line, "Invalid object name '%s'.", strings.Join(n.Parts, ".")))
 	}
 	t := &Table{Name: n, Alias: p.tableAlias()}
-	p.tableHints() // nobody's locks are waited for
+	p.tableHints() // the lab has no locks to wait for
 	return t
 }
 

@@ -110,7 +110,7 @@ type (
 		Cond Expr
 		Body Statement
 	}
-	// Jump is BREAK, CONTINUE or RETURN; X is what a procedure returns.
+	// Jump is BREAK, CONTINUE or RETURN; X is the procedure's return value.
 	Jump struct {
 		at
 		Kind string
@@ -144,7 +144,7 @@ type (
 	// Exec is EXEC [@status =] procedure args, or EXEC (text) with Text set.
 	Exec struct {
 		at
-		Status string // the variable that takes what the procedure returns
+		Status string // the variable for the procedure's return value
 		Name   Name
 		Args   []Argument
 		Text   Expr
@@ -164,7 +164,7 @@ type (
 		at
 		Session Expr
 	}
-	// Accepted is a statement that changes nothing that the lab models; What names it.
+	// Accepted is a statement without effect on what the lab models; What names it.
 	Accepted struct {
 		at
 		What string

@@ -65,7 +65,7 @@ func readExpression(t *testing.T, text string) Expr {
 	return statements[0].(*SelectStatement).Query.Body.(*Select).Items[0].X
 }
 
-// What cannot be read gets the number and the word that SQL Server would name.
+// What cannot be parsed gets the number and the word that SQL Server would name.
 func TestSyntaxErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"SELECT FROM t":                         "156 FROM",
@@ -131,7 +131,7 @@ func TestCreateTable(t *testing.T) {
 	}
 }
 
-// FuzzParse: no input makes the reader panic or run forever, and reading is repeatable.
+// FuzzParse: no input makes the parser panic or run forever, and parsing is repeatable.
 func FuzzParse(f *testing.F) {
 	if text, err := os.ReadFile("testdata/statements.sql"); err == nil {
 		for _, batch := range batches(string(text)) {

@@ -64,13 +64,13 @@ func Each(list []Statement, visit func(Statement)) {
 	}
 }
 
-// Mentions tells whether any of the statements reads that variable.
+// Mentions reports whether any of the statements reads that variable.
 func Mentions(list []Statement, variable string) bool {
 	return strings.Contains(canonical(list), canonical(&VarRef{Name: variable}))
 }
 
 // Format writes an expression in one canonical spelling: equal expressions give equal text,
-// whatever the case of their names and the line they stood on.
+// whatever the case of their names and the line they are on.
 func Format(x Expr) string { return canonical(x) }
 
 func canonical(x any) string {

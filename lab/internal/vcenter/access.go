@@ -22,23 +22,23 @@ func (s *Server) account(user string) *scenario.Account {
 	return nil
 }
 
-// admit sees every request before the simulator does. It may refuse it; and it puts the lab's own
-// objects before the simulator's, which works only through the session's registry.
+// admit sees every request before the simulator does. It may refuse the request; and it registers the lab's own
+// objects in place of the simulator's, which is possible only in the session's registry.
 func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
 	switch method.Name {
-	case "LoginByToken": // the simulator would let anybody in
+	case "LoginByToken": // the simulator would admit anyone
 		if !s.validToken(ctx) {
 			return nil, &types.InvalidLogin{}
 		}
 	case "LoginExtensionByCertificate", "CloneSession", "ImpersonateUser":
-		return nil, &types.InvalidLogin{} // the simulator would let anybody in
+		return nil, &types.InvalidLogin{} // the simulator would admit anyone
 	}
 	if ctx.Session == nil || ctx.Session.UserName == "" {
 		return nil, nil
 	}
 	if away := s.restarts(method.Name); away > 0 {
 		s.restart(away)
-		panic(http.ErrAbortHandler) // the request that met it gets no answer
+		panic(http.ErrAbortHandler) // a request that hits it gets no answer
 	}
 	if s.expired(ctx, method.Name) {
 		s.endSessions()
@@ -63,7 +63,7 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 	return nil, nil
 }
 
-// beyondTheLab are methods by which a VM would escape the lab's rules, and HasPrivilegeOnEntity, whose
+// beyondTheLab are methods by which a VM would bypass the lab's rules, and HasPrivilegeOnEntity, whose
 // answer loses its `false` elements in the simulator's encoding (HasPrivilegeOnEntities replaced it).
 var beyondTheLab = []string{
 	"CloneVM_Task", "CreateVM_Task", "Destroy_Task", "HasPrivilegeOnEntity", "InstantClone_Task", "MigrateVM_Task", "PowerOnMultiVM_Task",
@@ -71,7 +71,7 @@ var beyondTheLab = []string{
 	"SuspendVM_Task", "UnregisterVM", "MarkAsTemplate", "ImportVApp", "CustomizeVM_Task",
 }
 
-// substitute makes this session meet the lab's object in place of the simulator's.
+// substitute replaces the simulator's object by the lab's in this session.
 func (s *Server) substitute(ctx *simulator.Context, ref types.ManagedObjectReference) {
 	if ctx.Session.Registry.Get(ref) != nil {
 		return
@@ -106,7 +106,7 @@ func (s *Server) expired(ctx *simulator.Context, method string) bool {
 	return false
 }
 
-// restarts is for how long vCenter goes away with this request; 0 = it stays.
+// restarts is for how long vCenter is away after this request; 0 = it stays.
 func (s *Server) restarts(method string) time.Duration {
 	if method == "Logout" {
 		return 0
@@ -135,7 +135,7 @@ func (s *Server) sessions() []types.UserSession {
 	return view.SessionList
 }
 
-// userOf is who owns the session of that key, "" if it has ended.
+// userOf is the owner of the session with that key, "" if it has ended.
 func (s *Server) userOf(key string) string {
 	for _, session := range s.sessions() {
 		if session.Key == key {
@@ -145,7 +145,7 @@ func (s *Server) userOf(key string) string {
 	return ""
 }
 
-// reads are the beginnings of methods that need no privilege but to see the inventory.
+// reads are the prefixes of methods that need no privilege but to see the inventory.
 var reads = []string{
 	"Retrieve", "Query", "Find", "Fetch", "HasPrivilege", "HasUserPrivilege", "WaitForUpdates", "CheckForUpdates",
 	"CancelWaitForUpdates", "CreateFilter", "CreatePropertyCollector", "CreateContainerView", "CreateListView",
@@ -176,7 +176,7 @@ var operations = map[string]string{
 	"DestroyCollector":            "System.View",
 }
 
-// holds reports whether an account has a privilege on an object: of its own, or by a role given there.
+// holds reports whether an account has a privilege on an object: its own, or from a role granted there.
 func (s *Server) holds(ctx *simulator.Context, account *scenario.Account, privilege string, on types.ManagedObjectReference) bool {
 	if account.Has(privilege) {
 		return true
@@ -200,7 +200,7 @@ func missingPrivilege(method *simulator.Method, has func(string) bool) string {
 	if req, ok := method.Body.(*types.ReconfigVM_Task); ok {
 		needed = reconfigurePrivileges(&req.Spec)
 	} else if needed[0] == "" {
-		return "System.Modify" // the lab gives it to nobody but the administrator
+		return "System.Modify" // in the lab only the administrator has it
 	}
 	for _, privilege := range needed {
 		if !has(privilege) {
@@ -211,7 +211,7 @@ func missingPrivilege(method *simulator.Method, has func(string) bool) string {
 }
 
 // reconfigurePrivileges follows the comments of VirtualMachineConfigSpec. For cores per socket and
-// virtualNuma the reference names none; the lab asks for CPUCount.
+// virtualNuma the reference names none; the lab requires CPUCount.
 func reconfigurePrivileges(spec *types.VirtualMachineConfigSpec) []string {
 	var needed []string
 	need := func(condition bool, privilege string) {

@@ -6,7 +6,7 @@ import (
 	"vnuma.dev/lab/internal/vnuma"
 )
 
-// admit refuses a power-on that ESXi would refuse with this configuration on this host.
+// admit returns ESXi's refusal to power on with this configuration on this host, or nil.
 func (m *machine) admit() *refusal {
 	if refused := m.host().admits(); refused != nil {
 		return refused
@@ -27,7 +27,7 @@ func (m *machine) admit() *refusal {
 	return m.admitMemory(m.memoryReservation())
 }
 
-// admits refuses every power-on on a host that vCenter has lost, or that is in maintenance mode: there a
+// admits refuses every power-on on a host that vCenter has lost, or that is in maintenance mode, in which a
 // virtual machine cannot be powered on (vSphere Web Services API, HostSystem.EnterMaintenanceMode_Task).
 func (h *host) admits() *refusal {
 	switch {
@@ -39,7 +39,7 @@ func (h *host) admits() *refusal {
 	return nil
 }
 
-// admitLatencySensitive wants all memory reserved, and a core's clock for each vCPU (vSphere 8.0 Resource
+// admitLatencySensitive requires all memory to be reserved, and a core's clock for each vCPU (vSphere 8.0 Resource
 // Management, "Latency Sensitivity": numVcpus x cpuFrequency).
 func (m *machine) admitLatencySensitive(vcpus int) *refusal {
 	if m.memoryReservation() != int64(m.Config.Hardware.MemoryMB) {
@@ -52,7 +52,7 @@ func (m *machine) admitLatencySensitive(vcpus int) *refusal {
 	return nil
 }
 
-// checkTopology holds the rules for a virtualNuma set by hand: stored as they are, they make the
+// checkTopology has the rules for an explicit virtualNuma: it is stored as it is, and an invalid one makes the
 // power-on fail.
 func checkTopology(shape vnuma.VM) *refusal {
 	perNode, perSocket := shape.CoresPerNumaNode, shape.CoresPerSocket
@@ -69,7 +69,7 @@ func checkTopology(shape vnuma.VM) *refusal {
 	return nil
 }
 
-// admitMemory refuses a reservation that the host cannot give beside those of other running VMs.
+// admitMemory refuses a reservation that exceeds what the host has left after other running VMs.
 func (m *machine) admitMemory(reservationMB int64) *refusal {
 	free := m.host().want.MemoryMB() - hypervisorMB
 	for _, other := range m.lab.order {

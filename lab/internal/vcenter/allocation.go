@@ -17,7 +17,7 @@ func allocation(shares int32) *types.ResourceAllocationInfo {
 	}
 }
 
-// merged keeps what the request leaves unset.
+// merged keeps what the request does not set.
 func merged(current types.ResourceAllocationInfo, sent *types.ResourceAllocationInfo) types.ResourceAllocationInfo {
 	if sent.Reservation != nil {
 		current.Reservation = sent.Reservation
@@ -31,7 +31,7 @@ func merged(current types.ResourceAllocationInfo, sent *types.ResourceAllocation
 	return current
 }
 
-// withShares computes the shares of a level; a custom number stays.
+// withShares computes the shares of a level; a custom number is kept.
 func withShares(info types.ResourceAllocationInfo, normal int32) types.ResourceAllocationInfo {
 	shares := *info.Shares
 	switch shares.Level {
@@ -46,7 +46,7 @@ func withShares(info types.ResourceAllocationInfo, normal int32) types.ResourceA
 	return info
 }
 
-// checkAllocation refuses what no release accepts. capacity is what the VM can use at most.
+// checkAllocation refuses what no release accepts. capacity is the most that the VM can use.
 func checkAllocation(field string, info types.ResourceAllocationInfo, capacity int64) *refusal {
 	reservation, limit := *info.Reservation, *info.Limit
 	switch {

@@ -10,8 +10,8 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// surround gives the VM what the scenario says is found around it: facts to be read, without a
-// behaviour of their own, except that disabled methods are refused.
+// surround sets the scenario's `around` on the VM: properties to be read, without any behaviour,
+// except that disabled methods are refused.
 func (m *machine) surround() {
 	around := m.scenario.Around
 	if around.FaultTolerance {
@@ -53,7 +53,7 @@ func (m *machine) surround() {
 	}
 }
 
-// intoPool puts the VM into a resource pool of its own, below its host's or cluster's, with this limit.
+// intoPool puts the VM into its own resource pool, below its host's or cluster's, with this limit.
 func (m *machine) intoPool(limitMB int64) {
 	root := m.lab.registry.Get(*m.lab.compute(m.host()).ResourcePool).(*simulator.ResourcePool)
 	memory, cpu := allocation(normalMemoryShares(1)), allocation(normalCPUShares(1))
@@ -62,12 +62,12 @@ func (m *machine) intoPool(limitMB int64) {
 		Name: "pool of " + m.Name, Spec: types.ResourceConfigSpec{MemoryAllocation: *memory, CpuAllocation: *cpu},
 	}).(*methods.CreateResourcePoolBody)
 	if made.Fault_ != nil {
-		panic(made.Fault_.String) // a mistake of the lab's own
+		panic(made.Fault_.String) // an error of the lab itself
 	}
 	m.ResourcePool = &made.Res.Returnval
 }
 
-// intoVApp moves the VM from its folder into a vApp there, which is a resource pool of its host or cluster too.
+// intoVApp moves the VM from its folder into a vApp there, which is also a resource pool of its host or cluster.
 func (m *machine) intoVApp(name string) {
 	ctx, registry := m.lab.context(), m.lab.registry
 	root := registry.Get(*m.lab.compute(m.host()).ResourcePool).(*simulator.ResourcePool)
@@ -75,7 +75,7 @@ func (m *machine) intoVApp(name string) {
 		MemoryAllocation: *allocation(normalMemoryShares(1)), CpuAllocation: *allocation(normalCPUShares(1)),
 	}}).(*methods.CreateVAppBody)
 	if made.Fault_ != nil {
-		panic(made.Fault_.String) // a mistake of the lab's own
+		panic(made.Fault_.String) // an error of the lab itself
 	}
 	app := registry.Get(made.Res.Returnval).(*simulator.VirtualApp)
 	folder := registry.Get(*m.Parent).(*simulator.Folder)
@@ -86,7 +86,7 @@ func (m *machine) intoVApp(name string) {
 	m.Parent, m.ParentVApp, m.ResourcePool = nil, &app.Self, &app.Self
 }
 
-// addTask puts a task that nobody here carries out among the VM's recent ones.
+// addTask adds a task that the lab never carries out to the VM's recent ones.
 func (m *machine) addTask(description string, state types.TaskInfoState, ended *time.Time) {
 	task := m.lab.newTask(m.Self, "labTask")
 	task.Info.DescriptionId, task.Info.EntityName, task.Info.State = description, m.Name, state
@@ -122,7 +122,7 @@ func aroundDevice(kind string, key int32) types.BaseVirtualDevice {
 	return &types.VirtualTPM{VirtualDevice: labelled("Virtual TPM", nil)}
 }
 
-// methodDisabled is the refusal of a method that somebody has disabled on this VM, as backup products do.
+// methodDisabled is the refusal of a method that is disabled on this VM, as backup products do.
 func (m *machine) methodDisabled(method string) *refusal {
 	for _, disabled := range m.scenario.Around.DisabledMethods {
 		if disabled == method {
@@ -135,12 +135,12 @@ func (m *machine) methodDisabled(method string) *refusal {
 	return nil
 }
 
-// free is the licence of the free hypervisor: its API reads and does nothing else.
+// free is the licence of the free hypervisor, whose API is read-only.
 var free = types.LicenseManagerLicenseInfo{
 	LicenseKey: "00000-00000-00000-00000-00000", EditionKey: "esxBasic", Name: "VMware vSphere Hypervisor",
 }
 
-// license installs the scenario's licence, if it states one.
+// license installs the scenario's licence, if any.
 func (s *Server) license() {
 	if s.config.Scenario.Licence != scenario.LicenceFree {
 		return
@@ -149,7 +149,7 @@ func (s *Server) license() {
 	manager.Licenses = []types.LicenseManagerLicenseInfo{free}
 }
 
-// restricted is the free licence's answer to whatever would change something, or nil.
+// restricted is the free licence's refusal of anything that would change something, or nil.
 func (s *Server) restricted() *refusal {
 	if s.config.Scenario.Licence != scenario.LicenceFree {
 		return nil

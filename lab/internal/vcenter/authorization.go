@@ -11,8 +11,8 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// authorization answers truthfully which privileges an account has; the simulator grants all.
-// A privilege of an account holds for the whole inventory, one of a role where the role was given.
+// authorization reports an account's actual privileges; the simulator grants all.
+// An account's privilege is valid for the whole inventory, a role's where the role was granted.
 type authorization struct {
 	*simulator.AuthorizationManager
 
@@ -23,7 +23,7 @@ func (s *Server) authorizationManager() *simulator.AuthorizationManager {
 	return s.registry.Get(*s.model.ServiceContent.AuthorizationManager).(*simulator.AuthorizationManager)
 }
 
-// listPrivileges fills the list of all privileges, which the simulator leaves empty: those of the administrator's role.
+// listPrivileges fills the list of all privileges, which the simulator leaves empty, from the administrator's role.
 func (s *Server) listPrivileges() {
 	manager := s.authorizationManager()
 	for _, role := range manager.RoleList {
@@ -46,7 +46,7 @@ func (a *authorization) grants(ctx *simulator.Context, user, privilege string, o
 	return a.lab.may(user, privilege) || a.permits(ctx, user, privilege, on)
 }
 
-// permits reports whether a permission on the object, or one that reaches it from above, gives the
+// permits reports whether a permission on the object, or one inherited by it, gives the
 // user a role with the privilege.
 func (a *authorization) permits(ctx *simulator.Context, user, privilege string, on types.ManagedObjectReference) bool {
 	if _, ok := ctx.Map.Get(on).(mo.Entity); !ok {
@@ -98,7 +98,7 @@ func (a *authorization) HasUserPrivilegeOnEntities(ctx *simulator.Context, req *
 	}}
 }
 
-// user is who owns the session; a client may only ask about its own or, as administrator, any.
+// user is the owner of the session; a client may only ask about its own or, as administrator, any.
 func (a *authorization) user(ctx *simulator.Context, session string) string {
 	if user := a.lab.userOf(session); user != "" {
 		return user

@@ -13,7 +13,7 @@ import (
 	"vnuma.dev/lab/internal/vnuma"
 )
 
-// start turns the VM on: it decides what the guest gets, from the configuration of this moment.
+// start turns the VM on: it decides what the guest gets, from the current configuration.
 func (m *machine) start(ctx *simulator.Context, faults *injector) {
 	number := int(m.boots.Add(1))
 	shape := m.shape()
@@ -87,7 +87,7 @@ func (m *machine) neighbours() []int {
 	return load
 }
 
-// assigned is what power-on fills in where the configuration says automatic (vSphere 8).
+// assigned is what power-on sets where the configuration is automatic (vSphere 8).
 func (m *machine) assigned(layout vnuma.Layout) []types.PropertyChange {
 	perNode := make([]int, m.host().want.NumaNodes)
 	for i, node := range m.boot.HostNodes {
@@ -115,7 +115,7 @@ func (m *machine) storeKeys(ctx *simulator.Context, keys map[string]string) {
 	m.publish(ctx, append(m.version(), config))
 }
 
-// bootAfter lets Tools come up, then SQL Server.
+// bootAfter starts Tools, then SQL Server.
 func (m *machine) bootAfter(times scenario.Boot) {
 	m.after(seconds(times.ToolsSeconds), func(ctx *simulator.Context) {
 		if !m.toolsNever {
@@ -166,7 +166,7 @@ func (m *machine) powerOff(ctx *simulator.Context) {
 	m.lab.emptied(m.host())
 }
 
-// abandon ends what runs for the current boot.
+// abandon ends everything of the current boot.
 func (m *machine) abandon() {
 	m.generation++
 	m.running.Store(false)

@@ -24,15 +24,15 @@ const (
 	validity = 365 * day
 )
 
-// Certificates are those of one lab, signed by a CA of its own.
+// Certificates are those of one lab, signed by its own CA.
 type Certificates struct {
 	CAFile string          // the CA's certificate
 	Server tls.Certificate // vCenter's and its hosts'
 	SQL    tls.Certificate // every SQL Server's
 }
 
-// MakeCertificates keeps them in dir, so that a client may trust a lab across restarts, unless vCenter's is to last
-// fewer days than a year, or theirs names not all of the guests' addresses.
+// MakeCertificates stores them in dir, so that a client can trust a lab across restarts, unless vCenter's is to be valid
+// for less than a year, or SQL Server's does not name all of the guests' addresses.
 func MakeCertificates(dir string, now time.Time, days int, guests ...string) (*Certificates, error) {
 	lasting := time.Duration(days)*day >= validity
 	if kept, err := keptCertificates(dir, now, guests); err == nil && lasting {
@@ -54,7 +54,7 @@ func MakeCertificates(dir string, now time.Time, days int, guests ...string) (*C
 	return readCertificates(dir)
 }
 
-// keptCertificates reads those of an earlier lab if they still serve for a day.
+// keptCertificates reads those of an earlier lab if they are valid for at least another day.
 func keptCertificates(dir string, now time.Time, guests []string) (*Certificates, error) {
 	kept, err := readCertificates(dir)
 	if err != nil {
@@ -117,7 +117,7 @@ func newCertificates(now time.Time, lasts time.Duration, guests []string) (map[s
 	server.NotBefore, server.NotAfter = now.Add(min(-time.Hour, lasts-day)), now.Add(lasts)
 	server.DNSNames = []string{"localhost"}
 	sql := template("vnuma lab SQL Server", now)
-	// Microsoft's driver compares an address with the names alone.
+	// Microsoft's driver compares an address only with the names.
 	sql.DNSNames = append([]string{"localhost", "127.0.0.1"}, guests...)
 	for _, address := range guests {
 		sql.IPAddresses = append(sql.IPAddresses, net.ParseIP(address))

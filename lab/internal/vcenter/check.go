@@ -9,7 +9,7 @@ import (
 // maxCoresPerSocket is the largest virtual socket that ESXi builds.
 const maxCoresPerSocket = 64
 
-// coldOnly refuses what a running VM cannot take, unless hot-add was enabled for it.
+// coldOnly refuses what a running VM cannot change, unless hot-add is enabled.
 func coldOnly(before, after draft, state types.VirtualMachinePowerState) *refusal {
 	moreCPUs := before.cpuHotAdd && after.vcpus > before.vcpus
 	moreMemory := before.memoryHotAdd && after.memoryMB > before.memoryMB
@@ -33,7 +33,7 @@ func coldOnly(before, after draft, state types.VirtualMachinePowerState) *refusa
 	return nil
 }
 
-// check refuses a configuration that cannot be, and completes what follows from the rest.
+// check refuses an impossible configuration, and sets what follows from the rest.
 func (m *machine) check(d *draft) *refusal {
 	for _, part := range []func(*draft) *refusal{
 		m.checkProcessors, m.checkAffinity, m.checkMemory, m.checkCPUAllocation, checkLatency,

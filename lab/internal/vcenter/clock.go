@@ -12,8 +12,8 @@ import (
 	"vnuma.dev/lab/internal/guest"
 )
 
-// now is the host's own clock, on which it tells when a VM was powered on. It is ahead of vCenter's, on which task times
-// and CurrentTime are, by what its guests have worked without real time: a VM is then never on for less than its guest.
+// now is the host's clock, used for the time of a VM's power-on. It is ahead of vCenter's, used for task times and
+// CurrentTime, by the simulated time of its guests: a VM's time since power-on is then never less than its guest's.
 func (s *Server) now(h *host) time.Time {
 	var passed time.Duration
 	for _, m := range s.order {
@@ -24,12 +24,12 @@ func (s *Server) now(h *host) time.Time {
 	return h.onClock(time.Now().Add(passed))
 }
 
-// onClock is a moment as the host's clock shows it.
+// onClock is a time on the host's clock.
 func (h *host) onClock(moment time.Time) time.Time {
 	return moment.Add(time.Duration(h.want.ClockMinutes * float64(time.Minute)))
 }
 
-// dateTimeSystem tells a host's clock.
+// dateTimeSystem reports a host's clock.
 type dateTimeSystem struct {
 	mo.HostDateTimeSystem
 
@@ -37,7 +37,7 @@ type dateTimeSystem struct {
 	host *host
 }
 
-// addClock gives the host what tells its clock.
+// addClock adds the dateTimeSystem to the host.
 func (s *Server) addClock(h *host) {
 	system := &dateTimeSystem{lab: s, host: h}
 	system.Self = types.ManagedObjectReference{Type: "HostDateTimeSystem", Value: "dateTimeSystem-" + h.Self.Value}

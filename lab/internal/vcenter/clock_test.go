@@ -10,7 +10,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// A host's clock may be off: the moment of a power-on is on it, CurrentTime is not.
+// A host's clock may be off: the time of a power-on is from it, CurrentTime is not.
 func TestPowerOnIsTimedByTheHostsOwnClock(t *testing.T) {
 	l := startLab(t, "host: {clock_minutes: -9}")
 	var vm mo.VirtualMachine
@@ -29,7 +29,7 @@ func TestPowerOnIsTimedByTheHostsOwnClock(t *testing.T) {
 	}
 }
 
-// A guest that worked for an hour without real time has been on for that hour by its host's clock.
+// A guest with an hour of simulated work has been on for that hour by its host's clock.
 func TestAHostsClockIsNotBehindItsGuests(t *testing.T) {
 	l := startLab(t, "")
 	l.service.passed = time.Hour
@@ -38,7 +38,7 @@ func TestAHostsClockIsNotBehindItsGuests(t *testing.T) {
 	}
 }
 
-// hostClock is what the clock of the VM's host shows.
+// hostClock is the time on the clock of the VM's host.
 func (l *lab) hostClock() time.Time {
 	l.t.Helper()
 	var vm mo.VirtualMachine

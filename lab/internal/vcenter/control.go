@@ -21,12 +21,12 @@ import (
 
 const largestFault = 64 << 10 // bytes of a request
 
-// control is how a running lab is told of faults: an endpoint of its own, which answers while vCenter
-// is away too. It takes the administrator's account.
+// control is an endpoint for faults of a running lab, which also answers while vCenter is away.
+// It requires the administrator's account.
 //
 //	GET    /faults        every fault with its number and how often it has struck
-//	POST   /faults        one fault, as in a scenario
-//	DELETE /faults?id=N   that fault; without id every one
+//	POST   /faults        adds a fault, as in a scenario
+//	DELETE /faults?id=N   removes that fault; without id every one
 //	GET    /audit         what each VM's SQL Server was asked, by inventory path
 //	GET    /logins        how many logins succeeded and failed, by account
 type control struct {
@@ -68,10 +68,10 @@ func serveTLS(listener net.Listener, handler http.Handler, certificate tls.Certi
 	return server
 }
 
-// ControlPort is the port of 127.0.0.1 on which the lab is told of faults.
+// ControlPort is the port of the control endpoint on 127.0.0.1.
 func (s *Server) ControlPort() int { return s.control.listener.Addr().(*net.TCPAddr).Port }
 
-// audit is what clients have asked of what runs in each VM.
+// audit is what each VM's service was asked for by clients.
 func (s *Server) audit() map[string]guest.Audit {
 	told := map[string]guest.Audit{}
 	for path, service := range s.config.Services {
@@ -117,7 +117,7 @@ func (c *control) clear(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]int{"removed": c.lab.faults.clear(id)})
 }
 
-// inject adds a fault. One that meddles with a VM and names no boot does so at once.
+// inject adds a fault. A change from outside that names no boot happens at once.
 func (s *Server) inject(fault scenario.Fault) FaultState {
 	state := s.faults.add(fault)
 	atOnce := []string{scenario.VMMoved, scenario.VMChanged, scenario.HostMaintenance, scenario.HostDisconnected}

@@ -25,7 +25,7 @@ const (
 	browse = "Datastore.Browse"
 )
 
-// tickets are service tickets that have been handed out and not yet used: what each is good for.
+// tickets are service tickets that have been issued and not yet used, with what each permits.
 type tickets struct {
 	mu   sync.Mutex
 	good map[string]string
@@ -42,7 +42,7 @@ func (t *tickets) issue(for_ string) string {
 	return id
 }
 
-// redeem reports whether a ticket is good for this, once.
+// redeem reports whether a ticket permits this, once.
 func (t *tickets) redeem(id, for_ string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,14 +51,14 @@ func (t *tickets) redeem(id, for_ string) bool {
 	return known && issued == for_
 }
 
-// sessionManager hands out tickets with which a host's own HTTP service is used.
+// sessionManager issues tickets for a host's own HTTP service.
 type sessionManager struct {
 	*simulator.SessionManager
 
 	lab *Server
 }
 
-// AcquireGenericServiceTicket answers with a ticket for one HTTP request to a host.
+// AcquireGenericServiceTicket returns a ticket for one HTTP request to a host.
 func (s *sessionManager) AcquireGenericServiceTicket(ctx *simulator.Context, req *types.AcquireGenericServiceTicket) soap.HasFault {
 	defer letGo(ctx, s.SessionManager)
 	spec, ok := req.Spec.(*types.SessionManagerHttpServiceRequestSpec)
@@ -88,7 +88,7 @@ func (s *Server) refusesTicket(user string, wanted *url.URL) *refusal {
 	return nil
 }
 
-// may reports whether a user holds a privilege.
+// may reports whether a user has a privilege.
 func (s *Server) may(user, privilege string) bool {
 	if user == s.administrator() {
 		return true
@@ -108,9 +108,9 @@ func (s *Server) ownerOf(path string) *machine {
 	return nil
 }
 
-// serveFolder serves the datastore's files: as the host that runs a VM does, to whoever has a ticket;
-// and as the server that one is logged in at does, to a session. vCenter gives no log that a running VM
-// holds open; its host does.
+// serveFolder serves the datastore's files: as the host that runs a VM does, to clients with a ticket;
+// and as the server of a session does, to that session. vCenter does not serve the open log of a running
+// VM; its host does.
 func (s *Server) serveFolder(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.WriteHeader(http.StatusMethodNotAllowed)

@@ -48,7 +48,7 @@ func (l *lab) sessionCookie() *http.Cookie {
 	return &http.Cookie{Name: soap.SessionCookieName, Value: current.Key}
 }
 
-// The log of a running VM is had from its host, with a ticket that is good for one request.
+// The log of a running VM is available from its host, with a ticket that is valid for one request.
 func TestARunningVMsLogNeedsATicket(t *testing.T) {
 	l := startLab(t, quick+"vms: [{name: sql16, cores_per_socket: 8}]")
 	ticket, err := l.ticket(l.client.SessionManager)
@@ -65,7 +65,7 @@ func TestARunningVMsLogNeedsATicket(t *testing.T) {
 	}
 }
 
-// vCenter gives the log of a VM that is off to whoever is logged in, and not while the VM runs.
+// vCenter serves the log of a VM that is off to every session, but not while the VM runs.
 func TestVCenterServesALogAfterPowerOff(t *testing.T) {
 	l := startLab(t, quick)
 	if status, _ := l.folder("DC0", l.sessionCookie()); status != http.StatusUnauthorized {
@@ -94,7 +94,7 @@ func TestTheLogNeedsAPrivilege(t *testing.T) {
 	}
 }
 
-// A log can be missing, or be that of an earlier power-on.
+// A log can be missing, or that of an earlier power-on.
 func TestALogThatIsMissingOrStale(t *testing.T) {
 	l := startLab(t, quick+"faults: [{kind: log_missing, boot: 2}, {kind: log_stale, boot: 3}]\nvms: [{name: sql16, cores_per_socket: 8}]")
 	boot := func(cores int32) (int, string) {

@@ -9,7 +9,7 @@ import (
 )
 
 // draft is the part of a VM's configuration that a reconfigure may change. A reconfigure edits a
-// copy, checks the result as a whole and publishes it only then: all or nothing.
+// copy, checks the result as a whole and then publishes it: all or nothing.
 type draft struct {
 	name, annotation, guestID string
 
@@ -93,7 +93,7 @@ func (m *machine) changes(before, d draft) []types.PropertyChange {
 	return append(list, m.version()...)
 }
 
-// version is what every reconfigure changes.
+// version changes with every reconfigure.
 func (m *machine) version() []types.PropertyChange {
 	return []types.PropertyChange{
 		{Name: "config.changeVersion", Val: m.nextChangeVersion()},

@@ -10,7 +10,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// userNow is who made a request, as events name people: DOMAIN\user.
+// userNow is the user of a request in the form of events: DOMAIN\user.
 func userNow(ctx *simulator.Context) string {
 	if ctx.Session == nil {
 		return ""
@@ -22,14 +22,14 @@ func userNow(ctx *simulator.Context) string {
 	return strings.ToUpper(domain) + `\` + user
 }
 
-// tellReconfigured posts the event of a reconfigure: who, what was asked for, and what it changed.
+// tellReconfigured posts the event of a reconfigure: the user, the request, and what it changed.
 func (m *machine) tellReconfigured(ctx *simulator.Context, user string, spec *types.VirtualMachineConfigSpec, changes *types.ChangesInfoEventArgument) {
 	manager := m.lab.registry.EventManager()
 	if manager == nil || m.lab.registry.IsESX() {
 		return // a host alone has no history
 	}
 	ctx.Session = &simulator.Session{UserSession: types.UserSession{UserName: user}, Registry: m.lab.registry, Map: m.lab.registry}
-	defer func() { ctx.Session = nil }() // a task's context has none of its own
+	defer func() { ctx.Session = nil }() // a task's context has none
 	of := func(name string) types.EntityEventArgument { return types.EntityEventArgument{Name: name} }
 	host, center := m.host(), m.lab.registry.Any("Datacenter").Reference()
 	event := &types.VmReconfiguredEvent{
@@ -43,7 +43,7 @@ func (m *machine) tellReconfigured(ctx *simulator.Context, user string, spec *ty
 	ctx.WithLock(manager, func() { manager.PostEvent(ctx, &types.PostEvent{EventToPost: event}) })
 }
 
-// changed is what differs between two drafts as an event's text has it: `config.PATH: OLD -> NEW; ` with an
+// changed is the difference of two drafts in an event's text: `config.PATH: OLD -> NEW; ` with an
 // empty line after each. Seen in https://github.com/puppetlabs/vmpooler/pull/629.
 func (m *machine) changed(before, after draft) *types.ChangesInfoEventArgument {
 	var changes types.ChangesInfoEventArgument
@@ -72,7 +72,7 @@ func (m *machine) changed(before, after draft) *types.ChangesInfoEventArgument {
 
 type shown struct{ path, value string }
 
-// shown are a draft's properties as events write them.
+// shown are a draft's properties in the form of events.
 func (d draft) shown() []shown {
 	show := func(path string, value any) shown { return shown{"config." + path, fmt.Sprint(value)} }
 	text := func(path, value string) shown { return show(path, fmt.Sprintf("%q", value)) }

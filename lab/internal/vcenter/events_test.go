@@ -8,7 +8,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// A reconfigure leaves an event with who made it, what was asked for, and what it changed.
+// A reconfigure creates an event with its user, the request, and what it changed.
 func TestAReconfigureIsAnEvent(t *testing.T) {
 	l := startLab(t, "accounts: [{user: dba@corp.example, privileges: [VirtualMachine.Config.CPUCount, "+
 		"VirtualMachine.Config.AdvancedConfig]}]\n"+offVM)

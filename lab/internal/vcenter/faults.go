@@ -10,10 +10,10 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// injector deals out faults, the scenario's and those added later, each as often as it says.
+// injector has the faults, the scenario's and those added later, each with its number of occurrences.
 type injector struct {
 	mu    sync.Mutex
-	count atomic.Int64 // of rules: most labs have none, and ask at every request
+	count atomic.Int64 // of rules: most labs have none, and every request asks
 	last  int
 	rules []*rule
 }
@@ -23,7 +23,7 @@ type rule struct {
 	id, used int
 }
 
-// FaultState is a fault of a running lab, its number there, and how often it has struck.
+// FaultState is a fault of a running lab, its number there, and how often it has occurred.
 type FaultState struct {
 	ID   int `json:"id"`
 	Used int `json:"used"`
@@ -47,7 +47,7 @@ func (in *injector) add(fault scenario.Fault) FaultState {
 	return FaultState{ID: in.last, Fault: fault}
 }
 
-// clear removes the fault of that number, or with 0 every one; it returns how many.
+// clear removes the fault with that number, or with 0 every one; it returns how many.
 func (in *injector) clear(id int) int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -67,7 +67,7 @@ func (in *injector) list() []FaultState {
 	return states
 }
 
-// has reports whether a fault of one of these kinds may still strike.
+// has reports whether a fault of one of these kinds may still occur.
 func (in *injector) has(kinds ...string) bool {
 	if in.count.Load() == 0 {
 		return false
@@ -77,8 +77,8 @@ func (in *injector) has(kinds ...string) bool {
 	return slices.ContainsFunc(in.rules, func(r *rule) bool { return slices.Contains(kinds, r.Kind) && r.left() })
 }
 
-// naming returns an injector of only those faults that name this boot; what it deals out counts
-// there as well as here, since the rules are the same.
+// naming returns an injector of only those faults that name this boot; what it uses counts
+// in both, since the rules are shared.
 func (in *injector) naming(boot int) *injector {
 	narrowed := &injector{}
 	defer func() { narrowed.count.Store(int64(len(narrowed.rules))) }()
@@ -90,13 +90,13 @@ func (in *injector) naming(boot int) *injector {
 	return narrowed
 }
 
-// take returns the fault of this kind that strikes this VM in this boot, counting it as used, or nil.
+// take returns the fault of this kind that hits this VM in this boot, counting it as used, or nil.
 func (in *injector) take(kind string, vm scenario.VM, boot int) *scenario.Fault {
 	return in.first(func(r *rule) bool { return r.strikes(kind, vm, boot) })
 }
 
-// call reports whether this call of a VM's method is struck: the method that the fault names, else
-// any that writes. A change and a power-on belong to the boot that they lead to.
+// call reports whether a fault hits this call of a VM's method: the method that the fault names, else
+// any that writes. A change and a power-on belong to the boot that follows.
 func (in *injector) call(kind string, m *machine, method string) bool {
 	return in.first(func(r *rule) bool {
 		meant := r.Method == method || r.Method == "" && slices.Contains(writes, method)
@@ -104,7 +104,7 @@ func (in *injector) call(kind string, m *machine, method string) bool {
 	}) != nil
 }
 
-// named reports whether a call of another object is struck by a fault that names its method.
+// named reports whether a fault that names its method hits a call of another object.
 func (in *injector) named(kind string, m *machine, method string) bool {
 	return in.first(func(r *rule) bool {
 		return r.Method == method && r.strikes(kind, m.scenario, int(m.boots.Load()))
@@ -119,7 +119,7 @@ func (m *machine) bootOf(method string) int {
 	return boot
 }
 
-// first counts the first rule that holds as used, and returns its fault.
+// first counts the first matching rule as used, and returns its fault.
 func (in *injector) first(holds func(*rule) bool) *scenario.Fault {
 	if in.count.Load() == 0 {
 		return nil
@@ -152,7 +152,7 @@ func (r *rule) left() bool { return r.Limit() == 0 || r.used < r.Limit() }
 // loginFailed is the number of SQL Server's message for a wrong password.
 const loginFailed = 18456
 
-// sqlFaults collects what strikes SQL Server in this boot.
+// sqlFaults collects the SQL Server faults of this boot.
 func (in *injector) sqlFaults(vm scenario.VM, boot int) guest.Faults {
 	var faults guest.Faults
 	faults.NeverListens = in.take(scenario.SQLNever, vm, boot) != nil

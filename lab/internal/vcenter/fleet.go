@@ -14,8 +14,8 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// addFleet fills the inventory with the scenario's fleet. Its objects have properties and no methods:
-// whatever would change one of them is refused.
+// addFleet adds the scenario's fleet to the inventory. Its objects have properties and no methods:
+// every change to them is refused.
 func (s *Server) addFleet(ctx context.Context, folders *object.DatacenterFolders) error {
 	fleet := s.config.Scenario.Fleet
 	if fleet.Hosts == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// addresses are what Tools report: the one on which the guest's SQL Server listens, unless the scenario says otherwise.
+// addresses are what Tools report: the one on which the guest's SQL Server listens, unless the scenario sets others.
 func (m *machine) addresses() []string {
 	if m.scenario.Around.GuestAddresses != nil || m.service == nil {
 		return m.scenario.Around.GuestAddresses
@@ -19,7 +19,7 @@ func (m *machine) addresses() []string {
 	return []string{address}
 }
 
-// network is the guest's one network card, with these addresses.
+// network is the guest's one network card with these addresses.
 func network(addresses []string) []types.GuestNicInfo {
 	card := types.GuestNicInfo{
 		Network: "VM Network", IpAddress: addresses, MacAddress: "00:50:56:00:00:01", Connected: true, DeviceConfigId: 4000,
@@ -40,7 +40,7 @@ func powerState(state types.VirtualMachinePowerState) []types.PropertyChange {
 	}
 }
 
-// guestOff is what vCenter shows of a guest without running Tools: nothing is left of an earlier boot.
+// guestOff is what vCenter shows of a guest without running Tools: nothing remains of an earlier boot.
 func guestOff() []types.PropertyChange {
 	return []types.PropertyChange{
 		{Name: "guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsNotRunning)},

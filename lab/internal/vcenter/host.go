@@ -15,12 +15,12 @@ import (
 	"vnuma.dev/lab/internal/vnuma"
 )
 
-// hypervisorMB is what ESXi keeps for itself; reservations share the rest.
+// hypervisorMB is ESXi's own memory; reservations share the rest.
 const hypervisorMB = 4096
 
 const optionFollow = "Numa.FollowCoresPerSocket"
 
-// host is one ESXi host: the scenario's machine behind the simulator's object.
+// host is one ESXi host: the scenario's host with the simulator's object.
 type host struct {
 	*simulator.HostSystem
 
@@ -29,7 +29,7 @@ type host struct {
 	entering atomic.Pointer[simulator.Task] // its task, while maintenance mode is being entered
 }
 
-// shape turns the simulator's template into the scenario's machine. It replaces whole values and
+// shape turns the simulator's template into the scenario's host. It replaces whole values and
 // changes none in place, since the template is shared by every host of the process.
 func (h *host) shape() {
 	h.Name, h.Summary.Config.Name = h.want.Name, h.want.Name
@@ -59,13 +59,13 @@ func (h *host) shape() {
 // hostUptime is how long hosts have run when the lab starts: they boot rarely.
 const hostUptime = 30 * 24 * time.Hour
 
-// hyperThreading is on where a core has two threads; SCAv1 keeps it from being active.
+// hyperThreading is enabled where a core has two threads; SCAv1 keeps it inactive.
 func hyperThreading(want scenario.Host) *types.HostHyperThreadScheduleInfo {
 	on := want.ThreadsPerCore == 2
 	return &types.HostHyperThreadScheduleInfo{Available: on, Config: on, Active: on && !want.OneThreadPerCore}
 }
 
-// compute is what a host belongs to: a resource of its own, or a cluster.
+// compute is a host's parent: its own compute resource, or a cluster.
 func (s *Server) compute(h *host) *mo.ComputeResource {
 	if cluster, ok := s.registry.Get(*h.Parent).(*simulator.ClusterComputeResource); ok {
 		return &cluster.ComputeResource
@@ -73,7 +73,7 @@ func (s *Server) compute(h *host) *mo.ComputeResource {
 	return s.registry.Get(*h.Parent).(*mo.ComputeResource)
 }
 
-// addUp makes the totals of a host's compute resource those of the scenario's machines.
+// addUp sums a host's compute resource over the scenario's hosts.
 func (s *Server) addUp(resource *mo.ComputeResource) {
 	totals := resource.Summary.GetComputeResourceSummary()
 	if totals == nil {
@@ -143,8 +143,8 @@ func (h *host) setOptions() {
 	h.Config.Option = append(kept, numaOptions(h.want, h.release.AtLeast(6, 5))...)
 }
 
-// numaOptions are a host's advanced NUMA settings (vSphere Resource Management). From 6.5 on it can be
-// told to follow the cores per socket.
+// numaOptions are a host's advanced NUMA settings (vSphere Resource Management). From 6.5 on there is one
+// to follow the cores per socket.
 func numaOptions(want scenario.Host, canFollow bool) []types.BaseOptionValue {
 	follow := int64(0)
 	if want.FollowCoresPerSocket {
@@ -161,7 +161,7 @@ func numaOptions(want scenario.Host, canFollow bool) []types.BaseOptionValue {
 	return options
 }
 
-// vnuma is what of the host decides a VM's layout, the advanced option read as it stands now.
+// vnuma is what decides a VM's layout on the host, including the current advanced option.
 func (h *host) vnuma() vnuma.Host {
 	want := h.want
 	follow := slices.ContainsFunc(h.Config.Option, func(option types.BaseOptionValue) bool {

@@ -19,11 +19,11 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// hostFiles is the hosts' own file service, where it is not vCenter's: with a certificate that nobody else
-// has signed, as a host that vCenter's CA does not manage has.
+// hostFiles is the hosts' own file service, if separate from vCenter's: with a self-signed certificate,
+// as on a host that vCenter's CA does not manage.
 type hostFiles struct {
 	address    string
-	thumbprint []byte // DER of the certificate that tickets name
+	thumbprint []byte // DER of the certificate named in tickets
 	http       *http.Server
 }
 
@@ -54,7 +54,7 @@ func (s *Server) startHostFiles() error {
 	return nil
 }
 
-// endorse names in a ticket where its host answers, and by which certificate.
+// endorse adds to a ticket the address of its host, and the thumbprint of its certificate.
 func (s *Server) endorse(ticket *types.SessionManagerGenericServiceTicket) {
 	der := s.pair.Certificate[0]
 	if s.hostFiles != nil {
@@ -81,7 +81,7 @@ func selfSigned(now time.Time) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	leaf := template("localhost.localdomain", now) // as ESXi names itself before it is given a name
+	leaf := template("localhost.localdomain", now) // ESXi's name before it is given one
 	der, err := x509.CreateCertificate(rand.Reader, leaf, leaf, &key.PublicKey, key)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }

@@ -19,7 +19,7 @@ func (s *Server) createHosts(ctx context.Context, client *vim25.Client, folder *
 	for _, cluster := range s.config.Scenario.Clusters {
 		made, err := folder.CreateCluster(ctx, cluster.Name, types.ClusterConfigSpecEx{})
 		if err == nil {
-			err = reconfigureCluster(ctx, made, clusterSpec(cluster)) // the simulator creates without a look at the spec
+			err = reconfigureCluster(ctx, made, clusterSpec(cluster)) // the simulator ignores the spec here
 		}
 		if err != nil {
 			return fmt.Errorf("cluster %s: %w", cluster.Name, err)
@@ -27,8 +27,8 @@ func (s *Server) createHosts(ctx context.Context, client *vim25.Client, folder *
 		s.watchVMs(made.Reference(), cluster)
 		clusters[cluster.Name] = made
 	}
-	// A cluster of the simulator looks at the releases of its hosts when one is added, and panics at those that it does not
-	// know, 8.0.3 say: hosts become the scenario's when all have been added.
+	// A cluster of the simulator checks the releases of its hosts when one is added, and panics on unknown ones such as
+	// 8.0.3: hosts become the scenario's when all have been added.
 	created := make([]types.ManagedObjectReference, len(s.config.Scenario.Hosts))
 	for i, want := range s.config.Scenario.Hosts {
 		var err error
@@ -67,7 +67,7 @@ func createHost(
 	return info.Result.(types.ManagedObjectReference), nil
 }
 
-// furnishHost makes the one host that the API without vCenter serves the scenario's.
+// furnishHost makes the API's one host, without vCenter, the scenario's.
 func (s *Server) furnishHost(ctx context.Context, client *vim25.Client, identity string) error {
 	want := s.config.Scenario.Hosts[0]
 	if err := s.addHost(ctx, client, s.registry.Any("HostSystem").Reference(), want); err != nil {
@@ -79,7 +79,7 @@ func (s *Server) furnishHost(ctx context.Context, client *vim25.Client, identity
 	return nil
 }
 
-// addHost gives a host of the simulator's the scenario's hardware and options, and the one datastore.
+// addHost gives a host of the simulator the scenario's hardware and options, and the one datastore.
 func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.ManagedObjectReference, want scenario.Host) error {
 	h := &host{HostSystem: s.registry.Get(ref).(*simulator.HostSystem), want: want, release: want.Release()}
 	h.shape()
@@ -89,7 +89,7 @@ func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.Ma
 		}
 	}
 	s.addClock(h)
-	// The host's own manager of advanced options shows them, and keeps both in step.
+	// The host's own manager of advanced options shows them, and keeps both consistent.
 	s.registry.Put(simulator.NewOptionManager(h.ConfigManager.AdvancedOption, nil, &h.Config.Option).(mo.Reference))
 	if want.Cluster == "" {
 		s.compute(h).Name = want.Name
@@ -104,7 +104,7 @@ func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.Ma
 	return err
 }
 
-// showLimits tells in the ConfigOption what check refuses; of a real one's hundreds of options, this one only.
+// showLimits puts into the ConfigOption what check refuses: of a real one's hundreds of options, only this.
 func (s *Server) showLimits(h *host) {
 	browser := s.registry.Get(*s.compute(h).EnvironmentBrowser).(*simulator.EnvironmentBrowser)
 	shares := types.ResourceAllocationOption{
@@ -162,7 +162,7 @@ func (s *Server) overrideDRS(ctx context.Context, client *vim25.Client) error {
 	return nil
 }
 
-// watchVMs sets HA's VM monitoring, which the simulator's reconfiguration leaves out.
+// watchVMs sets HA's VM monitoring, which the simulator's reconfiguration omits.
 func (s *Server) watchVMs(ref types.ManagedObjectReference, want scenario.Cluster) {
 	cluster := s.registry.Get(ref).(*simulator.ClusterComputeResource)
 	state := want.VMMonitoring

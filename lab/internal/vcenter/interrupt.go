@@ -15,10 +15,10 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// writes are the methods that transient faults strike unless they name another.
+// writes are the methods that transient faults hit unless they name another.
 var writes = []string{"ReconfigVM_Task", "PowerOnVM_Task", "PowerOffVM_Task"}
 
-// refused reports the fault with which a call is answered instead of being carried out.
+// refused reports the fault that a call returns instead of being carried out.
 func (s *Server) refused(method *simulator.Method) types.BaseMethodFault {
 	m := s.machines[method.This]
 	if m != nil && s.faults.call(scenario.TaskInProgress, m, method.Name) {
@@ -27,7 +27,7 @@ func (s *Server) refused(method *simulator.Method) types.BaseMethodFault {
 	return nil
 }
 
-// hostLost is the fault in which a task ends whose host could not be asked.
+// hostLost is the fault of a task whose host did not respond.
 func (m *machine) hostLost(method string) *refusal {
 	if m.lab.faults.call(scenario.HostCommunication, m, method) {
 		return &refusal{fault: &types.HostCommunication{}, message: "Unable to communicate with the remote host, since it is disconnected."}
@@ -35,7 +35,7 @@ func (m *machine) hostLost(method string) *refusal {
 	return nil
 }
 
-// settling is the fault in which a task ends while ESXi still cleans up after the VM's shutdown.
+// settling is the fault of a task while ESXi still cleans up after the VM's shutdown.
 func (m *machine) settling(method string) *refusal {
 	if m.lab.faults.call(scenario.InvalidState, m, method) {
 		return &refusal{fault: &types.InvalidState{}, message: "The operation is not allowed in the current state."}
@@ -43,12 +43,12 @@ func (m *machine) settling(method string) *refusal {
 	return nil
 }
 
-// datastoreFull reports whether the VM's files can grow no more.
+// datastoreFull reports whether the VM's files can grow no further.
 func (m *machine) datastoreFull() bool {
 	return m.lab.faults.take(scenario.DatastoreFull, m.scenario, int(m.boots.Load())+1) != nil
 }
 
-// interrupting answers HTTP requests, and fails as networks and proxies do where a fault says so.
+// interrupting answers HTTP requests, or fails as networks and proxies do if a fault demands it.
 func (s *Server) interrupting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || !s.faults.has(scenario.Unavailable, scenario.AnswerLost) {
@@ -74,7 +74,7 @@ func (s *Server) interrupting(next http.Handler) http.Handler {
 	})
 }
 
-// struck looks whether a fault hits this call: of the VM that is called, or of any VM for calls of
+// struck looks for a fault that hits this call: of the VM that is called, or of any VM for calls of
 // other objects where the fault names their method.
 func (s *Server) struck(kind, method string, m *machine) bool {
 	if m != nil {
@@ -100,15 +100,15 @@ func (s *Server) called(body []byte) (string, *machine) {
 	return string(found[1]), s.machines[vm]
 }
 
-// discarded is an answer that nobody gets.
+// discarded is an answer that is never sent.
 type discarded struct{ header http.Header }
 
 func (d *discarded) Header() http.Header         { return d.header }
 func (d *discarded) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discarded) WriteHeader(int)             {}
 
-// restart makes vCenter go away for a while: connections are refused, sessions lost. What it had
-// begun on the hosts goes on.
+// restart makes vCenter unavailable for a while: connections are refused, sessions lost. Operations that
+// have started on the hosts continue.
 func (s *Server) restart(away time.Duration) {
 	s.tell(Event{"event": "vcenter_down", "seconds": away.Seconds()})
 	s.endSessions()

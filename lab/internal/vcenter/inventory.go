@@ -19,13 +19,13 @@ import (
 const (
 	datastore = "LocalDS_0" // as the simulator names its first one
 
-	// apiVersion lets clients send what vSphere 8 added, such as virtualNuma.
+	// apiVersion permits what vSphere 8 added, such as virtualNuma.
 	apiVersion     = "8.0.3.0"
 	vcenterVersion = "8.0.3"
 	vcenterBuild   = "24022515"
 )
 
-// newModel is one datacenter; hosts and VMs are made of the scenario.
+// newModel is one datacenter; hosts and VMs are created from the scenario.
 func newModel(identity string, played *scenario.Scenario) *simulator.Model {
 	if played.Standalone {
 		return newHostModel(played)
@@ -43,8 +43,8 @@ func newModel(identity string, played *scenario.Scenario) *simulator.Model {
 	return model
 }
 
-// newHostModel is the API of one ESXi host, in its own release: it has no instance UUID (its hardware's
-// tells it from others), no custom attributes and no clusters.
+// newHostModel is the API of one ESXi host in its own release: it has no instance UUID (its hardware's
+// identifies it), no custom attributes and no clusters.
 func newHostModel(played *scenario.Scenario) *simulator.Model {
 	model := simulator.ESX()
 	model.Datastore, model.Machine = 0, 0
@@ -57,7 +57,7 @@ func newHostModel(played *scenario.Scenario) *simulator.Model {
 	return model
 }
 
-// apiVersionOf is what a host of that release serves: two numbers up to 6.7, four from 7.0 on.
+// apiVersionOf is the API version of a host's release: two numbers up to 6.7, four from 7.0 on.
 func apiVersionOf(host scenario.Host) string {
 	if release := host.Release(); !release.AtLeast(7, 0) {
 		return release.String()
@@ -65,7 +65,7 @@ func apiVersionOf(host scenario.Host) string {
 	return fullVersion(host.ESXi.Version) + ".0"
 }
 
-// furnish creates the scenario's clusters, hosts and VMs. The one host of a lab without vCenter gets the
+// furnish creates the scenario's clusters, hosts and VMs. Without vCenter, the one host gets the
 // lab's identity.
 func (s *Server) furnish(identity string) error {
 	ctx := context.Background()
@@ -109,10 +109,10 @@ func (s *Server) furnish(identity string) error {
 	return s.addFleet(ctx, folders)
 }
 
-// unescaped takes back what vSphere does to a name; the simulator does it once more.
+// unescaped undoes vSphere's escaping of a name; the simulator repeats it.
 var unescaped = strings.NewReplacer("%2f", "/", "%5c", `\`, "%25", "%")
 
-// nested is the folder at a path below the datacenter's for VMs, made with those around it where it is not yet known.
+// nested is the folder at a path below the datacenter's VM folder, created with its parents if new.
 func nested(ctx context.Context, known map[string]*object.Folder, path string) (*object.Folder, error) {
 	if folder := known[path]; folder != nil {
 		return folder, nil
@@ -215,7 +215,7 @@ type guestOS struct {
 	name string
 }
 
-// guestOS is a Windows that the host's release supports.
+// guestOS is a Windows release that the host's release supports.
 func (h *host) guestOS() guestOS {
 	switch {
 	case h.release.AtLeast(8, 0):
@@ -226,8 +226,8 @@ func (h *host) guestOS() guestOS {
 	return guestOS{types.VirtualMachineGuestOsIdentifierWindows9Server64Guest, "Microsoft Windows Server 2016 (64-bit)"}
 }
 
-// withoutCustomAttributes takes the manager of custom fields out of what clients are told. The simulator
-// needs it while the inventory is made.
+// withoutCustomAttributes hides the custom fields manager from clients. The simulator
+// needs it while the inventory is created.
 func (s *Server) withoutCustomAttributes() {
 	instance := s.registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance)
 	instance.Content.CustomFieldsManager = nil

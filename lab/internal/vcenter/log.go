@@ -23,8 +23,8 @@ func (m *machine) logFolder() string {
 	return folder
 }
 
-// writeLog begins the vmware.log of this power-on; the one before becomes vmware-1.log. found is the
-// extraConfig that the power-on met, stored what it added.
+// writeLog starts the vmware.log of this power-on; the previous one becomes vmware-1.log. found is the
+// extraConfig at power-on, stored what power-on added.
 func (m *machine) writeLog(shape vnuma.VM, clients []int, found, stored map[string]string, faults *injector) {
 	missing := faults.take(scenario.LogMissing, m.scenario, m.boot.Number) != nil
 	stale := faults.take(scenario.LogStale, m.scenario, m.boot.Number) != nil

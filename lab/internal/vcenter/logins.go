@@ -15,7 +15,7 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// What vCenter's single sign-on does by default with an account whose password is wrong: see "Edit the
+// The defaults of vCenter's single sign-on for wrong passwords: see "Edit the
 // vCenter Single Sign-On Lockout Policy" in vSphere Authentication.
 const (
 	lockAfter  = 5
@@ -23,7 +23,7 @@ const (
 	lockFor    = 300 * time.Second
 )
 
-// logins counts who logged in and who was refused, and locks accounts.
+// logins counts successful and refused logins, and locks accounts.
 type logins struct {
 	mu sync.Mutex
 	of map[string]*loginsOf
@@ -36,7 +36,7 @@ type loginsOf struct {
 	lockedUntil time.Time
 }
 
-// add counts a login; it reports whether the account is let in.
+// add counts a login; it reports whether the account is admitted.
 func (l *logins) add(user string, valid bool, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,14 +75,14 @@ func (l *logins) counts() map[string]guest.LoginCount {
 	return counts
 }
 
-// validLogin knows the administrator and the scenario's accounts; all have the one password.
+// validLogin knows the administrator and the scenario's accounts; all have the same password.
 func (s *Server) validLogin(login *types.Login) bool {
 	known := login.UserName == s.administrator() || s.account(login.UserName) != nil
-	valid := known && login.Password == s.config.Password && !s.refusesLogin() // it strikes right passwords only
+	valid := known && login.Password == s.config.Password && !s.refusesLogin() // it affects only right passwords
 	return s.logins.add(login.UserName, valid, time.Now())
 }
 
-// assertion is what the lab reads of a SAML token.
+// assertion is the part of a SAML token that the lab reads.
 type assertion struct {
 	Subject    string `xml:"Assertion>Subject>NameID"`
 	Conditions struct {
@@ -91,15 +91,15 @@ type assertion struct {
 	Proof string `xml:"Assertion>Signature>SignatureValue"`
 }
 
-// validToken knows a token of an account that is not too old. Its signature is the lab's own: the hexadecimal
-// HMAC-SHA256, with the one password as key, of the subject and the time as they stand in the token.
+// validToken accepts a recent token of a known account. Its signature is the lab's own: the hexadecimal
+// HMAC-SHA256, with the one password as key, of the subject and the time exactly as in the token.
 func (s *Server) validToken(ctx *simulator.Context) bool {
 	element, ok := ctx.Header.Security.(*simulator.Element)
 	var token assertion
 	if !ok {
 		return false
 	}
-	_ = element.Decode(&token) // it misses the end of the header's element, when all has been read
+	_ = element.Decode(&token) // it misses the end of the header's element, after reading everything
 	until := token.Conditions.NotOnOrAfter
 	sign := hmac.New(sha256.New, []byte(s.config.Password))
 	sign.Write([]byte(token.Subject + " " + until.Format(time.RFC3339)))

@@ -16,10 +16,10 @@ import (
 	"vnuma.dev/lab/internal/vnuma"
 )
 
-// machine is a VM whose configuration and power the lab governs itself. It stands before the
+// machine is a VM whose configuration and power the lab controls itself. It replaces the
 // simulator's own VM in every session; everything below is guarded by that VM's lock.
 type machine struct {
-	*simulator.VirtualMachine // first: the simulator looks for it there
+	*simulator.VirtualMachine // must be first: the simulator looks for it there
 
 	lab      *Server
 	at       atomic.Pointer[host]
@@ -29,26 +29,26 @@ type machine struct {
 	boots      atomic.Int64 // power-ons so far; read without the lock when faults are dealt out
 	boot       *guest.Boot  // of the current or the latest power-on
 	generation int          // outdates the timers of an earlier boot
-	stopping   bool         // a guest shutdown is under way
+	stopping   bool         // a guest shutdown is in progress
 	rebootOff  bool         // the next guest reboot powers off
-	toolsNever bool         // this boot's Tools stay away
-	pending    *pending     // a question that nobody has answered
-	running    atomic.Bool  // whether it is on; read without the lock by whoever serves its files
+	toolsNever bool         // Tools do not start in this boot
+	pending    *pending     // an unanswered question
+	running    atomic.Bool  // whether it is on; read without the lock by the file service
 
-	// What a running VM takes from its host, for the admission and placement of others.
+	// The resources that a running VM takes from its host, for the admission and placement of others.
 	reservedWhileOn atomic.Int64          // MB
 	placed          atomic.Pointer[[]int] // vCPUs on each physical NUMA node
 }
 
-// locked runs work with the VM's lock held, for work that no request waits for.
+// locked runs work outside any request, with the VM's lock.
 func (m *machine) locked(work func(*simulator.Context)) {
 	ctx := m.lab.context()
 	defer m.lab.registry.AcquireLock(ctx, m.VirtualMachine)() // WithLock would keep it if work panics
 	work(ctx)
 }
 
-// publish sets properties and tells whoever watches them. Paths are leaves, so that watchers of a
-// leaf and of any parent both hear of it.
+// publish sets properties and notifies watchers. Paths are leaves, so that watchers of a
+// leaf and of any parent are both notified.
 func (m *machine) publish(ctx *simulator.Context, changes []types.PropertyChange) {
 	ctx.Update(m.VirtualMachine, changes)
 }
@@ -73,7 +73,7 @@ func (m *machine) hardware() int {
 	return version
 }
 
-// nextChangeVersion is a timestamp, as vCenter's is, never the same twice.
+// nextChangeVersion is a timestamp, like vCenter's, and never the same twice.
 func (m *machine) nextChangeVersion() string {
 	const layout = "2006-01-02T15:04:05.000000Z"
 	next := time.Now().UTC()
@@ -83,7 +83,7 @@ func (m *machine) nextChangeVersion() string {
 	return next.Format(layout)
 }
 
-// shape is what of the VM's configuration decides its layout.
+// shape is the part of the VM's configuration that decides its layout.
 func (m *machine) shape() vnuma.VM {
 	shape := vnuma.VM{
 		VCPUs:       int(m.Config.Hardware.NumCPU),

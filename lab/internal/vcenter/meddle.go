@@ -9,7 +9,7 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// meddle lets happen, some time after a power-on, what others do to a VM under study: DRS moves it,
+// meddle does, some time after a power-on, what others do to a VM under study: DRS migrates it,
 // or a colleague changes it.
 func (m *machine) meddle(faults *injector, boot int) {
 	if fault := faults.take(scenario.VMMoved, m.scenario, boot); fault != nil {
@@ -26,7 +26,7 @@ func (m *machine) meddle(faults *injector, boot int) {
 	}
 }
 
-// enterMaintenance begins maintenance mode: it is reached once no VM of the host is on, and its task runs
+// enterMaintenance starts maintenance mode: the host is in it once no VM of the host is on, and the task runs
 // until then.
 func (s *Server) enterMaintenance(h *host) {
 	task := s.newTask(h.Self, "enterMaintenanceModeTask")
@@ -37,7 +37,7 @@ func (s *Server) enterMaintenance(h *host) {
 	s.emptied(h)
 }
 
-// emptied ends the entering of maintenance mode when the host's last VM has gone off.
+// emptied completes maintenance mode when the host's last VM is off.
 func (s *Server) emptied(h *host) {
 	task := h.entering.Load()
 	if task == nil || slices.ContainsFunc(s.order, func(m *machine) bool { return m.host() == h && m.isOn() }) {
@@ -58,8 +58,8 @@ func (s *Server) setHost(h *host, property string, value any) {
 	s.registry.AtomicUpdate(s.context(), h.HostSystem, []types.PropertyChange{{Name: property, Val: value}})
 }
 
-// writtenByOthers is what hostd, a backup or Tools write into a VM in the moments after its shutdown: a key
-// that nobody under study sets, and a new changeVersion.
+// writtenByOthers is what hostd, a backup or Tools write to a VM just after its shutdown: a key
+// that no study sets, and a new changeVersion.
 func (m *machine) writtenByOthers(ctx *simulator.Context) {
 	if m.isOn() || m.lab.faults.take(scenario.KeysWritten, m.scenario, int(m.boots.Load())+1) == nil {
 		return
@@ -68,7 +68,7 @@ func (m *machine) writtenByOthers(ctx *simulator.Context) {
 	m.lab.tell(Event{"event": "keys_written", "vm": m.Name, "path": m.scenario.Path()})
 }
 
-// migrate moves the VM as DRS, or somebody with vMotion, would. A running VM with CPU affinity stays
+// migrate moves the VM as DRS or a vMotion would. A running VM with CPU affinity stays
 // (AffinityConfigured), and so does one whose DRS override says so.
 func (m *machine) migrate(ctx *simulator.Context, to string) {
 	target := m.lab.hostNamed(to)
@@ -104,7 +104,7 @@ func (m *machine) moveTo(ctx *simulator.Context, target *host) {
 	})
 }
 
-// drsDisabled reports whether the VM's own setting keeps DRS from moving it.
+// drsDisabled reports whether the VM's own setting prevents DRS from moving it.
 func (m *machine) drsDisabled() bool {
 	cluster, ok := m.lab.registry.Get(*m.host().Parent).(*simulator.ClusterComputeResource)
 	if !ok {
@@ -116,10 +116,10 @@ func (m *machine) drsDisabled() bool {
 	})
 }
 
-// colleague is who changes a VM by hand.
+// colleague is the user of changes from outside.
 const colleague = `VSPHERE.LOCAL\colleague`
 
-// changeByHand sets a CPU reservation, as a colleague in the vSphere Client would.
+// changeByHand sets a CPU reservation, as a user of the vSphere Client would.
 func (m *machine) changeByHand(ctx *simulator.Context, mhz int64) {
 	spec := &types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}
 	event := Event{"event": "changed", "vm": m.Name, "path": m.scenario.Path(), "cpu_reservation_mhz": mhz}

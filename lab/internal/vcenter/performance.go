@@ -9,15 +9,15 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// performance answers QueryPerf as a quiet host would: the simulator's series are those of some busy
-// machine, and would say of every boot that it waited for processors.
+// performance answers QueryPerf as a quiet host would: the simulator's series are those of a busy
+// host, and would show a wait for processors in every boot.
 type performance struct {
 	*simulator.PerformanceManager
 	server *Server
 }
 
-// quietSeries are values of 20 seconds. The simulator's encoding loses zeros, so that counters that are not
-// named here have no sample.
+// quietSeries are values of 20 seconds. The simulator's encoding loses zeros, so counters that are not
+// listed here have no sample.
 var quietSeries = map[string]int64{
 	"cpu.ready.summation":  40, // ms, of all vCPUs together
 	"cpu.costop.summation": 1,
@@ -25,12 +25,12 @@ var quietSeries = map[string]int64{
 	"mem.usage.average":    4100,
 }
 
-// percentOfVCPU is a percentage of one vCPU's time in the milliseconds of all of a VM's in 20 seconds.
+// percentOfVCPU is one percent of a vCPU's time, in ms summed over all of a VM's vCPUs in 20 seconds.
 func percentOfVCPU(percent float64, vcpus int) int64 {
 	return int64(percent / 100 * 20_000 * float64(vcpus))
 }
 
-// series are the quiet ones, with what the scenario says of the VM.
+// series are the quiet ones, with the scenario's values for the VM.
 func (p *performance) series(entity types.ManagedObjectReference) map[string]int64 {
 	m, ok := p.server.machines[entity]
 	if !ok {

@@ -16,7 +16,7 @@ const (
 	poweredOff = types.VirtualMachinePowerStatePoweredOff
 )
 
-// PowerOnVMTask boots the VM, on the host asked for if there is one.
+// PowerOnVMTask boots the VM, on the host asked for if any.
 func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
 	defer letGo(ctx, m.VirtualMachine)
 	if host := req.Host; host != nil && m.lab.registry.Get(*host) == nil {
@@ -55,7 +55,7 @@ func (m *machine) powerOn(ctx *simulator.Context) *refusal {
 	return m.goOn(ctx)
 }
 
-// goOn is what is left of a power-on when nothing stands in its way.
+// goOn is the rest of a power-on after all checks.
 func (m *machine) goOn(ctx *simulator.Context) *refusal {
 	m.start(ctx, m.lab.faults)
 	m.bootAfter(m.lab.config.Scenario.Boot)
@@ -63,8 +63,8 @@ func (m *machine) goOn(ctx *simulator.Context) *refusal {
 	return nil
 }
 
-// powerOnAtStart boots a VM before the lab serves anybody: it is found as if it had run for long.
-// Only faults that name boot 1 strike it.
+// powerOnAtStart boots a VM before the lab serves clients: it looks as if it had run for long.
+// Only faults that name boot 1 hit it.
 func (m *machine) powerOnAtStart() error {
 	if !bool(m.scenario.Power) {
 		return nil
@@ -86,7 +86,7 @@ func (m *machine) powerOnAtStart() error {
 	return failure
 }
 
-// PowerOffVMTask switches the VM off, however far its boot or shutdown is.
+// PowerOffVMTask switches the VM off, during a boot or shutdown as well.
 func (m *machine) PowerOffVMTask(ctx *simulator.Context, _ *types.PowerOffVM_Task) soap.HasFault {
 	defer letGo(ctx, m.VirtualMachine)
 	task := m.startTask(ctx, "powerOffVM", "powerOff", func(ctx *simulator.Context) *refusal {
@@ -99,7 +99,7 @@ func (m *machine) PowerOffVMTask(ctx *simulator.Context, _ *types.PowerOffVM_Tas
 	return &methods.PowerOffVM_TaskBody{Res: &types.PowerOffVM_TaskResponse{Returnval: task}}
 }
 
-// ShutdownGuest asks the guest to shut down, which needs running Tools; it answers at once.
+// ShutdownGuest asks the guest to shut down, which needs running Tools; it returns at once.
 func (m *machine) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
 	defer letGo(ctx, m.VirtualMachine)
 	if refused := m.needsTools(poweredOff); refused != nil {
@@ -113,7 +113,7 @@ func (m *machine) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 	return answer
 }
 
-// RebootGuest restarts the guest: with the same topology, unless the VM was told to turn its next
+// RebootGuest restarts the guest: with the same topology, unless the VM is set to turn its next
 // reboot into a power-off (rebootPowerOff) or a power cycle (vmx.reboot.PowerCycle).
 func (m *machine) RebootGuest(ctx *simulator.Context, _ *types.RebootGuest) soap.HasFault {
 	defer letGo(ctx, m.VirtualMachine)
@@ -127,7 +127,7 @@ func (m *machine) RebootGuest(ctx *simulator.Context, _ *types.RebootGuest) soap
 	return answer
 }
 
-// ResetVMTask restarts the guest without asking it. The VM stays powered on, so its topology stays.
+// ResetVMTask restarts the guest without asking it. The VM stays powered on and keeps its topology.
 func (m *machine) ResetVMTask(ctx *simulator.Context, _ *types.ResetVM_Task) soap.HasFault {
 	defer letGo(ctx, m.VirtualMachine)
 	task := m.startTask(ctx, "resetVM", "reset", func(ctx *simulator.Context) *refusal {
@@ -150,7 +150,7 @@ func (m *machine) needsTools(requested types.VirtualMachinePowerState) *refusal 
 	return nil
 }
 
-// stopGuest begins a shutdown; `then` runs when the guest has ended.
+// stopGuest starts a shutdown; `then` runs when the guest has ended.
 func (m *machine) stopGuest(ctx *simulator.Context, then func(*simulator.Context)) {
 	m.stopping = true
 	m.publish(ctx, []types.PropertyChange{{Name: "guest.guestState", Val: string(types.VirtualMachineGuestStateShuttingDown)}})

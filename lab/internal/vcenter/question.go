@@ -11,19 +11,19 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// unanswered is what a task's work returns while a question keeps it from going on.
+// unanswered is what a task's work returns while it waits for a question's answer.
 var unanswered = new(refusal)
 
-// pending is a question that the VM waits for an answer to, and what the answer lets go on.
+// pending is a question that waits for an answer, and what continues after it.
 type pending struct {
 	id   string
-	task *simulator.Task // nil when no task of a client's waits for it
+	task *simulator.Task // nil when no client's task waits for it
 	goOn func(*simulator.Context) *refusal
 }
 
 const cancelChoice = "0"
 
-// asks raises the scenario's question, if there is one for the power-on to come.
+// asks raises the scenario's question, if any, for the next power-on.
 func (m *machine) asks(ctx *simulator.Context, goOn func(*simulator.Context) *refusal) bool {
 	boot := int(m.boots.Load()) + 1
 	if m.lab.faults.take(scenario.Question, m.scenario, boot) == nil {
@@ -46,7 +46,7 @@ func (m *machine) asks(ctx *simulator.Context, goOn func(*simulator.Context) *re
 	return true
 }
 
-// AnswerVM answers the pending question: what it held up goes on, or is cancelled.
+// AnswerVM answers the pending question: the operation continues, or is cancelled.
 func (m *machine) AnswerVM(ctx *simulator.Context, req *types.AnswerVM) soap.HasFault {
 	defer letGo(ctx, m.VirtualMachine)
 	if m.pending == nil || req.QuestionId != m.pending.id {

@@ -14,7 +14,7 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// ReconfigVMTask changes the configuration as a whole, or not at all.
+// ReconfigVMTask changes the configuration completely or not at all.
 func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
 	defer letGo(ctx, m.VirtualMachine)
 	spec, user := req.Spec, userNow(ctx)
@@ -24,7 +24,7 @@ func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_T
 	return &methods.ReconfigVM_TaskBody{Res: &types.ReconfigVM_TaskResponse{Returnval: task}}
 }
 
-// RenameTask changes the display name, which is part of the configuration: the change version is another then.
+// RenameTask changes the display name, which is part of the configuration, so the change version changes.
 func (m *machine) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	defer letGo(ctx, m.VirtualMachine)
 	task := m.startTask(ctx, "rename", "rename", func(ctx *simulator.Context) *refusal {
@@ -95,7 +95,7 @@ func (m *machine) apply(ctx *simulator.Context, user string, spec *types.Virtual
 	return nil
 }
 
-// withoutDropped leaves out what the scenario's server was seen to take and not to store.
+// withoutDropped omits what the scenario's server was seen to accept but not store.
 func (m *machine) withoutDropped(spec *types.VirtualMachineConfigSpec) *types.VirtualMachineConfigSpec {
 	kept := *spec
 	value := reflect.ValueOf(&kept).Elem()
@@ -107,7 +107,7 @@ func (m *machine) withoutDropped(spec *types.VirtualMachineConfigSpec) *types.Vi
 	return &kept
 }
 
-// modelled lists the fields of a ConfigSpec that the lab knows.
+// modelled lists the fields of a ConfigSpec that the lab implements.
 var modelled = map[string]bool{
 	"ChangeVersion": true, "Name": true, "Annotation": true, "GuestId": true,
 	"NumCPUs": true, "NumCoresPerSocket": true, "SimultaneousThreads": true, "VirtualNuma": true,
@@ -198,7 +198,7 @@ func (m *machine) editVirtualNuma(d *draft, spec *types.VirtualMachineConfigSpec
 	return nil
 }
 
-// owned are the extraConfig keys that typed fields govern: vSphere ignores them without a word
+// owned are the extraConfig keys that typed fields own: vSphere ignores them silently
 // (comment of VirtualMachineConfigSpec.extraConfig).
 var owned = []string{"cpuid.corespersocket", "sched.cpu.", "sched.mem.", "numvcpus", "memsize"}
 

@@ -12,7 +12,7 @@ import (
 	"vnuma.dev/lab/internal/recorded"
 )
 
-// What is asked for and is not there is refused by the recorded fault.
+// A request for something that does not exist is refused with the recorded fault.
 func TestQuestionsAreRefusedByTheRecordedFaults(t *testing.T) {
 	l := startLab(t, "")
 	collector := property.DefaultCollector(l.client.Client)
@@ -35,7 +35,7 @@ func TestQuestionsAreRefusedByTheRecordedFaults(t *testing.T) {
 	}
 }
 
-// faultName is the API's name of the fault that an error carries.
+// faultName is the API's name of an error's fault.
 func faultName(err error) string {
 	var name string
 	fault.In(err, func(found types.BaseMethodFault, _ string, _ []types.LocalizableMessage) bool {

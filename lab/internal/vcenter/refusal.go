@@ -18,11 +18,11 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// refusal is why an operation is not carried out: the fault as the API types it, and its sentence.
+// refusal is why an operation is not carried out: the API's fault, and its message.
 type refusal struct {
 	fault   types.BaseMethodFault
 	message string
-	belief  string // the one of vnuma contract that it is, where it is one
+	belief  string // its assumption in vnuma contract, if any
 }
 
 func (r *refusal) as(belief string) *refusal {
@@ -30,7 +30,7 @@ func (r *refusal) as(belief string) *refusal {
 	return r
 }
 
-// learned is a refusal as a real server was seen to answer: by another fault, or not at all.
+// learned is a refusal as seen on a real server: with another fault, or none at all.
 func (m *machine) learned(refused *refusal) *refusal {
 	if refused == nil {
 		return nil
@@ -76,13 +76,13 @@ func cannotPowerOn(format string, values ...any) *refusal {
 	return &refusal{fault: &types.GenericVmConfigFault{Reason: reason}, message: "Failed to power on the virtual machine: " + reason}
 }
 
-// noSpace is what a full datastore answers: no swap file, no new .vmx.
+// noSpace is the fault of a full datastore: no swap file, no new .vmx.
 func noSpace() *refusal {
 	fault := &types.NoDiskSpace{FileFault: types.FileFault{File: "[" + datastore + "]"}, Datastore: datastore}
 	return &refusal{fault: fault, message: "Insufficient disk space on datastore '" + datastore + "'."}
 }
 
-// surviving makes a panic outside of requests, in a task or in what a boot sets going, the fault of which a vCenter tells.
+// surviving turns a panic outside of requests, in a task or during a boot, into the fault of a vCenter's own failure.
 func surviving(work func() *refusal) (refused *refusal) {
 	defer func() {
 		if problem := recover(); problem != nil {
@@ -94,13 +94,13 @@ func surviving(work func() *refusal) (refused *refusal) {
 	return work()
 }
 
-// answering turns a panic inside a request into the fault with which a vCenter tells of its own failures.
+// answering turns a panic inside a request into the fault of a vCenter's own failure.
 func answering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			switch problem := recover(); problem {
 			case nil:
-			case http.ErrAbortHandler: // meant: the connection ends without an answer
+			case http.ErrAbortHandler: // deliberate: the connection ends without an answer
 				panic(problem)
 			default:
 				log.Printf("vnuma-lab failed inside a request: %v\n%s", problem, debug.Stack())
@@ -114,15 +114,15 @@ func answering(next http.Handler) http.Handler {
 	})
 }
 
-// letGo is deferred by the lab's own methods. The simulator calls them by WithLock, which keeps the lock of an object
-// whose method panics: here it is given up, and the panic goes on.
+// letGo is deferred by the lab's own methods. The simulator calls them in WithLock, which keeps an object's lock
+// if its method panics: letGo releases it, and the panic continues.
 func letGo(ctx *simulator.Context, object mo.Reference) {
 	problem := recover()
 	if problem == nil {
 		return
 	}
 	if _, unlocked := object.(sync.Locker); !unlocked {
-		again := ctx.Map.AcquireLock(ctx, object) // the same request's, so it is counted twice
+		again := ctx.Map.AcquireLock(ctx, object) // the same request's lock, so it is counted twice
 		again()
 		again()
 	}

@@ -24,18 +24,18 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// Event is one line that the lab tells its starter.
+// Event is one line of the lab's output to its starter.
 type Event map[string]any
 
-// Config is what a server needs besides the scenario.
+// Config is what a server needs in addition to the scenario.
 type Config struct {
 	Scenario *scenario.Scenario
-	StateDir string // certificates and the vCenter's identity, kept across restarts
+	StateDir string // certificates and the vCenter's identity, stored for later restarts
 	Listen   string // host:port; port 0 = a free one
 	Password string // of every account
-	// Certificates are made where they are not given.
+	// Certificates are generated if nil.
 	Certificates *Certificates
-	// Services are what runs inside the VMs, by inventory path; a VM without one boots all the same.
+	// Services run inside the VMs, by inventory path; a VM without one boots as well.
 	Services map[string]guest.Service
 	Tell     func(Event)
 }
@@ -60,12 +60,12 @@ type Server struct {
 	pair    tls.Certificate
 	caFile  string
 	control *control
-	// hostFiles is nil where hosts answer at vCenter's address.
+	// hostFiles is nil if hosts answer at vCenter's address.
 	hostFiles *hostFiles
 	tickets   tickets
 }
 
-// Start builds the inventory, powers on the VMs that the scenario has on, and serves.
+// Start builds the inventory, powers on the VMs that are on in the scenario, and serves.
 func Start(config Config) (*Server, error) {
 	s := &Server{
 		config:   config,
@@ -81,7 +81,7 @@ func Start(config Config) (*Server, error) {
 		certificates = made
 	}
 	s.caFile, s.pair = certificates.CAFile, certificates.Server
-	address, err := ports.Reserve(config.Listen) // a restarted vCenter comes back where it was
+	address, err := ports.Reserve(config.Listen) // a restarted vCenter comes back at the same address
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func Start(config Config) (*Server, error) {
 	return s, nil
 }
 
-// build creates the inventory and boots what is on at the start.
+// build creates the inventory and boots the VMs that are on from the start.
 func (s *Server) build() error {
 	identity, err := keptIdentity(s.config.StateDir)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Server) build() error {
 	return nil
 }
 
-// serve prepares what is served, whichever listener the requests come from.
+// serve prepares the service, whichever listener the requests come from.
 func (s *Server) serve() {
 	service := s.model.Service
 	service.Listen = &url.URL{
@@ -159,7 +159,7 @@ func (s *Server) listen(listener net.Listener) {
 	s.http = serveTLS(listener, answering(s.interrupting(s.model.Service.ServeMux)), s.pair, "vCenter")
 }
 
-// Close stops serving, switches off what runs inside the VMs and removes the datastore.
+// Close stops serving, stops the services inside the VMs and removes the datastore.
 func (s *Server) Close() {
 	s.serving.Lock()
 	s.closed = true
@@ -190,7 +190,7 @@ func (s *Server) Addr() *net.TCPAddr { return s.address }
 // CAFile is the certificate that a client must trust.
 func (s *Server) CAFile() string { return s.caFile }
 
-// context is for work that no request waits for, such as a boot.
+// context is for work outside any request, such as a boot.
 func (s *Server) context() *simulator.Context {
 	return &simulator.Context{Context: context.Background(), Map: s.registry}
 }
@@ -201,7 +201,7 @@ func (s *Server) tell(event Event) {
 	}
 }
 
-// keptIdentity is the vCenter's instance UUID: its own for every lab, the same after a restart.
+// keptIdentity is the vCenter's instance UUID: a different one for every lab, but the same after a restart.
 func keptIdentity(dir string) (string, error) {
 	file := filepath.Join(dir, "instance-uuid")
 	data, err := os.ReadFile(file)

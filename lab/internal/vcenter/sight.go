@@ -10,11 +10,11 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// page is how many objects an answer of the property collector holds unless the client sets a limit:
-// a vCenter chooses one of its own, and the client has to ask for the rest.
+// page is the number of objects per answer of the property collector unless the client sets a limit:
+// a vCenter chooses one of its own, and the client has to request the rest.
 const page = 100
 
-// substituteReaders makes a session whose account sees a part of the inventory meet readers that hide the rest.
+// substituteReaders gives a session with a restricted account readers that hide the rest of the inventory.
 func (s *Server) substituteReaders(ctx *simulator.Context, ref types.ManagedObjectReference) {
 	account := s.account(ctx.Session.UserName)
 	if account == nil || len(account.Sees) == 0 {
@@ -28,7 +28,7 @@ func (s *Server) substituteReaders(ctx *simulator.Context, ref types.ManagedObje
 	}
 }
 
-// collector is the property collector of an account that sees a part of the inventory.
+// collector is the property collector of an account that sees only part of the inventory.
 type collector struct {
 	*simulator.PropertyCollector
 
@@ -46,7 +46,7 @@ func (c *collector) RetrievePropertiesEx(ctx *simulator.Context, req *types.Retr
 	return answer
 }
 
-// ContinueRetrievePropertiesEx does so on later pages.
+// ContinueRetrievePropertiesEx does the same on later pages.
 func (c *collector) ContinueRetrievePropertiesEx(ctx *simulator.Context, req *types.ContinueRetrievePropertiesEx) soap.HasFault {
 	defer letGo(ctx, c.PropertyCollector)
 	answer := c.PropertyCollector.ContinueRetrievePropertiesEx(ctx, req)
@@ -60,7 +60,7 @@ func (c *collector) seen(objects []types.ObjectContent) []types.ObjectContent {
 	return slices.DeleteFunc(objects, func(o types.ObjectContent) bool { return !c.lab.visible(o.Obj, c.sees) })
 }
 
-// viewManager makes views of what the account sees.
+// viewManager creates views of what the account sees.
 type viewManager struct {
 	*simulator.ViewManager
 

@@ -28,7 +28,7 @@ func TestAStandaloneHostServesItsOwnAPI(t *testing.T) {
 	}
 }
 
-// The hardware's UUID identifies a host that no vCenter knows: each lab has its own.
+// The hardware's UUID identifies a host without vCenter: each lab has its own.
 func TestAStandaloneHostIsKnownByItsHardware(t *testing.T) {
 	uuid := func() string { return startLab(t, "standalone: true").server.hosts[0].Summary.Hardware.Uuid }
 	if one, other := uuid(), uuid(); one == "" || one == other {
@@ -36,7 +36,7 @@ func TestAStandaloneHostIsKnownByItsHardware(t *testing.T) {
 	}
 }
 
-// Its own file service gives the log of a running VM to a session; vCenter does not.
+// The host's own file service gives the log of a running VM to a session; vCenter does not.
 func TestAStandaloneHostGivesTheLogOfARunningVM(t *testing.T) {
 	l := startLab(t, "standalone: true")
 	if status, text := l.folder(hostsDatacenter, l.sessionCookie()); status != http.StatusOK || text == "" {

@@ -45,7 +45,7 @@ type lab struct {
 	events  []Event
 }
 
-// startLab plays a scenario given as YAML and logs the administrator in.
+// startLab runs a scenario given as YAML and logs the administrator in.
 func startLab(t *testing.T, text string) *lab {
 	t.Helper()
 	played, err := scenario.Parse([]byte(text))
@@ -121,7 +121,7 @@ func (l *lab) find(client *govmomi.Client, path string) *object.VirtualMachine {
 	return vm
 }
 
-// read fetches the VM as it stands.
+// read fetches the VM's current state.
 func (l *lab) read() mo.VirtualMachine {
 	l.t.Helper()
 	var vm mo.VirtualMachine
@@ -146,7 +146,7 @@ func (l *lab) finished(task *object.Task, err error) error {
 	return task.Wait(l.ctx)
 }
 
-// must fails the test when an operation that has to work does not.
+// must fails the test if an operation that has to work does not.
 func (l *lab) must(err error) {
 	l.t.Helper()
 	if err != nil {
@@ -154,7 +154,7 @@ func (l *lab) must(err error) {
 	}
 }
 
-// wait returns when a property has the value, as WaitForUpdatesEx tells.
+// wait returns when a property has the value, as reported by WaitForUpdatesEx.
 func (l *lab) wait(path string, want any) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.ctx, patience)
@@ -213,7 +213,7 @@ func wantArgument(t *testing.T, err error, property string) {
 	}
 }
 
-// listener stands in for SQL Server: a port that is open while its guest runs.
+// listener replaces SQL Server: a port that is open while its guest runs.
 type listener struct {
 	passed  time.Duration
 	mu      sync.Mutex
@@ -231,7 +231,7 @@ func newListener(t *testing.T) *listener {
 	return &listener{address: address}
 }
 
-// Passed is how far the guest worked ahead of real time.
+// Passed is the guest's simulated time beyond real time.
 func (s *listener) Passed() time.Duration { return s.passed }
 
 func (s *listener) Start(boot guest.Boot) error {

@@ -18,10 +18,10 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// tagging are the paths of vSphere's REST API that tags need: govmomi's simulator has more.
+// tagging are the paths of vSphere's REST API for tags: govmomi's simulator has more.
 var tagging = []string{"/com/vmware/cis/session", "/com/vmware/cis/tagging/"}
 
-// serveTags serves sessions and tags over REST, which an ESXi host has none of.
+// serveTags serves sessions and tags over REST, which an ESXi host does not have.
 func (s *Server) serveTags(service *simulator.Service) {
 	if s.config.Scenario.Standalone {
 		return
@@ -30,7 +30,7 @@ func (s *Server) serveTags(service *simulator.Service) {
 	for _, path := range tagging {
 		service.ServeMux.HandleFunc(rest.Path+path, func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.Header.Get("Authorization"), "SIGN ") {
-				w.WriteHeader(http.StatusUnauthorized) // the simulator would let anybody in
+				w.WriteHeader(http.StatusUnauthorized) // the simulator would admit anyone
 				return
 			}
 			handler.ServeHTTP(w, r)
@@ -62,7 +62,7 @@ func (s *Server) tagInventory() error {
 	return nil
 }
 
-// tag makes one tag, in a category that may be there already, and attaches it.
+// tag creates one tag, in a category that may already exist, and attaches it.
 func (s *Server) tag(ctx context.Context, manager *tags.Manager, categories map[string]string, tag scenario.Tag) error {
 	var err error
 	if categories[tag.Category] == "" {
@@ -82,7 +82,7 @@ func (s *Server) tag(ctx context.Context, manager *tags.Manager, categories map[
 	return manager.AttachTagToMultipleObjects(ctx, id, named)
 }
 
-// named finds VMs by name or, where it has a slash, by inventory path; the fleet's by name.
+// named finds VMs by name or, with a slash, by inventory path; the fleet's by name.
 func (s *Server) named(wanted []string) ([]mo.Reference, error) {
 	byName := map[string][]mo.Reference{}
 	for _, entity := range s.registry.All("VirtualMachine") {

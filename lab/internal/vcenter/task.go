@@ -12,7 +12,7 @@ import (
 
 type taskCounter struct{ atomic.Int64 }
 
-// newTask is a running task of an object, which nobody knows of yet.
+// newTask is a running task of an object, not yet known to any client.
 func (s *Server) newTask(of types.ManagedObjectReference, name string) *simulator.Task {
 	task := simulator.CreateTask(of, name, nil)
 	task.Self = s.tasks.reference()
@@ -26,7 +26,7 @@ func (c *taskCounter) reference() types.ManagedObjectReference {
 
 // startTask registers a task on the machine and runs work after the scenario's task time, holding
 // the machine's lock. The client finds the outcome in the task, as with a real vCenter.
-// name is the method as the API spells it without "_Task"; operation as its description does.
+// name is the method in the API without "_Task"; operation as in its description.
 func (m *machine) startTask(ctx *simulator.Context, name, operation string, work func(*simulator.Context) *refusal) types.ManagedObjectReference {
 	task := m.lab.newTask(m.Self, name+"Task")
 	task.Info.DescriptionId, task.Info.EntityName = "VirtualMachine."+operation, m.Name
@@ -53,7 +53,7 @@ func (m *machine) startTask(ctx *simulator.Context, name, operation string, work
 	return task.Self
 }
 
-// barred is why no task of this kind may be carried out now, whatever it wants; nil when it may.
+// barred is why no task of this kind may run now, or nil.
 func (m *machine) barred(method string) *refusal {
 	for _, refused := range []*refusal{m.lab.restricted(), m.methodDisabled(method), m.hostLost(method), m.settling(method)} {
 		if refused != nil {
@@ -63,7 +63,7 @@ func (m *machine) barred(method string) *refusal {
 	return nil
 }
 
-// method is the API's spelling of a task's name: PowerOnVM_Task of powerOnVM.
+// method is the API's name of a task's method: PowerOnVM_Task of powerOnVM.
 func method(name string) string { return strings.ToUpper(name[:1]) + name[1:] + "_Task" }
 
 func (s *Server) finish(task *simulator.Task, refused *refusal) {

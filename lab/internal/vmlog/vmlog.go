@@ -1,5 +1,5 @@
-// Package vmlog writes vmware.log as a power-on leaves it: the lines on vNUMA in the form of each ESXi
-// release, as published logs show them, among a few others that every such file has.
+// Package vmlog writes the vmware.log of a power-on: the lines on vNUMA in the form of each ESXi
+// release, as in published logs, among a few others that every such file has.
 package vmlog
 
 import (
@@ -12,7 +12,7 @@ import (
 	"vnuma.dev/lab/internal/vnuma"
 )
 
-// PowerOn is what one power-on has to tell.
+// PowerOn is the content of one power-on's log.
 type PowerOn struct {
 	At      time.Time
 	Release vnuma.Release
@@ -25,8 +25,8 @@ type PowerOn struct {
 	Sizes                          []int // vCPUs of each vNUMA node
 	Clients                        []int // vCPUs of each NUMA client, a physical domain
 	HotAdd, ExposeOnHotAdd         bool
-	ExtraConfig                    map[string]string // as the power-on found it
-	Stored                         map[string]string // what the power-on then stored
+	ExtraConfig                    map[string]string // at the power-on
+	Stored                         map[string]string // added by the power-on
 }
 
 // Text is the log of that power-on.

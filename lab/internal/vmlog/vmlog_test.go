@@ -38,13 +38,13 @@ func TestTheFormFollowsTheRelease(t *testing.T) {
 		"numaHost: VCPU 9 VPD 1 PPD 1 NodeMask ffffffffffffffff")
 }
 
-// A vNUMA node can lie on two nodes of the host.
+// A vNUMA node can span two nodes of the host.
 func TestAWideNodeIsSplit(t *testing.T) {
 	wantLines(t, Text(powerOn(vnuma.Release{Major: 6, Minor: 5}, 16)),
 		"numaHost: 16 VCPUs 1 VPDs 2 PPDs", "numaHost: VCPU 7 VPD 0 PPD 0", "numaHost: VCPU 8 VPD 0 PPD 1")
 }
 
-// The configuration shows what the power-on before stored; what this one stores comes later.
+// The configuration shows what the previous power-on stored; what this one stores comes later.
 func TestStoredKeysAreThoseOfThePowerOnBefore(t *testing.T) {
 	p := powerOn(vnuma.Release{Major: 7, Minor: 0}, 8, 8)
 	p.ExtraConfig = map[string]string{"numa.autosize.cookie": "100052"}

@@ -31,7 +31,7 @@ const (
 	topologyHardware = 20
 )
 
-// Host is what of a host decides the layout.
+// Host is the part of a host that decides the layout.
 type Host struct {
 	NumaNodes            int
 	CoresPerNode         int
@@ -39,7 +39,7 @@ type Host struct {
 	FollowCoresPerSocket bool // host option Numa.FollowCoresPerSocket
 }
 
-// VM is what of a VM's configuration decides the layout.
+// VM is the part of a VM's configuration that decides the layout.
 type VM struct {
 	VCPUs              int
 	CoresPerSocket     int // 0 counts as 1
@@ -54,7 +54,7 @@ type VM struct {
 // Layout is the topology of one power-on.
 type Layout struct {
 	Sizes          []int // vCPUs of each vNUMA node
-	Clients        []int // vCPUs of each NUMA client: what is placed on one physical node (PPD)
+	Clients        []int // vCPUs of each NUMA client, which is placed on one physical node (PPD)
 	CoresPerSocket int   // as the guest sees it
 	Rule           string
 	Autosized      bool // sized by ESXi itself, hence stored as numa.autosize keys from 6.5 on
@@ -93,7 +93,7 @@ func (d decision) nodes() Layout {
 	return Layout{Sizes: d.automatic(), Rule: "sized to the host", Autosized: true}
 }
 
-// uniform names the reason why the guest sees one node whatever its shape, or is empty.
+// uniform is the reason why the guest sees one node whatever its shape, or empty.
 func (d decision) uniform() string {
 	if d.vm.Hardware < minimumHardware {
 		return "virtual hardware without vNUMA"
@@ -119,7 +119,7 @@ func (d decision) hasNumaNodeSize() bool {
 	return d.hasTopologyFields() && d.vm.CoresPerNumaNode > 0
 }
 
-// manual applies a node size that somebody set. It fills node by node, where automatic sizing
+// manual applies an explicit node size. It fills node by node, where automatic sizing
 // balances.
 func (d decision) manual() (Layout, bool) {
 	if d.hasNumaNodeSize() {
@@ -141,7 +141,7 @@ func (d decision) followsSockets() bool {
 	return true
 }
 
-// perSocket makes a node of every socket. Up to 6.0 the documentation allows a second reading for
+// perSocket makes a node of every socket. Up to 6.0 the documentation permits a second reading for
 // a VM that fits one host node.
 func (d decision) perSocket() Layout {
 	if !d.release.AtLeast(6, 5) && d.reading == ReadingFits && d.vm.VCPUs <= d.capacity() {
@@ -164,8 +164,8 @@ func (d decision) stored() []int {
 	return even(d.vm.VCPUs, ceil(d.vm.VCPUs, size))
 }
 
-// automatic takes the fewest host nodes that hold the VM and fills them evenly; 7.0 and later keep
-// sockets whole while doing so (Denneman, "vSphere 7 Cores per Socket and Virtual NUMA", 2021).
+// automatic takes the fewest host nodes that fit the VM and fills them evenly; 7.0 and later keep
+// sockets whole (Denneman, "vSphere 7 Cores per Socket and Virtual NUMA", 2021).
 func (d decision) automatic() []int {
 	nodes := max(1, ceil(d.vm.VCPUs, d.capacity()))
 	perSocket := d.vm.CoresPerSocket
@@ -181,8 +181,8 @@ func (d decision) automatic() []int {
 	return even(d.vm.VCPUs, nodes)
 }
 
-// clients splits the VM over physical nodes: at least a client for each vNUMA node, and as many as
-// hold the VM; numa.consolidate FALSE spreads it over every node.
+// clients splits the VM over physical nodes: at least one client for each vNUMA node, and as many as
+// fit the VM; numa.consolidate FALSE spreads it over every node.
 func (d decision) clients(sizes []int) []int {
 	count := max(len(sizes), ceil(d.vm.VCPUs, d.capacity()))
 	if isFalse(d.keys[keyConsolidate]) {
@@ -194,7 +194,7 @@ func (d decision) clients(sizes []int) []int {
 	return even(d.vm.VCPUs, count)
 }
 
-// AllowedNodes are the physical nodes that numa.nodeAffinity allows, nil for all.
+// AllowedNodes are the physical nodes in numa.nodeAffinity, nil for all.
 func AllowedNodes(config map[string]string) []int {
 	var nodes []int
 	for _, word := range strings.Split(lowerKeys(config)[keyNodeAffinity], ",") {
@@ -260,7 +260,7 @@ func divisor(a, b int) int {
 	return a
 }
 
-// even splits as equally as whole numbers allow, larger parts first.
+// even splits as equally as possible with whole numbers, larger parts first.
 func even(total, parts int) []int {
 	sizes := make([]int, parts)
 	for i := range sizes {

@@ -15,8 +15,8 @@ func VCPUs(sizes []int) [][]int {
 	return nodes
 }
 
-// Place chooses the physical NUMA node behind each vNUMA node. With CPU affinity that is where the
-// node's share of the affinity set lies; without, every node goes to the least loaded one of those
+// Place chooses the physical NUMA node for each vNUMA node. With CPU affinity it is the one with the
+// node's share of the affinity set; without, every node goes to the least loaded one of those
 // allowed (none named: all). cpus are the logical CPUs of each physical node; load the vCPUs already
 // placed there.
 func Place(sizes []int, affinity []int32, cpus [][]int, load, allowed []int) []int {

@@ -1,4 +1,4 @@
-// Package vnuma decides, as the documentation of each ESXi release says, which virtual NUMA
+// Package vnuma decides, by the documentation of each ESXi release, which virtual NUMA
 // topology a VM gets at power-on. It is pure: the same arguments always give the same layout.
 package vnuma
 
@@ -35,7 +35,7 @@ func (r Release) AtLeast(major, minor int) bool {
 
 func (r Release) String() string { return fmt.Sprintf("%d.%d", r.Major, r.Minor) }
 
-// Reading says which of two readings of the documentation holds on ESXi up to 6.0 for a VM that
+// Reading is one of two readings of the documentation of ESXi up to 6.0 for a VM that
 // fits one host node.
 type Reading string
 

@@ -2,7 +2,7 @@ package vnuma
 
 import "strconv"
 
-// Names of the keys that ESXi stores at the first power-on, as they read in a VM's extraConfig.
+// Names of the keys that ESXi stores at the first power-on, as they are in a VM's extraConfig.
 const (
 	AutosizeCookie = "numa.autosize.cookie"
 	AutosizeMax    = "numa.autosize.vcpu.maxPerVirtualNode"
@@ -12,7 +12,7 @@ const (
 // older format and vCPUs x 10000 + cores per socket x 10 + 2 in the newer. An inference.
 const cookieUnit = 10000
 
-// Store returns the keys that this power-on leaves in the VM's extraConfig: none before 6.5, and
+// Store returns the keys that this power-on adds to the VM's extraConfig: none before 6.5, and
 // none when ESXi did not size the nodes itself.
 func Store(release Release, vm VM, layout Layout) map[string]string {
 	if !release.AtLeast(6, 5) || !layout.Autosized {
