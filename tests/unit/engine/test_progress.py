@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
+from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.lease.supervision import claim_supervision
+from vnuma.engine.run.oversight import Asked, Nowhere, Oversight, unwatched
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
@@ -195,3 +200,43 @@ def test_a_vm_that_waits_for_its_neighbour_says_for_whom_and_since_when(
     log.show(going.seen())
     log.show(going.seen())
     assert capsys.readouterr().err.count("waiting vm=sql-b: sql16") == 1
+
+
+@contextmanager
+def asked(store: Store) -> Iterator[list[str]]:
+    """Every statement that the store sends meanwhile."""
+    sent: list[str] = []
+
+    def note(_conn: object, _cursor: object, statement: str, *_: object) -> None:
+        sent.append(statement)
+
+    event.listen(store._engine, "before_cursor_execute", note)
+    try:
+        yield sent
+    finally:
+        event.remove(store._engine, "before_cursor_execute", note)
+
+
+def test_progress_of_many_vms_takes_no_more_queries_than_of_one(going: Going) -> None:
+    """Of VMs whose run nobody looks after: each that waits beside a living run is asked about."""
+    with asked(going.store) as of_one:
+        going.seen()
+    for number in range(2, 30):
+        new_vm(going.store, going.leased.run, key=f"vc/{number}", name=f"vm{number}", arms=2)
+
+    with asked(going.store) as of_many:
+        assert len(going.seen().vms) == 29
+
+    assert len(of_many) == len(of_one)
+
+
+def test_a_node_that_nobody_watches_does_not_read_the_run_s_progress(going: Going) -> None:
+    """20 nodes would read each other's cells once a second."""
+    store, run = going.store, going.leased.run
+    claim_supervision(store, run)
+    over = Oversight(store, run, parse_study(study_text(), "quick"), unwatched, Asked(), Nowhere())
+
+    with asked(store) as sent:
+        assert not over.tick()
+
+    assert not any("FROM cell" in statement for statement in sent)
