@@ -20,7 +20,7 @@ from vnuma.analysis.calibration.measure import (
 )
 from vnuma.analysis.calibration.planning import PROMISE, SIGMA
 from vnuma.analysis.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
-from vnuma.analysis.detectable import Spread
+from vnuma.analysis.detectable import ArmError
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.growth import slope_weights
 from vnuma.analysis.power import GRID, detectable_by_pairs, ratio_needed
@@ -112,7 +112,8 @@ def named_blocks(found: Simulated) -> FloatArray:
     _, blocks, k = found.y.shape
     arms, r, band = k - found.references, found.references, math.log1p(MARGIN)
     pooled, own = (
-        np.array([Spread(1.0, one, 0.0, arms, r).tells(each) for each in GRID]) for one in (False, True)
+        np.array([ArmError(1.0, one, 0.0, arms, r).decidable_effect(each) for each in GRID])
+        for one in (False, True)
     )
     sd = np.sqrt(found.ms * pilot_upper(1.0, found.df))[:, None]
     sd_own = found.own_se * math.sqrt(blocks * pilot_upper(1.0, blocks - 1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from vnuma.analysis.compare import Comparison, Contrast
@@ -29,7 +29,7 @@ from vnuma.analysis.verdict import Rules, Word, equivalence_withheld
 
 
 @dataclass(frozen=True)
-class Spread:
+class ArmError:
     """The error behind an arm's interval, as upper bounds on the ln scale.
 
     `sd`: of one cell, or if `own`, of the arm's own differences in a block. `rounded`: the variance that a
@@ -42,25 +42,25 @@ class Spread:
     arms: int
     references: int
 
-    def detects(self, blocks: int) -> float:
+    def detectable_effect(self, blocks: int) -> float:
         """The effect (ln scale) that this many blocks find in 80% of studies."""
         if self.own:
             return detectable_by_pairs(self._sd_at(blocks), blocks, self.arms)
         return ratio_needed(self._layout(blocks)) * self._sd_at(blocks)
 
-    def tells(self, blocks: int) -> float:
+    def decidable_effect(self, blocks: int) -> float:
         """The effect that they find, and within which they call an arm without effect equivalent."""
         if self.own:
             equivalent = equivalent_by_pairs(self._sd_at(blocks), blocks, self.arms)
         else:
             equivalent = ratio_for_equivalence(self._layout(blocks)) * self._sd_at(blocks)
-        return max(self.detects(blocks), equivalent)
+        return max(self.detectable_effect(blocks), equivalent)
 
-    def blocks_to_tell(self, effect: float) -> int | None:
+    def blocks_to_decide(self, effect: float) -> int | None:
         """Fewest blocks, at least 6, that distinguish the effect (ln scale) from none; None beyond 200."""
         if not self.sd and not self.rounded:
             return FEWEST_BLOCKS
-        return fewest_blocks(effect, self.tells)
+        return fewest_blocks(effect, self.decidable_effect)
 
     def _sd_at(self, blocks: int) -> float:
         """Rounding does not shrink with blocks: equivalent to larger scatter of cells."""
@@ -71,25 +71,62 @@ class Spread:
         return Layout(self.arms, self.references, blocks)
 
 
+@dataclass(frozen=True)
+class Scatter:
+    """How much the cells of a comparison scatter, as far as it limits what its blocks can show."""
+
+    comparison: Comparison
+    cell_sd: float
+    """Upper bound, on the ln scale."""
+    blocks: int
+    ms: float
+
+    @classmethod
+    def of(cls, comparison: Comparison, noise: Noise) -> Scatter | None:
+        """None where it could not be estimated."""
+        if comparison.fit is None or noise.cell_sd_upper is None:
+            return None
+        return cls(comparison, noise.cell_sd_upper, len(comparison.fit.grid.blocks), comparison.fit.ms or 0.0)
+
+    def detected(self, arms: Sequence[Contrast]) -> float:
+        """The largest effect (ln scale) that any arm needs; it may have fewer pairs than there are blocks."""
+        own = (self.behind(arm).detectable_effect(arm.boots) for arm in arms if _rests_on_pairs(arm))
+        return max([self.pooled.detectable_effect(self.blocks), *own])
+
+    @property
+    def pooled(self) -> ArmError:
+        """The error of an arm that rests on all cells."""
+        return self._error(self.cell_sd, own=False)
+
+    def behind(self, arm: Contrast) -> ArmError:
+        """The error of that arm: its own, or the pooled one."""
+        if not _rests_on_pairs(arm):
+            return self.pooled
+        return self._error(
+            math.sqrt(pilot_upper(statistics.variance(arm.differences), arm.boots - 1)), own=True
+        )
+
+    def _error(self, sd: float, *, own: bool) -> ArmError:
+        return ArmError(
+            sd,
+            own,
+            2 * self.comparison.rounding.variance(self.ms),
+            sum(other.boots > 0 for other in self.comparison.contrasts),
+            len(self.comparison.reference),
+        )
+
+
 def detectable(comparison: Comparison, noise: Noise) -> float | NotEvaluated:
     """The difference that this many blocks likely detect in any arm, as a ratio minus 1."""
-    if comparison.fit is None or noise.cell_sd_upper is None:
+    scatter = Scatter.of(comparison, noise)
+    if scatter is None:
         return NotEvaluated("the spread could not be estimated")
-    blocks = len(comparison.fit.grid.blocks)
     measured = [item for item in comparison.contrasts if item.boots]
-    if not measured or blocks < BOOTS_FOR_WORDS:
+    if not measured or scatter.blocks < BOOTS_FOR_WORDS:
         return NotEvaluated(
             f"fewer than {BOOTS_FOR_WORDS} blocks give no verdict, or there is no arm to compare"
         )
-    return math.expm1(max(_detected(comparison, noise, measured, blocks)))
-
-
-def _detected(comparison: Comparison, noise: Noise, arms: Sequence[Contrast], blocks: int) -> Iterator[float]:
-    """On the ln scale; an arm may have fewer pairs than there are blocks."""
-    yield _spread(comparison, noise, None).detects(blocks)
-    for item in arms:
-        if _rests_on_pairs(item):
-            yield _spread(comparison, noise, item).detects(item.boots)
+    return math.expm1(scatter.detected(measured))
 
 
 def with_blocks_needed(
@@ -101,8 +138,11 @@ def with_blocks_needed(
     None where no number can be promised: as many were run already, some boots are odd, or "equivalent" would
     be withheld.
     """
+    scatter = Scatter.of(comparison, noise)
+    if scatter is None:
+        return tuple(arms)
     return tuple(
-        replace(arm, verdict=replace(arm.verdict, blocks_needed=_needed(comparison, noise, arm, rules)))
+        replace(arm, verdict=replace(arm.verdict, blocks_needed=_needed(scatter, arm, rules)))
         if _is_open(arm, rules)
         else arm
         for arm in arms
@@ -116,29 +156,10 @@ def _is_open(arm: ArmResult, rules: Rules) -> bool:
     return undecided and not apart and equivalence_withheld(arm.contrast, rules) is None
 
 
-def _needed(comparison: Comparison, noise: Noise, arm: ArmResult, rules: Rules) -> int | None:
-    if comparison.fit is None or noise.cell_sd_upper is None:
-        return None
-    spread = _spread(comparison, noise, arm.contrast)
-    needed = spread.blocks_to_tell(math.log1p(rules.margin))
-    return needed if needed is not None and needed > len(comparison.fit.grid.blocks) else None
+def _needed(scatter: Scatter, arm: ArmResult, rules: Rules) -> int | None:
+    needed = scatter.behind(arm.contrast).blocks_to_decide(math.log1p(rules.margin))
+    return needed if needed is not None and needed > scatter.blocks else None
 
 
 def _rests_on_pairs(item: Contrast) -> bool:
     return item.inference is not None and item.inference.basis == "own"
-
-
-def _spread(comparison: Comparison, noise: Noise, item: Contrast | None) -> Spread:
-    """An arm's own spread, or the pooled one."""
-    own = item is not None and _rests_on_pairs(item)
-    sd = noise.cell_sd_upper or 0.0
-    if item is not None and own:
-        sd = math.sqrt(pilot_upper(statistics.variance(item.differences), item.boots - 1))
-    ms = comparison.fit.ms if comparison.fit else None
-    return Spread(
-        sd,
-        own,
-        2 * comparison.rounding.variance(ms or 0.0),
-        sum(other.boots > 0 for other in comparison.contrasts),
-        len(comparison.reference),
-    )

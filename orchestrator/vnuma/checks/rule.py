@@ -76,7 +76,7 @@ class Fail:
 Check = Callable[[Facts], Fail | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """One design rule. `check` returns None for a pass."""
 
@@ -128,22 +128,22 @@ def rule(
 
     def made(check: Check) -> Rule:
         return Rule(
-            id_,
-            FAMILIES[id_[0]],
-            severity,
-            title,
-            condition,
-            consequence,
-            fix,
-            sources,
-            check,
-            frozenset(needs.split()),
-            applies,
-            in_study,
-            editions,
-            unconfirmed,
-            yields_to or {},
-            related,
+            id=id_,
+            family=FAMILIES[id_[0]],
+            severity=severity,
+            title=title,
+            condition=condition,
+            consequence=consequence,
+            fix=fix,
+            sources=sources,
+            check=check,
+            needs=frozenset(needs.split()),
+            applies=applies,
+            in_study=in_study,
+            editions=editions,
+            unconfirmed=unconfirmed,
+            yields_to=yields_to or {},
+            related=related,
         )
 
     return made

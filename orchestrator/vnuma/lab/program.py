@@ -54,8 +54,10 @@ def find_built() -> Path | None:
     shipped = assets.lab_program()
     if shipped is not None:
         return shipped
-    digest = sources_digest(assets.asset("lab"))
-    go = find_go()
+    return _cached(sources_digest(assets.asset("lab")), find_go())
+
+
+def _cached(digest: str, go: Go | None) -> Path | None:
     if go is not None:
         entry = _cache_entry(digest, go)
         return entry if os.access(entry, os.X_OK) else None
@@ -69,12 +71,16 @@ def build(*, say: Callable[[str], None] | None = None) -> Path:
     `say` is called with one sentence before a build, which takes a minute or two the first time. Raises
     EnvironmentProblem without a Go toolchain, or when the build fails.
     """
-    built = find_built()
+    shipped = assets.lab_program()
+    if shipped is not None:
+        return shipped
+    sources, go = assets.asset("lab"), find_go()
+    digest = sources_digest(sources)
+    built = _cached(digest, go)
     if built is not None:
         with suppress(OSError):  # a read-only cache, or another build is cleaning up
             os.utime(built.parent)
         return built
-    go = find_go()
     if go is None:
         raise EnvironmentProblem(
             "This installation has no lab program, and no Go toolchain >= 1.25 to build it.",
@@ -84,8 +90,7 @@ def build(*, say: Callable[[str], None] | None = None) -> Path:
         )
     if say:
         say(f"Building the lab with {go.version}; the first build takes a minute or two.")
-    sources = assets.asset("lab")
-    built = compile_program(sources, go, _cache_entry(sources_digest(sources), go))
+    built = compile_program(sources, go, _cache_entry(digest, go))
     _forget_old(built.parent.parent)
     return built
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import ssl
 from collections.abc import Iterable
 from http import HTTPStatus
 from types import TracebackType
@@ -119,10 +118,8 @@ class _Rest:
             )
             response = self._connection.getresponse()
             answer = response.read()
-        except ssl.SSLCertVerificationError as error:
-            raise tls.rejected(self._vcenter, error) from error
         except (OSError, http.client.HTTPException) as error:
-            raise tls.unreachable(self._vcenter, error) from error
+            raise tls.failed(self._vcenter, error) from error
         if response.status != HTTPStatus.OK:
             raise self._refused(response.status)
         return self._value(answer)

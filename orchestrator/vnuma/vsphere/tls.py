@@ -83,6 +83,15 @@ def shown(vcenter: VCenter) -> Shown | None:
     )
 
 
+def failed(
+    vcenter: VCenter, error: OSError | http.client.HTTPException
+) -> CertificateRejected | VCenterUnreachable:
+    """The error for a call that did not get an answer."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return rejected(vcenter, error)
+    return unreachable(vcenter, error)
+
+
 def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> CertificateRejected:
     """The error for a certificate that failed its check. Fetches the certificate once more; sends nothing
     else.

@@ -101,10 +101,8 @@ class Transport(SoapStubAdapter):
         try:
             stub: Any = super()
             return require_result(stub.InvokeMethod(mo, info, args, outerStub), info)
-        except ssl.SSLCertVerificationError as error:
-            raise tls.rejected(self.vcenter, error) from error
         except (OSError, http.client.HTTPException) as error:
-            raise tls.unreachable(self.vcenter, error) from error
+            raise tls.failed(self.vcenter, error) from error
         except vmodl.MethodFault as fault:
             if type(fault) is vmodl.RuntimeFault and not getattr(fault, "msg", None):
                 # pyVmomi's result for a fault without a name; vSphere's always have one.
@@ -182,10 +180,8 @@ def _served_versions(vcenter: VCenter, context: ssl.SSLContext) -> set[str]:
         if response.status != http.HTTPStatus.OK:
             raise _no_vsphere(vcenter, f"HTTP {response.status}")
         tree = ElementTree.fromstring(body)
-    except ssl.SSLCertVerificationError as error:
-        raise tls.rejected(vcenter, error) from error
     except (OSError, http.client.HTTPException) as error:
-        raise tls.unreachable(vcenter, error) from error
+        raise tls.failed(vcenter, error) from error
     except ElementTree.ParseError as error:
         raise _no_vsphere(vcenter, "no list of API versions") from error
     finally:

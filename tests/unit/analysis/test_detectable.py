@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.analysis.data import analysed, columns_of, study_of
 from tools.calibration.sentences import named_blocks, said_to_detect
-from vnuma.analysis.detectable import Spread
+from vnuma.analysis.detectable import ArmError
 from vnuma.analysis.power import FEWEST_BLOCKS, blocks_for_equivalence, blocks_to_detect
 from vnuma.analysis.records import PositiveControl
 from vnuma.analysis.simulate import Simulated
@@ -49,16 +49,16 @@ def test_the_blocks_cover_both_answers() -> None:
     """Of the pooled error: those of the harder of the two questions; without noise the fewest."""
     needed = blocks_to_detect(0.01, 0.01, 4, 2), blocks_for_equivalence(0.01, 0.01, 4, 2)
 
-    assert Spread(0.01, False, 0.0, 4, 2).blocks_to_tell(BAND) == max(one or 0 for one in needed)
-    assert Spread(0.0, False, 0.0, 4, 2).blocks_to_tell(BAND) == FEWEST_BLOCKS
-    assert Spread(0.3, False, 0.0, 4, 2).blocks_to_tell(BAND) is None
+    assert ArmError(0.01, False, 0.0, 4, 2).blocks_to_decide(BAND) == max(one or 0 for one in needed)
+    assert ArmError(0.0, False, 0.0, 4, 2).blocks_to_decide(BAND) == FEWEST_BLOCKS
+    assert ArmError(0.3, False, 0.0, 4, 2).blocks_to_decide(BAND) is None
 
 
 @pytest.mark.parametrize("own", [False, True])
 def test_no_number_of_blocks_takes_a_coarse_clock_away(own: bool) -> None:
     """What it leaves costs blocks, and beyond a point no number is enough."""
     clear, rounded, lost = (
-        Spread(0.01, own, variance, 4, 2).blocks_to_tell(BAND) for variance in (0.0, 0.002**2, 0.006**2)
+        ArmError(0.01, own, variance, 4, 2).blocks_to_decide(BAND) for variance in (0.0, 0.002**2, 0.006**2)
     )
 
     assert clear is not None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -57,49 +57,50 @@ def drift(designs: Sequence[Estate], present: Sequence[Estate], filters: Filters
     found = compare_with_design(
         designs, present, filters.admit, lambda name: not filters.name or fnmatchcase(name, filters.name)
     )
-    why = {vm.facts.key: _FILE if site is None else _NO_LONGER for vm in found.vms}
-    events: dict[str, tuple[list[ConfigEvent], str]] = {}
+    events: dict[str, VmEvents | str] = {}
     if site is not None and found.vms:
         sources = {vm.source for vm in found.vms}
         for target in vcenters_of(site):
             if target.vcenter.host in sources:
-                _ask(target, found.vms, events, why)
-    vms = tuple(_with_authors(vm, events, why) for vm in found.vms)
+                known = {key for key, one in events.items() if isinstance(one, VmEvents)}
+                events |= _ask(target, [vm for vm in found.vms if vm.facts.key not in known])
+    without = _FILE if site is None else _NO_LONGER
+    vms = tuple(_with_authors(vm, events.get(vm.facts.key, without)) for vm in found.vms)
     return replace(found, vms=vms)
 
 
-def _ask(
-    target: Target,
-    vms: Sequence[DriftedVm],
-    events: dict[str, tuple[list[ConfigEvent], str]],
-    why: dict[str, str],
-) -> None:
-    """The events of those of the VMs that are this vCenter's. A vCenter that does not answer is a reason."""
+@dataclass(frozen=True)
+class VmEvents:
+    """A VM's configuration events, newest first; and as text, how far back they reach."""
+
+    newest: list[ConfigEvent]
+    reach: str
+
+
+def _ask(target: Target, vms: Sequence[DriftedVm]) -> dict[str, VmEvents | str]:
+    """The events, by key, of those VMs that are this vCenter's, or why they were not read."""
+    events: dict[str, VmEvents | str] = {}
     try:
         with connect(vcenter(target)) as session:
-            mine = [
-                vm for vm in vms if vm.facts.vcenter_uuid == session.about.uuid and vm.facts.key not in events
-            ]
+            mine = [vm for vm in vms if vm.facts.vcenter_uuid == session.about.uuid]
             kept = _kept(days_kept(session)) if mine else ""
             for vm in mine:
-                found = _events(session, vm)
-                if isinstance(found, str):
-                    why[vm.facts.key] = found
-                else:
-                    newest, older = found
-                    events[vm.facts.key] = newest, _NOT_READ if older else kept
+                events[vm.facts.key] = _events(session, vm, kept)
     except VnumaError as error:
-        for vm in vms:
-            if vm.source == target.vcenter.host:
-                why[vm.facts.key] = f"events could not be read: {error.what}"
+        why = f"events could not be read: {error.what}"
+        events |= {
+            vm.facts.key: why for vm in vms if vm.source == target.vcenter.host and vm.facts.key not in events
+        }
+    return events
 
 
-def _events(session: Session, vm: DriftedVm) -> tuple[list[ConfigEvent], bool] | str:
+def _events(session: Session, vm: DriftedVm, kept: str) -> VmEvents | str:
     try:
-        return read_config_events(session, vm.facts.moid)
+        newest, older = read_config_events(session, vm.facts.moid)
     except vmodl.MethodFault as fault:
         error = session.translate(fault)
         return f"events could not be read: {error.what if error else describe(fault)}"
+    return VmEvents(newest, _NOT_READ if older else kept)
 
 
 def _kept(days: int | None) -> str:
@@ -108,12 +109,10 @@ def _kept(days: int | None) -> str:
     return f"it keeps events for {days} days" if days else "it keeps all events"
 
 
-def _with_authors(
-    vm: DriftedVm, events: Mapping[str, tuple[list[ConfigEvent], str]], why: Mapping[str, str]
-) -> DriftedVm:
-    found, kept = events.get(vm.facts.key, ([], ""))
-
+def _with_authors(vm: DriftedVm, events: VmEvents | str) -> DriftedVm:
     def author(one: Difference) -> Author | str:
-        return last_change(one.setting, one.now, found, kept) if kept else why[vm.facts.key]
+        if isinstance(events, str):
+            return events
+        return last_change(one.setting, one.now, events.newest, events.reach)
 
     return replace(vm, differences=tuple(replace(one, author=author(one)) for one in vm.differences))

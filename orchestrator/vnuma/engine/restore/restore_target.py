@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypedDict
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.machine_shell import PlayedShell
@@ -18,19 +19,26 @@ from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.workloads.shell import Shell
 
-Common = tuple[Store, Run, Study, Vm, Path, Choice, Callable[[str], None]]
-"""The fields of every restoration, in the order of `Restoration`."""
+
+class Common(TypedDict):
+    """The fields of every `Restoration`."""
+
+    store: Store
+    run: Run
+    study: Study
+    vm: Vm
+    home: Path
+    choice: Choice
+    say: Callable[[str], None]
 
 
 def _vm(common: Common, target: AnyTarget, _shell: Shell | None) -> Restoration:
-    return VmRestoration(*common, target=target.as_vm())
+    return VmRestoration(**common, target=target.as_vm())
 
 
 def _machine(common: Common, _target: AnyTarget, shell: Shell | None) -> Restoration:
-    _, run, _, vm, *_ = common
-    return MachineRestoration(
-        *common, shell=shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
-    )
+    inventory = Path(common["run"].inventory or "inventory")
+    return MachineRestoration(**common, shell=shell or PlayedShell(common["vm"].name, inventory))
 
 
 _BY_KIND = {Kind.VM: _vm, Kind.MACHINE: _machine}
@@ -52,7 +60,8 @@ def restoration_of(
     Raises InputError for a VM that the inventory has as a machine, or the reverse.
     """
     refuse_other_kind(run, vm, target)
-    return _BY_KIND[target.kind]((store, run, study, vm, home_folder(), choice, say), target, shell)
+    common = Common(store=store, run=run, study=study, vm=vm, home=home_folder(), choice=choice, say=say)
+    return _BY_KIND[target.kind](common, target, shell)
 
 
 def _vm_by_audit(
