@@ -86,13 +86,11 @@ def check(given: CheckOptions) -> None:
 
 def _explain(rule: str, format_: CheckFormat) -> None:
     from vnuma.checks.explain import WIDTH as EXPLAINED_WIDTH
-    from vnuma.checks.explain import as_markdown, document
+    from vnuma.checks.explain import document
     from vnuma.checks.explain import explain as explanation
 
     if format_ is CheckFormat.JSON:
         echo_json(document(rule))
-    elif rule.strip().lower() == "markdown":
-        typer.echo(as_markdown(), nl=False)
     elif format_ is CheckFormat.TABLE:
         typer.echo(explanation(rule, min(EXPLAINED_WIDTH, width() or EXPLAINED_WIDTH)))
     else:

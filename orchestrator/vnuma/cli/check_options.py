@@ -34,10 +34,7 @@ class CheckOptions:
         typer.Option(
             "--explain",
             metavar="RULE",
-            help=(
-                "Explain a rule: what it checks, why, and the fix. `all` lists the rules; `markdown` "
-                "prints docs/reference/rules.md."
-            ),
+            help="Explain a rule: what it checks, why, and the fix. `all` lists the rules.",
         ),
     ] = None
     vm: Annotated[
