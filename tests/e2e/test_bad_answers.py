@@ -18,7 +18,7 @@ from vnuma.errors import NotAtBaseline
 
 
 @pytest.mark.parametrize("kind", ["page with 200", "cut short"])
-def test_putting_back_goes_on_when_the_answers_are_vcenters_again(
+def test_restoring_continues_when_the_answers_are_vcenters_again(
     tmp_path: Path, lab: LabFactory, kind: str
 ) -> None:
     """Struck while shaping and while restoring: both continue, and the VM is restored."""
@@ -63,7 +63,7 @@ def test_a_run_whose_vcenter_answers_badly_for_a_while_measures_every_cell(
 
 
 @pytest.mark.parametrize("where", ["_restore", "_give_up"])
-def test_a_bug_while_one_vm_is_put_back_keeps_no_other_from_it(
+def test_a_bug_while_one_vm_is_restored_keeps_no_other_from_it(
     tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """The first VM is named as possibly changed, with the bug; the second one is restored."""

@@ -34,7 +34,7 @@ def affinity(steps: Steps) -> str:
         return read_affinity(connection)
 
 
-def test_a_remote_control_is_placed_proven_slower_and_put_back(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_remote_control_is_placed_proven_slower_and_restored(tmp_path: Path, lab: LabFactory) -> None:
     """Pages on node 0, every execution on the other node; 40% against 20%, threefold in the server form."""
     steps = Steps.prepared(tmp_path / "a", lab("remote"), **CONTROL)
     context = steps.take()
@@ -67,7 +67,7 @@ def test_a_remote_control_is_placed_proven_slower_and_put_back(tmp_path: Path, l
     ]
 
 
-def test_an_affinity_left_by_a_dead_controller_is_put_back(tmp_path: Path, lab: LabFactory) -> None:
+def test_an_affinity_left_by_a_dead_controller_is_restored(tmp_path: Path, lab: LabFactory) -> None:
     """It outlives the restart; the restore counts it among what reads back equal."""
     steps = Steps.prepared(tmp_path / "a", lab(), **CONTROL)
     context = steps.take()

@@ -101,7 +101,7 @@ def test_what_a_host_by_itself_does_not_have_is_not_asked_of_it(tmp_path: Path, 
     assert held["what"] == "all 3 optional privileges"
 
 
-def test_the_connection_to_sql_server_is_told_as_the_inventory_has_it(
+def test_the_connection_to_sql_server_is_reported_as_the_inventory_has_it(
     tmp_path: Path, lab: LabFactory
 ) -> None:
     """The driver that it names by a path, and a warning for an open connection; a verified one is silent."""

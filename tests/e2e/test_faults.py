@@ -55,7 +55,7 @@ def test_one_fault_costs_one_attempt_and_the_cell_is_repeated(
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["power_on_refused", "sql_never", "login_refused"])
-def test_a_fault_that_stays_ends_with_cells_missing_and_the_vm_put_back(
+def test_a_fault_that_stays_ends_with_cells_missing_and_the_vm_restored(
     tmp_path: Path, lab: LabFactory, kind: str
 ) -> None:
     """Exit code 6, nothing counted, and no VM left altered."""
@@ -141,7 +141,7 @@ def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> N
     assert "0/2" in vnuma_here("status").out
 
 
-def test_a_full_disk_ends_the_run_with_the_vm_put_back(
+def test_a_full_disk_ends_the_run_with_the_vm_restored(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
     """Exit code 9: samples stored so far are safe, the VM is restored, and the message says so."""
@@ -159,7 +159,7 @@ def test_a_full_disk_ends_the_run_with_the_vm_put_back(
         assert list(samples.iter_samples(connection, runs.get_run(connection, "small.1").id))
 
 
-def test_a_question_of_vsphere_is_told_at_once_with_its_choices(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_question_of_vsphere_is_reported_at_once_with_its_choices(tmp_path: Path, lab: LabFactory) -> None:
     """Nobody answers it but people: the attempt fails with its text, and so does putting the VM back."""
     running = lab(faults=[{"kind": "question", "vm": "sql16", "boot": 2}])
 

@@ -112,7 +112,7 @@ def test_a_vcenter_that_stays_away_fails_the_step_when_patience_ends(tmp_path: P
     assert settings_now(running) == before
 
 
-def test_putting_back_without_vcenter_shows_each_try_and_ends_unreachable(
+def test_restoring_without_vcenter_shows_each_try_and_ends_unreachable(
     tmp_path: Path, lab: LabFactory
 ) -> None:
     """Which VM, why, the next attempt and the last; nobody changed it, so it is not a conflict."""
@@ -137,7 +137,7 @@ def test_putting_back_without_vcenter_shows_each_try_and_ends_unreachable(
 
 
 @pytest.mark.long
-def test_a_fault_that_stays_costs_its_cell_and_the_run_goes_on(
+def test_a_fault_that_stays_costs_its_cell_and_the_run_continues(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
     """A full datastore fails two cells with their reason; the third, with room again, is valid."""

@@ -92,7 +92,7 @@ def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(
     assert "missing" in str(reasons[2])
 
 
-def test_once_put_back_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: Path, lab: LabFactory) -> None:
+def test_once_restored_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: Path, lab: LabFactory) -> None:
     """It has shut down since, so a resumed run continues with the remaining cells."""
     steps = Steps.prepared(tmp_path / "a", lab(), limits={"attempts_per_cell": 1})
     context = steps.take()

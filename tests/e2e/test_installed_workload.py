@@ -12,7 +12,7 @@ from tests.support.installed_package import install
 from tests.support.looking import settings_now
 
 
-def test_a_cell_of_an_installed_packages_workload_is_measured_and_put_back(
+def test_a_cell_of_an_installed_packages_workload_is_measured_and_restored(
     tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its factor reaches it, its metric and its other figure are stored, the VM is restored."""

@@ -69,7 +69,7 @@ def document() -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_the_published_ratios_come_out_beside_the_published_figures(tmp_path: Path, lab: LabFactory) -> None:
+def test_the_published_ratios_come_out_next_to_the_published_figures(tmp_path: Path, lab: LabFactory) -> None:
     """1.55 on disk and 1.76 natively compiled: slower, in either form; the page has both sides' figures."""
     found = verdicts(tmp_path, lab("adkin2014"))
 
@@ -144,7 +144,7 @@ def test_a_boot_tells_where_workers_and_log_writers_were(tmp_path: Path, lab: La
     assert state(steps) == (AUTO, None, False)
 
 
-def test_what_a_dead_controller_left_is_put_back(tmp_path: Path, lab: LabFactory) -> None:
+def test_what_a_dead_controller_left_is_restored(tmp_path: Path, lab: LabFactory) -> None:
     """The affinity of a load that was cut off, the pool, and the Resource Governor that was off."""
     steps = Steps.prepared(tmp_path / "a", lab("adkin2014"), **LOG)
     context = steps.take()
@@ -174,7 +174,7 @@ def left_on(running: LabHandle) -> tuple[str, int | None, bool, int | None] | No
 
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["restore", "resume", "next run"])
-def test_after_kill_9_in_a_load_everything_of_the_instance_is_put_back(
+def test_after_kill_9_in_a_load_everything_of_the_instance_is_restored(
     tmp_path: Path, lab: LabFactory, way: str
 ) -> None:
     """The pool that the dead run left is not an obstacle: affinity, pool and governor are restored."""

@@ -136,7 +136,7 @@ def test_a_home_that_becomes_read_only_leaves_the_vm_as_it_was(lab: LabFactory, 
     assert isinstance(ended.worst, StoreError), ended.problems
 
 
-def test_a_home_that_is_read_only_is_told_without_a_traceback(small_disk: Path) -> None:
+def test_a_home_that_is_read_only_is_reported_without_a_traceback(small_disk: Path) -> None:
     """Whatever a verb wanted to write there: exit code 9, and how to find out why it is read-only."""
     read_only(small_disk)
 
@@ -231,7 +231,7 @@ def test_a_busy_store_is_not_a_full_one(
             release_dead_supervisor(steps.store, steps.run)
 
 
-def test_without_descriptors_the_vm_is_put_back_all_the_same(tmp_path: Path, lab: LabFactory) -> None:
+def test_without_descriptors_the_vm_is_restored_nevertheless(tmp_path: Path, lab: LabFactory) -> None:
     """What restoring needs was reserved before the first change; secrets do not stay behind."""
     running = lab()
     before = settings_now(running)
@@ -247,7 +247,7 @@ def test_without_descriptors_the_vm_is_put_back_all_the_same(tmp_path: Path, lab
 
 
 @pytest.mark.long
-def test_a_file_size_limit_keeps_no_vm_from_being_put_back(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_file_size_limit_keeps_no_vm_from_being_restored(tmp_path: Path, lab: LabFactory) -> None:
     """The store cannot record it, but the VM is restored: exit code 9."""
     running = lab()
     before = settings_now(running)
@@ -260,7 +260,7 @@ def test_a_file_size_limit_keeps_no_vm_from_being_put_back(tmp_path: Path, lab: 
     assert isinstance(ended.worst, StoreError), ended.problems
 
 
-def test_a_bug_beside_the_play_is_told_after_the_vms_are_safe(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_bug_outside_the_play_is_reported_after_the_vms_are_safe(tmp_path: Path, lab: LabFactory) -> None:
     """The play ends, the VM is restored, and the bug itself decides the exit code.
 
     Nor does restoring need the file of passwords: the run has read it before the first change.

@@ -15,9 +15,7 @@ from vnuma.errors import HostNotReady, NotAtBaseline, PreflightBlocked, RestoreC
 from vnuma.store.states import RestoreOutcome
 
 
-def test_what_others_write_after_a_shutdown_does_not_end_putting_back(
-    tmp_path: Path, lab: LabFactory
-) -> None:
+def test_what_others_write_after_a_shutdown_does_not_end_restoring(tmp_path: Path, lab: LabFactory) -> None:
     """hostd, backups and Tools write keys then: the VM is read and compared again, and retried."""
     running = lab()
     before = settings_now(running)

@@ -55,7 +55,7 @@ class Clock:
 
 
 @pytest.mark.long
-def test_a_real_run_that_overruns_is_stopped_put_back_and_resumed(
+def test_a_real_run_that_overruns_is_stopped_restored_and_resumed(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The supervisor stops its play at the deadline; the VM is restored, and the message says when."""

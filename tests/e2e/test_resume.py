@@ -95,7 +95,7 @@ def processes_of(home: Path) -> list[str]:
     return [command for command in commands if f"{home}/" in command]
 
 
-def test_ctrl_c_puts_the_vm_back_and_the_run_goes_on_later(
+def test_ctrl_c_restores_the_vm_and_the_run_continues_later(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
     """SIGINT: exit 130, cells kept; resuming measures only what is missing."""
@@ -158,7 +158,7 @@ def test_after_kill_9_a_resume_loses_and_repeats_nothing(
 
 
 @pytest.mark.parametrize("way", ["restore", pytest.param("next run", marks=pytest.mark.long)])
-def test_what_a_dead_run_left_is_put_back(
+def test_what_a_dead_run_left_is_restored(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, way: str
 ) -> None:
     """By `vnuma restore`, or by the next run before it begins."""
@@ -188,7 +188,7 @@ def test_what_a_dead_run_left_is_put_back(
         assert "interrupted" in found.words
 
 
-def test_a_change_by_somebody_else_is_never_overwritten_silently(
+def test_a_change_by_others_is_never_overwritten_silently(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
     """Refused with the three-way difference and exit code 7; a person decides; then the lease is gone."""

@@ -53,7 +53,7 @@ def notifying(inventory: Path, folder: Path) -> Path:
     return told
 
 
-def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
+def test_a_study_runs_is_restored_and_reports(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
     """Every cell valid, the VM restored, results in three formats, a page, a status.
 
     Its declared rule ends it after the first block, without missing cells. No password is left in the store,

@@ -83,7 +83,7 @@ def test_each_arm_boots_with_its_own_soft_numa_and_the_servers_own_comes_back(
     ]
 
 
-def test_it_is_put_back_on_a_vm_that_was_left_off(tmp_path: Path, lab: LabFactory) -> None:
+def test_it_is_restored_on_a_vm_that_was_left_off(tmp_path: Path, lab: LabFactory) -> None:
     """The VM is started for it, and once more to bring it about."""
     steps = prepared(tmp_path / "a", lab())
     context = steps.take()

@@ -15,7 +15,7 @@ from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
 
 
-def test_a_vm_that_cannot_be_put_back_for_want_of_the_store_is_named(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_vm_that_cannot_be_restored_for_want_of_the_store_is_named(tmp_path: Path, lab: LabFactory) -> None:
     """The store is gone: that the VM may be altered takes precedence over the store's own error."""
     steps = Steps.prepared(tmp_path / "a", lab())
     steps.shape(steps.take())

@@ -68,7 +68,7 @@ def test_a_process_that_began_after_the_last_sign_of_life_is_another_one(
     assert not is_alive(replace(alive, supervisor_pid=None))
 
 
-def test_a_process_that_has_ended_or_is_silent_looks_after_nothing(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_process_that_has_ended_or_is_silent_supervises_nothing(tmp_path: Path, lab: LabFactory) -> None:
     """One that nobody waits for, as in a container without an init, keeps its number; a frozen one too."""
     steps = Steps.prepared(tmp_path / "a", lab())
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
@@ -136,7 +136,7 @@ def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: L
 
 
 @pytest.mark.long
-def test_a_run_that_wakes_after_its_vm_was_put_back_power_cycles_nothing(
+def test_a_run_that_wakes_after_its_vm_was_restored_power_cycles_nothing(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
     """It was frozen, controller and workers, while SQL Server was waited for: it ends with exit 8."""
@@ -237,7 +237,7 @@ def _family(pid: int) -> list[int]:
     return found
 
 
-def test_a_run_is_looked_after_by_one_process(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_run_is_supervised_by_one_process(tmp_path: Path, lab: LabFactory) -> None:
     """Two `vnuma run --resume` at once: the second is refused before it touches anything."""
     steps = Steps.prepared(tmp_path / "a", lab())
     with steps.store.write() as connection:
@@ -271,7 +271,7 @@ def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Pa
         until(lambda: (run_now(steps).heartbeat_at or first) > first)
 
 
-def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_put_back(
+def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_restored(
     tmp_path: Path, lab: LabFactory
 ) -> None:
     """`vnuma restore` leaves the one alone, says so, and restores the other."""

@@ -36,7 +36,7 @@ def mark_of(lab: LabHandle, vm: str | None = None) -> Any:
     return json.loads(text) if text else None
 
 
-def test_a_vm_is_put_back_by_its_identity_and_not_by_its_name(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_vm_is_restored_by_its_identity_and_not_by_its_name(tmp_path: Path, lab: LabFactory) -> None:
     """An inventory whose name means another VM now: that VM is left alone, ours is restored."""
     running = lab(vms=TWO)
     before = {name: settings_now(running, name) for name in ("sql16", "other")}
@@ -64,9 +64,7 @@ def test_a_run_of_the_same_name_from_another_store_is_another_run(tmp_path: Path
 
 
 @pytest.mark.parametrize("changed", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_putting_back_never_takes_another_runs_mark_off(
-    tmp_path: Path, lab: LabFactory, changed: bool
-) -> None:
+def test_restoring_never_takes_another_runs_mark_off(tmp_path: Path, lab: LabFactory, changed: bool) -> None:
     """A conflict once this run has changed the VM; before that, there is nothing to restore."""
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
@@ -85,7 +83,7 @@ def test_putting_back_never_takes_another_runs_mark_off(
     assert steps.vm.at_baseline is not changed
 
 
-def test_a_vm_that_was_changed_after_it_was_put_back_is_not_taken_over_again(
+def test_a_vm_that_was_changed_after_it_was_restored_is_not_taken_over_again(
     tmp_path: Path, lab: LabFactory
 ) -> None:
     """What a run recommended was applied; resuming it must not take that away again."""
@@ -142,7 +140,7 @@ def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(
     assert ended.why == "sql16 was changed by somebody else; it was left as it is"
 
 
-def test_somebodys_change_in_the_middle_of_a_cell_ends_the_vms_cells_and_waits_for_a_person(
+def test_a_foreign_change_in_the_middle_of_a_cell_ends_the_vms_cells_and_waits_for_a_person(
     tmp_path: Path, lab: LabFactory
 ) -> None:
     """The cell does not count, no further one starts, restore refuses, and a person's choice is applied."""

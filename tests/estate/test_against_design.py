@@ -79,7 +79,7 @@ def test_an_estate_does_not_differ_from_itself() -> None:
     assert not compared(one, other).any
 
 
-def test_vms_of_one_side_and_of_doubtful_names_are_told_apart() -> None:
+def test_vms_of_one_side_and_of_doubtful_names_are_distinguished() -> None:
     """A VM that several have the name of is not compared, and none that a filter hides is missing."""
     design = estate_of("sql-a", "sql-b", "sql-c")
     here = estate_of("sql-a", "sql-x")

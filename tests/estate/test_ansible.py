@@ -156,7 +156,7 @@ def test_a_file_outside_the_design_is_not_read(tmp_path: Path) -> None:
         ("# vnuma:ignore=T09 until 2999-01-31: x", False, "no finding"),
     ],
 )
-def test_a_comment_beside_the_task_waives_its_findings_alone(
+def test_a_comment_next_to_the_task_waives_its_findings_alone(
     tmp_path: Path, mark: str, waived: bool, note: str
 ) -> None:
     """For the task below it, with a reason and an end; an invalid mark is named, and waives nothing."""

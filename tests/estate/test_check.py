@@ -117,7 +117,7 @@ def test_a_waiver_holds_to_the_end_of_its_last_day() -> None:
     assert "T11" in {group.judged.finding.rule for group in ended.open(Severity.BLOCK)}
 
 
-def test_a_waiver_for_nothing_is_told() -> None:
+def test_a_waiver_for_nothing_is_reported() -> None:
     """A waiver that covers no finding is named: the fault is gone, or the pattern is wrong."""
     result = checked(estate_of("sql-a"), waivers=[waiver(object_="other")], today=TODAY)
     assert result.waivers == ("waiver T11 other (CR-17) matches no finding",)

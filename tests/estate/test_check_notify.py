@@ -87,7 +87,7 @@ def _later(folder: Path, inventory: Path, *more: str | Path) -> Ran:
     raise AssertionError("the clock stands still")
 
 
-def test_a_check_that_cannot_be_made_is_told(lab: LabFactory, tmp_path: Path) -> None:
+def test_a_check_that_cannot_be_made_is_reported(lab: LabFactory, tmp_path: Path) -> None:
     """With why, and the exit code that the pipeline gets; whether the source is a lab is not known."""
     with web_server(None) as told:
         inventory = notified(tmp_path, lab(SITE), told.address, port=1)
@@ -98,7 +98,7 @@ def test_a_check_that_cannot_be_made_is_told(lab: LabFactory, tmp_path: Path) ->
     assert "127.0.0.1" in event["words"]
 
 
-def test_a_notification_that_fails_is_shown_and_the_check_goes_on(lab: LabFactory, tmp_path: Path) -> None:
+def test_a_notification_that_fails_is_shown_and_the_check_continues(lab: LabFactory, tmp_path: Path) -> None:
     """Its exit code and output are its own."""
     with web_server(None, status=500) as told:
         inventory = notified(tmp_path, lab(SITE), told.address, port=1)

@@ -233,7 +233,7 @@ def test_another_file_is_refused_in_a_sentence(tmp_path: Path, name: str, conten
     assert caught.value.fix
 
 
-def test_designs_that_contradict_each_other_are_told_and_checked(tmp_path: Path) -> None:
+def test_designs_that_contradict_each_other_are_reported_and_checked(tmp_path: Path) -> None:
     """One VM in two files: what differs is named with both files; what only one of them states is not."""
     table, file = tmp_path / "plan.csv", tmp_path / "sql01.vmx"
     table.write_text("name;vCPU;cores per socket;memory GB\nsql01;16;8;64\nsql02;8;8;32\n", encoding="utf-8")

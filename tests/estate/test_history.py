@@ -48,7 +48,7 @@ def gone(store: Store) -> set[tuple[str, str]]:
     return {(item.rule, item.name) for item in found.gone}
 
 
-def test_how_long_a_finding_stands_is_told(store: Store) -> None:
+def test_how_long_a_finding_has_been_open_is_reported(store: Store) -> None:
     """From the first check that found it to the newest; later findings are younger."""
     record(store, checked(on(0, estate_of("sql-a"))))
     record(store, checked(on(1, estate_of("sql-a", "sql-b"))))

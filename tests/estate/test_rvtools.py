@@ -58,7 +58,7 @@ def test_what_no_export_has_is_not_known(tmp_path: Path) -> None:
     assert vm.absent["cpuAffinity"] == vm.absent["extraConfig"] == "RVTools exports do not have it"
 
 
-def test_the_assumption_about_nodes_is_told(tmp_path: Path) -> None:
+def test_the_assumption_about_nodes_is_reported(tmp_path: Path) -> None:
     """An export has no NUMA nodes: the assumption of one per socket is listed with what could not be read."""
     assert any("one per socket is assumed" in item.why for item in read(tmp_path, export()).unseen)
 

@@ -179,7 +179,7 @@ def test_a_row_of_sizes_without_a_name_is_named_by_its_place(tmp_path: Path) -> 
     assert [(item.name, "no name" in item.why) for item in estate.unseen] == [("row 3", True)]
 
 
-def test_a_name_that_stands_twice_is_checked_twice_and_said(tmp_path: Path) -> None:
+def test_a_name_listed_twice_is_checked_twice_and_said(tmp_path: Path) -> None:
     """Two rows that differ are two facts; the reader decides which is meant."""
     estate = read_design(_csv(tmp_path, "name;vCPU\nsql01;8\nsql01;16\n"))
     assert [vm.facts.settings["numCPUs"] for vm in estate.vms] == [8, 16]

@@ -185,7 +185,7 @@ def test_a_finding_has_the_line_of_its_resource(tmp_path: Path) -> None:
     assert {"artifactLocation": {"uri": "db/vms.tf"}, "region": {"startLine": 1}} in places
 
 
-def test_a_waiver_stands_beside_the_resource(tmp_path: Path) -> None:
+def test_a_waiver_is_in_a_comment_of_the_resource(tmp_path: Path) -> None:
     """A comment in the block or just above it, or a key of extra_config; of no other resource."""
     mark = "# vnuma:ignore=T01 until 2999-01-31: CR-17"
     (tmp_path / "main.tf").write_text(
@@ -357,7 +357,7 @@ def test_the_site_says_what_a_vm_is_today(tmp_path: Path) -> None:
     ("content", "words"),
     [(b"PK\x03\x04\xa1\x00plan", "empty, or binary"), (b"", "empty, or binary"), (b'{"a": \n !}', "line 2")],
 )
-def test_what_is_no_json_is_told_in_words(tmp_path: Path, content: bytes, words: str) -> None:
+def test_what_is_no_json_is_reported_in_words(tmp_path: Path, content: bytes, words: str) -> None:
     """Such as a plan as Terraform stores it, and not what `terraform show -json` prints."""
     plan = tmp_path / "plan.json"
     plan.write_bytes(content)

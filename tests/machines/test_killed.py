@@ -151,7 +151,7 @@ def test_after_kill_9_of_engine_and_play_a_restore_and_a_resume_make_it_good(
 
 
 @pytest.mark.long
-def test_a_run_goes_on_after_kill_9_of_its_play(machine: Machine, study: Path) -> None:
+def test_a_run_continues_after_kill_9_of_its_play(machine: Machine, study: Path) -> None:
     """The engine launches another play; what the first had set is known as the run's own."""
     before = machine.ask(LOOK)
     process = began(machine, study)

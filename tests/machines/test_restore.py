@@ -141,7 +141,7 @@ def test_what_the_study_held_goes_back_and_reads_back(machine: Machine, tmp_path
     assert line.change == [{"setting": "linux.transparent_hugepages", "before": "never", "after": "madvise"}]
 
 
-def test_what_the_study_does_not_hold_is_left_alone(machine: Machine, tmp_path: Path) -> None:
+def test_what_the_study_does_not_hold_is_not_changed(machine: Machine, tmp_path: Path) -> None:
     """Somebody switched NUMA balancing off meanwhile: the study never touched it, nor does restoring."""
     machine.write("numa_balancing", "0")
 
@@ -188,7 +188,7 @@ def test_files_ballast_and_what_a_killed_reader_left_are_removed(machine: Machin
     ("choice", "value", "outcome"),
     [("theirs", "always", RestoreOutcome.THEIRS), ("baseline", "madvise", RestoreOutcome.RESTORED)],
 )
-def test_somebodys_change_is_refused_until_somebody_decides(
+def test_a_foreign_change_is_refused_until_a_person_decides(
     machine: Machine, tmp_path: Path, choice: Choice, value: str, outcome: RestoreOutcome
 ) -> None:
     """A value that is neither the baseline's nor the study's is not overwritten unasked."""
@@ -297,7 +297,7 @@ def test_a_store_that_cannot_be_written_keeps_no_setting_changed(machine: Machin
         machine.back(tmp_path)
 
 
-def test_a_machine_whose_store_is_lost_is_told_by_its_audit_log(machine: Machine, tmp_path: Path) -> None:
+def test_a_machine_whose_store_is_lost_is_reported_by_its_audit_log(machine: Machine, tmp_path: Path) -> None:
     """Nobody knows its shell without the store: the values before are named, and exit code 7."""
     journal = Journal(machine.store, "linux/box", "box", run_name="gone.1")
     with journal.change("hold", [Edit("linux.numa_balancing", "1", "0")]):

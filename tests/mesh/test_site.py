@@ -198,7 +198,7 @@ def test_a_doctor_of_a_site_refuses_what_the_node_would_not_check(
     assert [word for word in words if word not in refused.err] == []
 
 
-def test_a_mesh_that_could_not_be_begun_can_be_begun_again(home: Path) -> None:
+def test_a_mesh_that_could_not_be_started_can_be_started_again(home: Path) -> None:
     """The controller's folder was taken: nothing that all nodes share is left behind."""
     taken = home / "mesh" / "controller"
     taken.mkdir(parents=True)

@@ -254,7 +254,7 @@ def kill_part(study: Study) -> None:
 
 
 @pytest.mark.long
-def test_a_killed_process_of_a_node_is_begun_again(studies: Studies, postgresql: Cluster) -> None:
+def test_a_killed_process_of_a_node_is_started_again(studies: Studies, postgresql: Cluster) -> None:
     """While the controller follows it: the interrupted cell is measured again, and the run succeeds."""
     study = studies(["site-b"], postgresql.new_store())
     with subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.PIPE) as run:

@@ -66,7 +66,7 @@ def test_a_named_python_that_does_not_fit_is_refused(tmp_path: Path, named: str)
     assert f"PYTHON={named}" in done.stderr
 
 
-def test_no_python_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_no_python_is_reported_with_the_way_out(tmp_path: Path) -> None:
     """Only an old Python: one sentence says what is needed, another how to get it."""
     python(tmp_path / "python3", old=True)
     done = find_python(tmp_path)

@@ -108,7 +108,7 @@ def test_the_docs_are_locked_with_all_that_they_need() -> None:
     assert asked <= pinned
 
 
-def test_each_pin_stands_in_one_lock() -> None:
+def test_each_pin_is_in_one_lock() -> None:
     """Set-up installs several locks together: two versions of a package cannot meet."""
     assert not names(RUN) & names(BUILD)
     assert not names(DEV) & (names(RUN) | names(BUILD))

@@ -85,7 +85,7 @@ def test_a_proxy_that_lets_nothing_through_is_named_every_time(set_up: SetUp) ->
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-def test_what_belongs_to_another_user_is_told_before_anything_is_written(
+def test_what_belongs_to_another_user_is_reported_before_anything_is_written(
     checkout: Path, tmp_path: Path
 ) -> None:
     """An unwritable checkout, a .venv of another user and a home without write access: all at once."""
@@ -110,7 +110,7 @@ def test_what_belongs_to_another_user_is_told_before_anything_is_written(
     assert "[1/4]" not in done.stdout
 
 
-def test_a_python_without_venv_is_told_for_this_machine(set_up: SetUp, tmp_path: Path) -> None:
+def test_a_python_without_venv_is_reported_for_this_machine(set_up: SetUp, tmp_path: Path) -> None:
     """Debian without python3-venv: one of two modules is missing, and pip with it."""
     for name in ("ensurepip", "pip"):
         (tmp_path / "cut").mkdir(exist_ok=True)

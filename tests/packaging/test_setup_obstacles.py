@@ -68,7 +68,7 @@ def test_each_linux_family_gets_its_own_command(manager: str, command: str) -> N
     assert as_root.fix == command.removeprefix("sudo ")
 
 
-def test_all_obstacles_are_told_in_one_run() -> None:
+def test_all_obstacles_are_reported_in_one_run() -> None:
     """Python, ODBC, Go, compiler, owner, write access and space: none waits for the next run."""
     worst = replace(
         GOOD,

@@ -84,7 +84,7 @@ def test_the_same_run_is_not_imported_twice(exported: tuple[Store, LoadedRun, Pa
             import_run(target, exported[2])
 
 
-def test_an_imported_run_cannot_go_on(exported: tuple[Store, LoadedRun, Path], store: Store) -> None:
+def test_an_imported_run_cannot_continue(exported: tuple[Store, LoadedRun, Path], store: Store) -> None:
     """Its VMs are not ours to change, and none counts as away from its baseline."""
     found = import_run(store, exported[2])
 
@@ -205,7 +205,7 @@ def test_a_run_that_has_not_ended_is_not_archived(store: Store, tmp_path: Path, 
     assert list(tmp_path.glob("*.zip*")) == []
 
 
-def test_a_vm_that_is_not_put_back_comes_first(store: Store, tmp_path: Path) -> None:
+def test_a_vm_that_is_not_restored_comes_first(store: Store, tmp_path: Path) -> None:
     """A stopped run that still owes a restore names the command."""
     loaded = load_run(store, build(store, Story(stop_after=3, state=RunState.STOPPED)).name)
     with pytest.raises(InputError, match=r"sql16 of quick\.1 is not at its baseline") as caught:
@@ -224,7 +224,7 @@ def test_an_archive_that_is_there_is_not_overwritten(store: Store, tmp_path: Pat
     assert path.read_bytes() == b"kept"
 
 
-def test_differences_are_told_by_their_place() -> None:
+def test_differences_are_reported_by_their_place() -> None:
     """A figure that came out otherwise is named; keys that a newer product adds are not."""
     before = {"arms": [{"ratio": 1.01, "verdict": "slower"}], "recommended": [], "analyses": []}
     after = {"arms": [{"ratio": 1.02, "verdict": "slower", "new": 1}], "recommended": [], "analyses": []}

@@ -101,7 +101,7 @@ def test_the_verdicts_are_seen_without_scrolling(browser: Browser, address: str)
         assert row.locator("td.drawn > svg").evaluate("svg => svg.getBoundingClientRect().width") > 200
 
 
-def test_many_vms_are_one_table_with_each_vm_folded_behind_it(
+def test_many_vms_are_one_table_with_each_vm_folded_below_it(
     browser: Browser, loaded: Load, tmp_path: Path
 ) -> None:
     """A row for each VM, a column for each arm; a VM's name opens its part."""

@@ -146,7 +146,7 @@ def test_a_reader_of_the_screen_hears_severities_as_words(browser: Browser, addr
     assert page.get_by_label("Find", exact=True).count() == 1
 
 
-def test_a_fix_is_copied_for_the_vm_that_it_stands_at(browser: Browser, address: str) -> None:
+def test_a_fix_is_copied_for_its_own_vm(browser: Browser, address: str) -> None:
     """Each tool's text names this VM by its UUID, though thousands of VMs share the text."""
     page, _, complaints = opened(browser, f"{address}#find=sql-01711", 1040)
     page.locator("#rows > details > summary").click()

@@ -195,7 +195,7 @@ def test_junit_and_json_tell_the_same_failure(runs: Runs) -> None:
     assert document["simulated"] is True
 
 
-def test_a_run_that_goes_on_is_said_to(runs: Runs) -> None:
+def test_a_run_that_continues_is_said_to(runs: Runs) -> None:
     """Its figures will change."""
     text = as_text(runs.compared("plain", "running"), None)
 

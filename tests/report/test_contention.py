@@ -70,6 +70,6 @@ def test_a_counter_that_is_not_there_is_not_zero(store: Store) -> None:
         ((), "vSphere's counters were not read"),
     ],
 )
-def test_without_samples_the_reason_is_told(store: Store, boots: tuple[object, ...], reason: str) -> None:
+def test_without_samples_the_reason_is_reported(store: Store, boots: tuple[object, ...], reason: str) -> None:
     """Neither "quiet" nor "busy"."""
     assert counted(store, *boots) == reason

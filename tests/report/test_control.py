@@ -23,7 +23,7 @@ def words(loaded: LoadedRun) -> str:
 
 
 @pytest.mark.parametrize(("effect", "shown"), [(0.2, True), (0.0, False)])
-def test_a_control_that_shows_nothing_stands_at_the_top(
+def test_a_control_that_shows_nothing_is_at_the_top(
     loaded: Callable[[Story], LoadedRun], effect: float, shown: bool
 ) -> None:
     """It withholds equivalence and says so first, on page and terminal; a passed one is not a finding."""

@@ -180,7 +180,7 @@ def test_json_of_real_machines_is_not_simulated(loaded: Load) -> None:
     ],
     ids=["nothing", "an arm missing", "one block", "no A/A", "running", "planned"],
 )
-def test_every_null_of_an_arm_stands_beside_a_reason(loaded: Load, story: Story) -> None:
+def test_every_null_of_an_arm_is_next_to_a_reason(loaded: Load, story: Story) -> None:
     """Whatever is missing is null, never zero, and says why; no NaN or infinity is written."""
     found = document(loaded(story))
 

@@ -145,7 +145,7 @@ def test_json_and_csv_have_the_figure_under_neutral_names(calls: LoadedRun) -> N
     assert (row["median_ms"], row["unit"], row["better"]) == ("", "calls/s", "higher")
 
 
-def test_published_figures_and_ratios_stand_beside_ours(calls: LoadedRun) -> None:
+def test_published_figures_and_ratios_are_next_to_ours(calls: LoadedRun) -> None:
     """A figure at its size in the unit; a ratio over all sizes, with our interval."""
     rows = json.loads(as_json(calls))["published"]["rows"]
     text = text_of(page_text(calls))
@@ -345,7 +345,7 @@ def test_a_throughput_that_falls_with_its_load_is_marked(
     assert "each boot runs its loads in the order of the study" in text_of(page_text(run))
 
 
-def test_a_loss_that_boots_do_not_show_is_told_and_not_marked(
+def test_a_loss_that_boots_do_not_show_is_reported_and_not_marked(
     loaded: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four boots are too few for the mark, however large the loss; the reason is shown."""

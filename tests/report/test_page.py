@@ -66,7 +66,7 @@ def test_every_chart_has_a_title_and_a_description(loaded: Load) -> None:
     assert "(n = 6)" in page
 
 
-def test_the_answer_stands_first_then_its_limits_then_figures(loaded: Load) -> None:
+def test_the_answer_comes_first_then_its_limits_then_figures(loaded: Load) -> None:
     """Sentence, scope, verdicts, limits, Table 1, in this order."""
     text = text_of(page_text(loaded(GOLDEN_STORY)))
     order = [
@@ -264,7 +264,7 @@ def test_no_valid_cell_makes_a_page_that_says_why(loaded: Load) -> None:
     assert "tools_timeout" in text
 
 
-def test_a_run_not_begun_makes_a_page(loaded: Load) -> None:
+def test_a_run_not_started_makes_a_page(loaded: Load) -> None:
     """A planned run has a page without figures."""
     text = text_of(page_text(loaded(Story(stop_after=0, state=RunState.PLANNED))))
 
@@ -302,7 +302,7 @@ def test_the_three_topologies_stand_side_by_side(loaded: Load) -> None:
     assert "1x16 and 16x1 gave the guest the same number of vNUMA nodes (1)." in text
 
 
-def test_published_figures_stand_beside_ours(loaded: Load) -> None:
+def test_published_figures_are_next_to_ours(loaded: Load) -> None:
     """Their median and difference, ours with its interval, and where theirs lies."""
     text = text_of(page_text(loaded(GOLDEN_STORY)))
 
@@ -381,7 +381,7 @@ def test_the_same_run_gives_the_same_page(loaded: Load) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(scheme: str) -> None:
+def test_text_has_enough_contrast(scheme: str) -> None:
     """Every colour of text has a contrast of at least 4.5 to the page (WCAG 2, level AA)."""
     style = (Path(__file__).parents[2] / "templates" / "style.css").read_text(encoding="utf-8")
     light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[:2]
@@ -432,7 +432,7 @@ def test_without_the_server_form_waits_tell_what_the_clock_timed(loaded: Load) -
     assert "93% of the elapsed time of form client was spent waiting for the network." in text
 
 
-def test_waits_stand_beside_each_other_by_form(loaded: Load) -> None:
+def test_waits_are_next_to_each_other_by_form(loaded: Load) -> None:
     """The client form waited for the network, the server form hardly; both in percent of elapsed time."""
     page = page_text(loaded(Story(text=study_text(sizes="500"))))
     row = page[page.index(">ASYNC_NETWORK_IO</th>") :].split("</tr>")[0]
@@ -442,7 +442,7 @@ def test_waits_stand_beside_each_other_by_form(loaded: Load) -> None:
     assert ">Waits</a>" in page
 
 
-def test_waits_are_told_by_arm_too(loaded: Load) -> None:
+def test_waits_are_reported_by_arm_too(loaded: Load) -> None:
     """A topology may wait where another does not: one column an arm, in percent of its own time."""
     page = page_text(loaded(Story(text=study_text(sizes="500"))))
     table = page[page.index("<h3>Form client, by arm</h3>") :].partition("</table>")[0]

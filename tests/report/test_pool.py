@@ -137,7 +137,7 @@ def test_runs_that_contradict_each_other_are_said_to(runs: dict[str, LoadedRun])
     assert "runs differ by more than their own errors explain" in text
 
 
-def test_beside_every_equivalent_stands_what_could_have_gone_unseen(runs: dict[str, LoadedRun]) -> None:
+def test_every_equivalent_states_what_could_have_gone_unseen(runs: dict[str, LoadedRun]) -> None:
     """In one VM 0 of 6 boots, over the runs 0 of 18; without a summary that of a VM. As text and as JSON."""
     found = pooled(runs, "slower", "slower too", "slower as well")
     arm = next(one for one in json.loads(as_json(found))["arms"] if one["arm"] == "2x8")

@@ -218,7 +218,7 @@ def statements(said: Report) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("share", SHARES)
-def test_no_sentence_is_contradicted_by_the_figures_beside_it(
+def test_no_sentence_is_contradicted_by_the_figures_next_to_it(
     loaded: Load, tmp_path_factory: pytest.TempPathFactory, share: int
 ) -> None:
     """Verdicts, advice, statements and methods of a hundred reports."""

@@ -87,7 +87,7 @@ def test_the_first_page_lists_runs_states_and_vms_that_are_away(site: Site) -> N
     assert "left by quick.2: vnuma restore sql17" in page
 
 
-def test_a_run_that_goes_on_has_its_figures_but_no_verdict(site: Site) -> None:
+def test_an_unfinished_run_has_its_figures_but_no_verdict(site: Site) -> None:
     """Eight blocks would give verdicts; before the declared end the words are withheld."""
     page = site.page("/runs/quick.2")
 
@@ -120,7 +120,7 @@ def test_a_comparison_is_refused_with_what_differs(site: Site) -> None:
     assert "differ in what must match" in page
 
 
-def test_the_estate_page_shows_what_stands_and_for_how_long(site: Site) -> None:
+def test_the_estate_page_shows_open_findings_and_for_how_long(site: Site) -> None:
     """Rule, severity, object and time."""
     page = Outline(site.page("/estate")).text
 
@@ -232,7 +232,7 @@ def test_a_run_that_cannot_be_read_hides_no_other(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("error", [InputError("no"), RuntimeError("bug"), StoreError("gone")])
-def test_what_failed_behind_is_made_again(error: Exception) -> None:
+def test_what_failed_behind_is_created_again(error: Exception) -> None:
     """No older value stays for good; only while the store is away it is still given."""
     kept = Kept[str](1)
     kept.get("run", 1, lambda: "old")

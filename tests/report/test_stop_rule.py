@@ -97,7 +97,7 @@ def test_an_arm_that_the_plan_left_out_keeps_no_run_going(store: Store) -> None:
     assert reason.startswith("precise: after 6 blocks")
 
 
-def test_a_noisy_host_goes_on(store: Store) -> None:
+def test_a_noisy_host_continues(store: Store) -> None:
     """Wide intervals after block 6, whatever they say: 24 blocks may be run."""
     assert settled(begun(store, PRECISE, 36, sd=0.02)) is None
 

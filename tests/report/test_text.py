@@ -250,7 +250,7 @@ def test_only_boots_seen_as_intended_count_as_effective(loaded: Load) -> None:
     assert "34 of 36 cells effective as intended; 1 not evaluated" in " ".join(text.split())
 
 
-def test_a_run_before_its_declared_end_says_how_far_it_is_and_no_word(loaded: Load) -> None:
+def test_a_run_before_its_declared_end_says_how_far_it_is_without_a_verdict(loaded: Load) -> None:
     """Seven of eight blocks are complete: figures and intervals, and why there is no verdict."""
     run = loaded(Story(text=study_text(blocks=8), stop_after=42))
     text, brief = (" ".join(made(run).split()) for made in (as_text, brief_as_text))

@@ -48,7 +48,7 @@ def test_each_attempt_is_a_span_with_its_stages_below(
         assert all(one.end_time_unix_nano == two.start_time_unix_nano for one, two in pairwise(parts))
 
 
-def test_a_receiver_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_receiver_that_refuses_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a protocol that is not spoken; neither is a bug."""
     store = new_store(tmp_path / "vnuma.db")
     run = build(store, STORY)

@@ -142,7 +142,7 @@ def test_check_mode_of_a_cell_says_what_only_the_boot_can_tell(tmp_path: Path, l
     }
 
 
-def test_a_study_by_hand_measures_every_cell_and_puts_the_vm_back(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_study_by_hand_measures_every_cell_and_restores_the_vm(tmp_path: Path, lab: LabFactory) -> None:
     """The same play that `vnuma run` launches: cells valid, VM as it was, run finished."""
     running = lab()
     inventory = write_inventory(tmp_path, running)
@@ -244,7 +244,7 @@ def test_a_later_change_by_its_owner_is_not_reverted(tmp_path: Path, lab: LabFac
 
 
 @pytest.mark.long
-def test_a_conflict_is_refused_until_somebody_decides(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_conflict_is_refused_until_a_person_decides(tmp_path: Path, lab: LabFactory) -> None:
     """Somebody else's change during the run: exit code 7, nothing touched; `theirs` then keeps it."""
     running = lab()
     inventory = write_inventory(tmp_path, running)
@@ -281,7 +281,7 @@ def test_a_failed_step_does_not_end_the_study(tmp_path: Path, lab: LabFactory) -
 
 
 @pytest.mark.long
-def test_a_run_that_another_process_looks_after_is_left_to_it(
+def test_a_run_that_another_process_supervises_is_left_to_it(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
     """A play by hand neither takes a VM from a living supervisor nor restores it."""

@@ -79,7 +79,7 @@ def test_a_dataset_is_made_once_and_dropped(tmp_path: Path, lab: LabFactory) -> 
 
 
 @pytest.mark.long
-def test_check_mode_predicts_that_another_size_is_made_anew(tmp_path: Path, lab: LabFactory) -> None:
+def test_check_mode_predicts_that_another_size_is_created_again(tmp_path: Path, lab: LabFactory) -> None:
     """The dataset that is there was made for other numbers of rows."""
     inventory = write_inventory(tmp_path, lab())
     dataset(tmp_path, inventory)
@@ -90,7 +90,7 @@ def test_check_mode_predicts_that_another_size_is_made_anew(tmp_path: Path, lab:
     assert not dataset(tmp_path, inventory, **larger).only("sql_dataset").changed
 
 
-def test_somebody_else_s_database_is_refused(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_foreign_database_is_refused(tmp_path: Path, lab: LabFactory) -> None:
     """It is neither filled nor dropped, and check mode says so beforehand."""
     running = lab()
     with connect(server_of(running)) as connection:

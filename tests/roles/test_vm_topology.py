@@ -224,7 +224,7 @@ def test_a_guest_that_does_not_shut_down_gives_the_reason_as_a_word(tmp_path: Pa
     assert settings_now(running) == before
 
 
-def test_a_change_by_somebody_else_is_seen_as_a_difference(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_change_by_others_is_seen_as_a_difference(tmp_path: Path, lab: LabFactory) -> None:
     """Idempotence looks at the VM and not at what was done before."""
     running = lab()
     inventory = write_inventory(tmp_path, running)

@@ -137,7 +137,7 @@ def test_a_caller_that_dies_is_named(server: SqlServer) -> None:
             crowd.watch(60, nothing)
 
 
-def test_a_login_that_is_refused_is_told_in_words(server: SqlServer) -> None:
+def test_a_login_that_is_refused_is_reported_in_words(server: SqlServer) -> None:
     """What the driver said in the caller's process arrives translated, and without the password."""
     wrong = SqlServer(server.host, server.port, server.user, "not-this-one", server.driver, "no")
     with (
@@ -203,7 +203,7 @@ def test_procedures_and_rows_are_made_once_and_mended(server: SqlServer) -> None
         assert fetch(connection, f"SELECT COUNT(*) AS c FROM {call_procedures.TABLE}") == [(ROWS,)]
 
 
-def test_a_database_of_somebody_else_is_not_touched(server: SqlServer) -> None:
+def test_a_database_of_others_is_not_touched(server: SqlServer) -> None:
     """It has our name and no marker."""
     with connect(server) as connection:
         run(connection, "CREATE DATABASE theirs")

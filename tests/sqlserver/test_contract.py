@@ -41,7 +41,7 @@ def test_our_database_is_gone_afterwards(any_server: SqlServer) -> None:
         assert value(connection, "SELECT COUNT(*) AS n FROM sys.databases WHERE name = ?", DATABASE) == 0
 
 
-def test_somebody_else_s_database_of_that_name_is_left_alone(lab: LabFactory) -> None:
+def test_a_foreign_database_of_that_name_is_not_changed(lab: LabFactory) -> None:
     """It is not ours to ask in, nor to drop."""
     running = lab()
     running.wait_for("sql_listening")

@@ -232,7 +232,7 @@ def test_a_named_keytab_s_ticket_is_replaced_before_it_expires(kdc: Kdc, server:
         ("keytab", "svc-else", ("has no key of svc-else", "klist -k")),
     ],
 )
-def test_a_named_keytab_that_gives_no_ticket_is_told(
+def test_a_named_keytab_that_gives_no_ticket_is_reported(
     kdc: Kdc, server: SqlServer, file: str, principal: str, told: tuple[str, str]
 ) -> None:
     """With the file, and what to check."""

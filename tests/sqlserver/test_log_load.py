@@ -175,7 +175,7 @@ def test_a_suitable_server_has_no_obstacles(log_lab: LabHandle) -> None:
         ({"memory_gb": 2}, {}, {"sizes": (20_000_000,)}, "inserts of form native need 7,235 MB"),
     ],
 )
-def test_what_keeps_it_from_running_is_told_before(
+def test_what_keeps_it_from_running_is_reported_before(
     lab: LabFactory, machine: dict[str, Any], sql: dict[str, Any], settings: dict[str, Any], sentence: str
 ) -> None:
     """One sentence, before the first change; on disk alone an edition does not matter."""
@@ -187,7 +187,7 @@ def test_what_keeps_it_from_running_is_told_before(
         assert found_by(running, wanted.model_copy(update={"forms": ("disk",)})) == ""
 
 
-def test_a_pool_that_is_there_and_pending_changes_are_told(lab: LabFactory) -> None:
+def test_a_pool_that_is_there_and_pending_changes_are_reported(lab: LabFactory) -> None:
     """RECONFIGURE would put somebody else's changes in use."""
     running = lab("paper")
     with connect(server_of(running)) as connection:

@@ -73,7 +73,7 @@ def test_baseline_lease_and_audit_log_come_with_it(old: Store, postgresql: Clust
     assert audit_file(new.place).read_bytes() == audit_file(old.place).read_bytes()
 
 
-def test_the_copy_goes_on_where_the_old_store_ended(old: Store, postgresql: Cluster) -> None:
+def test_the_copy_continues_where_the_old_store_ended(old: Store, postgresql: Cluster) -> None:
     """Its next rows get new ids, and the study its next number."""
     new = open_store(postgresql.new_store())
     copy_store(old, new)

@@ -83,7 +83,7 @@ def test_a_store_that_stays_locked_is_an_error(
             runs.create_run(second, study, seed=1)
 
 
-def test_a_store_that_disappears_is_not_made_anew(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_store_that_disappears_is_not_created_again(sqlite_url: str, tmp_path: Path) -> None:
     """A run whose store was deleted gets an error; it does not continue with an empty one."""
     store = open_store(sqlite_url)
     for file in tmp_path.iterdir():

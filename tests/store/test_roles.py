@@ -209,7 +209,7 @@ def test_who_may_grant_the_owner_grants_it_to_itself(site: Site, postgresql: Clu
 
 
 @pytest.mark.parametrize("who", ["writer", "reader"])
-def test_only_the_owner_upgrades_and_the_others_go_on_afterwards(postgresql: Cluster, who: str) -> None:
+def test_only_the_owner_upgrades_and_the_others_continue_afterwards(postgresql: Cluster, who: str) -> None:
     """A new table has the grants of its role at once, though no administrator was there."""
     admin = postgresql.new_database()
     with psycopg.connect(admin) as server:

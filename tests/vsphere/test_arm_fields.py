@@ -173,7 +173,7 @@ def test_every_field_has_its_case_on_each_release_that_has_it(name: str, release
     "release",
     ["8.0.3", *(pytest.param(name, marks=pytest.mark.long) for name in BY_RELEASE if name != "8.0.3")],
 )
-def test_every_field_of_sql_server_is_set_read_back_seen_and_put_back(
+def test_every_field_of_sql_server_is_set_read_back_seen_and_restored(
     lab: LabFactory, tmp_path: Path, release: str
 ) -> None:
     """By a run's own steps: SQL Server shows each arm's own, in its views, its plans and its plan cache."""
@@ -207,7 +207,7 @@ def read_soft_numa_of(steps: Steps) -> SoftNuma | None:
 
 
 @pytest.mark.parametrize(("release", "cases"), BY_RELEASE.items(), ids=BY_RELEASE)
-def test_every_field_is_set_read_back_seen_by_the_guest_and_put_back(
+def test_every_field_is_set_read_back_seen_by_the_guest_and_restored(
     lab: LabFactory, login: Login, release: str, cases: tuple[Case, ...]
 ) -> None:
     """The guest sees what was predicted and intended, and the VM ends as it began."""
@@ -267,7 +267,7 @@ ONLY_8 = {"cores_per_numa_node"}
 
 
 @pytest.mark.parametrize("release", BY_RELEASE)
-def test_what_the_vm_has_of_its_own_is_kept_handed_back_and_put_back(
+def test_what_the_vm_has_of_its_own_is_kept_handed_back_and_restored(
     lab: LabFactory, login: Login, release: str
 ) -> None:
     """`keep` leaves every setting; `auto` and `none` leave ESXi its choice; the VM ends as it was."""

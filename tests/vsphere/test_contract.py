@@ -98,7 +98,7 @@ def ask(folder: Path, lab: LabHandle, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("power", ["on", pytest.param("off", marks=pytest.mark.long)])
-def test_the_lab_plays_each_belief_and_the_clone_is_put_back(
+def test_the_lab_plays_each_belief_and_the_clone_is_restored(
     lab: LabFactory, tmp_path: Path, power: str
 ) -> None:
     """On ESXi 8 every assumption about this VM is held; afterwards it is restored, including its power."""
@@ -247,7 +247,7 @@ def test_ctrl_c_puts_the_clone_back(lab: LabFactory, tmp_path: Path, monkeypatch
     assert contract_run().state is RunState.STOPPED
 
 
-def test_a_clone_that_cannot_be_put_back_decides_the_exit_code(
+def test_a_clone_that_cannot_be_restored_decides_the_exit_code(
     lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """After Ctrl-C too: the results are shown, and then that the VM is not at its baseline."""

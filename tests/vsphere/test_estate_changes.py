@@ -145,7 +145,7 @@ def test_the_hardware_of_hosts_that_still_run_is_taken_over(session: Session) ->
 
 
 @pytest.mark.parametrize("booted_before_reading", [timedelta(days=-1), timedelta(hours=20)])
-def test_the_hardware_of_a_host_that_booted_since_is_read_anew(
+def test_the_hardware_of_a_host_that_booted_since_is_read_again(
     session: Session, booted_before_reading: timedelta
 ) -> None:
     """Also if it seems to have booted shortly before the reading: two clocks differ."""

@@ -45,7 +45,7 @@ def test_a_name_takes_few_round_trips(here: Session) -> None:
 
 
 @pytest.mark.parametrize("path", ["/DC0/vm/Test/sql16", "/DC0/vm/Old/sql16"])
-def test_a_path_tells_two_vms_of_one_name_apart(here: Session, path: str) -> None:
+def test_a_path_distinguishes_two_vms_of_one_name(here: Session, path: str) -> None:
     """The inventory path finds the one VM that lies there."""
     assert read_vm(here, find_vm(here, path)).path == path
 

@@ -164,7 +164,7 @@ def test_a_fence_stops_the_power_on(lab: LabFactory, login: Login) -> None:
     assert read_vm(session, ref).power is Power.OFF
 
 
-def test_a_refused_power_on_is_told_in_vspheres_words(lab: LabFactory, login: Login) -> None:
+def test_a_refused_power_on_is_reported_in_vspheres_words(lab: LabFactory, login: Login) -> None:
     """A VM that vSphere will not power on fails with the fault's name and message."""
     session, ref = start(lab, login, vms=[vm(power="off")], faults=[fault("power_on_refused")])
     host = read_vm(session, ref).host_moid

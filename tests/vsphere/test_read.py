@@ -128,7 +128,7 @@ def test_what_a_vm_was_given_is_read(lab: LabFactory, login: Login) -> None:
     assert facts.lease == "mine"
 
 
-def test_automatic_cores_per_socket_are_told(lab: LabFactory, login: Login) -> None:
+def test_automatic_cores_per_socket_are_reported(lab: LabFactory, login: Login) -> None:
     """On hardware version 20 it is read whether vSphere chooses the cores per socket."""
     session = login(lab({"esxi": {"version": "8.0.3"}, "vms": [vm(cores_per_socket=0)]}))
     assert read_vm(session, find_vm(session, "sql16")).settings["autoCoresPerSocket"] is True

@@ -50,7 +50,7 @@ def off8(lab: LabFactory, login: Login) -> tuple[Session, Any]:
     ],
     ids=lambda desired: "+".join(desired),
 )
-def test_a_change_is_made_read_back_and_put_back(off: tuple[Session, Any], desired: dict[str, Value]) -> None:
+def test_a_change_is_made_read_back_and_restored(off: tuple[Session, Any], desired: dict[str, Value]) -> None:
     """Every kind of setting reads back as asked, and the way back leads to the very baseline."""
     session, ref = off
     before = read_vm(session, ref)
@@ -209,7 +209,7 @@ def test_what_reads_back_otherwise_is_named(off: tuple[Session, Any]) -> None:
         reconfigure(session, ref, ignored)
 
 
-def test_an_injected_refusal_is_told(lab: LabFactory, login: Login) -> None:
+def test_an_injected_refusal_is_reported(lab: LabFactory, login: Login) -> None:
     """A reconfigure that vSphere refuses for reasons of its own fails in its words, once."""
     session = login(lab(vms=[OFF], faults=[fault("reconfigure_refused", vm="sql16")]))
     ref = find_vm(session, "sql16")

@@ -64,7 +64,7 @@ def test_a_shared_session_costs_no_more_round_trips_than_a_login(
     log_out(shared)
 
 
-def test_what_is_read_beside_needs_no_login_of_its_own(shared_lab: LabHandle) -> None:
+def test_a_concurrent_read_needs_no_login_of_its_own(shared_lab: LabHandle) -> None:
     """A second connection belongs to the same session, which is still there when it is closed."""
     before = logged_in(shared_lab)
     with connect(vcenter_of(shared_lab)) as session:
@@ -78,7 +78,7 @@ def test_what_is_read_beside_needs_no_login_of_its_own(shared_lab: LabHandle) ->
     assert logged_in(shared_lab) - before == 1
 
 
-def test_what_is_read_beside_can_be_given_up(shared_lab: LabHandle) -> None:
+def test_a_concurrent_read_can_be_abandoned(shared_lab: LabHandle) -> None:
     """As after Ctrl-C: the other thread makes no further call, and the session itself goes on."""
     with connect(vcenter_of(shared_lab)) as session:
         with session.beside() as other:

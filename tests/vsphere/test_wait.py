@@ -195,7 +195,7 @@ def test_a_quiet_vm_settles_at_once(shared_lab: LabHandle, login: Login) -> None
     assert session.round_trips - before == 1
 
 
-def test_a_session_that_the_server_expires_is_told(lab: LabFactory, login: Login) -> None:
+def test_a_session_that_the_server_expires_is_reported(lab: LabFactory, login: Login) -> None:
     """A session that expires on the server is an error of its own, so that a caller may connect again."""
     running = lab(faults=[{"kind": "session_expired"}])
     session = login(running)

@@ -207,7 +207,7 @@ def test_the_range_of_one_more_boot_is_the_classical_one() -> None:
     assert (math.log(found.prediction.low), math.log(found.prediction.high)) == pytest.approx((low, high))
 
 
-def test_the_range_of_one_more_boot_beside_two_reference_columns() -> None:
+def test_the_range_of_one_more_boot_next_to_two_reference_columns() -> None:
     """Its error: that of the mean difference, and the mean variance of the arm against either column."""
     ms = G1_MS[:, [0, 1, 2]]
     arm, first, second = np.log(ms[:, 2]), np.log(ms[:, 0]), np.log(ms[:, 1])

@@ -52,7 +52,7 @@ def test_a_complete_run() -> None:
     assert not found.missing
 
 
-def test_sizes_are_told_at_their_joint_level() -> None:
+def test_sizes_are_reported_at_their_joint_level() -> None:
     """With two sizes each size's interval is 97.5%, its inner one 95%, and is wider than the overall one."""
     found = analysed(usual_study())
     verdict = found.sizes[0].arms[0].verdict
@@ -262,7 +262,7 @@ def test_all_cells_invalid() -> None:
     assert {item.verdict.ratio for item in found.arms} == {None}
 
 
-def test_nothing_begun() -> None:
+def test_nothing_started() -> None:
     """A run with no cell begun is analysed to an empty result, not an error."""
     study = usual_study()
     found = analyse([], [], study.design).primary[0]

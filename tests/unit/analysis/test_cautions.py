@@ -32,7 +32,7 @@ def test_a_single_timed_iteration_is_warned_of() -> None:
     assert isinstance(found.first_iteration, NotEvaluated)
 
 
-def test_what_a_workload_says_against_its_own_result_stands_among_the_warnings() -> None:
+def test_what_a_workload_says_against_its_own_result_is_among_the_warnings() -> None:
     """A search over sizes, whose largest difference is a maximum; nothing of the kind without it."""
     said = ("A maximum over a search.", "Repeat with one size.")
     study = usual_study()
@@ -54,7 +54,7 @@ def test_a_note_when_the_reference_nearly_differs_from_itself() -> None:
     assert "aa_note" in caution_ids(found)
 
 
-def test_drift_is_told() -> None:
+def test_drift_is_reported() -> None:
     """A run that slows down from block to block, and from cell to cell, raises both drift warnings."""
     study = usual_study(sd=0.0005)
     place = {(c.label, c.block): c.position or 0 for c in study.cells}
@@ -66,12 +66,12 @@ def test_drift_is_told() -> None:
     assert found.withheld is None
 
 
-def test_slow_first_iterations_are_told() -> None:
+def test_slow_first_iterations_are_reported() -> None:
     """First iterations 2% slow ask for another warm-up."""
     assert "first_iteration" in caution_ids(analysed(usual_study(iterations=(1.02, 1.0, 1.0))))
 
 
-def test_odd_boots_are_told_and_kept() -> None:
+def test_odd_boots_are_reported_and_kept() -> None:
     """One boot far off is named with its block, and still counts."""
     ms = noisy_ms(8, 6, 0.002, EFFECTS)
     ms[4, 3] *= 1.2
@@ -81,14 +81,14 @@ def test_odd_boots_are_told_and_kept() -> None:
     assert len(found.points) == 48
 
 
-def test_two_groups_of_boots_are_told() -> None:
+def test_two_groups_of_boots_are_reported() -> None:
     """Boots in two clear groups are reported, with the hint not to trim them."""
     ms = noisy_ms(12, 6, 0.002, EFFECTS)
     ms[np.random.default_rng(9).random(ms.shape) < 0.4] *= 1.05
     assert "bimodal" in caution_ids(analysed(study_of(ms, columns_of())))
 
 
-def test_rank_dissent_is_told() -> None:
+def test_rank_dissent_is_reported() -> None:
     """Slower by the fit, not by ranks, because one boot of six differs in direction: both are shown."""
     ms = noisy_ms(6, 6, 0.004, seed=4)
     ms[:, 5] = ms[:, :2].mean(axis=1) * np.exp([0.02, 0.021, 0.019, 0.02, 0.018, -0.0005])

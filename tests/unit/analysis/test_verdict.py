@@ -120,7 +120,7 @@ def test_a_coarse_clock_withholds_equivalence_alone(step: float, withheld: Withh
     assert _decide(far).word is Word.SLOWER
 
 
-def test_rank_dissent_is_noted_only_beside_a_direction() -> None:
+def test_rank_dissent_is_noted_only_next_to_a_direction() -> None:
     """A rank interval that contains 1 is noted with slower and faster, and never decides."""
     assert _decide(_contrast(3.0, 0.5, rank=False)).rank_supports is False
     assert _decide(_contrast(3.0, 0.5)).rank_supports is True
@@ -213,7 +213,7 @@ def _with_slow_boots(blocks: int, *slow: int, column: int = 2, factor: float = 1
     return _decide(contrast, Rules(0.05, None, control_failed=False))
 
 
-def test_a_boot_in_another_state_takes_equivalence_away_and_is_told() -> None:
+def test_a_boot_in_another_state_takes_equivalence_away_and_is_reported() -> None:
     """A mean over two states is not the figure of any boot, however narrow its interval."""
     verdict = _with_slow_boots(8, 3)
 
@@ -224,7 +224,7 @@ def test_a_boot_in_another_state_takes_equivalence_away_and_is_told() -> None:
     assert (verdict.reference_apart, verdict.unseen) == ((), None)
 
 
-def test_the_blocks_without_a_boot_apart_are_told_for_themselves() -> None:
+def test_the_blocks_without_a_boot_apart_are_reported_separately() -> None:
     """A mean over states is shown with the result of the boots of one state."""
     ms = noisy_ms(8, 6, 0.0002)
     calm = np.log(ms[:, 2]) - np.log(ms[:, :2]).mean(axis=1)
@@ -235,7 +235,7 @@ def test_the_blocks_without_a_boot_apart_are_told_for_themselves() -> None:
     assert "the 7 other blocks give" in sentence(verdict)
 
 
-def test_a_boot_of_the_reference_apart_is_told_as_the_references() -> None:
+def test_a_boot_of_the_reference_apart_is_reported_as_the_references() -> None:
     """By its own shift and sign, not by the half of it that the pairs show."""
     verdict = _with_slow_boots(8, 3, column=0)
 
@@ -244,7 +244,7 @@ def test_a_boot_of_the_reference_apart_is_told_as_the_references() -> None:
     assert verdict.reference_apart == pytest.approx((1.055,), abs=0.002)
 
 
-def test_one_boot_apart_of_many_leaves_equivalence_and_is_told() -> None:
+def test_one_boot_apart_of_many_leaves_equivalence_and_is_reported() -> None:
     """With heavy tails some boot is odd sooner or later: at most a tenth of them, and it is reported."""
     rare, common = (_with_slow_boots(20, *slow, factor=1.08) for slow in ((3,), (3, 7, 11)))
 
@@ -274,7 +274,7 @@ def test_a_boot_apart_by_less_than_the_band_leaves_equivalence() -> None:
 
 
 @pytest.mark.parametrize("boots", [6, 8, 12])
-def test_beside_equivalent_stands_the_share_of_boots_that_may_be_unseen(boots: int) -> None:
+def test_equivalent_states_the_share_of_boots_that_may_be_unseen(boots: int) -> None:
     """The exact upper 95% limit of a share of which 0 of n were seen (Clopper-Pearson, by scipy)."""
     contrast = dataclasses.replace(_contrast(0.1, 0.5, boots=boots), noticeable=math.log(1.03))
     verdict = _decide(contrast)
@@ -283,6 +283,6 @@ def test_beside_equivalent_stands_the_share_of_boots_that_may_be_unseen(boots: i
     assert verdict.noticeable == pytest.approx(0.03)
 
 
-def test_where_nobody_looked_for_boots_apart_no_share_is_told() -> None:
+def test_where_nobody_looked_for_boots_apart_no_share_is_reported() -> None:
     """Two runs' gaps, for example: silence would read as if none had been there."""
     assert _decide(_contrast(0.1, 0.5)).unseen is None

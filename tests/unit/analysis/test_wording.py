@@ -64,7 +64,7 @@ def test_at_least_is_true_of_the_percentage_shown(low: float, high: float, said:
     assert ("by at least 10%" in sentence(verdict)) is said
 
 
-def test_faster_is_told_with_positive_numbers() -> None:
+def test_faster_is_reported_with_positive_numbers() -> None:
     """Faster mirrors the interval: smaller limit first, no sign."""
     assert headline(_verdict(Word.FASTER, -3.676, -4.172, -3.183)) == "faster by 3.7% (3.2 to 4.2)"
 
@@ -255,7 +255,7 @@ def test_numbers() -> None:
     assert (percent_up(0.00741), percent_up(0.008)) == ("0.8%", "0.8%")
 
 
-def test_a_difference_is_as_fine_as_the_figure_beside_it() -> None:
+def test_a_difference_is_as_fine_as_the_figure_next_to_it() -> None:
     """What is added to a whole figure is whole, and never reads "-0"."""
     assert signed_amount(1433.6, "ms", 76_452.0) == "+1,434"
     assert signed_amount(-236.2, "ms", 76_452.0) == "-236"
@@ -263,14 +263,14 @@ def test_a_difference_is_as_fine_as_the_figure_beside_it() -> None:
     assert signed_amount(0.0351, "calls/s", 52.31) == "+0.04"
 
 
-def test_what_equivalent_has_not_seen_is_said_beside_it() -> None:
+def test_equivalent_states_what_it_has_not_seen() -> None:
     """Rounded up: a promise may only err on the safe side. The smallest state that would show is named."""
     verdict = _verdict(Word.EQUIVALENT, 0.1, -0.4, 0.6, unseen=0.3123, noticeable=0.0312)
 
     assert "up to 32% of its boots may be in a state 3.2% or more away, unseen" in sentence(verdict)
 
 
-def test_boots_apart_are_counted_beside_every_word() -> None:
+def test_boots_apart_are_counted_with_every_verdict() -> None:
     """How many of how many, and how far; the reference's as the reference's."""
     for word in (Word.SLOWER, Word.UNDECIDED, Word.EQUIVALENT):
         own = sentence(_verdict(word, 0.4, 0.2, 0.6, boots=8, apart=(1.11, 1.092)))

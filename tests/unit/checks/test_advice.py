@@ -82,7 +82,7 @@ def test_an_edition_rules_out_sockets_that_it_does_not_use() -> None:
     assert advice.unused == ""
 
 
-def test_a_limit_on_cores_is_told_once_and_spoils_no_shape() -> None:
+def test_a_limit_on_cores_is_reported_once_and_spoils_no_shape() -> None:
     """Standard uses 24 of 30 in any shape."""
     advice = advice_for(30, 256, "2x20/384@7.0", guest=Guest("standard", 15))
 

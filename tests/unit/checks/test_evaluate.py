@@ -34,7 +34,7 @@ def test_a_subject_comes_out_the_same_alone_and_among_others() -> None:
     assert together == [next(evaluate([subject], RULES)).answers for subject in subjects]
 
 
-def test_findings_are_worst_first_and_what_waits_stands_last() -> None:
+def test_findings_are_worst_first_and_waiting_ones_last() -> None:
     """30 vCPUs in sockets of six under hot-add: T11 blocks, T05 waits for it."""
     subject = subject_of(
         {

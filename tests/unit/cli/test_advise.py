@@ -91,7 +91,7 @@ def test_the_editions_limit_is_part_of_the_answer() -> None:
     assert (document["usable_cores"], document["edition_limit"]["cores"]) == (24, 24)
 
 
-def test_a_limit_that_is_not_reached_is_told_too() -> None:
+def test_a_limit_that_is_not_reached_is_reported_too() -> None:
     """Sockets decide which shapes are worth having; Developer has no limit to speak of."""
     assert (
         "uses at most the lesser of 4 sockets and 24 cores" in vnuma_here(*PAPER, "--edition", "standard").out

@@ -172,7 +172,7 @@ def test_the_man_page_has_no_line_that_troff_cannot_read() -> None:
     assert len([line for line in page if line.startswith(".SS")]) == len(list(entries()))
 
 
-def test_versions_are_told_for_a_bug_report() -> None:
+def test_versions_are_reported_for_a_bug_report() -> None:
     """What figures and stores depend on, with a reason where something is missing."""
     told = json.loads(vnuma_here("version", "--format", "json").out)
 

@@ -77,7 +77,7 @@ def test_one_vm_shows_cells_block_bar_and_time_left_in_80_columns() -> None:
     assert max(map(len, block_lines(Progress(RUN, (VM,), 8)))) <= 80
 
 
-def test_a_run_that_has_not_begun_stands_at_its_first_block() -> None:
+def test_a_run_that_has_not_started_is_at_its_first_block() -> None:
     """Before the first claim nothing is said of the last one."""
     fresh = replace(VM, done=0, valid=0, block=None, label=None, step=None, last=(), note=None, left_s=None)
 
@@ -130,7 +130,7 @@ def test_a_log_has_one_line_per_cell_and_none_when_nothing_is_new(capsys: pytest
     assert line.endswith("cell 17/48 vm=sql16-clone arm=2x8 valid left=15 h 55 min")
 
 
-def test_a_vm_that_is_put_back_says_so_and_not_that_it_stops() -> None:
+def test_a_vm_that_is_restored_says_so_and_not_that_it_stops() -> None:
     """What another Ctrl-C would do holds no longer."""
     away = replace(VM, label=None, step="restoring: vc01 does not answer.")
 
@@ -140,7 +140,7 @@ def test_a_vm_that_is_put_back_says_so_and_not_that_it_stops() -> None:
     assert "Ctrl-C" not in text
 
 
-def test_a_log_tells_each_repetition_of_putting_back_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_tells_each_repetition_of_restoring_once(capsys: pytest.CaptureFixture[str]) -> None:
     """With what failed, the next attempt and the last; otherwise a log is silent for a quarter of an hour."""
     log = LineLog()
     for tries in ("Try 2 at 20:45:03", "Try 2 at 20:45:03", "Try 3 at 20:45:07"):

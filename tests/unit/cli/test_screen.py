@@ -57,7 +57,7 @@ def test_what_goes_into_a_file_keeps_its_lines(text: str) -> None:
         ),
     ],
 )
-def test_what_goes_on_stands_under_what_follows_the_label(line: str, shown: str) -> None:
+def test_continuation_lines_are_indented_to_the_label(line: str, shown: str) -> None:
     """As people write lists by hand."""
     first, second = folded(line, 43).split("\n")
 

@@ -59,7 +59,7 @@ def test_an_arm_is_the_same_whatever_was_measured_before(
     assert after(ARMS[arm], first, vm.settings) == after(ARMS[arm], vm, vm.settings)
 
 
-def test_what_no_arm_sets_is_left_alone() -> None:
+def test_what_no_arm_sets_is_not_changed() -> None:
     """Neither ESXi's own keys nor anything that the study does not touch is part of it."""
     vm = replace(vm_of(**AUTOMATIC), hardware_version=20)
     own = own_values(ARMS[:2], vm.settings, vm, HOST)

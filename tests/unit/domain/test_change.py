@@ -114,7 +114,7 @@ def test_settings_after_a_change_know_what_is_automatic() -> None:
     assert after == {"autoCoresPerSocket": False, "numCoresPerSocket": 8}
 
 
-def test_a_value_that_was_never_set_and_is_automatic_now_is_left_alone() -> None:
+def test_a_value_that_was_never_set_and_is_automatic_now_is_not_changed() -> None:
     """Before vSphere 8 first computed it there was none; afterwards it is shown as automatic."""
     baseline = {"autoCoresPerNumaNode": None, "coresPerNumaNode": None}
 
@@ -140,7 +140,7 @@ def test_differences_name_what_reads_back_otherwise() -> None:
     assert differences({"numCPUs": 8}, {"numCPUs": 4}).edits == (Edit("numCPUs", 4, 8),)
 
 
-def test_what_rules_only_read_is_neither_changed_nor_put_back() -> None:
+def test_what_rules_only_read_is_neither_changed_nor_restored() -> None:
     """cpuid.maxVCPUs is evidence for a design rule, and nobody's to write."""
     assert not change_to({"cpuid.maxVCPUs": "64"}, {"cpuid.maxVCPUs": "128"})
     assert not change_back({"cpuid.maxVCPUs": "64"}, {})

@@ -83,7 +83,7 @@ def test_vcpus_may_be_a_factor() -> None:
     assert made.arm("2x2").vcpus == 4
 
 
-def test_a_value_that_is_a_list_stands_in_a_list_of_its_own() -> None:
+def test_a_value_that_is_a_list_is_in_a_list_of_its_own() -> None:
     """So it is one value, not several."""
     made = study("topologies: [1x16]\nnuma_node_affinity: [none, [0, 1]]", "1x16 nodes=none")
 
@@ -107,7 +107,7 @@ def test_a_value_that_is_a_list_stands_in_a_list_of_its_own() -> None:
         (f"topologies: all\nnuma_vcpu_min: {[*range(1, 30)]}", 5, "the factors make 145 arms."),
     ],
 )
-def test_a_mistake_is_told_once_with_the_line_of_its_factor(arms: str, line: int, said: str) -> None:
+def test_a_mistake_is_reported_once_with_the_line_of_its_factor(arms: str, line: int, said: str) -> None:
     """Not once for every arm that has it."""
     message = wrong(arms)
 

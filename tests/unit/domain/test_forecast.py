@@ -107,7 +107,7 @@ def test_memory_beyond_the_node_is_remote(memory_gb: int, remote_gb: int) -> Non
     assert one.remote_mb == remote_gb * 1024
 
 
-def test_hosts_that_give_the_same_are_told_together() -> None:
+def test_hosts_that_give_the_same_are_reported_together() -> None:
     """Two alike and one with smaller nodes are two rows."""
     big, small = host_of(release="7.0.3"), replace(host_of(release="7.0.3", nodes=4, cores=8), name="esx09")
     rows = forecast_on(settings_of(Topology(1, 16)), 17, [big, small, replace(big, name="esx02")], Guest())

@@ -31,7 +31,7 @@ def test_windows_that_meet_are_one() -> None:
     assert NIGHTS.closes(at("2026-11-20T22:00:00")) == at("2026-11-22T23:00:00")
 
 
-def test_the_next_opening_is_told_in_the_studys_zone() -> None:
+def test_the_next_opening_is_reported_in_the_studys_zone() -> None:
     """A reader knows the clock that the study was written by."""
     opens = NIGHTS.opens(at("2026-11-19T10:00:00"))
     assert opens == at("2026-11-19T19:00:00")

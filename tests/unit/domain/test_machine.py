@@ -90,7 +90,7 @@ def test_an_answer_is_read() -> None:
     ],
     ids=["the CPU's name", "no kvm-clock", "KVM"],
 )
-def test_an_emulator_is_told_from_a_virtual_machine(cpu: str, clocks: str, emulated: bool) -> None:
+def test_an_emulator_is_distinguished_from_a_virtual_machine(cpu: str, clocks: str, emulated: bool) -> None:
     """QEMU without KVM is an emulator; the same QEMU with KVM is hardware at work."""
     assert bool(machine_facts(ANSWER.format(cpu=cpu, clocks=clocks)).emulated) is emulated
 

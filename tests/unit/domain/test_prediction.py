@@ -154,7 +154,7 @@ def test_a_key_that_no_source_explains_makes_the_layout_less_sure(
     assert said in prediction.because
 
 
-def test_the_key_that_stands_for_a_typed_field_is_no_doubt() -> None:
+def test_the_key_of_a_typed_field_is_no_doubt() -> None:
     """vSphere 8 shows coresPerNumaNode among the keys too."""
     vm = {"vcpus": 16, "cores_per_numa_node": 8, "extra_config": {"numa.vcpu.coresPerNode": "8"}}
 

@@ -19,7 +19,7 @@ from vnuma.domain.workloads.sizes import in_table, sized
         (1, "as size", "1 as size"),
     ],
 )
-def test_one_is_told_in_the_singular(size: int, word: str, words: str) -> None:
+def test_one_is_reported_in_the_singular(size: int, word: str, words: str) -> None:
     """Words that count nothing stay as they are."""
     assert sized(size, word) == words
 

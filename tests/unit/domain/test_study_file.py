@@ -133,7 +133,7 @@ def test_percentages_are_read_as_ratios() -> None:
     assert (study.design.precision, study.design.equivalence, study.design.most_blocks) == (0.005, 0.02, 24)
 
 
-def test_an_arms_own_maxdop_stands_in_its_statements() -> None:
+def test_an_arms_own_maxdop_is_in_its_statements() -> None:
     """Without one it runs with the workload's."""
     arms = "  - {topology: 2x8, name: parallel, maxdop: 8}\n"
     study = parse_study(GOOD.replace("  - 2x8\n", arms), "a.yml")

@@ -81,7 +81,7 @@ def by_workload(name: str, *factors: dict[str, Any]) -> list[ArmPlan]:
         ("log_spinlock", "workers", ("same_node", "other_node")),
     ],
 )
-def test_arms_that_use_their_nodes_differently_are_told_apart_by_that(
+def test_arms_that_use_their_nodes_differently_are_distinguished_by_that(
     name: str, factor: str, values: tuple[str, str]
 ) -> None:
     """VMs of one shape, whose nodes do different things: nothing is said against their difference."""
@@ -91,7 +91,7 @@ def test_arms_that_use_their_nodes_differently_are_told_apart_by_that(
     assert distinguished_by_workload(arms) == [IndistinguishableArms(values, (factor,))]
 
 
-def test_factors_that_choose_no_node_are_named_beside_the_same_nodes() -> None:
+def test_factors_that_choose_no_node_are_named_next_to_the_same_nodes() -> None:
     """Durability and a hint differ inside the guest, and not by NUMA."""
     logs = by_workload("log_spinlock", {"durability": "full"}, {"durability": "delayed"})
     joins = by_workload("cross_join", {"spool": "allowed"}, {"spool": "avoided"})

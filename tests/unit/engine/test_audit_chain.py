@@ -147,7 +147,7 @@ def test_what_is_missing_at_the_end_is_shown_by_the_store_and_by_a_hash_kept_els
     assert (by_hash.code, whole.hashes[-1] in by_hash.err) == (10, True), by_hash.text
 
 
-def test_a_log_of_an_earlier_version_goes_on_and_says_where_its_chain_begins(tmp_path: Path) -> None:
+def test_a_log_of_an_earlier_version_continues_and_says_where_its_chain_begins(tmp_path: Path) -> None:
     """Its last line without a hash is covered; the number is the line's in the file."""
     log = tmp_path / "log"
     log.write_text(

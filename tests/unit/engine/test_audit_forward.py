@@ -275,7 +275,7 @@ def test_by_the_machine_s_own_daemon(
         ("tls://siem..example.com:6514", "'siem..example.com' is not a valid host name"),
     ],
 )
-def test_a_wrong_address_is_told_before_a_run(
+def test_a_wrong_address_is_reported_before_a_run(
     address: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a valid example; exit code 3."""

@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Store:
     return new_store(tmp_path / "vnuma.db")
 
 
-def test_a_store_that_fails_does_not_keep_a_vm_from_being_put_back(store: Store) -> None:
+def test_a_store_that_fails_does_not_keep_a_vm_from_being_restored(store: Store) -> None:
     """Restoring loses the evidence and nothing else; a cell ends on it, as on every write that fails."""
     run = new_run(store)
     with store.write() as connection:

@@ -19,14 +19,14 @@ def test_a_vm_at_its_baseline_has_no_conflict() -> None:
     assert not conflicts(BASELINE, {}, BASELINE)
 
 
-def test_a_value_that_is_neither_ours_nor_the_baselines_is_somebody_elses() -> None:
+def test_a_value_that_is_neither_ours_nor_the_baselines_is_a_foreign_change() -> None:
     """Named with all three values."""
     (found,) = conflicts(BASELINE, {"numCoresPerSocket": {4, 8}}, BASELINE | {"memoryMB": 98304})
 
     assert (found.setting, found.baseline, found.now) == ("memoryMB", 65536, 98304)
 
 
-def test_keys_that_esxi_rewrites_at_power_on_are_nobodys() -> None:
+def test_keys_that_esxi_rewrites_at_power_on_are_no_foreign_change() -> None:
     """The autosize keys come back by themselves."""
     assert not conflicts({}, {}, {"numa.autosize.cookie": "160082"})
 

@@ -98,13 +98,13 @@ def test_hours_that_never_close_end_no_run() -> None:
         assert closed(always, [took(26 * 60)], CLOSES + timedelta(days=days)) is None
 
 
-def test_a_run_has_to_put_back_before_its_window_ends() -> None:
+def test_a_run_has_to_restore_before_its_window_ends() -> None:
     """However long its present cell takes."""
     assert must_stop_at(study(), CLOSES - timedelta(hours=2)) == CLOSES - timedelta(minutes=10)
     assert must_stop_at(study(allowed_hours=None), CLOSES) is None
 
 
-def test_a_cell_that_takes_too_long_is_stopped_when_only_the_time_to_put_back_is_left() -> None:
+def test_a_cell_that_takes_too_long_is_stopped_when_only_the_time_to_restore_is_left() -> None:
     """And a step that would begin when the window has closed altogether."""
     refuse_if_over(study(), "s.1", CLOSES - timedelta(minutes=11))
     for moment in (CLOSES - timedelta(minutes=10), CLOSES + timedelta(hours=1)):

@@ -119,7 +119,7 @@ def test_no_mail_goes_to_a_server_that_hides_starttls() -> None:
     assert server.senders == []
 
 
-def test_a_refused_login_is_told_without_the_password(authority: Authority, certificate: Path) -> None:
+def test_a_refused_login_is_reported_without_the_password(authority: Authority, certificate: Path) -> None:
     """With the server's code, not with its words."""
     login = {"user": USER, "password": {"env": "MAIL"}, "ca_file": str(authority.ca_file)}
     with mail_server(certificate) as server:
@@ -212,7 +212,7 @@ def in_the_clear(_certificate: Path) -> Iterator[str]:
     ("server", "says"),
     [(refusing, "404"), (redirecting, "302"), (unknown_ca, "certificate"), (in_the_clear, "https")],
 )
-def test_a_webhook_that_fails_is_told_by_its_server_alone(
+def test_a_webhook_that_fails_is_reported_by_its_server_alone(
     server: Callable[[Path], AbstractContextManager[str]], says: str, authority: Authority, certificate: Path
 ) -> None:
     """Its path is a secret."""
@@ -264,7 +264,7 @@ def test_a_command_gets_the_event_and_no_shell(tmp_path: Path) -> None:
         (("sleep", "60"), "did not end"),
     ],
 )
-def test_a_command_that_fails_is_told(
+def test_a_command_that_fails_is_reported(
     command: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it ends badly, is not there, or does not end."""

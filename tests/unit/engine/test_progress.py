@@ -72,7 +72,7 @@ def test_a_cell_that_is_tried_again_has_not_ended_before_its_second_attempt_nor_
     assert counts == [0, 0, 0, 0, 0, 1]
 
 
-def test_between_two_cells_the_run_stands_in_the_block_of_the_latest(going: Going) -> None:
+def test_between_two_cells_the_run_is_in_the_block_of_the_latest(going: Going) -> None:
     """A run that stops does not seem to be in its last block."""
     with going.store.write() as connection:
         run = runs.create_run(connection, runs.save_study(connection, "quick", study_text()), seed=7)
@@ -100,7 +100,7 @@ def test_a_boot_that_a_person_stopped_is_no_note_to_that_person(going: Going) ->
     assert "failed, tools timeout" in (going.seen().vms[0].note or "")
 
 
-def test_a_stop_is_no_note_any_more_when_its_cell_goes_on(going: Going) -> None:
+def test_a_stop_is_no_note_any_more_when_its_cell_continues(going: Going) -> None:
     """A run that was resumed and has all its cells does not end with news of its stop."""
     going.end(going.claim(), Outcome.INTERRUPTED, "stop_requested")
     stopped = going.seen().vms[0].note

@@ -8,7 +8,7 @@ from vnuma.engine.restore.restore_leftover import RestoreReport
 from vnuma.errors import AccountRefused, NotAtBaseline
 
 
-def test_one_cause_is_told_once() -> None:
+def test_one_cause_is_reported_once() -> None:
     """A wrong password fails every VM with the same words; the error that decides the exit code is raised."""
     wrong = [AccountRefused("vc1 does not accept the password.", fix="Check it.") for _ in range(3)]
     left = NotAtBaseline("sql16 is not at its baseline.", fix="vnuma restore sql16")

@@ -89,7 +89,7 @@ def test_each_vm_is_in_use_while_its_own_process_lives(going: Going) -> None:
     assert used == {"sql-b": True, "sql-a": False}
 
 
-def test_a_nodes_part_is_looked_after_by_one_process(going: Going) -> None:
+def test_a_nodes_part_is_supervised_by_one_process(going: Going) -> None:
     """Another work unit of the same part is refused; the run and its other VMs are not."""
     claim_supervision(going.store, going.part, BESIDE)
 
@@ -109,7 +109,7 @@ def test_a_run_is_at_work_while_a_node_is(going: Going) -> None:
     assert "stops after this iteration" in said
 
 
-def test_a_site_that_is_seen_needs_no_word(going: Going) -> None:
+def test_a_reachable_site_is_not_reported(going: Going) -> None:
     """Neither before its part begins nor while it is at work."""
     words: list[str | None] = [going.words()]
     claim_supervision(going.store, going.part, BESIDE)
@@ -139,7 +139,7 @@ def test_a_site_that_is_cut_off_is_named_with_what_is_known(
     assert [words in line.sites[0] for words in expected] == [True, True]
 
 
-def test_a_site_whose_part_has_ended_needs_no_word(going: Going) -> None:
+def test_a_site_whose_part_has_ended_is_not_reported(going: Going) -> None:
     """However long ago its process was heard of."""
     claim_supervision(going.store, going.part, BESIDE)
     with going.store.write() as connection:

@@ -75,7 +75,9 @@ def test_a_verified_connection_is_no_finding() -> None:
         ({"instance": "a\nb"}, r"instance"),
     ],
 )
-def test_what_a_connection_string_would_say_is_told_in_our_words(sql: dict[str, object], words: str) -> None:
+def test_what_a_connection_string_would_say_is_reported_in_our_words(
+    sql: dict[str, object], words: str
+) -> None:
     """One sentence says what to write, or that it is not supported."""
     with pytest.raises(InputError, match=words):
         _target(**sql)

@@ -86,7 +86,7 @@ def test_pauses_are_bounded_and_spread() -> None:
     assert clock.patience(60, draw=0.99).pause_s(1) == pytest.approx(1.49)
 
 
-def test_who_is_told_may_end_it() -> None:
+def test_the_notified_may_end_it() -> None:
     """A stop that was asked for ends the waiting, at once and with its own error."""
     clock = Clock()
 

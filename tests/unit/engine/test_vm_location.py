@@ -53,7 +53,7 @@ def test_what_an_export_does_not_tell_of_a_vm_is_named(tmp_path: Path) -> None:
     assert "numa.* keys were not read" in row.prediction.because
 
 
-def test_two_vms_of_one_name_are_told_apart_by_path(tmp_path: Path) -> None:
+def test_two_vms_of_one_name_are_distinguished_by_path(tmp_path: Path) -> None:
     """The name alone is refused; the path finds it."""
     file = snapshot(tmp_path, vm_of(), replace(vm_of(), path="/DC0/vm/old/sql16", instance_uuid="j"))
 

@@ -90,7 +90,7 @@ def test_a_lab_can_be_started_again_in_its_folder(folder: Path) -> None:
     assert second.scenario == "null"
 
 
-def test_a_process_that_took_over_the_number_is_left_alone(folder: Path) -> None:
+def test_a_process_that_took_over_the_number_is_not_touched(folder: Path) -> None:
     """A state file that names a process of another start time stops nothing."""
     state = lab.up(state_dir=folder)
     lab.down(folder)

@@ -50,7 +50,7 @@ def test_a_second_build_takes_the_first_one_s_program() -> None:
     assert os.access(first, os.X_OK)
 
 
-def test_changed_sources_are_built_anew(sources: Path) -> None:
+def test_changed_sources_are_built_again(sources: Path) -> None:
     """An edit of a source file gives another program; an edit of a test of it does not."""
     first = lab.build()
     (sources / "main_test.go").write_text("package main\n")
@@ -115,7 +115,7 @@ def test_a_failed_build_shows_the_compiler_s_words(sources: Path, tmp_path: Path
     assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
 
 
-def test_an_old_go_on_path_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_go_in_the_path_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Go 1.24 does not build the lab; a newer one with the Python does."""
     old = go_that_says("go1.24.9", tmp_path / "old")
     new = go_that_says("go1.27.0", tmp_path / "venv")

@@ -51,7 +51,7 @@ def test_another_language_is_no_time() -> None:
     assert linux_nodes.copied("314572800 Bytes (315 MB) kopiert, 0,371725 s, 846 MB/s") == ()
 
 
-def test_meminfo_is_told_by_node() -> None:
+def test_meminfo_is_reported_by_node() -> None:
     """Each node has its own figures, names with brackets included."""
     shown = linux_nodes.meminfo(MEMINFO)
 

@@ -42,7 +42,7 @@ def test_the_last_account_of_several_holds() -> None:
     assert log.doubts == ()
 
 
-def test_an_account_begins_anew_with_a_vcpu_that_was_named_already() -> None:
+def test_an_account_starts_again_with_a_vcpu_that_was_named_already() -> None:
     """The old form has no line that begins an account."""
     old = "".join(f"numa: VCPU {cpu}: VPD {cpu // 4} (PPD 0)\n" for cpu in range(8))
     log = read_vmware_log(old + old.replace("VPD 1", "VPD 0"))
@@ -177,6 +177,6 @@ def test_sockets_that_belong_to_two_nodes_are_a_doubt(cores: int, most: int, dou
 
 
 @pytest.mark.parametrize("words", ["partitionByMemory = 1, manual override", "VM sizing request is ignored"])
-def test_a_setting_by_hand_that_decides_is_told(words: str) -> None:
+def test_a_setting_by_hand_that_decides_is_reported(words: str) -> None:
     """Then ESXi's own sizing says nothing about the layout."""
     assert read_vmware_log(f"numa: {words}").overridden

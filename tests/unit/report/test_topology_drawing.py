@@ -96,7 +96,9 @@ def test_every_topology_stays_inside_its_picture(topology: Topology) -> None:
         ((), "not evaluated"),
     ],
 )
-def test_logs_are_told_with_the_boots_that_had_one(logged: tuple[tuple[str, int], ...], words: str) -> None:
+def test_logs_are_reported_with_the_boots_that_had_one(
+    logged: tuple[tuple[str, int], ...], words: str
+) -> None:
     """A boot without a log of its own is counted as not evaluated."""
     assert replace(ARM, logged=logged).log_words == words
 

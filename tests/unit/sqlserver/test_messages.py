@@ -75,7 +75,7 @@ def test_grouped_figures_are_never_misread(cpu: int, elapsed: int, separator: st
             read_times(text)
 
 
-def test_messages_are_told_apart_by_number() -> None:
+def test_messages_are_distinguished_by_number() -> None:
     """3612 is execution, 3613 is parse and compile; others are none of our business."""
     parse = "SQL Server parse and compile time: \n   CPU time = 16 ms, elapsed time = 40 ms."
 

@@ -61,7 +61,7 @@ def test_a_message_that_only_repeats_the_name_is_left_out(empty: str | None) -> 
     assert describe(vim.fault.TaskInProgress(msg=empty)) == "TaskInProgress"
 
 
-def test_a_detailed_message_stands_in_for_a_missing_one() -> None:
+def test_a_detailed_message_replaces_a_missing_one() -> None:
     """Where the fault's own message is empty, its first detail is shown."""
     detail = vmodl.LocalizableMessage(key="k", message="Another task is running.")
     assert (

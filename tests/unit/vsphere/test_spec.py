@@ -199,7 +199,7 @@ def test_automatic_is_met_by_any_number(setting: str, observed: Settings) -> Non
     assert not unmet(Change((Edit(setting, 4, 0),)), observed)
 
 
-def test_automatic_is_unmet_while_a_number_stands() -> None:
+def test_automatic_is_unmet_while_a_number_is_set() -> None:
     """Asked to choose, vSphere must not keep a number that was set by hand."""
     asked = Change((Edit("numCoresPerSocket", 4, 0),))
     assert unmet(asked, {"numCoresPerSocket": 4, "autoCoresPerSocket": False})
@@ -263,7 +263,7 @@ def test_what_is_written_reads_back(wanted: dict[str, Value]) -> None:
 
 
 @given(wishes)
-def test_putting_back_asks_for_every_changed_value(wanted: dict[str, Value]) -> None:
+def test_restoring_asks_for_every_changed_value(wanted: dict[str, Value]) -> None:
     """The way back from any change is a change too: it never fails for want of a word for "unset"."""
     baseline = settings_of(config_of(vim.vm.ConfigSpec()))
     current = baseline | wanted
