@@ -20,7 +20,7 @@ from tests.report.serving import asked, listening, serving
 from tests.support.cli import vnuma_here
 from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
-from vnuma.checks.drift import RecordedCheck
+from vnuma.checks.check_history import RecordedCheck
 from vnuma.errors import InputError, StoreError
 from vnuma.serve import app, reader
 from vnuma.serve.kept import Kept

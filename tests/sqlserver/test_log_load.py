@@ -16,7 +16,14 @@ from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, run_all, value
 from vnuma.sqlserver.database import dataset, ownership
-from vnuma.sqlserver.instance import affinity, log_writers, resource_pool
+from vnuma.sqlserver.instance import log_writers, resource_pool
+from vnuma.sqlserver.instance.process_affinity import (
+    AUTO,
+    affinity_to,
+    cpus_by_memory_node,
+    online_cpus,
+    set_affinity,
+)
 from vnuma.workloads.log_spinlock import load as log_load
 from vnuma.workloads.log_spinlock.load import Load, run_load
 from vnuma.workloads.log_spinlock.settings import LogSpinlock
@@ -59,7 +66,7 @@ def control(server: SqlServer) -> Iterator[pyodbc.Connection]:
         run(master, "USE master")
         with connect(server, DATABASE) as opened:
             yield opened
-        affinity.set_affinity(master, affinity.AUTO)
+        set_affinity(master, AUTO)
         dataset.drop(master, DATABASE)
 
 
@@ -73,7 +80,7 @@ def test_ten_sessions_begin_together_and_their_rows_are_there(
     server: SqlServer, control: pyodbc.Connection, form: str, rows: int
 ) -> None:
     """As often as wanted: each load has a table of its own."""
-    cpus = affinity.online_cpus(control)
+    cpus = online_cpus(control)
     for _ in range(2):
         run_all(control, log_load.make(form, 20_000))
         log_load.truncate_log(control, DATABASE)
@@ -88,14 +95,14 @@ def test_ten_sessions_begin_together_and_their_rows_are_there(
 def test_workers_away_from_the_log_writer_take_longer(server: SqlServer, control: pyodbc.Connection) -> None:
     """Found, left out, verified; the lab's truth is 1.55 times the time and 4.5 times the spins."""
     writers = log_writers.read_log_writers(control)
-    found = log_writers.worker_cpus(writers, affinity.cpus_by_memory_node(control))
+    found = log_writers.worker_cpus(writers, cpus_by_memory_node(control))
     assert found is not None
     assert [(writer.memory_node_id, writer.status) for writer in writers] == [(0, "HIDDEN ONLINE")]
     assert found.left_out == (0, 8)
     took = {}
     for workers in ("same_node", "other_node"):
         cpus = found.cpus(workers)
-        affinity.set_affinity(control, affinity.affinity_to(cpus))
+        set_affinity(control, affinity_to(cpus))
         run_all(control, log_load.make("disk", 20_000))
         took[workers] = run_load(load_of(server, "disk"), control, cpus)
 
@@ -115,7 +122,7 @@ def test_a_session_on_another_cpu_keeps_the_load_from_beginning(
 
     assert log_load.count_rows(control, "disk") == 0
     run_all(control, log_load.make("disk", 20_000))
-    run_load(load_of(server, "disk"), control, affinity.online_cpus(control))
+    run_load(load_of(server, "disk"), control, online_cpus(control))
 
 
 def test_two_loads_do_not_run_at_once(server: SqlServer, control: pyodbc.Connection) -> None:
@@ -129,7 +136,7 @@ def test_two_loads_do_not_run_at_once(server: SqlServer, control: pyodbc.Connect
 def test_an_error_in_a_session_is_the_loads(server: SqlServer, control: pyodbc.Connection) -> None:
     """Here the procedure is missing."""
     with pytest.raises(ServerError, match="Could not find stored procedure"):
-        run_load(load_of(server, "disk"), control, affinity.online_cpus(control))
+        run_load(load_of(server, "disk"), control, online_cpus(control))
 
 
 def test_room_is_made_once(control: pyodbc.Connection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from vnuma.checks.drift import History
+from vnuma.checks.check_history import History
 from vnuma.engine.design_check.history import history
 from vnuma.engine.run.progress import Progress
 from vnuma.report.comparison.pair import Comparison, compare_runs

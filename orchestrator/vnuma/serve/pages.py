@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
-from vnuma.checks.drift import History
+from vnuma.checks.check_history import History
 from vnuma.domain.vm.plain_text import counted, duration
 from vnuma.domain.vm.provenance import banner, kind
 from vnuma.domain.vm.signs import SIGNS

@@ -22,7 +22,7 @@ from vnuma.store.types import utc_now
 POLL_S = 2.0
 """How often the store is polled for changes while somebody watches, in seconds."""
 
-ANEW_S = 15.0
+REREAD_S = 15.0
 """How often a run in progress is read even without changes, for its time left and heartbeat."""
 
 
@@ -66,7 +66,9 @@ def _is_called(run: Run, name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _Known:
+    """What was read of a run, and the mark that its rows had then."""
+
     mark: Hashable
     at: float
     found: Progress | Unreadable
@@ -78,7 +80,7 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = Lock()
-        self._read: dict[int, _Read] = {}
+        self._known: dict[int, _Known] = {}
         self._view = View(0, utc_now())
         self._next = 0.0
 
@@ -105,18 +107,18 @@ class Reader:
         return now if same else replace(now, number=before.number + 1)
 
     def _all(self) -> tuple[tuple[Progress | Unreadable, ...], tuple[Away, ...]]:
-        now, read = time.monotonic(), dict[int, _Read]()
+        now, present = time.monotonic(), dict[int, _Known]()
         with self.store.one_connection(), self.store.read() as connection:
             marks = run_marks(connection)
             for run in runs.measuring_runs(connection):
-                known, mark = self._read.get(run.id), marks[run.id]
-                if known and known.mark == mark and (run.state.ended or now - known.at < ANEW_S):
-                    read[run.id] = known
+                known, mark = self._known.get(run.id), marks[run.id]
+                if known and known.mark == mark and (run.state.ended or now - known.at < REREAD_S):
+                    present[run.id] = known
                 else:
-                    read[run.id] = _Read(mark, now, _found(connection, run))
+                    present[run.id] = _Known(mark, now, _found(connection, run))
             away = vms_away(connection)
-        self._read = read
-        return tuple(item.found for item in read.values()), away
+        self._known = present
+        return tuple(item.found for item in present.values()), away
 
 
 def _found(connection: Connection, run: Run) -> Progress | Unreadable:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from vnuma.checks.drift import RecordedCheck, StandingFinding
+from vnuma.checks.check_history import RecordedCheck, StandingFinding
 from vnuma.store import tables
 from vnuma.store.types import utc_now
 

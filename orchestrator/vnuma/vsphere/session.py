@@ -127,7 +127,7 @@ class Session:
         plain = PlainPages(kind, names)
         wanted = Query.FilterSpec(objectSet=[objects], propSet=[Query.PropertySpec(type=kind, pathSet=names)])
         found = []
-        with self.transport.taking(plain.take):
+        with self.transport.read_first_by(plain.take):
             for page in self._pages([wanted]):
                 found += [Found(kind(moid, self.transport), values, {}) for moid, values in plain.taken()]
                 found += page

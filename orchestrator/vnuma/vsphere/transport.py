@@ -33,7 +33,7 @@ class _Channel(http.client.HTTPSConnection):
     """
 
     response_class = BoundedResponse
-    take: Callable[[bytes], bytes] | None = None
+    first_reader: Callable[[bytes], bytes] | None = None
     """Reads a part of an answer itself, and returns what is left for pyVmomi."""
 
     def getresponse(self) -> Any:
@@ -45,7 +45,7 @@ class _Channel(http.client.HTTPSConnection):
         if "Content-Type" in response.headers and kind not in _SOAP_TYPES:
             self.close()
             raise BadAnswer(f"HTTP {response.status} with {kind} instead of an answer")
-        return response.document(self.take)
+        return response.document(self.first_reader)
 
 
 class Transport(SoapStubAdapter):
@@ -74,7 +74,7 @@ class Transport(SoapStubAdapter):
         self.round_trips = 0
         self._naming = False
         self._connection: Any = None
-        self._take: Callable[[bytes], bytes] | None = None
+        self._first_reader: Callable[[bytes], bytes] | None = None
         self._ended = False
 
     def twin(self) -> Transport:
@@ -84,13 +84,13 @@ class Transport(SoapStubAdapter):
         return twin
 
     @contextmanager
-    def taking(self, take: Callable[[bytes], bytes]) -> Iterator[None]:
-        """For calls whose answers `take` gets first: pyVmomi reads what it returns."""
-        self._take = take
+    def read_first_by(self, reader: Callable[[bytes], bytes]) -> Iterator[None]:
+        """For calls whose answers `reader` gets first: pyVmomi reads what it returns."""
+        self._first_reader = reader
         try:
             yield
         finally:
-            self._take = None
+            self._first_reader = None
 
     def InvokeMethod(self, mo: Any, info: Any, args: Any, outerStub: Any = None) -> Any:
         """One call, one round trip."""
@@ -128,7 +128,7 @@ class Transport(SoapStubAdapter):
         """The connection for one call, stored so that an interrupted call can close it."""
         stub: Any = super()
         self._connection = stub.GetConnection()
-        self._connection.take = self._take
+        self._connection.first_reader = self._first_reader
         return self._connection
 
     def end(self) -> None:

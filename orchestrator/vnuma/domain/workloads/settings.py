@@ -123,7 +123,7 @@ class WorkloadSettings(Strict):
     timeout_s: Seconds = Field(default=3600, description="Deadline of one execution, in seconds.")
 
     @property
-    def caller(self) -> str | None:
+    def client_host(self) -> str | None:
         """The inventory's host from which SQL Server is called; None: the machine that vnuma runs on."""
         return None
 

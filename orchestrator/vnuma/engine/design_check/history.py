@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 
 from vnuma import __version__
 from vnuma.checks.against_design import DRIFT
+from vnuma.checks.check_history import History, RecordedCheck, StandingFinding, history_of
 from vnuma.checks.check_scope import Seen
-from vnuma.checks.drift import History, RecordedCheck, StandingFinding, history_of
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Judged, Key, Source
 from vnuma.errors import InputError

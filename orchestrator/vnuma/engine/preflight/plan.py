@@ -103,10 +103,10 @@ def _plan_vms(
     """The plans of VMs, with findings about the client machine if there is one."""
     vms = {name: target.as_vm() for name, target in targets.items()}
     plans = {name: plan_vm(study, target, permit) for name, target in vms.items()}
-    if study.workload.caller is None or not plans:
+    if study.workload.client_host is None or not plans:
         return plans
     on = {name: vms[name] for name, plan in plans.items() if plan.vm.power is Power.ON}
-    found = client_findings(inventory, study.workload.caller, on)
+    found = client_findings(inventory, study.workload.client_host, on)
     return {
         name: replace(plan, findings=tuple(worst_first([*plan.findings, *found.get(name, [])])))
         for name, plan in plans.items()

@@ -176,7 +176,7 @@ def _launch_until_done(
             with heartbeat(store, run):
                 tokens |= take_all(store, run, study, going, VCenterRetry(study.power.vcenter_retry_s))
             versions = api_versions(going.values())
-            callers = [study.workload.caller] if study.workload.caller else []
+            callers = [study.workload.client_host] if study.workload.client_host else []
             hosts = write_play_inventory(folder, inventory, going, callers)
             logins = shared_logins()
             private = Private(

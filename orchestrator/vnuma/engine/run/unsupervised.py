@@ -22,9 +22,9 @@ from vnuma.engine.lease.supervision import (
     tolerating_full_store,
 )
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
+from vnuma.engine.run import start
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.run_outcome import state_at_end, state_away
-from vnuma.engine.run.start import take as take_vm
 from vnuma.errors import NotAtBaseline, StoreError
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
@@ -39,7 +39,7 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> VmC
     """
     claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play()):
-        taken = take_vm(store, run, study, vm, target, VCenterRetry(study.power.vcenter_retry_s))
+        taken = start.take(store, run, study, vm, target, VCenterRetry(study.power.vcenter_retry_s))
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return taken

@@ -111,7 +111,7 @@ def _run(question: Mapping[str, Any]) -> Document:
             f"{run.name} has ended, or has no part for this node, so nothing was started here.",
             fix=f"vnuma run --resume {run.name}",
         )
-    _refuse_caller(study)
+    _refuse_client(study)
     with _vms_of(question) as (hosts, targets):
         ended = supervise(store, store_url(), part, study, targets, hosts, unwatched)
     if not _is_worked_on(store, run):  # the controller has died meanwhile, and no other site is working
@@ -160,13 +160,13 @@ def _vms_of(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTa
 
 def _study(question: Mapping[str, Any]) -> Study:
     study = parse_study(question["study"], "the controller's study")
-    _refuse_caller(study)
+    _refuse_client(study)
     return study
 
 
-def _refuse_caller(study: Study) -> None:
+def _refuse_client(study: Study) -> None:
     """Refuse a client machine: its connection variables could name a program to start here."""
-    if study.workload.caller:
+    if study.workload.client_host:
         raise InputError(
             "SQL Server is called from another machine (workload.client): a node does not for a controller.",
             fix="Run the study on the node itself.",

@@ -138,9 +138,9 @@ def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
     here = asking.here
     if not parts:
         return Planned(plan_all(asking.study, here, asking.permit, asking.inventory))
-    if asking.study.workload.caller:
+    if client := asking.study.workload.client_host:
         raise InputError(
-            f"SQL Server is called from {asking.study.workload.caller} (workload.client), which no node of "
+            f"SQL Server is called from {client} (workload.client), which no node of "
             "a mesh does for the controller.",
             fix="Run this study on the node itself: docs/sites.md.",
         )

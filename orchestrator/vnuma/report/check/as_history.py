@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from vnuma import __version__
-from vnuma.checks.drift import History, StandingFinding
+from vnuma.checks.check_history import History, StandingFinding
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import in_json
 

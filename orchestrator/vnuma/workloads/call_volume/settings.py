@@ -101,7 +101,7 @@ class CallVolume(WorkloadSettings):
     )
 
     @property
-    def caller(self) -> str | None:
+    def client_host(self) -> str | None:
         """The machine that calls."""
         return self.client
 

@@ -14,8 +14,9 @@ from vnuma.sqlserver.client.query import run_all, value
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.sqlserver.database.ownership import major_version
 from vnuma.sqlserver.database.scan_tables import committed_target_mb
-from vnuma.sqlserver.instance import affinity, log_writers, resource_pool
+from vnuma.sqlserver.instance import log_writers, resource_pool
 from vnuma.sqlserver.instance.log_writers import LogWriter, WorkerCpus
+from vnuma.sqlserver.instance.process_affinity import affinity_to, cpus_by_memory_node
 from vnuma.sqlserver.instance.spinlocks import LOGCACHE_ACCESS, Counters
 from vnuma.workloads import memory_optimised
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
@@ -141,7 +142,7 @@ class LogSpinlockWorkload:
             log_load.set_durability(connection, database, settings.durability)
             placed = _find_worker_cpus(connection)
             cpus = placed.cpus(settings.workers)
-            with site.process_affinity(affinity.affinity_to(cpus)):
+            with site.process_affinity(affinity_to(cpus)):
                 writers = log_writers.read_log_writers(connection)
                 _require_still_there(writers, placed)
                 site.record("workload", _evidence(settings, writers, placed, cpus))
@@ -156,7 +157,7 @@ def _drop_all(settings: LogSpinlock) -> Iterator[str]:
 
 def _find_worker_cpus(connection: pyodbc.Connection) -> WorkerCpus:
     writers = log_writers.read_log_writers(connection)
-    nodes = affinity.cpus_by_memory_node(connection)
+    nodes = cpus_by_memory_node(connection)
     placed = log_writers.worker_cpus(writers, nodes)
     if placed is None:
         homes = ", ".join(str(node) for node in sorted({writer.memory_node_id for writer in writers}))

@@ -18,9 +18,9 @@ def undefined(script: SqlScript, label: str) -> Iterator[Problem]:
     known = {SIZE, *script.parameters}
     for path, text in _texts(script).items():
         for variable in dict.fromkeys(VARIABLE.findall(text)):
-            in_boots_batches = variable == SIZE and path[1] != "statements"
-            if variable not in known or in_boots_batches:
-                why = "differs within a boot" if in_boots_batches else f"has no value in arm {label}"
+            size_varies = variable == SIZE and path[1] != "statements"
+            if variable not in known or size_varies:
+                why = "differs within a boot" if size_varies else f"has no value in arm {label}"
                 yield Problem(path, f"$({variable}) {why}.", "Give it one in workload.parameters.")
 
 
@@ -37,7 +37,7 @@ def unused(base: SqlScript, scripts: Mapping[str, SqlScript], arms: Iterable[Arm
                 yield _unused(("arms", index, "workload", "parameters", name), name)
 
 
-def not_one_statement(script: SqlScript) -> Iterator[Problem]:
+def not_timeable(script: SqlScript) -> Iterator[Problem]:
     """GO lines in a timed statement, and a call's time for a statement that calls nothing."""
     for name, text in script.statements.items():
         path = ("workload", "statements", name)
@@ -55,7 +55,7 @@ def not_one_statement(script: SqlScript) -> Iterator[Problem]:
             )
 
 
-def expected_of_none(script: SqlScript) -> Iterator[Problem]:
+def unknown_expectations(script: SqlScript) -> Iterator[Problem]:
     """Expectations about missing statements."""
     for name in script.expected_rows:
         if name not in script.statements:

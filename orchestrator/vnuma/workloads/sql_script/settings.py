@@ -17,7 +17,7 @@ from vnuma.domain.workloads.settings import (
     WorkloadContext,
     WorkloadSettings,
 )
-from vnuma.workloads.sql_script.problems import expected_of_none, not_one_statement, undefined, unused
+from vnuma.workloads.sql_script.problems import not_timeable, undefined, unknown_expectations, unused
 
 
 def _plain(value: object) -> object:
@@ -109,8 +109,8 @@ class SqlScript(WorkloadSettings):
         for label, own in scripts.items():
             yield from undefined(own, label)
         yield from unused(self, scripts, around.arms)
-        yield from not_one_statement(self)
-        yield from expected_of_none(self)
+        yield from not_timeable(self)
+        yield from unknown_expectations(self)
 
     def waits_for(self) -> str | None:
         """The user's own database, which must be online before a boot is measured."""
