@@ -17,12 +17,12 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.database import dataset, ownership, scan_tables
 from vnuma.sqlserver.instance import (
-    affinity,
     buffer_pool,
     call_counters,
     design,
     log_writers,
     other_users,
+    process_affinity,
     quiet,
     resource_pool,
     server,
@@ -35,8 +35,8 @@ from vnuma.workloads.log_spinlock import load as log_load
 from vnuma.workloads.reporting_streams import tran_stats
 
 READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
-    "affinity": affinity.read_affinity,
-    "affinity by node": affinity.cpus_by_memory_node,
+    "affinity": process_affinity.read_affinity,
+    "affinity by node": process_affinity.cpus_by_memory_node,
     "buffer pool nodes": buffer_pool.sqlos_nodes,
     "buffer pool target": buffer_pool.target_kb,
     "buffer pool pages": lambda c: buffer_pool.pages_by_node(c, ("dbo.t",)),
