@@ -61,7 +61,7 @@ def test_a_run_logs_in_once_however_many_cells_it_has(
 ) -> None:
     """Its workers use the supervisor's session; nothing of it is left, nor written down anywhere."""
     running = lab()
-    study = write_study(tmp_path, design={"blocks": 3})
+    study = write_study(tmp_path, design={"blocks": 2})
 
     ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
 

@@ -17,7 +17,9 @@ from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm
 
 
-@pytest.mark.parametrize(("way", "opened_by_us"), [("session", 0), ("token", 1)])
+@pytest.mark.parametrize(
+    ("way", "opened_by_us"), [("session", 0), pytest.param("token", 1, marks=pytest.mark.long)]
+)
 def test_a_study_runs_without_a_password_through_a_proxy(
     lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, opened_by_us: int
 ) -> None:
