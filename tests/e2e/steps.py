@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext, vm_of_run
-from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.restore.restoration import Choice, Restored
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run.claim import claim
@@ -33,7 +32,6 @@ from vnuma.store.samples import StoredSample, iter_samples
 from vnuma.store.states import RunState
 
 NAME = "sql16"
-PATIENCE_S = 60.0
 
 
 @dataclass
@@ -82,14 +80,19 @@ class Steps:
         """The VM's row as it is stored now."""
         return vm_of_run(self.store, self.run, self.target)
 
+    @property
+    def free(self) -> VmContext:
+        """The VM as the store has it now, before it is taken over."""
+        return VmContext(self.store, self.run, self.study, self.vm, self.target, home=self.home)
+
     def take(self, name: str | None = None) -> VmContext:
         """Take the VM over, as a run does at its start and when it is resumed; or the one of that name."""
         target = self.targets[name or self.target.name]
         vm = vm_of_run(self.store, self.run, target)
-        taken = take(self.store, self.run, self.study, vm, target, VCenterRetry(PATIENCE_S))
+        taken = take(VmContext(self.store, self.run, self.study, vm, target, home=self.home))
         with self.store.write() as connection:
             runs.set_run_state(connection, self.run.id, RunState.RUNNING)
-        return replace(taken, home=self.home)
+        return taken
 
     def shape(self, context: VmContext) -> Attempt:
         """Claim the next cell and bring the VM into its shape; it is off then."""

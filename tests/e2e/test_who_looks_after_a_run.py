@@ -96,7 +96,7 @@ def test_a_vm_that_the_run_s_own_play_puts_back_meanwhile_is_no_problem(
 
     with vm_lock(home_folder(), steps.vm.vm_key, "sql16"):
         end.start()
-        until(lambda: unsupervised.lease_token(steps.store, steps.run, steps.vm) != context.token)
+        until(lambda: unsupervised.lease_token(steps.free) != context.token)
         with steps.store.write() as connection:
             token = leases.raise_token(connection, steps.vm.vm_key, steps.run.id, "the play")
             vms.set_restored(connection, steps.vm.id, token, RestoreOutcome.RESTORED)
@@ -113,10 +113,10 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
     claim_supervision(steps.store, steps.run)
 
     with pytest.raises(VmHeld, match=str(os.getpid())):
-        unsupervised.take(steps.store, seen_free, steps.study, steps.vm, steps.target)
+        unsupervised.take(replace(steps.free, run=seen_free))
 
     assert run_now(steps).supervisor_pid == os.getpid()
-    assert unsupervised.lease_token(steps.store, steps.run, steps.vm) is None
+    assert unsupervised.lease_token(steps.free) is None
 
 
 def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: LabFactory) -> None:

@@ -27,7 +27,7 @@ from vnuma.engine.cell.dataset import LEFT_BEHIND, left_behind
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import take_machine
 from vnuma.engine.lease.audit import Journal, audit_lines
-from vnuma.engine.lease.context import vm_of_run
+from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.restore.baseline_diff import stored_baseline
 from vnuma.engine.restore.restoration import Choice, Restored
 from vnuma.engine.restore.restore_leftover import Wanted, restore_by_audit
@@ -317,7 +317,8 @@ def test_a_run_resumed_by_another_inventory_is_restored_by_it(machine: Machine, 
     new = tmp_path / "new.yml"
 
     run = reopen(machine.store, machine.leased.run.name, new).run
-    restoration = restoration_of(machine.store, run, machine.study, machine.leased.vm, Box(name="box"))
+    context = VmContext(machine.store, run, machine.study, machine.leased.vm, Box(name="box"))
+    restoration = restoration_of(context)
 
     assert isinstance(restoration, MachineRestoration)
     assert isinstance(restoration.shell, PlayedShell)
@@ -331,8 +332,9 @@ def test_a_vm_left_by_a_dead_run_is_not_restored_as_the_machine_of_its_name(mach
             connection, machine.leased.run.id, vm_key="vc/1", name="sql16", path="/sql16", esxi_host="esx"
         )
 
+    context = VmContext(machine.store, machine.leased.run, machine.study, vm, Box(name="sql16"))
     with pytest.raises(InputError, match="sql16 is a VM"):
-        restoration_of(machine.store, machine.leased.run, machine.study, vm, Box(name="sql16"))
+        restoration_of(context)
 
 
 def test_a_database_that_was_dropped_after_all_is_not_left(machine: Machine) -> None:

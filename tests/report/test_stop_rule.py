@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import sqlalchemy
 
@@ -40,12 +38,12 @@ def begun(store: Store, text: str, cells: int, sd: float = 0.001) -> VmContext:
         vcenter=VCenterTarget(host="none", user="none", password=SECRET),
         sql=SqlTarget(host="none", user="none", password=SECRET),
     )
-    return VmContext(store, run, parse_study(text, "s.yml"), vm, target, lease.token, Path())
+    return VmContext(store, run, parse_study(text, "s.yml"), vm, target, lease.token)
 
 
 def settled(context: VmContext) -> str | None:
     """What the rule says before the next cell."""
-    following = next_cell(context.store, context.run, context.study, context.vm)
+    following = next_cell(context)
     assert following
     return stop_rule.settle(context, following)
 
@@ -70,7 +68,7 @@ def test_what_it_left_out_is_no_gap_and_every_report_says_so(store: Store) -> No
 
     assert reason is not None
     assert reason.startswith("precise: after 6 blocks every 95% half-width is at most 1% (widest 0.")
-    assert next_cell(store, context.run, context.study, context.vm) is None
+    assert next_cell(context) is None
     with store.read() as connection:
         progress = progress_of(connection, context.run.name)
     assert (progress.valid, progress.total, progress.blocks) == (36, 36, 6)

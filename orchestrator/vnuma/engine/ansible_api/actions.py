@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from time import sleep
 from typing import Any, Literal
 
-from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit, net
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
@@ -21,18 +19,13 @@ from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.lease.context import (
     VmContext,
     open_context,
-    open_run,
-    open_vm,
     supervisor_token,
-    vm_of_run,
 )
-from vnuma.engine.restore.restoration import Choice, Restoration, Restored
+from vnuma.engine.restore.restoration import Choice, Restored
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import NoCell, claim, next_cell, why_no_more
 from vnuma.errors import NotAtBaseline
-from vnuma.store.open import Store
-from vnuma.store.rows import Run, Vm
 from vnuma.workloads.shell import Shell
 
 Document = dict[str, Any]
@@ -47,15 +40,12 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
 
     In a play without a supervisor, take the VM over first if there is a cell to measure.
     """
-    store, row, study, vm = open_vm(run, target)
-    token = supervisor_token(target.name)
-    if token is not None:
-        context = VmContext(store, row, study, vm, target, token, home_folder())
-    else:
-        why = why_no_cell(store, row, study, vm)
+    context = open_context(run, target, supervisor_token(target.name))
+    if not context.token:
+        why = why_no_cell(context)
         if why:
             return {"changed": False, "claimed": False, "why": why}
-        context = unsupervised.take(store, row, study, vm, target)
+        context = unsupervised.take(context)
     with _working(context):
         claimed = claim(context)
         while isinstance(claimed, NoCell) and not claimed.final:
@@ -71,10 +61,9 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     }
 
 
-def why_no_cell(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
+def why_no_cell(context: VmContext) -> str | None:
     """Why this VM gets no further cell; None if it does."""
-    why = why_no_more(store, run, study, vm)
-    return why or (None if next_cell(store, run, study, vm) else "every cell has ended")
+    return why_no_more(context) or (None if next_cell(context) else "every cell has ended")
 
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
@@ -130,58 +119,30 @@ def edits_diff(edits: Iterable[Edit]) -> Document:
     return change_diff(change_document(sorted(edits, key=lambda edit: edit.setting)))
 
 
-@dataclass(frozen=True)
-class RestoreTurn:
-    """Whether a play restores a target: its token, None without a lease, or the reason why not."""
-
-    token: int | None
-    why: str | None
-    supervised: bool
-
-
-def restore_turn(run: str, target: AnyTarget, when: When) -> RestoreTurn:
-    """Whether this play restores the VM or machine.
-
-    Raises VmHeld when another process supervises the run.
-    """
-    store, row, study, vm = open_vm(run, target)
-    token = supervisor_token(target.name)
-    supervised = token is not None
-    if not supervised:
-        unsupervised.refuse_if_supervised(row)
-        token = unsupervised.lease_token(store, row, vm)
-    why = _why_not_restored(store, row, study, vm, when) if token else _not_held(row, vm)
-    return RestoreTurn(token, why, supervised)
-
-
-def planned_turn(store: Store, run: Run, study: Study, vm: Vm, when: When) -> RestoreTurn:
-    """The same for a plan, which changes nothing and so allows another supervising process."""
-    token = unsupervised.lease_token(store, run, vm)
-    why = _why_not_restored(store, run, study, vm, when) if token else _not_held(run, vm)
-    return RestoreTurn(token, why, supervised=False)
-
-
 def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell | None = None) -> Document:
     """Restore a VM or machine; with `when` "finished", only if another play has none of its cells to measure.
 
-    `shell` is the machine's own, inside a play.
+    `shell` is the machine's own, inside a play. Raises VmHeld when another process supervises the run.
     """
-    turn = restore_turn(run, target, when)
-    if turn.token is None or turn.why:
-        return {"changed": False, "why": turn.why}
-    context = open_context(run, target, turn.token)
+    context = open_context(run, target, supervisor_token(target.name))
+    store, row, supervised = context.store, context.run, context.token > 0
+    if not supervised:
+        unsupervised.refuse_if_supervised(row)
+        context = replace(context, token=unsupervised.lease_token(context) or 0)
+    why = _why_not_restored(context, when)
+    if why:
+        return {"changed": False, "why": why}
     context.fence()
-    store, row = context.store, context.run
     try:
         with context.store.one_connection(), _restoring(context):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
-            done = _restoration(context, choice, shell).restore()
+            done = restoration_of(context, choice=choice, shell=shell).restore()
     except NotAtBaseline as error:
-        if not turn.supervised:
+        if not supervised:
             unsupervised.settle_away(store, row, error)
         raise
-    if not turn.supervised:
+    if not supervised:
         unsupervised.settle(store, row)
     changes = (*done.changes, *(() if reason else dropped))
     return {
@@ -191,12 +152,6 @@ def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shel
         "msg": done.words,
         "warnings": [reason] if reason else [],
     }
-
-
-def _restoration(context: VmContext, choice: Choice, shell: Shell | None) -> Restoration:
-    return restoration_of(
-        context.store, context.run, context.study, context.vm, context.target, choice=choice, shell=shell
-    )
 
 
 def changes_document(changes: Iterable[Edit]) -> Document:
@@ -219,28 +174,29 @@ def restored_document(done: Restored) -> Document:
 def plan_restore(
     run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell | None = None
 ) -> Document:
-    """What `restore` would change. Raises RestoreConflict if `restore` would."""
-    store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target)
-    turn = planned_turn(store, row, study, vm, when)
-    if turn.token is None or turn.why:
-        return {"changed": False, "why": turn.why}
-    context = VmContext(store, row, study, vm, target, turn.token, home_folder())
-    planned = _restoration(context, choice, shell).plan()
+    """What `restore` would change, also while another process supervises the run.
+
+    Raises RestoreConflict if `restore` would.
+    """
+    context = open_context(run, target)
+    context = replace(context, token=unsupervised.lease_token(context) or 0)
+    why = _why_not_restored(context, when)
+    if why:
+        return {"changed": False, "why": why}
+    planned = restoration_of(context, choice=choice, shell=shell).plan()
     changes = (*planned.changes, *drop_planned(context))
     return {**changes_document(changes), "powered_off": planned.powered_off}
 
 
-def _why_not_restored(store: Store, run: Run, study: Study, vm: Vm, when: When) -> str | None:
-    """Why the VM is not restored now: another play is to measure its next cell."""
-    if when == "always" or why_no_more(store, run, study, vm):
+def _why_not_restored(context: VmContext, when: When) -> str | None:
+    """Why the VM is not restored now: it is not held, or another play is to measure its next cell."""
+    run, vm = context.run, context.vm
+    if not context.token:
+        return f"{run.name} does not hold {vm.name}: the VM was restored, or never taken over"
+    if when == "always" or why_no_more(context):
         return None
-    left = next_cell(store, run, study, vm)
+    left = next_cell(context)
     return f"cells remain: next is block {left.block}, {left.label}" if left else None
-
-
-def _not_held(run: Run, vm: Vm) -> str:
-    return f"{run.name} does not hold {vm.name}: the VM was restored, or never taken over"
 
 
 @contextmanager

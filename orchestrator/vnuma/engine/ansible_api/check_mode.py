@@ -17,7 +17,6 @@ from vnuma.domain.vm.change import Edit, with_lock_reservation
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Kind, Target
 from vnuma.engine.ansible_api.actions import Document, edits_diff, shaped_document, why_no_cell
 from vnuma.engine.cell.dataset import planned_making
@@ -30,7 +29,7 @@ from vnuma.engine.instance.settings import SETTINGS, guest_of
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.lease.baseline import marking, plan_baseline
-from vnuma.engine.lease.context import VmContext, open_run, vm_of_run
+from vnuma.engine.lease.context import VmContext, open_context
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import next_cell
@@ -47,23 +46,22 @@ def claim(run: str, target: AnyTarget) -> Document:
 
     Raises VmHeld, InputError and PreflightBlocked as it does.
     """
-    store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target)
-    why = why_no_cell(store, row, study, vm)
-    cell = None if why else next_cell(store, row, study, vm)
+    context = open_context(run, target)
+    why = why_no_cell(context)
+    cell = None if why else next_cell(context)
     if cell is None:
         return {"changed": False, "claimed": False, "why": why}
-    unsupervised.refuse_if_supervised(row)
+    unsupervised.refuse_if_supervised(context.run)
     found = {
         "changed": True,
         "claimed": False,
         "why": f"check mode: the next cell would be block {cell.block}, {cell.label}",
     }
-    return found | _CLAIMED[target.kind](run, target, cell)
+    return found | _CLAIMED[target.kind](context, cell)
 
 
-def _claimed_of_vm(run: str, target: AnyTarget, cell: Cell) -> Document:
-    context, facts = _taken(run, target.as_vm())
+def _claimed_of_vm(free: VmContext, cell: Cell) -> Document:
+    context, facts = _taken(free)
     attempt = Attempt(0, cell.id, 0, context.token, cell.arm, cell.label, cell.block)
     return {
         "attempt": asdict(attempt),
@@ -71,7 +69,7 @@ def _claimed_of_vm(run: str, target: AnyTarget, cell: Cell) -> Document:
     }
 
 
-def _claimed_of_machine(_run: str, _target: AnyTarget, _cell: Cell) -> Document:
+def _claimed_of_machine(_free: VmContext, _cell: Cell) -> Document:
     """A claim changes nothing on a machine: lease and baseline exist only in the store."""
     return {}
 
@@ -81,7 +79,7 @@ _CLAIMED = {Kind.VM: _claimed_of_vm, Kind.MACHINE: _claimed_of_machine}
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """What `actions.shape` would do. Raises what it raises before its first change."""
-    context, _ = _taken(run, target)
+    context, _ = _taken(open_context(run, target))
     vm, planned, proven = _looked(context, attempt_of(attempt).settings(context))
     arm = attempt_of(attempt).settings(context)
     inside = _inside(context, arm, planned.prediction, context.sql()) if proven else []
@@ -119,7 +117,7 @@ def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
 
 def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Which SQL Server settings `actions.ready` would change: those whose values were unknown before."""
-    context, facts = _taken(run, target)
+    context, facts = _taken(open_context(run, target))
     arm = attempt_of(attempt).settings(context)
     server = _answering(context, facts)
     affinity = PROCESS_AFFINITY.baseline_of(context.vm)
@@ -133,7 +131,7 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """What `actions.measure` would create: the study's database, and a resource pool for it."""
-    context, facts = _taken(run, target)
+    context, facts = _taken(open_context(run, target))
     arm = attempt_of(attempt).arm
     server = _answering(context, facts)
     made = [planned_making(context, server), _pool(context, arm, server)]
@@ -148,15 +146,13 @@ def _pool(context: VmContext, arm: str, server: SqlServer | None) -> Edit | None
     return RESOURCE_POOL.planned_hold(server, database, percent)
 
 
-def _taken(run: str, target: Target) -> tuple[VmContext, VmFacts]:
+def _taken(free: VmContext) -> tuple[VmContext, VmFacts]:
     """The context after the claim, with the baseline that it would commit; and the VM as it is."""
-    store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target)
+    target = free.target.as_vm()
     with connect(vcenter(target)) as session:
         facts = read.read_vm(session, read.find_vm(session, target.vm))
-    baseline = plan_baseline(store, row, vm, facts, guest_of(study, target))
-    vm = replace(vm, baseline=baseline)
-    return VmContext(store, row, study, vm, target, token=0, home=home_folder()), facts
+    baseline = plan_baseline(free.store, free.run, free.vm, facts, guest_of(free.study, target))
+    return replace(free, vm=replace(free.vm, baseline=baseline)), facts
 
 
 def _answering(context: VmContext, facts: VmFacts) -> SqlServer | None:

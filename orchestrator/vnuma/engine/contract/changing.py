@@ -26,7 +26,7 @@ from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat
-from vnuma.engine.lease.vcenter_retry import VCenterRetry, on_vsphere
+from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.engine.restore.restoration import Restored
 from vnuma.engine.run.approval import VARIABLE, is_required
 from vnuma.engine.run.claim import NoCell, claim
@@ -160,8 +160,7 @@ def on_the_clone(
     restored: list[Restored] = []
     with stop_signals() as stopping, heartbeat(store, run):
         try:
-            row = vm_of_run(store, run, target)
-            context = take(store, run, study, row, target, VCenterRetry(study.power.vcenter_retry_s))
+            context = take(VmContext(store, run, study, vm_of_run(store, run, target), target))
             with store.write() as connection:
                 runs.set_run_state(connection, run.id, RunState.RUNNING)
             _ask_on(context, _claimed(context), stopping, ask, say)

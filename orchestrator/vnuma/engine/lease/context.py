@@ -30,7 +30,7 @@ from vnuma.vsphere.connect import Session, connect
 
 @dataclass(frozen=True)
 class VmContext:
-    """One VM in one run. `token` is this play's fencing token for the VM.
+    """One VM in one run. `token` is this play's fencing token for the VM, 0 before it is taken over.
 
     `made` lists the changes of steps with this context, in order; their journals append to it.
     """
@@ -40,8 +40,8 @@ class VmContext:
     study: Study
     vm: Vm
     target: AnyTarget
-    token: int
-    home: Path
+    token: int = 0
+    home: Path = field(default_factory=home_folder)
     made: list[Edit] = field(default_factory=list)
 
     def fence(self) -> None:
@@ -70,19 +70,6 @@ def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
     store = _opened(store_url(url))
     with store.read() as connection:
         return store, *_run_of_this_site(connection, name)
-
-
-def open_vm(name: str, target: AnyTarget) -> tuple[Store, Run, Study, Vm]:
-    """The same with the target's VM or machine, in one unit of work, and the run as seen by the process that
-    supervises this VM: the node's part, if a node has it.
-
-    Raises as `open_run` and `vm_of_run` do.
-    """
-    store = _opened(store_url(None))
-    with store.read() as connection:
-        run, study = _run_of_this_site(connection, name)
-        vm = _vm_of_run(connection, run, target)
-        return store, runs.at_site(connection, run, vm.node), study, vm
 
 
 def _opened(address: str) -> Store:
@@ -166,10 +153,18 @@ def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
         )
 
 
-def open_context(name: str, target: AnyTarget, token: int) -> VmContext:
-    """The context of one VM in a run, for the play with this fencing token."""
-    store, run, study, vm = open_vm(name, target)
-    return VmContext(store, run, study, vm, target, token, home_folder())
+def open_context(name: str, target: AnyTarget, token: int | None = None) -> VmContext:
+    """The context of one VM in a run, for the play with this fencing token.
+
+    Read in one unit of work. Its run is as seen by the process that supervises this VM: the node's part, if a
+    node has it. Raises as `open_run` and `vm_of_run` do.
+    """
+    store = _opened(store_url(None))
+    with store.read() as connection:
+        run, study = _run_of_this_site(connection, name)
+        vm = _vm_of_run(connection, run, target)
+        part = runs.at_site(connection, run, vm.node)
+    return VmContext(store, part, study, vm, target, token or 0)
 
 
 def supervisor_token(name: str) -> int | None:

@@ -123,7 +123,6 @@ def on_vsphere(
     attempt: Attempt,
     name: str,
     work: Callable[[Session, VmRef, int], T],
-    patience: VCenterRetry | None = None,
 ) -> T:
     """Do a step's work on the VM: a session for each attempt, with the VM locked.
 
@@ -152,7 +151,7 @@ def on_vsphere(
                 connection, attempt.id, context.token, RETRY, {name: {"try": tries, "what": error.what}}
             )
 
-    return retry_vcenter(once, patience or VCenterRetry(context.study.power.vcenter_retry_s), tell)
+    return retry_vcenter(once, VCenterRetry(context.study.power.vcenter_retry_s), tell)
 
 
 def _say_step(context: VmContext, attempt: Attempt, words: str) -> None:

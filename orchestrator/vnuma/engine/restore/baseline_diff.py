@@ -13,7 +13,7 @@ from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import KERNEL, kernel_baseline
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings
-from vnuma.engine.lease.context import study_of
+from vnuma.engine.lease.context import VmContext, study_of
 from vnuma.engine.restore.restoration import Difference
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.errors import InputError
@@ -60,7 +60,7 @@ def differences_now(
         study = study_of(connection, owner)
     where = inventory or Path(owner.inventory or "inventory")
     target, shell = stored_target(where, vm.vm_key, vm.name), PlayedShell(vm.name, where)
-    return baseline, restoration_of(store, owner, study, vm, target, shell=shell).differences()
+    return baseline, restoration_of(VmContext(store, owner, study, vm, target), shell=shell).differences()
 
 
 def _stored(vm: Vm) -> tuple[str | None, dict[str, Value]]:

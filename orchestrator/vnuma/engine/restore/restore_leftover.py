@@ -12,7 +12,7 @@ from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.lease.audit_chain import read_chain
 from vnuma.engine.lease.baseline import parse_mark
-from vnuma.engine.lease.context import study_of
+from vnuma.engine.lease.context import VmContext, study_of
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
 from vnuma.engine.restore.restoration import Choice, Restoration
 from vnuma.engine.restore.restore_from_audit import (
@@ -130,7 +130,8 @@ def _restoration(store: Store, wanted: Wanted, row: Vm, owner: Run) -> Restorati
     target, shell = stored_target(inventory, row.vm_key, row.name), PlayedShell(row.name, inventory)
     with store.read() as connection:
         study = study_of(connection, owner)
-    return restoration_of(store, owner, study, row, target, choice=wanted.choice, say=wanted.say, shell=shell)
+    context = VmContext(store, owner, study, row, target)
+    return restoration_of(context, choice=wanted.choice, say=wanted.say, shell=shell)
 
 
 def _marked(store: Store, inventory: Path, elsewhere: Collection[str]) -> Iterator[VnumaError]:

@@ -8,9 +8,8 @@ from typing import TypedDict
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Kind
-from vnuma.engine.lease.context import refuse_other_kind
+from vnuma.engine.lease.context import VmContext, refuse_other_kind
 from vnuma.engine.restore.restoration import Choice, Restoration
 from vnuma.engine.restore.restore_from_audit import AuditRestoration, MachineByHand, Unanswered
 from vnuma.engine.restore.restore_machine import MachineRestoration
@@ -45,23 +44,27 @@ _BY_KIND = {Kind.VM: _vm, Kind.MACHINE: _machine}
 
 
 def restoration_of(
-    store: Store,
-    run: Run,
-    study: Study,
-    vm: Vm,
-    target: AnyTarget,
+    context: VmContext,
     *,
     choice: Choice = "refuse",
     say: Callable[[str], None] = lambda _: None,
     shell: Shell | None = None,
 ) -> Restoration:
-    """The restore of `target`. A machine without a `shell` is reached by a play of its own.
+    """The restore of the context's target. A machine without a `shell` is reached by a play of its own.
 
     Raises InputError for a VM that the inventory has as a machine, or the reverse.
     """
-    refuse_other_kind(run, vm, target)
-    common = Common(store=store, run=run, study=study, vm=vm, home=home_folder(), choice=choice, say=say)
-    return _BY_KIND[target.kind](common, target, shell)
+    refuse_other_kind(context.run, context.vm, context.target)
+    common = Common(
+        store=context.store,
+        run=context.run,
+        study=context.study,
+        vm=context.vm,
+        home=context.home,
+        choice=choice,
+        say=say,
+    )
+    return _BY_KIND[context.target.kind](common, context.target, shell)
 
 
 def _vm_by_audit(

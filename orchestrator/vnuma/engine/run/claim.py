@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from vnuma.domain.study.study import Study
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_change_check import SomebodysChange
 from vnuma.engine.lease.hours import why_closed
@@ -16,7 +15,7 @@ from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, leases, runs, vms
 from vnuma.store.cells import PERMANENT
 from vnuma.store.open import Store
-from vnuma.store.rows import AttemptLine, Busy, Cell, Claim, Run, Vm
+from vnuma.store.rows import AttemptLine, Busy, Cell, Claim
 from vnuma.store.states import Outcome
 from vnuma.store.types import utc_now
 
@@ -38,8 +37,7 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
     Raises LeaseLost when this play no longer holds the VM, VmHeld when a dead run left a measurement on this
     host open.
     """
-    why = why_no_more(context.store, context.run, context.study, context.vm, clock)
-    why = why or _ended_by_rule(context)
+    why = why_no_more(context, clock) or _ended_by_rule(context)
     if why:
         return NoCell(why)
     with context.store.write() as connection:
@@ -66,10 +64,8 @@ def _ended_by_rule(context: VmContext) -> str | None:
     design = context.study.design
     if design.precision is None and design.max_hours is None:
         return None
-    following = next_cell(context.store, context.run, context.study, context.vm)
-    if following is None:
-        return None
-    return stop_rule.settle(context, following)
+    following = next_cell(context)
+    return stop_rule.settle(context, following) if following else None
 
 
 def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
@@ -85,13 +81,14 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
         )
 
 
-def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc_now) -> str | None:
-    """Why this VM gets no further cell now, whatever is left.
+def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
+    """Why the VM gets no further cell now, whatever is left.
 
     A stop, a guest that hangs, an unanswered question, missing privileges, too many failures, or allowed
     hours that end before a cell would.
     """
-    with store.read() as connection:
+    run, study, vm = context.run, context.study, context.vm
+    with context.store.read() as connection:
         asked = runs.get_run(connection, run.name).stop_requested
         past = attempts.lines_of_run(connection, run.id, vm.id)
         lease = leases.get_lease(connection, vm.vm_key)
@@ -109,10 +106,11 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
     return why_closed(study, past, clock())
 
 
-def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:
+def next_cell(context: VmContext) -> Cell | None:
     """The cell that the next claim would take; does not take it."""
-    with store.read() as connection:
-        return cells.next_cell(connection, run.id, vm.id, **cells.attempts_rule(study))
+    rule = cells.attempts_rule(context.study)
+    with context.store.read() as connection:
+        return cells.next_cell(connection, context.run.id, context.vm.id, **rule)
 
 
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})

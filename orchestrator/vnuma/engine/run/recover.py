@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.context import study_of
+from vnuma.engine.lease.context import VmContext, study_of
 from vnuma.engine.lease.supervision import (
     is_alive,
     refuse_if_alive,
@@ -81,7 +81,7 @@ def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[
             study = study_of(connection, run)
         release_dead_supervisor(store, run)
         try:
-            done = restoration_of(store, run, study, vm, targets[vm.name]).restore()
+            done = restoration_of(VmContext(store, run, study, vm, targets[vm.name])).restore()
         except NotAtBaseline as error:
             away.append(error)
             continue

@@ -12,7 +12,6 @@ from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
-from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.target import AnyTarget, Kind
 from vnuma.engine.instance.kernel import take_machine
 from vnuma.engine.instance.settings import guest_of
@@ -28,7 +27,7 @@ from vnuma.engine.run.approval import ask_for_approval, refuse_unapproved
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, sites, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import NewCell, Run, Vm
+from vnuma.store.rows import NewCell, Run
 from vnuma.store.states import RunState
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
@@ -140,26 +139,24 @@ def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) 
     facts.add_run_facts(connection, run.id, SCOPE, {"plan": plan, "sha256": hash_of(plan)})
 
 
-def take(
-    store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry
-) -> VmContext:
+def take(free: VmContext) -> VmContext:
     """Take one VM or machine of the run over; returns its context.
 
     Raises what `take_over` raises, and PreflightBlocked for an unapproved run.
     """
-    refuse_unapproved(store, run)
-    free = VmContext(store, run, study, vm, target, token=0, home=home_folder())
-    token = _TAKE[target.kind](free, patience)
-    with store.read() as connection:
-        return replace(free, vm=vms.get_vm(connection, vm.id), token=token)
+    refuse_unapproved(free.store, free.run)
+    token = _TAKE[free.target.kind](free)
+    with free.store.read() as connection:
+        return replace(free, vm=vms.get_vm(connection, free.vm.id), token=token)
 
 
-def _take_machine(free: VmContext, _patience: VCenterRetry) -> int:
+def _take_machine(free: VmContext) -> int:
     return take_machine(free.store, free.run, free.vm)
 
 
-def _take_vm(free: VmContext, patience: VCenterRetry) -> int:
+def _take_vm(free: VmContext) -> int:
     store, there, vm = free.store, free.target.as_vm(), free.vm
+    patience = VCenterRetry(free.study.power.vcenter_retry_s)
 
     def once(_tries: int) -> int:
         with store.read() as connection:
@@ -175,15 +172,13 @@ def _take_vm(free: VmContext, patience: VCenterRetry) -> int:
 _TAKE = {Kind.VM: _take_vm, Kind.MACHINE: _take_machine}
 
 
-def take_all(
-    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget], patience: VCenterRetry
-) -> dict[str, int]:
+def take_all(store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget]) -> dict[str, int]:
     """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
     with store.read() as connection:
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
-    tokens = {}
-    for name, target in targets.items():
-        tokens[name] = take(store, run, study, rows[name], target, patience).token
+    tokens = {
+        name: take(VmContext(store, run, study, rows[name], target)).token for name, target in targets.items()
+    }
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return tokens

@@ -15,10 +15,9 @@ from vnuma.engine.access.play_inventory import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import Private, remember, remembered_secrets, resolve_all
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.context import digest_of
+from vnuma.engine.lease.context import VmContext, digest_of
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
-from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.mesh.question import error_document
 from vnuma.engine.restore.restoration import Restored, possibly_changed, restore_abandoned
 from vnuma.engine.restore.restore_target import restoration_of
@@ -105,7 +104,8 @@ def restore_vms(
         say = partial(_show_restoring, store, run, row.name, watch)
         say("")
         try:
-            restored.append(restoration_of(store, run, study, row, targets[row.name], say=say).restore())
+            context = VmContext(store, run, study, row, targets[row.name])
+            restored.append(restoration_of(context, say=say).restore())
         except LeaseLost as error:
             if not _was_restored(store, run, row.vm_key):
                 problems.append(error)
@@ -174,7 +174,7 @@ def _launch_until_done(
             secrets = resolve_all(secret for target in going.values() for secret in target.secrets)
             remember(secrets)
             with heartbeat(store, run):
-                tokens |= take_all(store, run, study, going, VCenterRetry(study.power.vcenter_retry_s))
+                tokens |= take_all(store, run, study, going)
             versions = api_versions(going.values())
             callers = [study.workload.client_host] if study.workload.client_host else []
             hosts = write_play_inventory(folder, inventory, going, callers)

@@ -10,8 +10,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from vnuma.domain.study.study import Study
-from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.supervision import (
     BEAT_S,
@@ -21,25 +19,25 @@ from vnuma.engine.lease.supervision import (
     refuse_if_alive,
     tolerating_full_store,
 )
-from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.run import start
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.run_outcome import state_at_end, state_away
 from vnuma.errors import NotAtBaseline, StoreError
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Run, Vm
+from vnuma.store.rows import Run
 from vnuma.store.states import RunState
 
 
-def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> VmContext:
+def take(context: VmContext) -> VmContext:
     """Take a VM over as a supervisor does; returns its context.
 
     Raises VmHeld when another process supervises the run, or another run has the VM.
     """
+    store, run = context.store, context.run
     claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play()):
-        taken = start.take(store, run, study, vm, target, VCenterRetry(study.power.vcenter_retry_s))
+        taken = start.take(context)
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return taken
@@ -67,10 +65,10 @@ def restoring(store: Store, run: Run) -> Iterator[None]:
         yield
 
 
-def lease_token(store: Store, run: Run, vm: Vm) -> int | None:
+def lease_token(context: VmContext) -> int | None:
     """The token with which the run holds this VM now; None when it does not."""
-    with store.read() as connection:
-        return leases.token_of(connection, vm.vm_key, run.id)
+    with context.store.read() as connection:
+        return leases.token_of(connection, context.vm.vm_key, context.run.id)
 
 
 def settle(store: Store, run: Run) -> None:
