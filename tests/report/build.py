@@ -18,8 +18,9 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.topology.prediction import HostShape, Prediction, predict
 from vnuma.domain.topology.topology import Topology
 from vnuma.store import attempts, cells, facts, leases, runs, samples, vms
+from vnuma.store.cells import AttemptsRule
 from vnuma.store.open import Store
-from vnuma.store.rows import Claim, NewCell, Run, Sample, Vm
+from vnuma.store.rows import Claim, Run, Sample, Vm
 from vnuma.store.states import Outcome, RestoreOutcome, RunState
 
 START = datetime(2026, 11, 17, 20, 14, tzinfo=UTC)
@@ -166,7 +167,7 @@ def _build_vm(conn: Connection, run: Run, study: Study, story: Story, name: str,
     vm = vms.add_vm(conn, run.id, vm_key=f"vc/{name}", name=name, path=path, esxi_host=story.host)
     token = leases.take_lease(conn, vm.vm_key, run.id, "ops@ctl1")
     vms.save_baseline(conn, vm.id, token, {"settings": settings(4), "power": "poweredOn", "host": story.host})
-    cells.add_cells(conn, vm.id, [NewCell(c.arm, c.label, c.block, c.position) for c in order])
+    cells.add_cells(conn, vm.id, order)
     facts.add_vm_facts(conn, vm.id, "host", host_document(story))
     facts.add_vm_facts(conn, vm.id, "vm", vm_document(name))
     facts.add_vm_facts(conn, vm.id, "preflight", {item["id"]: item for item in story.preflight})
@@ -195,7 +196,7 @@ def _run_cell(
 
 
 def _claim(conn: Connection, run: Run, vm: Vm, token: int) -> Claim:
-    got = cells.claim_next(conn, run.id, vm.id, token=token, max_attempts=3, exclusive_host=False)
+    got = cells.claim_next(conn, vm.id, token, AttemptsRule(3), exclusive_host=False)
     assert isinstance(got, Claim)
     return got
 

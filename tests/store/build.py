@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from vnuma.domain.study.order import PlannedCell
 from vnuma.store import cells, leases, runs, vms
+from vnuma.store.cells import AttemptsRule
 from vnuma.store.open import Store
-from vnuma.store.rows import Claim, NewCell, Run, Sample, Vm
+from vnuma.store.rows import Claim, Run, Sample, Vm
 
 START = datetime(2026, 11, 17, 20, 45, 10, 250, tzinfo=UTC)
+
+TWICE = AttemptsRule(2)
 
 
 @dataclass(frozen=True)
@@ -50,23 +53,15 @@ def new_vm(
         cells.add_cells(
             conn,
             vm.id,
-            [NewCell(f"arm{arm}", f"arm{arm}", block, place) for place, (block, arm) in enumerate(plan)],
+            [PlannedCell(place, block, f"arm{arm}", f"arm{arm}") for place, (block, arm) in enumerate(plan)],
         )
     return Leased(run, vm, token)
 
 
-def claim(store: Store, leased: Leased, *, max_attempts: int = 2, uncounted: Collection[str] = ()) -> Claim:
+def claim(store: Store, leased: Leased, rule: AttemptsRule = TWICE) -> Claim:
     """Claim the VM's next cell; there must be one."""
     with store.write() as conn:
-        got = cells.claim_next(
-            conn,
-            leased.run.id,
-            leased.vm.id,
-            token=leased.token,
-            max_attempts=max_attempts,
-            exclusive_host=True,
-            uncounted=uncounted,
-        )
+        got = cells.claim_next(conn, leased.vm.id, leased.token, rule, exclusive_host=True)
     assert isinstance(got, Claim)
     return got
 

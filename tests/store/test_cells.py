@@ -6,11 +6,12 @@ import pytest
 from sqlalchemy import text
 
 from tests.store.build import Leased, claim, new_run, new_vm, samples
+from vnuma.domain.study.order import PlannedCell
 from vnuma.errors import StoreError
 from vnuma.store import attempts, cells, leases
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
-from vnuma.store.rows import Busy, Claim, NewCell
+from vnuma.store.rows import Busy, Claim
 from vnuma.store.states import CellState, Outcome
 
 
@@ -19,10 +20,9 @@ def claim_next(store: Store, leased: Leased, *, exclusive_host: bool = True) -> 
     with store.write() as conn:
         return cells.claim_next(
             conn,
-            leased.run.id,
             leased.vm.id,
-            token=leased.token,
-            max_attempts=2,
+            leased.token,
+            cells.AttemptsRule(2),
             exclusive_host=exclusive_host,
         )
 
@@ -41,7 +41,7 @@ def test_cells_are_claimed_by_position_not_in_the_order_of_adding(store: Store) 
         cells.add_cells(
             conn,
             leased.vm.id,
-            [NewCell("a", label, 0, place) for label, place in zip("xyz", (2, 0, 1), strict=True)],
+            [PlannedCell(place, 0, "a", label) for label, place in zip("xyz", (2, 0, 1), strict=True)],
         )
     order = []
     for _ in range(3):
@@ -57,10 +57,10 @@ def test_the_reference_arm_may_have_two_labels_in_a_block(store: Store) -> None:
     leased = new_vm(store)
     with store.write() as conn:
         cells.add_cells(
-            conn, leased.vm.id, [NewCell("1x16", "1x16", 0, 0), NewCell("1x16", "1x16 again", 0, 1)]
+            conn, leased.vm.id, [PlannedCell(0, 0, "1x16", "1x16"), PlannedCell(1, 0, "1x16", "1x16 again")]
         )
     with pytest.raises(StoreError), store.write() as conn:
-        cells.add_cells(conn, leased.vm.id, [NewCell("1x16", "1x16", 0, 2)])
+        cells.add_cells(conn, leased.vm.id, [PlannedCell(2, 0, "1x16", "1x16")])
 
 
 def test_an_interrupted_cell_is_tried_again_and_keeps_its_samples(store: Store) -> None:
@@ -71,7 +71,7 @@ def test_an_interrupted_cell_is_tried_again_and_keeps_its_samples(store: Store) 
         sample_rows.add_samples(conn, first.attempt_id, leased.token, samples(3))
     with store.write() as conn:
         token = leases.raise_token(conn, "vc/1", leased.run.id)
-        assert cells.interrupt_attempts(conn, leased.run.id, leased.vm.id, token) == 1
+        assert cells.interrupt_attempts(conn, leased.vm.id, token) == 1
     again = Leased(leased.run, leased.vm, token)
     second = claim(store, again)
     assert (second.cell_id, second.number, second.token) == (first.cell_id, 2, token)
@@ -87,7 +87,7 @@ def test_interruptions_do_not_use_up_the_attempts(store: Store) -> None:
     for _ in range(5):
         claim(store, leased)
         with store.write() as conn:
-            cells.interrupt_attempts(conn, leased.run.id, leased.vm.id, leased.token)
+            cells.interrupt_attempts(conn, leased.vm.id, leased.token)
     assert claim(store, leased).number == 6
 
 
@@ -209,18 +209,18 @@ def test_a_cell_is_used_up_when_no_claim_takes_it_again(store: Store, past: list
     Four ends by a store that restarts count as one.
     """
     leased = new_vm(store, arms=1)
-    rule: cells.AttemptsRule = {"max_attempts": 2, "uncounted": ["refused"]}
+    rule = cells.AttemptsRule(2, ["refused"])
     for reason in past:
-        got = claim(store, leased, **rule)
+        got = claim(store, leased, rule)
         known = {"valid": Outcome.VALID, "interrupted": Outcome.INTERRUPTED}
         with store.write() as conn:
             outcome = known.get(reason, Outcome.FAILED)
             why = None if outcome is Outcome.VALID else reason
             attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=why)
     with store.read() as conn:
-        found = cells.used_up_cells(conn, leased.run.id, **rule)
-        of_vm = cells.used_up_cells(conn, leased.run.id, leased.vm.id, **rule)
-        following = cells.next_cell(conn, leased.run.id, leased.vm.id, **rule)
+        found = cells.used_up_cells(conn, leased.run.id, rule)
+        of_vm = cells.used_up_cells(conn, leased.run.id, rule, leased.vm.id)
+        following = cells.next_cell(conn, leased.vm.id, rule)
         valid = [cell for cell in cells.cells_of_run(conn, leased.run.id) if cell.state is CellState.VALID]
 
     assert bool(found) is used_up

@@ -112,11 +112,9 @@ def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
         lambda conn: attempts.finish(conn, attempt, old, Outcome.VALID),
         lambda conn: vms.set_restored(conn, leased.vm.id, old, RestoreOutcome.RESTORED),
         lambda conn: vms.mark_changing(conn, leased.vm.id, old),
-        lambda conn: cells.interrupt_attempts(conn, leased.run.id, leased.vm.id, old),
+        lambda conn: cells.interrupt_attempts(conn, leased.vm.id, old),
         lambda conn: cells.skip_cells(conn, leased.vm.id, old, reason="limit"),
-        lambda conn: cells.claim_next(
-            conn, leased.run.id, leased.vm.id, token=old, max_attempts=2, exclusive_host=True
-        ),
+        lambda conn: cells.claim_next(conn, leased.vm.id, old, cells.AttemptsRule(2), exclusive_host=True),
     ]
     for write in writes:
         with pytest.raises(LeaseLost, match="taken over sql16"), store.write() as conn:

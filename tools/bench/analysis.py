@@ -18,7 +18,6 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.store import cells, runs, tables, vms
 from vnuma.store.open import default_url, open_store
-from vnuma.store.rows import NewCell
 from vnuma.store.states import RunState
 
 STUDY = """\
@@ -84,7 +83,7 @@ def _write(url: str, vm_count: int, iterations: int) -> None:
         for index, name in enumerate(names):
             vm = vms.add_vm(conn, run.id, vm_key=name, name=name, path=f"/{name}", esxi_host="esx01")
             planned = plan_cells(study, index)
-            cells.add_cells(conn, vm.id, [NewCell(c.arm, c.label, c.block, c.position) for c in planned])
+            cells.add_cells(conn, vm.id, planned)
             for cell in (item for item in cells.cells_of_run(conn, run.id) if item.vm_id == vm.id):
                 _boot(conn, study, cell.id, iterations, generator)
         runs.set_run_state(conn, run.id, RunState.FINISHED)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from vnuma.analysis.records import CellRecord
-from vnuma.store.rows import Attempt, AttemptLine, Cell, Fact
+from vnuma.store.rows import AttemptLine, Cell, Fact
 from vnuma.store.states import CellState
 
 
 def cell_records(
     planned: Iterable[Cell],
-    tried: Iterable[Attempt | AttemptLine],
+    tried: Iterable[AttemptLine],
     names: Mapping[int, str],
     known: Iterable[Fact] = (),
     used_up: Collection[int] = (),
@@ -42,14 +42,14 @@ def cell_records(
 
 
 def _sentinel(
-    cell: Cell, last: Attempt | AttemptLine | None, watched: Mapping[int | None, object]
+    cell: Cell, last: AttemptLine | None, watched: Mapping[int | None, object]
 ) -> tuple[float, ...]:
     """The sentinel's times in a cell's valid attempt, which is its last."""
     times = watched.get(last.id) if last and cell.state is CellState.VALID else None
     return tuple(map(float, times)) if isinstance(times, list) else ()
 
 
-def _reason(cell: Cell, last: Attempt | AttemptLine | None) -> str:
+def _reason(cell: Cell, last: AttemptLine | None) -> str:
     if cell.state is CellState.VALID:
         return ""
     if cell.reason:

@@ -86,36 +86,26 @@ def get_attempt(conn: Connection, attempt_id: int) -> Attempt:
     row = conn.execute(_joined().where(_attempt.id == attempt_id)).one_or_none()
     if row is None:
         raise StoreError(f"The store has no attempt {attempt_id}.", fix="vnuma status lists the runs.")
-    return _attempt_of(row)
+    return Attempt(**_values(row))
 
 
 def attempts_of_run(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
     """All attempts of the run, including interrupted ones, in the order they began."""
-    return tuple(_attempt_of(row) for row in conn.execute(_joined().where(_cell.run_id == run_id)))
+    return tuple(Attempt(**_values(row)) for row in conn.execute(_joined().where(_cell.run_id == run_id)))
 
 
 def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tuple[AttemptLine, ...]:
     """All attempts of the run, or of one of its VMs, without their documents: fast for long runs."""
-    when = ("step", "step_at", "started_at", "ended_at")
-    how = ("outcome", "reason", "detail")
+    own = (column for column in _attempt if not column.name.endswith("_json"))
     query = (
-        select(
-            *(_attempt[name] for name in ("id", "cell_id", "number", "token", *when, *how)),
-            _cell.vm_id,
-            _cell.label,
-            _cell.block,
-        )
+        select(*own, _cell.vm_id, _cell.label, _cell.block)
         .join(tables.cell, _cell.id == _attempt.cell_id)
         .where(_cell.run_id == run_id)
         .order_by(_attempt.id)
     )
     if vm_id is not None:
         query = query.where(_cell.vm_id == vm_id)
-    rows = (dict(row._mapping) for row in conn.execute(query))
-    return tuple(
-        AttemptLine(**{**row, "outcome": None if row["outcome"] is None else Outcome(row["outcome"])})
-        for row in rows
-    )
+    return tuple(AttemptLine(**_values(row)) for row in conn.execute(query))
 
 
 def changes_of_vm(conn: Connection, vm_id: int) -> tuple[Any, ...]:
@@ -155,7 +145,6 @@ def _joined() -> Select[*tuple[Any, ...]]:
     )
 
 
-def _attempt_of(row: Row[*tuple[Any, ...]]) -> Attempt:
+def _values(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
     values = {name.removesuffix("_json"): value for name, value in row._mapping.items()}
-    outcome = values.pop("outcome")
-    return Attempt(**values, outcome=None if outcome is None else Outcome(outcome))
+    return {**values, "outcome": None if row.outcome is None else Outcome(row.outcome)}

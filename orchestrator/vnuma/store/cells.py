@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, TypedDict
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, func, insert, select, update
 
+from vnuma.domain.study.order import PlannedCell
 from vnuma.domain.study.study import Study
 from vnuma.errors import (
     AccountRefused,
@@ -21,7 +23,7 @@ from vnuma.errors import (
 )
 from vnuma.store import tables
 from vnuma.store.leases import check_token
-from vnuma.store.rows import Busy, Cell, Claim, NewCell, Vm
+from vnuma.store.rows import Busy, Cell, Claim, Vm
 from vnuma.store.states import CellState, Outcome
 from vnuma.store.types import utc_now
 from vnuma.store.vms import get_vm, mark_changing
@@ -31,11 +33,12 @@ _attempt = tables.attempt.c
 _vm = tables.vm.c
 
 
-class AttemptsRule(TypedDict):
+@dataclass(frozen=True)
+class AttemptsRule:
     """How often a cell is tried; attempts with an `uncounted` reason do not count."""
 
     max_attempts: int
-    uncounted: Collection[str]
+    uncounted: Collection[str] = ()
 
 
 PERMANENT = frozenset(
@@ -67,24 +70,13 @@ each power-cycles the VM, and a server may restart all night.
 
 def attempts_rule(study: Study) -> AttemptsRule:
     """The study's limit; attempts with a permanent failure do not count."""
-    return {"max_attempts": study.limits.attempts_per_cell, "uncounted": PERMANENT}
+    return AttemptsRule(study.limits.attempts_per_cell, PERMANENT)
 
 
-def add_cells(conn: Connection, vm_id: int, cells: Sequence[NewCell]) -> None:
+def add_cells(conn: Connection, vm_id: int, cells: Sequence[PlannedCell]) -> None:
     """Add cells to a VM's plan, at the start of a run or block by block."""
     run_id = get_vm(conn, vm_id).run_id
-    rows = [
-        {
-            "run_id": run_id,
-            "vm_id": vm_id,
-            "arm": cell.arm,
-            "label": cell.label,
-            "block": cell.block,
-            "position": cell.position,
-            "state": CellState.PENDING,
-        }
-        for cell in cells
-    ]
+    rows = [{"run_id": run_id, "vm_id": vm_id, **asdict(cell), "state": CellState.PENDING} for cell in cells]
     if rows:
         conn.execute(insert(tables.cell), rows)
 
@@ -106,22 +98,15 @@ def skip_cells(conn: Connection, vm_id: int, token: int, *, reason: str, from_bl
 
 
 def claim_next(
-    conn: Connection,
-    run_id: int,
-    vm_id: int,
-    *,
-    token: int,
-    max_attempts: int,
-    exclusive_host: bool,
-    uncounted: Collection[str] = (),
+    conn: Connection, vm_id: int, token: int, rule: AttemptsRule, *, exclusive_host: bool
 ) -> Claim | Busy | None:
     """Claim the VM's next cell and open an attempt at it, in the caller's single write transaction.
 
-    The next cell is the first by position that is pending, or that had fewer than `max_attempts` attempts
-    without a result (`failed` or `invalid`). Interrupted attempts and those with an `uncounted` reason do not
-    count. Returns None when there is no such cell, and Busy while this VM is being measured, or another run's
-    VM on the same ESXi host, or with `exclusive_host` another VM of this run there. Raises LeaseLost, and
-    StoreError for a VM without a baseline.
+    The next cell is the first by position that is pending, or that had fewer attempts without a result
+    (`failed` or `invalid`) than the rule allows; interrupted ones do not count. Returns None when there is no
+    such cell, and Busy while this VM is being measured, or another run's VM on the same ESXi host, or with
+    `exclusive_host` another VM of this run there. Raises LeaseLost, and StoreError for a VM without a
+    baseline.
 
     Claims lock the VM rows of the host instead of using SKIP LOCKED: skipping a row would take cells out of
     their random order, and two VMs of one host could both start.
@@ -131,23 +116,20 @@ def claim_next(
     busy = _lock_host(conn, vm, exclusive_host=exclusive_host)
     if busy is not None:
         return busy
-    following = _following_cell(run_id, vm_id, max_attempts, uncounted).with_for_update()
-    cell = _one_cell(conn, following)
+    cell = _one_cell(conn, _following_cell(vm_id, rule).with_for_update())
     if cell is None:
         return None
     mark_changing(conn, vm_id, token)
     return _open_attempt(conn, cell, token)
 
 
-def interrupt_attempts(conn: Connection, run_id: int, vm_id: int, token: int) -> int:
+def interrupt_attempts(conn: Connection, vm_id: int, token: int) -> int:
     """End the VM's open attempts as interrupted and make their cells pending; returns how many.
 
     Only for the process that has just raised the token, or knows that the measuring process is gone.
     """
     check_token(conn, get_vm(conn, vm_id).vm_key, token)
-    claimed = select(_cell.id).where(
-        _cell.run_id == run_id, _cell.vm_id == vm_id, _cell.state == CellState.CLAIMED
-    )
+    claimed = select(_cell.id).where(_cell.vm_id == vm_id, _cell.state == CellState.CLAIMED)
     ended = conn.execute(
         update(tables.attempt)
         .where(_attempt.cell_id.in_(claimed), _attempt.ended_at.is_(None))
@@ -191,31 +173,22 @@ def busy_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
     return Busy(reason=reason, run_name=row.run, vm_name=row.name, since=row.started_at)
 
 
-def next_cell(
-    conn: Connection, run_id: int, vm_id: int, *, max_attempts: int, uncounted: Collection[str] = ()
-) -> Cell | None:
+def next_cell(conn: Connection, vm_id: int, rule: AttemptsRule) -> Cell | None:
     """The cell that `claim_next` would take now; None when there is none. Does not take it."""
-    return _one_cell(conn, _following_cell(run_id, vm_id, max_attempts, uncounted))
+    return _one_cell(conn, _following_cell(vm_id, rule))
 
 
-def used_up_cells(
-    conn: Connection,
-    run_id: int,
-    vm_id: int | None = None,
-    *,
-    max_attempts: int,
-    uncounted: Collection[str] = (),
-) -> set[int]:
+def used_up_cells(conn: Connection, run_id: int, rule: AttemptsRule, vm_id: int | None = None) -> set[int]:
     """Cells of the run, or of one of its VMs, that `claim_next` never takes again: without a valid attempt,
-    and with `max_attempts` that counted.
+    and with as many that counted as the rule allows.
     """
     query = select(_cell.id).where(
-        _cell.run_id == run_id, _cell.state != CellState.VALID, _tries(uncounted) >= max_attempts
+        _cell.run_id == run_id, _cell.state != CellState.VALID, _tries(rule) >= rule.max_attempts
     )
     return set(conn.scalars(query if vm_id is None else query.where(_cell.vm_id == vm_id)))
 
 
-def _tries(uncounted: Collection[str]) -> ScalarSelect[int]:
+def _tries(rule: AttemptsRule) -> ScalarSelect[int]:
     """The number of a cell's attempts without a result, for a reason that counts."""
     away = func.count().filter(_attempt.reason == _AWAY)
     return (
@@ -223,23 +196,17 @@ def _tries(uncounted: Collection[str]) -> ScalarSelect[int]:
         .where(
             _attempt.cell_id == _cell.id,
             _attempt.outcome.in_([Outcome.FAILED, Outcome.INVALID]),
-            _attempt.reason.not_in(sorted(uncounted)),
+            _attempt.reason.not_in(sorted(rule.uncounted)),
         )
         .scalar_subquery()
     )
 
 
-def _following_cell(
-    run_id: int, vm_id: int, max_attempts: int, uncounted: Collection[str]
-) -> Select[*tuple[Any, ...]]:
+def _following_cell(vm_id: int, rule: AttemptsRule) -> Select[*tuple[Any, ...]]:
+    left = _cell.state.in_([CellState.PENDING, CellState.FAILED])
     return (
         select(tables.cell)
-        .where(
-            _cell.run_id == run_id,
-            _cell.vm_id == vm_id,
-            _cell.state.in_([CellState.PENDING, CellState.FAILED]),
-            _tries(uncounted) < max_attempts,
-        )
+        .where(_cell.vm_id == vm_id, left, _tries(rule) < rule.max_attempts)
         .order_by(_cell.position)
         .limit(1)
     )

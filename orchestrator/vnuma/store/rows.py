@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from datetime import datetime
 
+from vnuma.domain.study.order import PlannedCell
 from vnuma.domain.vm.host_key import HostKey, host_key
 from vnuma.domain.workloads.reading import Figures
 from vnuma.store.states import CellState, Outcome, RestoreOutcome, RunState, StopRequest
@@ -114,33 +115,19 @@ class Lease:
     taken_at: datetime
 
 
-@dataclass(frozen=True)
-class NewCell:
-    """A cell to add. `label` is its column in reports; in an A/A study the reference arm has a second one."""
-
-    arm: str
-    label: str
-    block: int
-    position: int
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Arm x block x VM, at its position in the VM's random order. `reason` says why it was skipped."""
+@dataclass(frozen=True, kw_only=True)
+class Cell(PlannedCell):
+    """A planned cell of a VM. `reason` says why it was skipped."""
 
     id: int
     run_id: int
     vm_id: int
-    arm: str
-    label: str
-    block: int
-    position: int
     state: CellState
     reason: str | None
 
 
-@dataclass(frozen=True)
-class Claim:
+@dataclass(frozen=True, kw_only=True)
+class Claim(PlannedCell):
     """A claimed cell and the attempt that was opened for it."""
 
     cell_id: int
@@ -148,10 +135,6 @@ class Claim:
     number: int
     vm_id: int
     token: int
-    arm: str
-    label: str
-    block: int
-    position: int
 
 
 @dataclass(frozen=True)
@@ -185,26 +168,12 @@ class AttemptLine:
     """The fencing token with which it began; attempts under an earlier lease have another one."""
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """An attempt at a cell, with the cell's place in the study."""
+@dataclass(frozen=True, kw_only=True)
+class Attempt(AttemptLine):
+    """An attempt at a cell with its documents."""
 
-    id: int
-    cell_id: int
-    vm_id: int
     arm: str
-    label: str
-    block: int
     position: int
-    number: int
-    token: int
-    step: str | None
-    step_at: datetime | None
-    started_at: datetime
-    ended_at: datetime | None
-    outcome: Outcome | None
-    reason: str | None
-    detail: str | None
     intended: object
     predicted: object
     effective: object

@@ -14,9 +14,9 @@ A_A_SUFFIX = " (A/A)"
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A planned cell: its position in the order, and its column.
+    """A planned cell: arm and block, and its position in the VM's order.
 
-    `label` is the arm's name; the second run of the reference arm in a block has its own.
+    `label` is its column in reports: the arm's name, except for the second run of the reference arm.
     """
 
     position: int

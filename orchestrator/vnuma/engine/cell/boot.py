@@ -210,8 +210,11 @@ def _look_inside(context: VmContext, attempt: Attempt, looked: _Looked) -> Insid
     with connect(context.sql()) as connection:
         guest, server = topology.read_topology(connection), sql_facts.read_server(connection)
         start = evidence.started(connection)
-    log = evidence.evaluate(context, attempt, looked.log, looked.side.age_s, guest)
-    return Inside(guest, server, start, log)
+    found = LogEvidence(why_not=looked.log.why_not)
+    if looked.log.file:
+        store, age_s = context.store, looked.side.age_s
+        found = evidence.evaluate(store, context.vm.id, attempt.id, looked.log.file, age_s, guest)
+    return Inside(guest, server, start, found)
 
 
 def _judged(

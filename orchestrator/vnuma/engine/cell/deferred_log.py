@@ -11,18 +11,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from vnuma.domain.topology.evidence import LOG_WORDS, LogEvidence, evidence_of_boot
+from vnuma.domain.topology.evidence import LOG_WORDS, LogEvidence
 from vnuma.domain.vm.facts import GuestTopology
 from vnuma.engine.cell import evidence
 from vnuma.engine.lease.audit import Journal
 from vnuma.errors import StoreError
-from vnuma.logs.vmware import read_vmware_log
 from vnuma.store import attempts, facts
 from vnuma.store.open import Store
 from vnuma.store.rows import Attempt, Run
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import Session
-from vnuma.vsphere.log_file import LogFile, LogUnavailable, fetch_log
+from vnuma.vsphere.log_file import LogUnavailable, fetch_log
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.uptime import seconds_since
 
@@ -62,17 +61,18 @@ def collect(journal: Journal, session: Session, ref: VmRef) -> None:
 
 
 def _fetch(store: Store, pending: _Pending, session: Session, ref: VmRef) -> None:
+    attempt = pending.attempt
     try:
         file = fetch_log(session, read.read_vm(session, ref))
     except LogUnavailable as error:
         found = LogEvidence(why_not=f"{pending.why}; after power-off: {error.what}")
     else:
-        found = _evaluate(store, pending, file, seconds_since(session, pending.powered_on_at))
+        age_s, guest = seconds_since(session, pending.powered_on_at), _guest(attempt.effective)
+        found = evidence.evaluate(store, attempt.vm_id, attempt.id, file, age_s, guest)
     with store.write() as connection:
-        attempts.amend_effective(connection, pending.attempt.id, _amended(pending.attempt.effective, found))
-        facts.add_late_facts(
-            connection, pending.attempt.id, evidence.SCOPE, {LATE: pending.why, **evidence.log_facts(found)}
-        )
+        attempts.amend_effective(connection, attempt.id, _amended(attempt.effective, found))
+        late = {LATE: pending.why, **evidence.log_facts(found)}
+        facts.add_late_facts(connection, attempt.id, evidence.SCOPE, late)
 
 
 def _pending(store: Store, run: Run, vm_key: str) -> _Pending | None:
@@ -84,21 +84,6 @@ def _pending(store: Store, run: Run, vm_key: str) -> _Pending | None:
         attempt = attempts.get_attempt(connection, last.attempt_id)
     value: Any = last.value
     return _Pending(attempt, datetime.fromisoformat(value["powered_on_at"]), str(value["why"]))
-
-
-def _evaluate(store: Store, pending: _Pending, file: LogFile, boot_age_s: float) -> LogEvidence:
-    with store.read() as connection:
-        earlier = facts.last_value(
-            connection, pending.attempt.vm_id, evidence.SCOPE, "began", not_of=pending.attempt.id
-        )
-    return evidence_of_boot(
-        read_vmware_log(file.text),
-        source=file.source,
-        host_time=file.host_time,
-        boot_age_s=boot_age_s,
-        earlier=earlier if isinstance(earlier, str) else None,
-        guest=_guest(pending.attempt.effective),
-    )
 
 
 def _guest(effective: Any) -> GuestTopology:

@@ -10,14 +10,13 @@ from dataclasses import asdict, dataclass
 from vnuma.domain.study.study import Evidence
 from vnuma.domain.topology.evidence import LogEvidence, evidence_of_boot
 from vnuma.domain.vm.facts import GuestTopology, VmFacts
-from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.lease.context import VmContext
 from vnuma.errors import PrivilegeMissing, SqlFailed
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.logs.vmware import VmwareLog, read_vmware_log
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.instance.server import read_start
 from vnuma.store import facts
+from vnuma.store.open import Store
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.log_file import LogFile, LogUnavailable, fetch_log
 
@@ -45,17 +44,15 @@ def fetch(session: Session, vm: VmFacts, wanted: Evidence) -> Fetched:
 
 
 def evaluate(
-    context: VmContext, attempt: Attempt, fetched: Fetched, boot_age_s: float, guest: GuestTopology
+    store: Store, vm_id: int, attempt_id: int, file: LogFile, boot_age_s: float, guest: GuestTopology
 ) -> LogEvidence:
     """What a fetched log proves about a boot that was `boot_age_s` old when the log was fetched."""
-    if fetched.file is None:
-        return LogEvidence(why_not=fetched.why_not)
-    with context.store.read() as connection:
-        earlier = facts.last_value(connection, context.vm.id, SCOPE, "began", not_of=attempt.id)
+    with store.read() as connection:
+        earlier = facts.last_value(connection, vm_id, SCOPE, "began", not_of=attempt_id)
     return evidence_of_boot(
-        read_vmware_log(fetched.file.text),
-        source=fetched.file.source,
-        host_time=fetched.file.host_time,
+        read_vmware_log(file.text),
+        source=file.source,
+        host_time=file.host_time,
         boot_age_s=boot_age_s,
         earlier=earlier if isinstance(earlier, str) else None,
         guest=guest,

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyVmomi import vim
 
 from vnuma.domain.contract.belief import Beliefs
+from vnuma.domain.study.order import PlannedCell
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to, with_lock_reservation
 from vnuma.domain.vm.facts import VmFacts
@@ -47,7 +48,7 @@ from vnuma.errors import (
 )
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import NewCell, Run
+from vnuma.store.rows import Run
 from vnuma.store.states import Outcome, RunState
 from vnuma.vsphere import apply, power, read
 from vnuma.vsphere.connect import Session
@@ -228,7 +229,7 @@ def _create(
             connection, run.id, vm_key=vm.key, name=target.name, path=vm.path, esxi_host=vm.host_name
         )
         label = study.labels[0]
-        cells.add_cells(connection, row.id, [NewCell(label, label, 1, 1)])
+        cells.add_cells(connection, row.id, [PlannedCell(1, 1, label, label)])
     return run
 
 

@@ -76,7 +76,7 @@ def take_machine(store: Store, run: Run, vm: Vm) -> int:
     seen = {fact.key: fact.value for fact in known if fact.vm_id == vm.id}
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
-        cells.interrupt_attempts(connection, run.id, vm.id, token)
+        cells.interrupt_attempts(connection, vm.id, token)
         if vm.baseline is None:
             kernel = {name: seen[name] for name in WHERE if seen.get(name) is not None}
             vms.save_baseline(connection, vm.id, token, {KERNEL: kernel})

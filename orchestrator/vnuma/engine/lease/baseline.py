@@ -68,7 +68,7 @@ def take_over(
         baseline = plan_baseline(store, run, vm, facts, guest)
         with store.write() as connection:
             token = leases.take_lease(connection, vm.vm_key, run.id, holder())
-            cells.interrupt_attempts(connection, run.id, vm.id, token)
+            cells.interrupt_attempts(connection, vm.id, token)
             if known is None:
                 vms.save_baseline(connection, vm.id, token, baseline)
             elif baseline != known:

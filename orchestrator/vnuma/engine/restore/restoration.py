@@ -200,7 +200,7 @@ class Restoration(ABC):
         try:
             with self.store.write() as connection:
                 token = leases.raise_token(connection, self.vm.vm_key, self.run.id, holder())
-                cells.interrupt_attempts(connection, self.run.id, self.vm.id, token)
+                cells.interrupt_attempts(connection, self.vm.id, token)
                 return token, None
         except StoreError as error:
             with self.store.read() as connection:

@@ -42,14 +42,13 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
         return NoCell(why)
     with context.store.write() as connection:
         # One play works on a VM at a time, so an attempt that is still open has lost its process.
-        cells.interrupt_attempts(connection, context.run.id, context.vm.id, context.token)
+        cells.interrupt_attempts(connection, context.vm.id, context.token)
         claimed = cells.claim_next(
             connection,
-            context.run.id,
             context.vm.id,
-            token=context.token,
+            context.token,
+            cells.attempts_rule(context.study),
             exclusive_host=context.study.design.neighbours == "take_turns",
-            **cells.attempts_rule(context.study),
         )
     if claimed is None:
         return NoCell("every cell has ended")
@@ -92,7 +91,7 @@ def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
         asked = runs.get_run(connection, run.name).stop_requested
         past = attempts.lines_of_run(connection, run.id, vm.id)
         lease = leases.get_lease(connection, vm.vm_key)
-        failed = len(cells.used_up_cells(connection, run.id, vm.id, **cells.attempts_rule(study)))
+        failed = len(cells.used_up_cells(connection, run.id, cells.attempts_rule(study), vm.id))
     if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
@@ -108,9 +107,8 @@ def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
 
 def next_cell(context: VmContext) -> Cell | None:
     """The cell that the next claim would take; does not take it."""
-    rule = cells.attempts_rule(context.study)
     with context.store.read() as connection:
-        return cells.next_cell(connection, context.run.id, context.vm.id, **rule)
+        return cells.next_cell(connection, context.vm.id, cells.attempts_rule(context.study))
 
 
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})

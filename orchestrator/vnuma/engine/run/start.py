@@ -27,7 +27,7 @@ from vnuma.engine.run.approval import ask_for_approval, refuse_unapproved
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, sites, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import NewCell, Run
+from vnuma.store.rows import Run
 from vnuma.store.states import RunState
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
@@ -118,11 +118,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
                 node=prepared.nodes.get(name),
             )
             order = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
-            cells.add_cells(
-                connection,
-                row.id,
-                [NewCell(cell.arm, cell.label, cell.block, cell.position) for cell in order],
-            )
+            cells.add_cells(connection, row.id, order)
             client = prepared.clients.get(name)
             known = plan.documents() | ({facts.CLIENT: dict(client)} if client else {})
             for scope, document in known.items():
