@@ -20,7 +20,7 @@ from tests.support.stores import new_store
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.cell.guest_shutdown import shut_down
+from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.lease.foreign_change_check import SomebodysChange
 from vnuma.engine.run.claim import NoCell, claim
 from vnuma.engine.run.recover import restore_after_death
@@ -125,11 +125,13 @@ def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(
     steps = Steps.prepared(tmp_path / "a", running)
     context = steps.take()
 
-    def slowly(*arguments: Any) -> None:
-        shut_down(*arguments)
+    off = PowerSwitch.off
+
+    def slowly(self: PowerSwitch, *, back_on: bool) -> None:
+        off(self, back_on=back_on)
         change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(reservation=500))
 
-    monkeypatch.setattr("vnuma.engine.cell.shape.shut_down", slowly)
+    monkeypatch.setattr(PowerSwitch, "off", slowly)
 
     with pytest.raises(SomebodysChange, match="cpuReservation"):
         steps.shape(context)

@@ -23,12 +23,13 @@ from tests.support.postgresql import Cluster
 from tools.bench import cells as bench_cells
 from tools.bench import processes
 from tools.bench.figure import Figure, not_evaluated, untargeted
+from vnuma.domain.study.order import PlannedCell
 from vnuma.engine.run.progress import progress_of
 from vnuma.store import attempts, audit, cells, facts, leases, runs, tables, vms
 from vnuma.store import samples as sample_rows
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Claim, NewCell, Run
+from vnuma.store.rows import Claim, Run
 from vnuma.store.states import Outcome
 from vnuma.store.types import utc_now
 
@@ -138,7 +139,7 @@ def _filled(url: str, sites: int, each: int) -> list[Leased]:
     names = [f"sql{site}-{number}" for site in range(sites) for number in range(each)]
     study = bench_cells.study("sites", names, CELLS_OF_VM // 2)
     plan = [
-        NewCell(arm, arm, block, 2 * block + place)
+        PlannedCell(2 * block + place, block, arm, arm)
         for block in range(CELLS_OF_VM // 2)
         for place, arm in enumerate(bench_cells.ARMS)
     ]
@@ -157,7 +158,7 @@ _FACTS = text(
 )
 
 
-def _leased(conn: Any, run: Run, name: str, plan: list[NewCell]) -> Leased:
+def _leased(conn: Any, run: Run, name: str, plan: list[PlannedCell]) -> Leased:
     key = f"vc{name.partition('-')[0]}/{name}"
     row = vms.add_vm(conn, run.id, vm_key=key, name=name, path=f"/DC/vm/{name}", esxi_host=f"esx-{name}")
     token = leases.take_lease(conn, key, run.id, "bench")
@@ -222,17 +223,17 @@ def _opened(store: Store, vm: Leased) -> Run:
 def _claim(store: Store, vm: Leased) -> Claim:
     store.disconnect()
     run = _opened(store, vm)
-    rule: cells.AttemptsRule = {"max_attempts": 2, "uncounted": cells.PERMANENT}
+    rule = cells.AttemptsRule(2, cells.PERMANENT)
     with store.read() as conn:
         attempts.lines_of_run(conn, run.id, vm.id)
         leases.get_lease(conn, vm.key)
-        cells.used_up_cells(conn, run.id, vm.id, **rule)
+        cells.used_up_cells(conn, run.id, rule, vm.id)
     with store.write() as conn:
-        cells.interrupt_attempts(conn, run.id, vm.id, vm.token)
-        claimed = cells.claim_next(conn, run.id, vm.id, token=vm.token, exclusive_host=True, **rule)
+        cells.interrupt_attempts(conn, vm.id, vm.token)
+        claimed = cells.claim_next(conn, vm.id, vm.token, rule, exclusive_host=True)
         if claimed is None:  # its cells have ended: measure them again
             conn.execute(tables.cell.update().where(tables.cell.c.vm_id == vm.id).values(state="pending"))
-            claimed = cells.claim_next(conn, run.id, vm.id, token=vm.token, exclusive_host=True, **rule)
+            claimed = cells.claim_next(conn, vm.id, vm.token, rule, exclusive_host=True)
     if isinstance(claimed, Claim):
         return claimed
     raise RuntimeError(f"no cell to claim for {vm.name}: {claimed}")

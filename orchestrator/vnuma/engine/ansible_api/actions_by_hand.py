@@ -19,8 +19,7 @@ from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
-from vnuma.engine.cell.boot import power_on
-from vnuma.engine.cell.guest_shutdown import PowerRules, shut_down
+from vnuma.engine.cell.power_switch import PowerRules, PowerSwitch
 from vnuma.engine.cell.shape import (
     Shaped,
     change_diff,
@@ -74,18 +73,8 @@ def topology(target: Target, options: Document) -> Document:
     with connect(vcenter(target)) as session:
         ref, vm = _permitted(session, target, permit)
         host = read.read_host(session, session.host(vm.host_moid))
-        done = shape(
-            session,
-            ref,
-            arm,
-            rules,
-            vm=vm,
-            host=host,
-            always_off=False,
-            fence=no_fence,
-            journal=_journal(vm, permit),
-        )
-    return _shaped(done)
+        switch = PowerSwitch(session, ref, rules, no_fence, _journal(vm, permit))
+        return _shaped(shape(switch, arm, vm, host, always_off=False))
 
 
 def plan_topology(target: Target, options: Document) -> Document:
@@ -102,10 +91,9 @@ def power(target: Target, options: Document) -> Document:
     with connect(vcenter(target)) as session:
         ref, vm = _permitted(session, target, permit)
         changed = vm.power is not _POWER[state]
-        if changed and state == "on":
-            power_on(session, ref, vm.host_moid, rules, fence=no_fence, journal=_journal(vm, permit))
-        elif changed:
-            shut_down(session, ref, rules, no_fence, _journal(vm, permit))
+        if changed:
+            switch = PowerSwitch(session, ref, rules, no_fence, _journal(vm, permit))
+            switch.on(vm.host_moid) if state == "on" else switch.off(back_on=False)
     return _powered(state, changed=changed)
 
 

@@ -20,7 +20,7 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import AnyTarget, Kind, Target
 from vnuma.engine.ansible_api.actions import Document, edits_diff, shaped_document, why_no_cell
 from vnuma.engine.cell.dataset import planned_making
-from vnuma.engine.cell.guest_shutdown import POWER_OFF, POWER_ON
+from vnuma.engine.cell.power_switch import POWER_OFF, POWER_ON
 from vnuma.engine.cell.shape import Shaped, look_and_plan
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY

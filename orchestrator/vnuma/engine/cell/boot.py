@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -19,14 +18,14 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected
 from vnuma.engine.cell.deferred_log import pending_facts
-from vnuma.engine.cell.guest_shutdown import POWER_ON, Fence, PowerRules, shut_down
+from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import own_settings, plan_shape
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.lease.attempt import Attempt, step
-from vnuma.engine.lease.audit import Journal, journal_of
+from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.vcenter_retry import on_vsphere
@@ -45,22 +44,6 @@ LAB_QUIET_S = 0.5
 """Longest wait for a quiet guest on the lab, in seconds: its guests run only SQL Server."""
 
 
-def power_on(
-    session: Session,
-    ref: VmRef,
-    host_moid: str,
-    rules: PowerRules,
-    *,
-    fence: Fence,
-    journal: Journal,
-    noted: Callable[[datetime], None] = lambda _: None,
-) -> None:
-    """Power on on exactly that host and wait for the guest's Tools. Calls `noted` with the power-on time."""
-    with journal.change("power", POWER_ON):
-        noted(power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=rules.task_s))
-    power.wait_for_guest(session, ref, timeout_s=rules.tools_s)
-
-
 def boot_cell(context: VmContext, attempt: Attempt) -> None:
     """The step `power_on` of a cell: ends with running Tools. Raises WrongServer.
 
@@ -71,18 +54,17 @@ def boot_cell(context: VmContext, attempt: Attempt) -> None:
 
 
 def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
-    rules, journal = PowerRules.of(context.study), journal_of(context)
 
     def work(session: Session, ref: VmRef, tries: int) -> None:
         state, host_moid = read.read_power(session, ref)
         if tries > 1 and state is Power.ON:  # the request was sent; only its answer was lost
-            power.wait_for_guest(session, ref, timeout_s=rules.tools_s)
+            power.wait_for_guest(session, ref, timeout_s=context.study.power.tools_timeout_s)
             return
         if state is Power.OFF:
             sql_identity.require_silence(context.sql(), context.vm.name)
             sql_identity.note_power_on(context, attempt)
         noted = partial(sql_identity.note_power_on, context, attempt)
-        power_on(session, ref, host_moid, rules, fence=context.fence, journal=journal, noted=noted)
+        PowerSwitch.of(context, session, ref).on(host_moid, noted)
 
     on_vsphere(context, attempt, name, work)
 
@@ -194,7 +176,7 @@ def _power_cycle(context: VmContext, attempt: Attempt) -> None:
     """Power-cycle once more so that SQL Server's new settings take effect."""
 
     def off(session: Session, ref: VmRef, _tries: int) -> None:
-        shut_down(session, ref, PowerRules.of(context.study), context.fence, journal_of(context))
+        PowerSwitch.of(context, session, ref).off(back_on=False)
 
     on_vsphere(context, attempt, "guest_ready", off)
     _boot(context, attempt, "guest_ready")

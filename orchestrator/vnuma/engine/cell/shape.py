@@ -13,12 +13,12 @@ from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.cell import deferred_log
-from vnuma.engine.cell.guest_shutdown import Fence, PowerRules, require_power_on_possible, shut_down
+from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
-from vnuma.engine.lease.audit import Journal, journal_of
+from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_change_check import SomebodysChange, refuse_foreign_changes
@@ -76,17 +76,13 @@ def _refuse_another_count(arm: Arm, prediction: Prediction) -> None:
 
 
 def shape(
-    session: Session,
-    ref: VmRef,
+    switch: PowerSwitch,
     arm: Arm,
-    rules: PowerRules,
-    *,
     vm: VmFacts,
     host: HostFacts,
     own: Settings = MappingProxyType({}),
+    *,
     always_off: bool,
-    fence: Fence,
-    journal: Journal,
     refuse: Callable[[VmFacts], None] = lambda _: None,
 ) -> Shaped:
     """Change the VM so that its next power-on has the arm's shape. It stays off if it was shut down.
@@ -98,14 +94,13 @@ def shape(
     planned = plan_shape(arm, vm, host, own)
     must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
     if must_shut_down:
-        require_power_on_possible(session, ref)
-        shut_down(session, ref, rules, fence, journal)
-        vm = read.read_vm(session, ref)
+        switch.off(back_on=True)
+        vm = read.read_vm(switch.session, switch.ref)
         refuse(vm)
         planned = plan_shape(arm, vm, host, own)
     if planned.change:
-        with journal.change("reconfigure", with_lock_reservation(planned.change, vm.settings)):
-            apply.reconfigure(session, ref, planned.change, seen=vm, fence=fence)
+        with switch.journal.change("reconfigure", with_lock_reservation(planned.change, vm.settings)):
+            apply.reconfigure(switch.session, switch.ref, planned.change, seen=vm, fence=switch.fence)
     return Shaped(planned.change, planned.prediction, must_shut_down)
 
 
@@ -152,16 +147,12 @@ def _shape_once(
         for setting in inside:
             setting.switch_for(to_come, context.sql, journal_of(context))
     return shape(
-        session,
-        ref,
+        PowerSwitch.of(context, session, ref),
         arm,
-        PowerRules.of(context.study),
-        vm=vm,
-        host=host,
-        own=own_settings(context, vm, host),
+        vm,
+        host,
+        own_settings(context, vm, host),
         always_off=True,
-        fence=context.fence,
-        journal=journal_of(context),
         refuse=lambda now: refuse_foreign_changes(context, now),
     )
 

@@ -18,8 +18,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
-from vnuma.engine.cell.boot import power_on
-from vnuma.engine.cell.guest_shutdown import PowerRules, require_power_on_possible, shut_down
+from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import change_document, predict_for, prediction_document
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.audit import journal_of
@@ -243,27 +242,30 @@ def _claimed(context: VmContext) -> Attempt:
 
 def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say: Say) -> None:
     """Shut the VM down, check, power it on in its own shape, check again."""
-    rules, journal, name = PowerRules.of(context.study), journal_of(context), context.vm.name
+    name = context.vm.name
+
+    def switch_of(writer: LeasedWriter) -> PowerSwitch:
+        return replace(PowerSwitch.of(context, writer.session, writer.ref), fence=writer.fence)
 
     def off(session: Session, ref: VmRef, _tries: int) -> LeasedWriter:
         vm, host = read.read_vm_on_host(session, ref)
         predicted = prediction_document(predict_for(vm, host, vm.settings))
         writer = LeasedWriter(context, attempt, session, ref, stopping, predicted)
-        require_power_on_possible(session, ref)
+        switch_of(writer).require_on_possible()
         if vm.power is not Power.OFF:
             say(f"Shutting {name} down; Ctrl-C stops and restores it.")
-            shut_down(session, ref, rules, writer.fence, journal)
+            switch_of(writer).off(back_on=False)
         return writer
 
     def on(session: Session, ref: VmRef, tries: int) -> None:
         state, host_moid = read.read_power(session, ref)
         if tries > 1 and state is Power.ON:  # the request was sent; only its answer was lost
-            power.wait_for_guest(session, ref, timeout_s=rules.tools_s)
+            power.wait_for_guest(session, ref, timeout_s=context.study.power.tools_timeout_s)
             return
         now = replace(writer, session=session, ref=ref)
         _to_own_shape(context, now)
         say(f"Powering {name} on.")
-        power_on(session, ref, host_moid, rules, fence=now.fence, journal=journal)
+        switch_of(now).on(host_moid)
 
     with step(context, attempt, "shutdown"):
         writer = on_vsphere(context, attempt, "shutdown", off)

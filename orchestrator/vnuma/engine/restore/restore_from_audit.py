@@ -18,7 +18,7 @@ from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import Target
-from vnuma.engine.cell.guest_shutdown import POWER_ON, PowerRules, require_power_on_possible, shut_down
+from vnuma.engine.cell.power_switch import PowerRules, PowerSwitch
 from vnuma.engine.lease.audit import Journal, edits_of, read_audit_file
 from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words
@@ -29,7 +29,7 @@ from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld
 from vnuma.store import runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
-from vnuma.vsphere import apply, lease_mark, power, read
+from vnuma.vsphere import apply, lease_mark, read
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 
@@ -141,14 +141,19 @@ class AuditRestoration:
         setting and `choice` is `refuse`, NotAtBaseline for settings inside the guest, which stay.
         """
         one = self.one
-        journal = Journal(self.store, one.vm_key, one.vm, run_name=one.run)
         lock = vm_lock(home_folder(), one.vm_key, one.vm, say=self.say)
         with lock, connect(vcenter(self.target)) as session:
             ref, facts = self._look(session)
             wanted, change = self._wanted(facts), self._change(facts)
+            journal = Journal(self.store, one.vm_key, one.vm, run_name=one.run)
+            switch = PowerSwitch(session, ref, PowerRules(), apply.no_fence, journal, self.say)
             if change:
-                facts = self._undo(session, ref, facts, change, journal)
-            self._power(session, ref, facts.power, wanted, journal)
+                facts = self._undo(switch, facts, change)
+            if wanted is Power.OFF and facts.power is not wanted:
+                switch.off(back_on=False)
+            elif facts.power is not wanted:
+                self.say(f"powering {one.vm} on")
+                switch.on_again(None)
             mark = lease_mark.read_mark(session, ref)
             if mark.text is not None:
                 with journal.change("mark", [Edit(_MARK, one.run, None)]):
@@ -192,27 +197,14 @@ class AuditRestoration:
         wanted = {edit.setting: edit.before for edit in self.one.settings if edit.setting not in theirs}
         return change_to(facts.settings, wanted)
 
-    def _undo(
-        self, session: Session, ref: VmRef, facts: VmFacts, change: Change, journal: Journal
-    ) -> VmFacts:
+    def _undo(self, switch: PowerSwitch, facts: VmFacts, change: Change) -> VmFacts:
         if change.needs_power_off and facts.power is not Power.OFF:
-            require_power_on_possible(session, ref)
             self.say(f"shutting {facts.name} down")
-            shut_down(session, ref, PowerRules(), apply.no_fence, journal)
-            facts = read.read_vm(session, ref)
+            switch.off(back_on=True)
+            facts = read.read_vm(switch.session, switch.ref)
         self.say(f"restoring {len(change.edits)} settings of {facts.name}")
-        with journal.change("restore", change):
-            return apply.reconfigure(session, ref, change, seen=facts)
-
-    def _power(self, session: Session, ref: VmRef, now: Power, wanted: Power, journal: Journal) -> None:
-        if wanted is now:
-            return
-        if wanted is Power.OFF:
-            shut_down(session, ref, PowerRules(), apply.no_fence, journal)
-            return
-        self.say(f"powering {self.one.vm} on")
-        with journal.change("power", POWER_ON):
-            power.power_on(session, ref, host_moid=None, fence=apply.no_fence, timeout_s=PowerRules.task_s)
+        with switch.journal.change("restore", change):
+            return apply.reconfigure(switch.session, switch.ref, change, seen=facts)
 
 
 def chosen(found: Iterable[Unanswered], names: Collection[str]) -> tuple[Unanswered, ...]:

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.cell.guest_shutdown import POWER_ON, Fence, PowerRules, require_power_on_possible, shut_down
+from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.instance.instance_setting import wait_for_server
 from vnuma.engine.instance.settings import Baselined
 from vnuma.engine.instance.sql_identity import require_silence
-from vnuma.engine.lease.audit import Journal
-from vnuma.errors import AttemptFailed, EnvironmentProblem, HostChanged
+from vnuma.errors import AttemptFailed, EnvironmentProblem
 from vnuma.sqlserver.client.connect import SqlServer
-from vnuma.vsphere import power, read
-from vnuma.vsphere.connect import Session
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere import read
 from vnuma.vsphere.uptime import powered_on_at, seconds_since
 
 
@@ -25,16 +22,11 @@ from vnuma.vsphere.uptime import powered_on_at, seconds_since
 class InstanceRestore:
     """Restores one VM's SQL Server; does nothing for a run that changed none of its `settings`."""
 
-    session: Session
-    ref: VmRef
+    switch: PowerSwitch
     server: Callable[[], SqlServer]
     is_ours: Callable[[], bool]
     """Whether the SQL Server that answers now is proven to run inside the VM."""
     settings: tuple[Baselined, ...]
-    rules: PowerRules
-    fence: Fence
-    journal: Journal
-    say: Callable[[str], None]
     _restart: dict[Baselined, bool] = field(default_factory=dict)
     """Whether a setting still needs a restart; unset before the first attempt to set it."""
 
@@ -57,43 +49,31 @@ class InstanceRestore:
         if late and not (facts.power is Power.ON and self.is_ours()):
             self._boot(facts)
         for one in late:
-            wait_for_server(self.server(), self.rules.sql_s)
+            wait_for_server(self.server(), self.switch.rules.sql_s)
             self._set(one)
-        facts = read.read_vm(self.session, self.ref)
+        facts = read.read_vm(self.switch.session, self.switch.ref)
         if any(self._restart.values()) and facts.power is Power.ON:
-            require_power_on_possible(self.session, self.ref)
-            shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
-            facts = read.read_vm(self.session, self.ref)
+            self.switch.off(back_on=True)
+            facts = read.read_vm(self.switch.session, self.switch.ref)
         return facts
 
     def _set(self, one: Baselined) -> None:
-        self._restart[one] = one.setting.switch(self.server(), one.value, self.journal).needs_restart
+        self._restart[one] = one.setting.switch(self.server(), one.value, self.switch.journal).needs_restart
 
     def _boot(self, facts: VmFacts) -> None:
         """Power on and prove whose SQL Server answers: none before the power-on, and a later start."""
+        switch = self.switch
         if facts.power is not Power.OFF:
-            require_power_on_possible(self.session, self.ref)
-            shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
+            switch.off(back_on=True)
         require_silence(self.server(), facts.name)
-        self.say(f"powering {facts.name} on to restore SQL Server")
-        with self.journal.change("power", POWER_ON):
-            try:
-                at = power.power_on(
-                    self.session,
-                    self.ref,
-                    host_moid=facts.host_moid,
-                    fence=self.fence,
-                    timeout_s=self.rules.task_s,
-                )
-            except HostChanged as moved:  # DRS or HA placed it elsewhere; it is on nevertheless
-                self.say(f"{moved.what} {moved.fix or ''}")
-                at = powered_on_at(self.session, self.ref)
-        wait_for_server(self.server(), self.rules.sql_s, seconds_since(self.session, at))
+        switch.say(f"powering {facts.name} on to restore SQL Server")
+        at = switch.on_again(facts.host_moid) or powered_on_at(switch.session, switch.ref)
+        wait_for_server(self.server(), switch.rules.sql_s, seconds_since(switch.session, at))
 
     def prove(self, state: Power) -> int:
         """How many settings of SQL Server were proven restored. Raises SqlTimeout or SqlFailed."""
         if state is not Power.ON:
             return 0
         for one in self.settings:
-            one.setting.verify(self.server(), one.value, self.rules.sql_s)
+            one.setting.verify(self.server(), one.value, self.switch.rules.sql_s)
         return len(self.settings)

@@ -13,13 +13,7 @@ from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell import deferred_log
 from vnuma.engine.cell.dataset import dataset_exists
-from vnuma.engine.cell.guest_shutdown import (
-    POWER_OFF,
-    POWER_ON,
-    PowerRules,
-    require_power_on_possible,
-    shut_down,
-)
+from vnuma.engine.cell.power_switch import POWER_OFF, PowerRules, PowerSwitch
 from vnuma.engine.instance.settings import to_restore
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.audit import edits_of
@@ -40,7 +34,6 @@ from vnuma.errors import (
     AttemptFailed,
     CertificateRejected,
     EnvironmentProblem,
-    HostChanged,
     LeaseLost,
     NotAtBaseline,
     VCenterUnreachable,
@@ -143,6 +136,12 @@ class _Work:
         return self.restoration.rules
 
     @cached_property
+    def switch(self) -> PowerSwitch:
+        """The VM's power."""
+        held, say = self.held, self.restoration.say
+        return PowerSwitch(self.session, self.ref, self.rules, held.fence, held.journal, say)
+
+    @cached_property
     def ref(self) -> VmRef:
         """The run's own VM. Raises VmNotFound."""
         return find_own(self.session, self.vm)
@@ -194,15 +193,10 @@ class _Work:
         given = self.restoration
         endpoint = Endpoint(given.store, given.run, self.vm, given.target)
         inside = InstanceRestore(
-            self.session,
-            self.ref,
-            partial(sql_server, self.restoration.target),
+            self.switch,
+            partial(sql_server, given.target),
             partial(endpoint.is_ours, self.session, self.ref),
             to_restore(given.store, given.run, self.vm),
-            self.rules,
-            self.held.fence,
-            self.held.journal,
-            self.restoration.say,
         )
         inside.before_shape(facts)
         baseline, facts = self._shape_back(facts)
@@ -218,7 +212,7 @@ class _Work:
         if wanted is Power.ON and facts.power is not Power.ON:
             self._power_on(facts.host_moid)
         elif wanted is Power.OFF and facts.power is not Power.OFF:
-            shut_down(self.session, self.ref, self.rules, self.held.fence, self.held.journal)
+            self.switch.off(back_on=False)
         state = self._read().power
         checked += inside.prove(state)
         return Restored(self.vm.name, checked, checked, state)
@@ -250,10 +244,8 @@ class _Work:
         baseline = settings_to_restore(self.restoration, facts)
         change = change_to_restore(self.restoration, facts, baseline)
         if change.needs_power_off and facts.power is not Power.OFF:
-            if baseline_power(self.vm) is Power.ON:
-                require_power_on_possible(self.session, self.ref)
             self.restoration.say(f"shutting {facts.name} down")
-            shut_down(self.session, self.ref, self.rules, self.held.fence, self.held.journal)
+            self.switch.off(back_on=baseline_power(self.vm) is Power.ON)
             facts = self._read()
         for tries_left in reversed(range(WRITE_TRIES)):
             baseline = settings_to_restore(self.restoration, facts)
@@ -274,19 +266,8 @@ class _Work:
         return baseline, facts
 
     def _power_on(self, host_moid: str | None) -> None:
-        """Power on at that host. If DRS or HA places it elsewhere, say so."""
         self.restoration.say(f"powering {self.vm.name} on")
-        with self.held.journal.change("power", POWER_ON):
-            try:
-                power.power_on(
-                    self.session,
-                    self.ref,
-                    host_moid=host_moid,
-                    fence=self.held.fence,
-                    timeout_s=self.rules.task_s,
-                )
-            except HostChanged as moved:
-                self.restoration.say(f"{moved.what} {moved.fix or ''}")
+        self.switch.on_again(host_moid)
 
     def _not_left_off(self, error: VnumaError) -> VnumaError:
         """Power on a VM that this run left off although its baseline is on; returns `error` with the outcome.

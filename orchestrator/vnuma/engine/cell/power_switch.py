@@ -1,0 +1,135 @@
+"""Power a VM on, and shut its guest down as an administrator would: through Tools, not by a power-off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.cell import deferred_log
+from vnuma.engine.lease.audit import Journal, journal_of
+from vnuma.engine.lease.context import VmContext
+from vnuma.errors import HostChanged, HostNotReady
+from vnuma.vsphere import power, read
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+
+Fence = Callable[[], None]
+
+POWER_ON = (Edit("power", str(Power.OFF), str(Power.ON)),)
+POWER_OFF = (Edit("power", str(Power.ON), str(Power.OFF)),)
+
+
+@dataclass(frozen=True)
+class PowerRules:
+    """Deadlines of a power-cycle in seconds, and what to do when a guest does not shut down."""
+
+    shutdown_s: float = 600
+    on_timeout: Literal["fail", "power_off"] = "fail"
+    tools_s: float = 600
+    task_s: float = 300
+    retry_s: float = 900
+    sql_s: float = 600
+    ask: power.Ask = "shut_down"
+
+    @property
+    def step_s(self) -> float:
+        """The longest that a step may hold a VM's lock: shutdown, boot, and the tasks between them."""
+        return self.shutdown_s + self.tools_s + 2 * self.task_s
+
+    @classmethod
+    def of(cls, study: Study) -> PowerRules:
+        """The study's power rules."""
+        limits = study.power
+        return cls(
+            limits.shutdown_timeout_s,
+            limits.on_shutdown_timeout,
+            limits.tools_timeout_s,
+            limits.task_timeout_s,
+            limits.vcenter_retry_s,
+            limits.sql_timeout_s,
+            limits.guest_is_asked_to,
+        )
+
+
+@dataclass(frozen=True)
+class PowerSwitch:
+    """Powers one VM on and off in one vSphere session; each is in the journal before it is done."""
+
+    session: Session
+    ref: VmRef
+    rules: PowerRules
+    fence: Fence
+    journal: Journal
+    say: Callable[[str], None] = lambda _: None
+
+    @classmethod
+    def of(cls, context: VmContext, session: Session, ref: VmRef) -> PowerSwitch:
+        """That of a cell's VM."""
+        return cls(session, ref, PowerRules.of(context.study), context.fence, journal_of(context))
+
+    def off(self, *, back_on: bool) -> None:
+        """Shut down the guest of a running VM. Raises ShutdownTimeout; the VM then stays on.
+
+        With `back_on` it is refused first where the VM could not be powered on again. The journal line is
+        written when the guest is asked, since the VM may go off at any time after that. A vmware.log that is
+        still missing is fetched now: the next power-on rotates it.
+        """
+        if back_on:
+            self.require_on_possible()
+        with ExitStack() as line:
+
+            def ask() -> None:
+                self.fence()
+                if not begun:
+                    line.enter_context(self.journal.change("power", POWER_OFF))
+                    begun.append(True)
+
+            begun: list[bool] = []
+            power.shut_down(
+                self.session,
+                self.ref,
+                timeout_s=self.rules.shutdown_s,
+                on_timeout=self.rules.on_timeout,
+                ask=self.rules.ask,
+                fence=ask,
+            )
+            if not begun:  # it went off by itself while we waited for its Tools
+                line.enter_context(self.journal.change("power", POWER_OFF))
+        deferred_log.collect(self.journal, self.session, self.ref)
+
+    def require_on_possible(self) -> None:
+        """Raise HostNotReady if the VM's host could not power it on."""
+        why = read.why_no_power_on(self.session, self.ref)
+        if why:
+            name = self.session.transport.name_of(self.ref)
+            raise HostNotReady(
+                f"{name} was not shut down, because it could not be powered on again: {why}",
+                fix="End the host's maintenance or reconnect it; or move the VM, and start a new run there.",
+            )
+
+    def on(self, host_moid: str | None, noted: Callable[[datetime], None] = lambda _: None) -> None:
+        """Power on on exactly that host, call `noted` with the time of it, and wait for the guest's Tools."""
+        with self.journal.change("power", POWER_ON):
+            noted(self._power_on(host_moid))
+        power.wait_for_guest(self.session, self.ref, timeout_s=self.rules.tools_s)
+
+    def on_again(self, host_moid: str | None) -> datetime | None:
+        """Power on at that host, and return when; None if DRS or HA placed it elsewhere, which is said."""
+        with self.journal.change("power", POWER_ON):
+            try:
+                return self._power_on(host_moid)
+            except HostChanged as moved:
+                self.say(f"{moved.what} {moved.fix or ''}")
+                return None
+
+    def _power_on(self, host_moid: str | None) -> datetime:
+        limit_s = self.rules.task_s
+        return power.power_on(
+            self.session, self.ref, host_moid=host_moid, fence=self.fence, timeout_s=limit_s
+        )
