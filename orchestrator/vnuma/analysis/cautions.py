@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from vnuma.analysis.measure import Measure, worsening
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import ArmResult, Caution, SizeApart
-from vnuma.analysis.rounding import SHARE_OF_MARGIN, step_of
+from vnuma.analysis.rounding import SHARE_OF_MARGIN, relative_step, step_of
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Word
 from vnuma.domain.workloads.replicate import plural
@@ -140,13 +139,10 @@ def _coarse(found: Findings) -> Iterator[str]:
     """Sizes whose clock step is too large a share of the equivalence band."""
     figures = figures_by_size(found.cells.boots, found.design)
     for size, values in zip(found.design.sizes, figures, strict=True):
-        step = step_of(values) if values else 0.0
-        if (
-            values
-            and step / statistics.median(values) > math.log1p(found.design.equivalence) * SHARE_OF_MARGIN
-        ):
-            share = step / statistics.median(values) * 100
-            yield f"{step:.3g} {found.measure.unit} at size {size:,}, {share:.1f}% of the figure"
+        share = relative_step(values) if values else 0.0
+        if share > math.log1p(found.design.equivalence) * SHARE_OF_MARGIN:
+            step = f"{step_of(values):.3g} {found.measure.unit}"
+            yield f"{step} at size {size:,}, {share * 100:.1f}% of the figure"
 
 
 def _checks(found: Findings) -> Iterator[Caution]:

@@ -7,7 +7,6 @@ average out. Scatter of half a step or more does (dither).
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +17,7 @@ SHARE_OF_MARGIN = 1 / 3
 """With a coarser step than this share of the equivalence band, equivalence cannot be shown."""
 
 _TERMS = 8
+_TINY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ NO_ROUNDING = Rounding()
 
 def rounding_of(times: Iterable[Sequence[float]], weights: Sequence[float]) -> Rounding:
     """From all figures of each size."""
-    steps = [step_of(values) / statistics.median(values) if values else 0.0 for values in times]
+    steps = [relative_step(values) if values else 0.0 for values in times]
     return Rounding(
         tuple(step * abs(w) for step, w in zip(steps, weights, strict=True)), tuple(map(float, weights))
     )
@@ -58,9 +58,18 @@ def rounding_of(times: Iterable[Sequence[float]], weights: Sequence[float]) -> R
 def step_of(values: Sequence[float]) -> float:
     """The smallest difference between distinct figures; the figure itself if all are equal."""
     distinct = sorted(set(values))
-    tiny = 1e-9 * distinct[-1]
-    gaps = [high - low for low, high in pairwise(distinct) if high - low > tiny]
+    gaps = [high - low for low, high in pairwise(distinct) if high - low > _TINY * distinct[-1]]
     return min(gaps, default=distinct[-1])
+
+
+def relative_step(values: Sequence[float]) -> float:
+    """The smallest distance on the ln scale between distinct figures; 1 if all are equal.
+
+    A time and its reciprocal, a throughput, have the same one, so both get the same verdict.
+    """
+    distinct = sorted(set(values))
+    ratios = [high / low for low, high in pairwise(distinct) if high - low > _TINY * distinct[-1]]
+    return math.log(min(ratios)) if ratios else 1.0
 
 
 def staying(step: float, ms: float) -> float:
