@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from vnuma import assets
 from vnuma.errors import EnvironmentProblem
 from vnuma.lab.program import ready_program, tail
@@ -44,12 +46,6 @@ class LabMachine:
     user: str
     key_file: Path
     known_hosts: Path
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> LabMachine:
-        """One machine of the lab's `ready` line, or of `lab.json`."""
-        files = {name: Path(document[name]) for name in ("key_file", "known_hosts")}
-        return cls(**{**document, **files})
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,7 @@ class LabState:
             ca_file=Path(vcenter["ca_file"]),
             password_file=password_file,
             vms=tuple(vms),
-            machines=tuple(map(LabMachine.from_document, event.get("machines", ()))),
+            machines=TypeAdapter(tuple[LabMachine, ...]).validate_python(event.get("machines", ())),
         )
 
 
@@ -232,15 +228,10 @@ def _write_state(folder: Path, state: LabState) -> None:
 def _read_state(folder: Path) -> LabState | None:
     path = folder / "lab.json"
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        fields["vms"] = tuple(LabVm(**{**vm, "node_ports": tuple(vm["node_ports"])}) for vm in fields["vms"])
-        fields["machines"] = tuple(map(LabMachine.from_document, fields.get("machines", ())))
-        fields["ca_file"] = Path(fields["ca_file"])
-        fields["password_file"] = Path(fields["password_file"])
-        return LabState(**fields)
+        return TypeAdapter(LabState).validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError) as error:
+    except ValidationError as error:
         raise EnvironmentProblem(
             f"{path} is not a valid lab state file ({error}).", fix="If no lab is running, delete the file."
         ) from error
