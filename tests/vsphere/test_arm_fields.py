@@ -16,7 +16,7 @@ from tests.vsphere.support import LabFactory, Login
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.arm.effective import judge
 from vnuma.domain.arm.recipe import desired_settings
-from vnuma.domain.vm.change import asked, change_back, change_to
+from vnuma.domain.vm.change import as_written, change_back, change_to
 from vnuma.domain.vm.facts import GuestTopology
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell.shape import plan_shape
@@ -228,8 +228,8 @@ def test_every_field_is_set_read_back_seen_by_the_guest_and_restored(
         assert {name: event[name] for name in case.event} == case.event, case.name
         now = read_vm(session, find_vm(session, "sql16")).settings
         assert not change_back(now, before.settings), case.name
-        assert {name: asked(now, name) for name in now} == {
-            name: asked(before.settings, name) for name in before.settings
+        assert {name: as_written(now, name) for name in now} == {
+            name: as_written(before.settings, name) for name in before.settings
         }, case.name
 
 

@@ -68,7 +68,7 @@ def test_a_concurrent_read_needs_no_login_of_its_own(shared_lab: LabHandle) -> N
     """A second connection belongs to the same session, which is still there when it is closed."""
     before = logged_in(shared_lab)
     with connect(vcenter_of(shared_lab)) as session:
-        with session.beside() as other, ThreadPoolExecutor(1) as pool:
+        with session.second_connection() as other, ThreadPoolExecutor(1) as pool:
             name = pool.submit(lambda: read_vm(other, find_vm(other, "sql16")).name)
             assert read_vm(session, find_vm(session, "sql16")).name == name.result()
         trips = session.round_trips
@@ -81,7 +81,7 @@ def test_a_concurrent_read_needs_no_login_of_its_own(shared_lab: LabHandle) -> N
 def test_a_concurrent_read_can_be_abandoned(shared_lab: LabHandle) -> None:
     """As after Ctrl-C: the other thread makes no further call, and the session itself goes on."""
     with connect(vcenter_of(shared_lab)) as session:
-        with session.beside() as other:
+        with session.second_connection() as other:
             other.transport.end()
             with pytest.raises(VCenterUnreachable, match="given up"):
                 find_vm(other, "sql16")

@@ -90,7 +90,7 @@ class Scatter:
 
     def detected(self, arms: Sequence[Contrast]) -> float:
         """The largest effect (ln scale) that any arm needs; it may have fewer pairs than there are blocks."""
-        own = (self.behind(arm).detectable_effect(arm.boots) for arm in arms if _rests_on_pairs(arm))
+        own = (self.error_of(arm).detectable_effect(arm.boots) for arm in arms if _rests_on_pairs(arm))
         return max([self.pooled.detectable_effect(self.blocks), *own])
 
     @property
@@ -98,7 +98,7 @@ class Scatter:
         """The error of an arm that rests on all cells."""
         return self._error(self.cell_sd, own=False)
 
-    def behind(self, arm: Contrast) -> ArmError:
+    def error_of(self, arm: Contrast) -> ArmError:
         """The error of that arm: its own, or the pooled one."""
         if not _rests_on_pairs(arm):
             return self.pooled
@@ -157,7 +157,7 @@ def _is_open(arm: ArmResult, rules: Rules) -> bool:
 
 
 def _needed(scatter: Scatter, arm: ArmResult, rules: Rules) -> int | None:
-    needed = scatter.behind(arm.contrast).blocks_to_decide(math.log1p(rules.margin))
+    needed = scatter.error_of(arm.contrast).blocks_to_decide(math.log1p(rules.margin))
     return needed if needed is not None and needed > scatter.blocks else None
 
 

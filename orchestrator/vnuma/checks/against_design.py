@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
-from vnuma.domain.vm.change import Edit, asked, differences
+from vnuma.domain.vm.change import Edit, as_written, differences
 from vnuma.domain.vm.config_event import Author
 from vnuma.domain.vm.estate import Declared, Estate, EstateVm
 from vnuma.domain.vm.facts import VmFacts
@@ -189,7 +189,7 @@ def _wanted(planned: EstateVm, now: Settings) -> Iterator[tuple[str, Value]]:
     spelled = {name.lower(): name for name in now}
     for name in settings:
         if _is_compared(name) and name not in planned.absent:
-            yield spelled.get(name.lower(), name), asked(settings, name)
+            yield spelled.get(name.lower(), name), as_written(settings, name)
     if EXTRA_CONFIG not in planned.absent:
         named = {name.lower() for name in settings}
         for name in now:

@@ -109,11 +109,11 @@ def _show_history(given: CheckOptions) -> None:
     if given.format_ is CheckFormat.JSON:
         echo(as_history.as_json(found), nl=False)
         return
-    told = ""
+    banner_shown = ""
     for one in found:
-        if one.simulated and one.simulated != told:
-            told = one.simulated
-            echo(banner(told))
+        if one.simulated and one.simulated != banner_shown:
+            banner_shown = one.simulated
+            echo(banner(banner_shown))
         for line in as_history.lines(one):
             say(line)
 

@@ -22,7 +22,7 @@ def design_lines(study: Study) -> list[str]:
 
     design = study.design
     sentinel = workload_named(study.workload.name).sentinel(study.workload, study.dataset)
-    beside = [
+    controls = [
         name
         for name, wanted in (
             ("A/A", design.a_a),
@@ -33,7 +33,7 @@ def design_lines(study: Study) -> list[str]:
     ]
     blocks = f"{at_most(study)}{counted(design.most_blocks, 'block')}"
     lines = [f"Design   {blocks} {ORDER_WORDS[design.order]} (seed {design.seed})"]
-    lines[0] += f"; {', '.join(beside)}" if beside else "; no A/A, no sentinel, no positive control"
+    lines[0] += f"; {', '.join(controls)}" if controls else "; no A/A, no sentinel, no positive control"
     if design.covariate == "place":
         lines.append("Place    in the block, as a linear covariate (declared in the study)")
     if design.precision:

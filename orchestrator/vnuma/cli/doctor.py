@@ -76,7 +76,7 @@ def doctor(
         from vnuma.engine.doctor.diagnose_site import diagnose_site
         from vnuma.engine.mesh.node_files import controller_socket
 
-        targets = _behind(site, targets, where, vms or [])
+        targets = _targets_of_node(site, targets, where, vms or [])
         findings = diagnose_site(controller_socket(), site, targets, where)
     else:
         notified = diagnose_notify(where, targets, send=notify)
@@ -101,18 +101,18 @@ def doctor(
         echo(closing)
 
 
-def _behind(
+def _targets_of_node(
     site: str, targets: Mapping[str, AnyTarget], inventory: Path, named: list[str]
 ) -> dict[str, AnyTarget]:
     """The targets that this node reaches. Raises InputError for none, or if a named one is missing."""
     from vnuma.errors import InputError
 
-    behind = {name: target for name, target in targets.items() if target.node == site}
-    other = [name for name in named if name not in behind]
-    if other or not behind:
+    reached = {name: target for name, target in targets.items() if target.node == site}
+    other = [name for name in named if name not in reached]
+    if other or not reached:
         who = f"{', '.join(other)}: not" if other else "No host is"
         raise InputError(
             f"{who} behind the node {site} in {inventory}.",
             fix=f"Give each VM of that site its node: vnuma_node: {site}",
         )
-    return behind
+    return reached

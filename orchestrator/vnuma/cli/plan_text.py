@@ -133,7 +133,7 @@ def _vm(study: Study, name: str, plan: VmPlan) -> _Lines:
     changes = [
         *_arms(study, plan),
         "",
-        *_alike(study, plan),
+        *_indistinguishable_arms(study, plan),
         *_touched(plan),
         *_inside(study),
         "How: guest shutdown by Tools; " + _hard_off(study),
@@ -172,7 +172,7 @@ def _arms(study: Study, plan: VmPlan) -> list[str]:
     return [*lines, f"R: reference{twice}"]
 
 
-def _alike(study: Study, plan: VmPlan) -> list[str]:
+def _indistinguishable_arms(study: Study, plan: VmPlan) -> list[str]:
     """Arms that cannot be distinguished, or only by the workload, and why a prediction is uncertain."""
     from vnuma.engine.preflight.arm_plan import (
         distinguished_by_workload,

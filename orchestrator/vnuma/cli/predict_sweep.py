@@ -70,5 +70,5 @@ def _line(span: Span) -> list[str]:
     from vnuma.domain.topology.sizes import ranges
 
     even = "all" if span.even == span.vcpus else ranges(span.even) or "none"
-    told = [even, span.confidence] if span.fits else ["-", "-"]
-    return [ranges(span.vcpus), span.nodes, *told, span.memory]
+    figures = [even, span.confidence] if span.fits else ["-", "-"]
+    return [ranges(span.vcpus), span.nodes, *figures, span.memory]

@@ -52,10 +52,12 @@ class Kept(Generic[T]):
             return self.get(key, mark, make)
         if made[0] != mark and entry.making != mark:
             entry.making = mark
-            background.submit(self._make_behind, entry, key, mark, make)
+            background.submit(self._make_in_background, entry, key, mark, make)
         return made[1]
 
-    def _make_behind(self, entry: _Entry[T], key: Hashable, mark: Hashable, make: Callable[[], T]) -> None:
+    def _make_in_background(
+        self, entry: _Entry[T], key: Hashable, mark: Hashable, make: Callable[[], T]
+    ) -> None:
         try:
             self.get(key, mark, make)
         except Exception as error:  # noqa: BLE001 - the next request tries again and shows it

@@ -85,7 +85,7 @@ def begin(conn: Connection, check: int, source: str, found: Sequence[NewFinding]
         conn.execute(insert(tables.estate_finding), rows)
 
 
-def found_again(conn: Connection, check: int, ids: Collection[int]) -> None:
+def confirm_findings(conn: Connection, check: int, ids: Collection[int]) -> None:
     """Store that this check confirmed these findings."""
     for some in _chunks(ids):
         conn.execute(update(tables.estate_finding).where(_finding.id.in_(some)).values(last_check_id=check))

@@ -76,7 +76,7 @@ def find_changes(session: Session, view: vim.view.ContainerView, earlier: Estate
     """Sort the VMs of a view into changed and unchanged since an earlier reading of a vCenter."""
     inside = Query.TraversalSpec(type=vim.view.ContainerView, path="view", skip=False)
     everything = Query.ObjectSpec(obj=view, skip=True, selectSet=[inside])
-    with session.beside() as other, ThreadPoolExecutor(1, "around") as pool:
+    with session.second_connection() as other, ThreadPoolExecutor(1, "around") as pool:
         around = pool.submit(_around_vms, other, everything)
         try:
             marks = session.retrieve_plain(vim.VirtualMachine, _VM_MARKS, everything)

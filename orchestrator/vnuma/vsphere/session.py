@@ -146,7 +146,7 @@ class Session:
         raise tls.unreachable(self.transport.vcenter, BadAnswer("an endless answer in pages"))
 
     @contextmanager
-    def beside(self) -> Iterator[Session]:
+    def second_connection(self) -> Iterator[Session]:
         """The same login on a connection of its own, for another thread.
 
         Requests with one cookie belong to one session, whichever connection they come by.

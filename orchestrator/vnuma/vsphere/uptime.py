@@ -45,7 +45,7 @@ def vm_side_of(
     session: Session, values: Mapping[str, Any], booted: datetime, system: vim.host.DateTimeSystem | None
 ) -> VmSide:
     """The same from values read with RUNNING_PATHS, and from what reads the host's clock."""
-    clock = _told(system)
+    clock = _host_time(system)
     age_s = seconds_since(session, booted) if clock is None else (clock - booted).total_seconds()
     addresses = guest_addresses(values.get("guest.net"), values.get("guest.ipAddress"))
     return VmSide(addresses, age_s, time.monotonic())
@@ -62,7 +62,7 @@ def guest_addresses(cards: Sequence[vim.vm.GuestInfo.NicInfo] | None, first: str
 
 def host_ahead_s(session: Session, host: vim.HostSystem | None) -> float | None:
     """Seconds by which a host's clock is ahead of vCenter's; None if it is not readable."""
-    clock = _told(_clock_system(session, {"runtime.host": host}))
+    clock = _host_time(_clock_system(session, {"runtime.host": host}))
     return None if clock is None else -seconds_since(session, clock)
 
 
@@ -100,7 +100,7 @@ def _clock_system(session: Session, values: Mapping[str, Any]) -> vim.host.DateT
         return None
 
 
-def _told(system: vim.host.DateTimeSystem | None) -> datetime | None:
+def _host_time(system: vim.host.DateTimeSystem | None) -> datetime | None:
     """A host's own time (QueryDateTime, privilege System.Read); None if it is not readable."""
     if system is None:
         return None

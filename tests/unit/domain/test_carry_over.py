@@ -10,7 +10,7 @@ import pytest
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.arm.recipe import own_values
-from vnuma.domain.vm.change import asked, settings_after
+from vnuma.domain.vm.change import as_written, settings_after
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import DERIVED, Settings
 from vnuma.engine.cell.shape import plan_shape
@@ -40,7 +40,7 @@ def after(arm: Arm, now: VmFacts, baseline: Settings) -> dict[str, Any]:
     there = replace(now, settings=shaped)
     assert not plan_shape(arm, there, HOST, own).change, "a VM that is in the arm's shape"
     return {
-        name: asked(shaped, name)
+        name: as_written(shaped, name)
         for name, value in shaped.items()
         if value is not None and name not in DERIVED
     }

@@ -24,7 +24,7 @@ from vnuma.domain.topology.release import (
     PREFER_HT,
     has_virtual_numa,
 )
-from vnuma.domain.vm.change import asked, settings_after
+from vnuma.domain.vm.change import as_written, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Settings, Value, is_extra_config
 from vnuma.errors import ArmImpossible
@@ -188,7 +188,7 @@ def own_values(arms: Iterable[Arm], baseline: Settings, vm: VmFacts, host: HostF
             continue
     if _LOCKED in names:  # vSphere then sets the reservation too
         names.add(_RESERVED)
-    return {name: asked(baseline, name) for name in names - _WRITTEN_BY_ESXI}
+    return {name: as_written(baseline, name) for name in names - _WRITTEN_BY_ESXI}
 
 
 def merge_over_own(own: Settings, desired: Settings) -> dict[str, Value]:

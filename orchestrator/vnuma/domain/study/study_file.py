@@ -72,11 +72,11 @@ def _validate(data: Any) -> Study | list[Problem]:
         found = [item for item in error.errors() if not _of_another_kind(item["loc"], data)]
         wrong = {item["loc"][: len(item["loc"]) - 1] for item in found}
         found = [item for item in found if item["type"] != "too_short" or item["loc"] not in wrong]
-        return [*(_problem(item, data) for item in found), *_beside_unknown(found, data)]
+        return [*(_problem(item, data) for item in found), *_further_problems(found, data)]
     return list(check_study(study)) or study
 
 
-def _beside_unknown(found: Sequence[Any], data: Any) -> list[Problem]:
+def _further_problems(found: Sequence[Any], data: Any) -> list[Problem]:
     """Further problems where the fields' only fault is that some are unknown."""
     if any(item["type"] != "extra_forbidden" for item in found):
         return []

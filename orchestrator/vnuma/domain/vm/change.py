@@ -71,9 +71,11 @@ def change_to(current: Settings, desired: Settings) -> Change:
     """
     return Change(
         tuple(
-            Edit(name, asked(current, name), value)
+            Edit(name, as_written(current, name), value)
             for name, value in sorted(desired.items(), key=_order)
-            if name not in DERIVED and not is_evidence(name) and not _same(name, asked(current, name), value)
+            if name not in DERIVED
+            and not is_evidence(name)
+            and not _same(name, as_written(current, name), value)
         )
     )
 
@@ -88,7 +90,7 @@ def with_lock_reservation(change: Change, current: Settings) -> tuple[Edit, ...]
     return (*change.edits, Edit("memoryReservation", before, memory))
 
 
-def asked(settings: Settings, name: str) -> Value:
+def as_written(settings: Settings, name: str) -> Value:
     """A setting as it would be written: 0 for a number that vSphere chose itself."""
     automatic = AUTOMATIC.get(name)
     return 0 if automatic and settings.get(automatic) is True else settings.get(name)

@@ -93,10 +93,10 @@ def drop_planned(context: VmContext) -> tuple[Edit, ...]:
 
 def left_behind(connection: Connection, run_id: int) -> dict[int, str]:
     """Why the last attempt to drop the run's database failed, by VM id; without VMs that dropped it."""
-    told = [
+    facts_found = [
         fact for scope in (LEFT_BEHIND, _DROPPED) for fact in facts.facts_of_run(connection, run_id, scope)
     ]
-    last = {fact.vm_id: fact for fact in sorted(told, key=lambda fact: fact.id)}
+    last = {fact.vm_id: fact for fact in sorted(facts_found, key=lambda fact: fact.id)}
     return {vm: str(fact.value) for vm, fact in last.items() if vm and fact.scope == LEFT_BEHIND}
 
 
@@ -109,10 +109,10 @@ def drop_after_run(context: VmContext) -> str | None:
         return None
     try:
         planned = drop_planned(context)
-        told = journal_of(context).change("dataset", planned) if planned else nullcontext()
+        journal_entry = journal_of(context).change("dataset", planned) if planned else nullcontext()
         with context.vsphere() as session:
             Endpoint.of(context).require_ours(session, find_own(session, context.vm))
-        with told, connect(context.sql()) as connection:
+        with journal_entry, connect(context.sql()) as connection:
             dropped = dataset.drop(connection, context.study.dataset.database)
         with tolerating_full_store(), context.store.write() as write:
             facts.add_vm_facts(write, context.vm.id, _DROPPED, {"dropped": dropped})

@@ -29,12 +29,14 @@ def read_all(inventory: Path) -> list[Estate]:
     Raises InputError without a vCenter in it, EnvironmentProblem when the accounts see no VM at all: a
     pipeline would take a check of nothing for well.
     """
-    return _seen([_read(target, lambda _session: None) for target in vcenters_of(inventory)])
+    return _with_vms([_read(target, lambda _session: None) for target in vcenters_of(inventory)])
 
 
 def read_all_tagged(inventory: Path) -> list[Estate]:
     """The same with the VMs' tags. Where those cannot be read, `unseen` says why."""
-    return _seen([_tagged(_read(target, lambda _session: None), target) for target in vcenters_of(inventory)])
+    return _with_vms(
+        [_tagged(_read(target, lambda _session: None), target) for target in vcenters_of(inventory)]
+    )
 
 
 def read_changes(inventory: Path, *, full: bool, tags: bool) -> list[Estate]:
@@ -43,7 +45,7 @@ def read_changes(inventory: Path, *, full: bool, tags: bool) -> list[Estate]:
     The reading is kept for the next one. Raises InputError where it cannot be.
     """
     found = [(_since_last(target, full=full), target) for target in vcenters_of(inventory)]
-    return _seen([_tagged(one, target) if tags else one for one, target in found])
+    return _with_vms([_tagged(one, target) if tags else one for one, target in found])
 
 
 def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
@@ -53,7 +55,7 @@ def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
     cannot be read.
     """
     targets = read_targets(inventory)
-    return [found for name in names for found in _seen([_read_one(inventory, targets, name)], name)]
+    return [found for name in names for found in _with_vms([_read_one(inventory, targets, name)], name)]
 
 
 def read_target(target: Target) -> Estate:
@@ -134,7 +136,7 @@ def _tagged(found: Estate, target: Target) -> Estate:
     return replace(found, vms=vms)
 
 
-def _seen(estates: list[Estate], name: str = "") -> list[Estate]:
+def _with_vms(estates: list[Estate], name: str = "") -> list[Estate]:
     """The estates, unless there is nothing to check in them."""
     if not any(estate.vms for estate in estates):
         why = next((item.why for estate in estates for item in estate.unseen if item.kind == "vm"), "")

@@ -60,7 +60,7 @@ def _write(
         for key, item in known.items()
         if key not in found and seen.would_find(key, item.name, check.source)
     ]
-    estate_checks.found_again(connection, number, [known[key].id for key in found if key in known])
+    estate_checks.confirm_findings(connection, number, [known[key].id for key in found if key in known])
     estate_checks.rename(
         connection,
         {

@@ -54,7 +54,7 @@ def answer_of(control: Path, node: str, unit: str, limit_s: float = ANSWER_S) ->
         document = json.loads(answer.rstrip().rpartition(b"\n")[2])
     except ValueError:
         raise EnvironmentProblem(
-            f"{node} gave no answer: {_said(answer) or state.detail or 'it gave no reason'}.",
+            f"{node} gave no answer: {_excerpt(answer) or state.detail or 'it gave no reason'}.",
             fix=f"On {node}: journalctl -u vnuma-mesh",
         ) from None
     if not isinstance(document, dict):
@@ -62,7 +62,7 @@ def answer_of(control: Path, node: str, unit: str, limit_s: float = ANSWER_S) ->
     return document
 
 
-def _said(answer: bytes) -> str:
+def _excerpt(answer: bytes) -> str:
     """What the node's program printed instead of an answer, in one line."""
     return " ".join(answer.decode("utf-8", "replace").split())[:_WORDS].rstrip(".")
 
@@ -82,14 +82,14 @@ _OVER = {"Succeeded", "Failed", "Canceled"}
 
 def unit_state(control: Path, unit: str) -> UnitState:
     """The state of a work unit. Raises EnvironmentProblem for a silent daemon or an unknown unit."""
-    told = _told(control, f"work status {_named(unit)}")
+    told = _command(control, f"work status {_named(unit)}")
     return UnitState(told.get("StateName") in _OVER, str(told.get("Detail") or "").strip())
 
 
 def release(control: Path, unit: str) -> None:
     """Remove a work unit and its files from both daemons; from the node's as soon as it is reachable."""
     with suppress(EnvironmentProblem):
-        _told(control, f"work release {_named(unit)}")
+        _command(control, f"work release {_named(unit)}")
 
 
 def forget_ended(control: Path, keep: Collection[str]) -> None:
@@ -98,7 +98,7 @@ def forget_ended(control: Path, keep: Collection[str]) -> None:
     That remains of a controller that was killed, or of a daemon that did not answer then. The units in `keep`
     are not touched. Raises EnvironmentProblem where the daemon does not answer.
     """
-    for unit, told in _told(control, "work list").items():
+    for unit, told in _command(control, "work list").items():
         ours = isinstance(told, dict) and (told.get("ExtraData") or {}).get("RemoteWorkType") == ASK
         if ours and told.get("StateName") in _OVER and unit not in keep and _age_s(control, unit) > _LEFT_S:
             release(control, unit)
@@ -112,7 +112,7 @@ def _age_s(control: Path, unit: str) -> float:
 
 def nodes_seen(control: Path) -> frozenset[str]:
     """The nodes that the mesh reaches now. Raises EnvironmentProblem for a silent daemon."""
-    return frozenset(_told(control, "status").get("RoutingTable") or {})
+    return frozenset(_command(control, "status").get("RoutingTable") or {})
 
 
 _SAME_VERSION = "Install the same version of vnuma on controller and node."
@@ -174,7 +174,7 @@ def _results(control: Path, node: str, unit: str, limit_s: float) -> bytes:
             ) from None
 
 
-def _told(control: Path, command: str) -> dict[str, Any]:
+def _command(control: Path, command: str) -> dict[str, Any]:
     """The daemon's JSON answer to a one-line command."""
     with _connected(control, _DAEMON_S) as (_, stream):
         stream.write(f"{command}\n".encode())

@@ -89,11 +89,11 @@ def _chart(found: list[Curve], key: str, width: int, of: str) -> Figure:
     apart = {"legend": {"shape": "independent", "strokeDash": "independent"}}
     chart = {"layer": layers, "resolve": apart, "width": width, "height": 240}
     title = f"{unit} by {over}, form {form}"
-    words = f"{of}. " + " ".join(_said(found))
+    words = f"{of}. " + " ".join(_point_texts(found))
     return draw(chart, key=key, title=title, words=words)
 
 
-def _said(found: Iterable[Curve]) -> Iterator[str]:
+def _point_texts(found: Iterable[Curve]) -> Iterator[str]:
     for curve in found:
         points = ", ".join(f"{rate:,.4g} at {load:,}" for load, rate in curve.found.points)
         yield f"{curve.at}: {points}."

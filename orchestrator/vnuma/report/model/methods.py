@@ -102,7 +102,7 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         f"A cell ran {_ran(study)}, {maxdop}, with "
         f"{counted(design.warmups, 'discarded warm-up')} and {counted(design.iterations, 'timed iteration')}"
         f"{_clocked(analysis)}",
-        _beside(loaded, analysis),
+        _controls_text(loaded, analysis),
         "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
         "replication is the power-cycle (boot), not the iteration.",
         error,
@@ -120,7 +120,7 @@ def _clocked(analysis: Analysis) -> str:
     return f"; the figure is {measure.name} in {measure.unit}, {direction(measure)}."
 
 
-def _beside(loaded: LoadedRun, analysis: Analysis) -> str:
+def _controls_text(loaded: LoadedRun, analysis: Analysis) -> str:
     """What ran besides the arms: the positive control and the drift sentinel."""
     control, parts = loaded.study.control_arm, []
     if control:

@@ -85,7 +85,7 @@ def ask_for_ticket(spn: str) -> Said | None:
             *(ctypes.byref(minor), None, ctypes.byref(context), name, ctypes.byref(_KERBEROS)),
             *(ctypes.c_uint32(0), ctypes.c_uint32(0), None, None, None, ctypes.byref(token), None, None),
         )
-    said = _said(library, status, minor)
+    said = _call_error(library, status, minor)
     spare = ctypes.c_uint32()
     library.gss_release_buffer(ctypes.byref(spare), ctypes.byref(token))
     library.gss_delete_sec_context(ctypes.byref(spare), ctypes.byref(context), None)
@@ -113,7 +113,7 @@ def get_ticket(keytab: str, principal: str, cache: str) -> Said | int:
             *(ctypes.byref(minor), name, ctypes.c_uint32(_OF_ANY_LENGTH), ctypes.byref(wanted), _INITIATE),
             *(ctypes.byref(store), ctypes.byref(credentials), None, ctypes.byref(left)),
         )
-    said = _said(library, status, minor)
+    said = _call_error(library, status, minor)
     spare = ctypes.c_uint32()
     library.gss_release_cred(ctypes.byref(spare), ctypes.byref(credentials))
     library.gss_release_name(ctypes.byref(spare), ctypes.byref(name))
@@ -153,7 +153,7 @@ def _imported(library: ctypes.CDLL, minor: ctypes.c_uint32, principal: str) -> t
     return status, name
 
 
-def _said(library: ctypes.CDLL, status: int, minor: ctypes.c_uint32) -> Said | None:
+def _call_error(library: ctypes.CDLL, status: int, minor: ctypes.c_uint32) -> Said | None:
     """The error of a call; None where it succeeded."""
     if not status & _ERROR_CLASSES:
         return None

@@ -56,7 +56,7 @@ def _tools(asked: ChangedVm) -> str:
 
 
 @WHILE_ON.declare("on.again_is_refused", f"{API}vim.fault.InvalidPowerState.html")
-def _again(asked: ChangedVm) -> str:
+def _power_on_while_on(asked: ChangedVm) -> str:
     """A power-on while on fails in its task with InvalidPowerState, which names the state."""
     asked.writer.fence()
     task = asked.ref.PowerOnVM_Task()
