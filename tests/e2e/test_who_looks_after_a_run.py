@@ -119,6 +119,18 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
     assert unsupervised.lease_token(steps.free) is None
 
 
+def test_a_machine_that_gets_another_name_keeps_its_run(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a new DHCP lease during a night: the process stays the run's supervisor."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    claim_supervision(steps.store, steps.run)
+
+    monkeypatch.setattr(socket, "gethostname", lambda: "renamed")
+
+    require_supervision(steps.store, steps.run)
+
+
 def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: LabFactory) -> None:
     """The restore records that the run has no supervisor; a process that wakes up then stops."""
     steps = Steps.prepared(tmp_path / "a", lab())

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from vnuma.errors import StoreError, VmHeld, write_fix
@@ -51,7 +52,7 @@ def vm_lock(
         turn.take(descriptor)
         with suppress(OSError):  # on a full disk the lock works; only its holder is not recorded
             os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
+            os.pwrite(descriptor, f"{os.getpid()} {this_host()}".encode(), 0)
         yield
     finally:
         os.close(descriptor)
@@ -139,6 +140,12 @@ def _try(descriptor: int) -> bool:
     return True
 
 
+@cache
+def this_host() -> str:
+    """This machine's name when the process first asked: DHCP may change it during a run of hours."""
+    return socket.gethostname()
+
+
 def _written(descriptor: int) -> tuple[int, str] | None:
     """Process number and host that the holder recorded."""
     try:
@@ -153,14 +160,14 @@ def _holder(descriptor: int) -> str:
     found = _written(descriptor)
     if found is None:
         return "another process"
-    host = "this machine" if found[1] == socket.gethostname() else found[1]
+    host = "this machine" if found[1] == this_host() else found[1]
     return f"process {found[0]} on {host}"
 
 
 def _is_stopped(descriptor: int) -> bool:
     """Whether the holder is a process of this host that a signal or a debugger has suspended."""
     found = _written(descriptor)
-    if found is None or found[1] != socket.gethostname():
+    if found is None or found[1] != this_host():
         return False
     with suppress(OSError, IndexError):  # it has just ended, or there is no /proc
         return stat_of(found[0])[0] in "Tt"

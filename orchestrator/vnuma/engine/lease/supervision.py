@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from threading import Event, Thread
 from sqlalchemy import Connection
 
 from vnuma.engine.access.places import store_url
-from vnuma.engine.lease.locking import stat_of
+from vnuma.engine.lease.locking import stat_of, this_host
 from vnuma.errors import LeaseLost, StoreBusy, StoreError, VmHeld
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
@@ -40,7 +39,7 @@ class Supervisor:
     """A process that supervises a run."""
 
     pid: int = field(default_factory=os.getpid)
-    host: str = field(default_factory=socket.gethostname)
+    host: str = field(default_factory=this_host)
 
 
 def is_alive(run: Run) -> bool:
@@ -52,7 +51,7 @@ def is_alive(run: Run) -> bool:
         return False
     if utc_now() - run.heartbeat_at >= SILENT_AFTER:
         return False
-    if run.supervisor_host != socket.gethostname():
+    if run.supervisor_host != this_host():
         return True
     return process_lives(run.supervisor_pid) and not _is_another(run)
 
