@@ -141,3 +141,17 @@ def test_an_unknown_vcenter_says_nothing_about_sql_server(tmp_path: Path, lab: L
     assert vcenter["state"] == "FAIL"
     assert "nosuch.invalid" in str(vcenter["what"])
     assert sql["state"] == "ok"
+
+
+def test_a_vm_that_vcenter_does_not_have_fails_as_vm(tmp_path: Path, lab: LabFactory) -> None:
+    """vCenter itself answered: its own line stays ok."""
+    running = lab()
+    site = write_inventory(tmp_path, running)
+    path = running.vms["sql16"].path
+    site.write_text(site.read_text(encoding="utf-8").replace(path, "sql61"), encoding="utf-8")
+
+    (server,) = checks(site, "vCenter")
+    (vm,) = checks(site, "VM")
+
+    assert (server["state"], vm["state"]) == ("ok", "FAIL")
+    assert "sql61" in str(vm["what"])

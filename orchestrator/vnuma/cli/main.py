@@ -166,6 +166,7 @@ def _report_unexpected(error: Exception) -> int:
     """A usage error explains itself; anything else is a bug, and its traceback goes to a file."""
     show = getattr(error, "show", None)
     if callable(show):  # click's own errors: they print usage and know their code
+        _say_plainly(error)
         usage = io.StringIO()
         show(file=usage)
         sys.stderr.write(escaped(usage.getvalue()))
@@ -174,3 +175,13 @@ def _report_unexpected(error: Exception) -> int:
 
     report_bug(error)
     return 1
+
+
+def _say_plainly(error: Exception) -> None:
+    """Replace the words of a library that found an option's value wrong by those of a study's errors."""
+    from pydantic import ValidationError
+
+    from vnuma.domain.vm.validation import message
+
+    if isinstance(error.__cause__, ValidationError) and hasattr(error, "message"):
+        error.message = f"{message(error.__cause__.errors()[0])}".removesuffix(".") + "."

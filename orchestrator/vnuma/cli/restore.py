@@ -15,6 +15,7 @@ from vnuma.cli.screen import say
 if TYPE_CHECKING:
     from vnuma.engine.restore.restoration import Choice
     from vnuma.engine.restore.restore_leftover import RestoreReport
+    from vnuma.store.open import Store
 
 
 def restore(
@@ -59,15 +60,25 @@ def restore(
     opened = opened_store(store)
     if dry_run:
         show = show_by_audit(opened, from_audit, wanted) if from_audit else show_everywhere(opened, wanted)
-        for line in show or ["Every VM is at its baseline."]:
+        for line in show or [_nothing(opened)]:
             say(line)
         return
     outcomes = (
         restore_by_audit(opened, from_audit, wanted) if from_audit else restore_everywhere(opened, wanted)
     )
     if not outcomes.done and not outcomes.problems and not outcomes.in_use:
-        say("The audit log contains nothing to undo." if from_audit else "Every VM is at its baseline.")
+        say("The audit log contains nothing to undo." if from_audit else _nothing(opened))
     _tell(outcomes)
+
+
+def _nothing(store: Store) -> str:
+    """That nothing needs restoring. A store without runs, such as a mistyped one, knows no VM's baseline."""
+    from vnuma.store.runs import list_runs
+
+    with store.read() as connection:
+        if list_runs(connection):
+            return "Every VM is at its baseline."
+    return f"Nothing to restore: the store {store.place} has no runs, so it knows no VM's baseline."
 
 
 def _tell(outcomes: RestoreReport) -> None:

@@ -54,6 +54,32 @@ def test_a_mistake_on_the_command_line_ends_with_2(arguments: tuple[str, ...], n
     assert "exit 2" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("results", "--format", "docx"), "Invalid value for '--format': 'docx' is not one of"),
+        (("predict", "--vcpus", "0"), "Invalid value for '--vcpus': must be at least 1."),
+    ],
+)
+def test_a_wrong_value_of_an_option_is_explained_plainly(arguments: tuple[str, ...], words: str) -> None:
+    """Without the words of the library that checks values."""
+    refused = vnuma_here(*arguments)
+
+    assert refused.code == 2, refused.text
+    assert words in refused.err
+
+
+def test_a_store_without_runs_proves_no_baseline(tmp_path: Path) -> None:
+    """A mistyped --store knows no VM, so it cannot say that all are well."""
+    ran = vnuma_here("restore", "--store", f"sqlite:///{tmp_path / 'typo.db'}")
+    shown = vnuma_here("restore", "--dry-run", "--store", f"sqlite:///{tmp_path / 'typo.db'}")
+
+    assert (ran.code, shown.code) == (0, 0), ran.text
+    assert "at its baseline" not in ran.text + shown.text
+    assert "typo.db has no runs" in ran.out
+    assert "typo.db has no runs" in shown.out
+
+
 def test_no_lab_is_the_environment_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scripts ask by the exit code, and 1 would be a bug of vnuma."""
     monkeypatch.setattr("vnuma.lab.status", lambda: None)

@@ -30,6 +30,15 @@ def test_every_shipped_study_is_valid(path: Path) -> None:
     assert parse_study(path.read_text(encoding="utf-8"), path.name).labels
 
 
+def test_several_vms_under_vm_are_refused_with_the_field_that_takes_them() -> None:
+    """At the line of `vm`, which is what the file has."""
+    message = problem(GOOD.replace("vm: sql16", "vm: [a, b]"))
+
+    assert "vm: must be the name of one VM, not ['a', 'b']." in message
+    assert "vms: [NAME, NAME]" in message
+    assert "vms: must" not in message
+
+
 def test_a_topology_of_another_vcpu_count_names_the_right_ones() -> None:
     """File, line, what is wrong, and the topologies that would do."""
     message = problem(GOOD + "  - topology: 3x5\n")

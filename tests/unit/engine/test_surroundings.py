@@ -55,6 +55,13 @@ def on_server(guest_name: str | None = "SQL16", *, test_clone: bool = False, **u
     return list(server_use_findings("sql16", guest_name, found, test_clone=test_clone))
 
 
+def test_a_single_neighbour_is_one_vm() -> None:
+    """Singular, as people read it."""
+    (found,) = on_vm(neighbours=("a",))
+
+    assert "1 other VM runs on esx01: a." in found.what
+
+
 @pytest.mark.parametrize(("rule", "severity", "seen"), VM_CASES)
 def test_what_vsphere_shows_around_a_vm_is_found(rule: str, severity: str, seen: dict[str, Any]) -> None:
     """One finding for one thing, with what to do about it."""

@@ -206,6 +206,9 @@ def _load(text: str, file: str) -> Any:
 
 def _problem(item: Any, data: Any) -> Problem:
     """A pydantic error as our Problem."""
+    if item["loc"][:1] == ("vms",) and "vms" not in data and "vm" in data:
+        what = f"vm: must be the name of one VM, not {_value_at(('vm',), data)}."
+        return Problem(("vm",), what, "For several VMs: vms: [NAME, NAME].")
     path, in_union = _real_path(item["loc"], data)
     kind, field = item["type"], path[-1] if path else ""
     if item["loc"][-1:] == ("[key]",):

@@ -16,7 +16,7 @@ from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.surroundings import server_findings, unencrypted_connection, vm_findings
-from vnuma.errors import VnumaError
+from vnuma.errors import VmNotFound, VnumaError
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.instance import server as sql_facts
@@ -87,6 +87,8 @@ def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
         yield from _found(findings, "SQL use")
         if facts.power is Power.ON:
             yield from diagnose_vm.identity(findings)
+    except VmNotFound as error:
+        yield Diagnosis.failed("VM", error)
     except VnumaError as error:
         yield Diagnosis.failed("vCenter", error)
 

@@ -53,9 +53,10 @@ def vm_findings(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
             _UNLIMITED[limit.resource],
         )
     if seen.neighbours:
+        many = len(seen.neighbours)
         yield Finding.warn(
             "P10",
-            f"{len(seen.neighbours)} other VMs run on {host}: {_some(seen.neighbours)}.",
+            f"{many} other {'VM runs' if many == 1 else 'VMs run'} on {host}: {_some(seen.neighbours)}.",
             "Move them away during the study, or expect noise from them.",
         )
     if seen.moved_minutes_ago is not None and seen.moved_minutes_ago < _RECENT_MINUTES:
