@@ -111,6 +111,8 @@ def test_a_plain_page_is_taken_whole(objects: list[str]) -> None:
         HOST,
         Vm("vm-1", {}, MISSING).xml,
         ON.replace("poweredOn", "glowing"),
+        ON.replace("poweredOn", "values"),
+        ON.replace("vm-1", "vm-\u00e9"),
         ON.replace('"VirtualMachinePowerState"', '"xsd:string"'),
         ON.replace('xsi:type="xsd:string"', 'xsi:type="xsd:int"'),
         ON.replace(PATHS[0], "config.name"),
