@@ -24,7 +24,7 @@ _PROPERTY = rf"<propSet>\s*<name>({_TEXT})</name>\s*(?:{_VALUE})?</propSet>\s*"
 _PROPERTIES = re.compile(_PROPERTY.encode())
 _WITHOUT_GROUPS = _PROPERTY.replace(f"({_TEXT})", _TEXT)
 _OBJECT = re.compile(
-    rf'<objects>\s*<obj type="(\w+)">([^<>&\x80-\xff]+)</obj>\s*((?:{_WITHOUT_GROUPS})*)</objects>\s*'.encode()
+    rf'<objects>\s*<obj type="(\w+)">([\w-]+)</obj>\s*((?:{_WITHOUT_GROUPS})*)</objects>\s*'.encode()
 )
 _TYPE = re.compile(rb'[\s:]type="(?:[\w-]+:)?(\w+)"')
 
