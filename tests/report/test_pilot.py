@@ -77,5 +77,5 @@ def test_an_effect_is_a_percentage(tmp_path: Path) -> None:
 
     ran = vnuma_here("power", study, "--effect", "1")
 
-    assert ran.code == 3
-    assert "'1' is not a percentage" in ran.err
+    assert ran.code == 2
+    assert "--effect: '1' is not a percentage" in ran.err

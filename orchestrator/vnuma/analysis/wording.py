@@ -16,7 +16,7 @@ from vnuma.analysis.growth import Growth
 from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Verdict, Withheld, Word
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, duration
 from vnuma.domain.workloads.replicate import Replicate, plural
 
 _WITHHELD = {
@@ -160,7 +160,7 @@ def plans_sentence(plans: Plans, replicate: Replicate, own_iterations: int | Non
 
 
 def _hours(one: Allocation) -> str:
-    return f"{one.hours:.{1 if one.hours >= 1 else 2}f} h"
+    return duration(one.hours * 3600)
 
 
 def signed(ratio: float, places: int = 1) -> str:

@@ -38,8 +38,9 @@ def save(
     for estate in estates.save(find_inventory(inventory), file):
         if estate.simulated:
             echo(banner(estate.simulated))
-        hosts, clusters = counted(len(estate.hosts), "host"), counted(len(estate.clusters), "cluster")
-        echo(f"{estate.source}: {counted(len(estate.vms), 'VM')} on {hosts} in {clusters}")
+        clusters = sum(cluster.moid not in estate.hosts for cluster in estate.clusters)
+        hosts = counted(len(estate.hosts), "host")
+        echo(f"{estate.source}: {counted(len(estate.vms), 'VM')}, {hosts}, {counted(clusters, 'cluster')}")
         for item in estate.unseen[:_LISTED]:
             echo(f"  not seen: {item.kind} {item.name}: {item.why}")
         if len(estate.unseen) > _LISTED:

@@ -24,7 +24,7 @@ from vnuma.cli.screen import echo_json, say, working
 from vnuma.domain.vm.plain_text import aligned, counted, duration
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import plural as plural_of
-from vnuma.errors import InputError
+from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
@@ -55,13 +55,16 @@ def power(
     from vnuma.domain.study.cell_time import assumed_cell_seconds
     from vnuma.domain.vm.percent import percent_of
 
-    parsed, _ = read_study(study)
     try:
         wanted = percent_of(effect)
+    except ValueError as error:
+        raise UsageError(f"--effect: {error}.", fix="For example: vnuma power STUDY --effect 1%") from error
+    parsed, _ = read_study(study)
+    try:
         design = analysis.design_of(parsed)
         planning.layout_of(design, design.blocks)
     except ValueError as error:
-        raise InputError(f"{study}: {error}.", fix="For example: vnuma power STUDY --effect 1%") from error
+        raise InputError(f"{study}: {error}.", fix="docs/reference/study.md describes `design`.") from error
     known = _pilot(pilot, parsed, store) if pilot else None
     iterations, sizes = parsed.design.iterations, len(parsed.workload.sizes)
     spreads = [*planning.assumed_spreads(iterations, sizes), *([known.spread] if known else [])]

@@ -39,6 +39,7 @@ def test_h_is_help(verb: tuple[str, ...]) -> None:
         (("run",), "study file"),
         (("run", "a.yml", "--resume", "quick.1"), "--resume"),
         (("restore", "--theirs", "--baseline"), "--theirs"),
+        (("power", "a.yml", "--effect", "0"), "--effect"),
         (("results", "--table", "waits"), "--format csv"),
         (("results", "--all", "--format", "json"), "--all"),
         (("compare", "a.1", "a.2", "--junit", "x.xml"), "--fail-if"),

@@ -285,7 +285,7 @@ def _use_not_evaluated(name: str, why: str, fix: str | None) -> Finding:
     return Finding.warn(
         "P20",
         f"Other users of SQL Server on {name} were not evaluated: {why}",
-        f"{remedy}, then run the command again, unless you know that nobody depends on it.",
+        f"{remedy}. Then run the command again, or make sure that nobody else uses this SQL Server.",
     )
 
 

@@ -13,8 +13,8 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.tickets import Keytab, use_ticket
 
 _KINIT = (
-    "kinit USER@REALM, then klist. For runs overnight let the library use a keytab: "
-    "export KRB5_CLIENT_KTNAME=KEYTAB"
+    "kinit USER@REALM, then klist. For runs overnight name a keytab in the inventory: "
+    "vnuma_sql.keytab (docs/sign-in.md)"
 )
 
 _BY_CODE = {
@@ -126,7 +126,8 @@ def _of_the_keytab(given: Keytab, said: Said) -> tuple[str, str] | None:
     if said.no_credentials and said.code in _NO_TICKET:
         if given.principal:
             return f"the keytab {keytab} has no key of {given.principal}", f"{listed}."
-        return f"there is no ticket, and the keytab {keytab} gives none", f"Does the file exist? {listed}."
+        check = f"Check that the file exists and is a keytab: {listed}."
+        return f"there is no ticket, and the keytab {keytab} gives none", check
     return None
 
 
