@@ -71,7 +71,7 @@ def test_production_needs_a_flag_and_a_ticket_which_every_line_then_has(
 
     refused = vnuma_here("run", study, "-i", inventory)
     assert (refused.code, "P07" in refused.err, "Nothing was changed." in refused.err) == (5, True, True)
-    assert vnuma_here("run", study, "-i", inventory, "--production").code == 3
+    assert vnuma_here("run", study, "-i", inventory, "--production").code == 2
 
     created = vnuma_here(
         "run", study, "-i", inventory, "--production", "--ticket", "CHG0031", "--create-only"

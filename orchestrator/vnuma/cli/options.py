@@ -13,7 +13,7 @@ import typer
 
 from vnuma.cli.completion import run_names, study_files, vm_names
 from vnuma.cli.screen import note
-from vnuma.errors import InputError
+from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
@@ -68,10 +68,13 @@ class PermitOptions:
     ] = None
 
     def permit(self) -> Permit:
-        """As the engine takes it. Raises InputError for production without a ticket, or an invalid value."""
+        """As the engine takes it. Raises UsageError for production without a ticket, or an invalid value."""
         from vnuma.engine.preflight.permit import Permit
 
-        return Permit.given(self.production, self.ticket, self.require_tag)
+        try:
+            return Permit.given(self.production, self.ticket, self.require_tag)
+        except InputError as error:
+            raise UsageError(error.what, fix=error.fix) from error
 
 
 class TextOrJson(StrEnum):
