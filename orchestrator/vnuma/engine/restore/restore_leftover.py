@@ -67,7 +67,8 @@ class RestoreReport:
 class Wanted:
     """Which VMs to restore, and how; all that were left if neither names nor run are given.
 
-    `say` hears of the progress. VMs `elsewhere` are left to the nodes that reach them.
+    `say` hears of the progress. Nodes restore the VMs `elsewhere`, by their row's id in the store: VMs of two
+    sites may have the same name. The inventory's VMs in `unread` are reached by nodes alone.
     """
 
     names: Collection[str] = ()
@@ -75,7 +76,8 @@ class Wanted:
     inventory: Path | None = None
     choice: Choice = "refuse"
     say: Callable[[str], None] = lambda _: None
-    elsewhere: Collection[str] = ()
+    elsewhere: Collection[int] = ()
+    unread: Collection[str] = ()
 
     @property
     def everything(self) -> bool:
@@ -114,7 +116,7 @@ def restore_leftovers(store: Store, wanted: Wanted) -> RestoreReport:
             if wanted.run in (None, one.run) and (not wanted.names or one.vm in wanted.names)
         ]
         if wanted.inventory and wanted.everything:
-            outcome.problems += _marked(store, wanted.inventory, wanted.elsewhere)
+            outcome.problems += _marked(store, wanted.inventory, wanted.unread)
     except VnumaError as error:  # must not hide what was restored
         outcome.problems.append(error)
     return outcome
@@ -134,12 +136,12 @@ def _restoration(store: Store, wanted: Wanted, row: Vm, owner: Run) -> Restorati
     return restoration_of(context, choice=wanted.choice, say=wanted.say, shell=shell)
 
 
-def _marked(store: Store, inventory: Path, elsewhere: Collection[str]) -> Iterator[VnumaError]:
+def _marked(store: Store, inventory: Path, unread: Collection[str]) -> Iterator[VnumaError]:
     """VMs of the inventory with the mark of a run that the store does not know."""
     with store.read() as connection:
         known = {(run.name, iso(run.created_at)) for run in runs.list_runs(connection)}
     for target in read_targets(inventory).values():
-        if target.name in elsewhere:
+        if target.name in unread:
             continue
         try:
             with connect(vcenter(target)) as session:
@@ -237,5 +239,5 @@ def leftover_vms(store: Store, wanted: Wanted) -> Iterator[tuple[Vm, Run]]:
         )
     for row, owner in rows:
         asked_for = not wanted.names or row.name in wanted.names
-        if asked_for and row.name not in wanted.elsewhere and (run is None or owner.id == run.id):
+        if asked_for and row.id not in wanted.elsewhere and (run is None or owner.id == run.id):
             yield row, owner

@@ -34,6 +34,7 @@ class _Part:
     run: Run
     inventory: Path
     targets: dict[str, AnyTarget]
+    rows: set[int]
 
 
 def restore_everywhere(store: Store, wanted: Wanted) -> RestoreReport:
@@ -43,7 +44,7 @@ def restore_everywhere(store: Store, wanted: Wanted) -> RestoreReport:
     Raises as `restore_leftovers` does.
     """
     parts = list(_parts(store, wanted))
-    report = restore_leftovers(store, replace(wanted, elsewhere=_named(parts, wanted)))
+    report = restore_leftovers(store, _here(parts, wanted))
     for part in parts:
         if is_alive(part.run) and wanted.everything:
             report.in_use += [f"{name}, by {part.run.name}, which is running" for name in part.targets]
@@ -62,7 +63,7 @@ def restore_everywhere(store: Store, wanted: Wanted) -> RestoreReport:
 def show_everywhere(store: Store, wanted: Wanted) -> list[str]:
     """What `restore_everywhere` would change, by line; empty where nothing needs restoring."""
     parts = list(_parts(store, wanted))
-    lines = show_leftovers(store, replace(wanted, elsewhere=_named(parts, wanted)))
+    lines = show_leftovers(store, _here(parts, wanted))
     for part in parts:
         lines += _asked(store, part, wanted, show=True).get("lines", ())
     return lines
@@ -95,12 +96,14 @@ def _not_restored(part: _Part, error: VnumaError) -> NotAtBaseline:
     )
 
 
-def _named(parts: list[_Part], wanted: Wanted) -> set[str]:
-    """VMs left to nodes; with an inventory whose marks are read, all that nodes reach."""
-    return {name for part in parts for name in part.targets} | _reached_by_nodes(wanted)
+def _here(parts: list[_Part], wanted: Wanted) -> Wanted:
+    """The same without what is left to nodes."""
+    elsewhere = frozenset().union(*(part.rows for part in parts))
+    return replace(wanted, elsewhere=elsewhere, unread=_reached_by_nodes(wanted))
 
 
 def _reached_by_nodes(wanted: Wanted) -> set[str]:
+    """With an inventory whose marks are read, all its VMs that nodes reach."""
     if wanted.inventory is None or not wanted.everything or not _has_mesh():
         return set()
     return set(nodes_of(read_targets(wanted.inventory)))
@@ -116,8 +119,9 @@ def _parts(store: Store, wanted: Wanted) -> Iterator[_Part]:
         target = _target(place, row)
         node = nodes_of({row.name: target}).get(row.name) if target else None
         if target and node:
-            part = found.setdefault((owner.name, node), _Part(node, owner, place, {}))
+            part = found.setdefault((owner.name, node), _Part(node, owner, place, {}, set()))
             part.targets[row.name] = target
+            part.rows.add(row.id)
     yield from found.values()
 
 
