@@ -26,6 +26,7 @@ try:
     from vnuma.engine.access.connections import share_in_play
     from vnuma.engine.access.host_variables import native, with_secrets
     from vnuma.engine.access.target import AnyTarget, Target, target_of_task
+    from vnuma.engine.lease.locking import this_host
     from vnuma.engine.run.approval import VARIABLE, refuse_by_hand
 except DriverMissing as error:
     # Ansible reports any other exception during a plugin's import as its own bug, with a traceback.
@@ -35,7 +36,9 @@ Options = dict[str, Any]
 ArgumentSpec = dict[str, dict[str, Any]]
 
 
-share_in_play()  # the play's parent imports this file before it forks the first worker
+# The play's parent imports this file before it forks the first worker.
+share_in_play()
+this_host()  # a play is the same supervisor in every worker, also once its machine got another name
 
 
 class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no types

@@ -150,6 +150,21 @@ assert not unwanted, unwanted
     assert done.returncode == 0, done.stderr
 
 
+def test_a_plays_workers_know_its_machine_by_one_name() -> None:
+    """Each step is a new process: one that asked after a rename was refused as another supervisor."""
+    program = """
+import socket
+before = socket.gethostname()
+from vnuma.ansible.action import VnumaAction
+from vnuma.engine.lease.locking import this_host
+socket.gethostname = lambda: "renamed"
+assert this_host().startswith(before), this_host()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("kind", "names"),
     [("module", ACTIONS), ("role", ROLES), ("inventory", ["lab"])],

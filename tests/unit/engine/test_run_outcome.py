@@ -10,7 +10,7 @@ import pytest
 from vnuma.engine.lease.hours import Closed
 from vnuma.engine.run.progress import Progress, VmProgress
 from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, naming_all, state_at_end, worst_of
-from vnuma.errors import CellsMissing, NotAtBaseline, RestoreConflict, StoreError
+from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store.rows import Run
 from vnuma.store.states import RunState
 
@@ -36,30 +36,6 @@ RUN = Run(
     *(1, 1, "small.1", "small", 1, 1, RunState.STOPPED, None, None, "0", None, None),
     *(datetime(2026, 11, 25, tzinfo=UTC), None, None, None, None),
 )
-COMPLETE = RunOutcome(Progress(RUN, (), 1), (), (), interrupted=False)
-LEFT = CellsMissing("2 of 4 cells.")
-FULL = StoreError("full")
-
-
-@pytest.mark.parametrize(
-    ("outcome", "error", "end"),
-    [
-        (COMPLETE, None, "ended"),
-        (COMPLETE, LEFT, "ended"),
-        (replace(COMPLETE, interrupted=True), LEFT, "paused"),
-        (replace(COMPLETE, interrupted=True), None, "ended"),
-        (replace(COMPLETE, closed=Closed("over")), LEFT, "hours_missed"),
-        (replace(COMPLETE, closed=Closed("over"), problems=(FULL,)), FULL, "ended"),
-        (replace(COMPLETE, interrupted=True), NotAtBaseline("away"), "not_at_baseline"),
-        (None, NotAtBaseline("away"), "not_at_baseline"),
-        (None, ValueError(), "ended"),
-    ],
-)
-def test_people_are_told_the_gravest_end(
-    outcome: RunOutcome | None, error: Exception | None, end: End
-) -> None:
-    """A VM that is away comes first; a stop after the last cell does not count."""
-    assert end_of(outcome, error) == end
 
 
 def of_cells(valid: int, done: int, total: int) -> Progress:
@@ -78,6 +54,43 @@ def of_cells(valid: int, done: int, total: int) -> Progress:
         **dict.fromkeys(names),  # type: ignore[arg-type]
     )
     return Progress(RUN, (vm,), 1)
+
+
+COMPLETE = RunOutcome(of_cells(4, 4, 4), (), (), interrupted=False)
+PART = replace(COMPLETE, progress=of_cells(2, 2, 4))
+LEFT = CellsMissing("2 of 4 cells.")
+FULL = StoreError("full")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "end"),
+    [
+        (COMPLETE, None, "ended"),
+        (PART, LEFT, "ended"),
+        (replace(PART, interrupted=True), LEFT, "paused"),
+        (replace(COMPLETE, interrupted=True), ValueError(), "ended"),
+        (replace(COMPLETE, interrupted=True), None, "ended"),
+        (replace(PART, closed=Closed("over")), LEFT, "hours_missed"),
+        (replace(PART, closed=Closed("over"), problems=(FULL,)), FULL, "ended"),
+        (replace(COMPLETE, interrupted=True), NotAtBaseline("away"), "not_at_baseline"),
+        (None, NotAtBaseline("away"), "not_at_baseline"),
+        (None, ValueError(), "ended"),
+    ],
+)
+def test_people_are_told_the_gravest_end(
+    outcome: RunOutcome | None, error: Exception | None, end: End
+) -> None:
+    """A VM that is away comes first; a stop after the last cell does not count."""
+    assert end_of(outcome, error) == end
+
+
+def test_ctrl_c_after_the_last_cell_leaves_nothing_to_resume() -> None:
+    """With cells left it is an error with the next step."""
+    replace(COMPLETE, interrupted=True).raise_for_outcome()
+
+    with pytest.raises(Interrupted, match="2 of 4") as left:
+        replace(PART, interrupted=True).raise_for_outcome()
+    assert "--resume small.1" in str(left.value)
 
 
 @pytest.mark.parametrize(

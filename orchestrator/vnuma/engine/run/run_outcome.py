@@ -53,7 +53,7 @@ class RunOutcome:
                 f"{run}: {valid} of {total} cells, all kept. {self.closed.why}",
                 fix=anew if self.closed.for_good else later,
             )
-        if self.interrupted or (self.stopped and valid < total):
+        if self.stopped and valid < total:
             ended = Interrupted if self.interrupted else CellsMissing
             raise ended(f"Stopped after {valid} of {total} cells.", fix=f"vnuma run --resume {run}")
         if valid < total:
@@ -74,7 +74,8 @@ def end_of(outcome: RunOutcome | None, error: Exception | None) -> End:
         return "ended"
     if outcome.closed:
         return "hours_missed"
-    return "paused" if outcome.stopped else "ended"
+    left = outcome.progress.valid < outcome.progress.total
+    return "paused" if outcome.stopped and left else "ended"
 
 
 def state_at_end(progress: Progress, problems: Sequence[Exception]) -> RunState:
