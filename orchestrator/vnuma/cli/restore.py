@@ -48,7 +48,7 @@ def restore(
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs;
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
     """
-    from vnuma.engine.restore.restore_leftover import Wanted, restore_by_audit, show_by_audit
+    from vnuma.engine.restore.restore_leftover import RestoreReport, Wanted, restore_by_audit, show_by_audit
     from vnuma.engine.sites.restoring import restore_everywhere, show_everywhere
     from vnuma.errors import UsageError
 
@@ -59,9 +59,12 @@ def restore(
     wanted = Wanted(vms or [], run, site, choice, lambda text: say(text, sys.stderr))
     opened = opened_store(store)
     if dry_run:
-        show = show_by_audit(opened, from_audit, wanted) if from_audit else show_everywhere(opened, wanted)
-        for line in show or [_nothing(opened)]:
+        lines, problems = (
+            (show_by_audit(opened, from_audit, wanted), []) if from_audit else show_everywhere(opened, wanted)
+        )
+        for line in lines or [_nothing(opened)]:
             say(line)
+        _tell(RestoreReport(problems=problems))
         return
     outcomes = (
         restore_by_audit(opened, from_audit, wanted) if from_audit else restore_everywhere(opened, wanted)

@@ -12,9 +12,10 @@ import pytest
 
 from tests.report.build import study_text
 from tests.store.build import new_vm
+from tests.support.cli import vnuma_here
 from vnuma.engine.lease.supervision import Supervisor, claim_supervision
 from vnuma.engine.restore.restore_leftover import Wanted
-from vnuma.engine.sites.restoring import restore_everywhere
+from vnuma.engine.sites.restoring import restore_everywhere, show_everywhere
 from vnuma.store import runs, sites
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Run
@@ -65,3 +66,26 @@ def test_a_vm_is_restored_here_though_a_node_has_one_of_the_same_name(left: Left
         "sql01, by here.1, which is running",
         "sql01, by there.1, which is running",
     ]
+
+
+def test_a_dry_run_shows_what_is_in_use_at_a_node_without_asking_it(left: Left) -> None:
+    """As the restore itself does: the node would refuse, since its VMs were named."""
+    claim_supervision(left.store, left.run("there", "vc-b/1", "sql-b", "site-b"), BESIDE)
+
+    lines, problems = show_everywhere(left.store, Wanted())
+
+    assert (lines, problems) == (["sql-b is in use by there.1, which is running"], [])
+
+
+def test_a_node_out_of_reach_hides_nothing_of_a_dry_run_but_its_own(left: Left) -> None:
+    """Each node's VMs are named with it; its error follows all lines, and decides the exit code."""
+    for node in ("site-b", "site-c"):
+        left.run(node, f"vc/{node}", f"sql-{node}", node)
+    claim_supervision(left.store, left.run("there", "vc/d", "sql-d", "site-d"), BESIDE)
+
+    shown = vnuma_here("restore", "--dry-run", "--store", str(left.store.place.url))
+
+    assert shown.code == 4, shown.text
+    assert [line.split()[0] for line in shown.out.splitlines()] == ["sql-site-b", "sql-site-c", "sql-d"]
+    assert "site-b did not show its changes" in shown.out
+    assert "Receptor daemon does not answer" in shown.err

@@ -60,13 +60,23 @@ def restore_everywhere(store: Store, wanted: Wanted) -> RestoreReport:
     return report
 
 
-def show_everywhere(store: Store, wanted: Wanted) -> list[str]:
-    """What `restore_everywhere` would change, by line; empty where nothing needs restoring."""
+def show_everywhere(store: Store, wanted: Wanted) -> tuple[list[str], list[VnumaError]]:
+    """What `restore_everywhere` would change, by line, and the errors of nodes that could not show it.
+
+    Both are empty where nothing needs restoring.
+    """
     parts = list(_parts(store, wanted))
-    lines = show_leftovers(store, _here(parts, wanted))
+    lines, problems = show_leftovers(store, _here(parts, wanted)), []
     for part in parts:
-        lines += _asked(store, part, wanted, show=True).get("lines", ())
-    return lines
+        if is_alive(part.run) and wanted.everything:
+            lines += [f"{name} is in use by {part.run.name}, which is running" for name in part.targets]
+            continue
+        try:
+            lines += _asked(store, part, wanted, show=True).get("lines", ())
+        except VnumaError as error:
+            lines.append(f"{', '.join(part.targets)} ({part.run.name}): {part.node} did not show its changes")
+            problems.append(error)
+    return lines, problems
 
 
 def _asked(store: Store, part: _Part, wanted: Wanted, *, show: bool) -> Mapping[str, Any]:
