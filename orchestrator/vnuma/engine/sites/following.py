@@ -113,14 +113,26 @@ class SitesAtWork:
 
     def problems(self) -> list[Exception]:
         """Problems of the parts; for one still working, that its VMs may not be at their baseline."""
-        at_work = [self._at_work(part) for part in self._parts if not part.over]
+        at_work = [self._unended(part) for part in self._parts if not part.over]
         return [*(problem for part in self._parts for problem in part.problems), *at_work]
 
-    def _at_work(self, part: _Part) -> Exception:
+    def _unended(self, part: _Part) -> Exception:
+        """The error for a part that has not ended, as far as known."""
         try:
-            return self._left(part)
+            return self._at_work(part) if is_alive(self._of(part)) else self._left(part)
         except StoreError as error:
             return possibly_changed(", ".join(part.targets), error)
+
+    def _at_work(self, part: _Part) -> NotAtBaseline:
+        with self._store.read() as connection:
+            stops = runs.get_run(connection, self._run.name).stop_requested is not None
+        run = self._run.name
+        asked, stop = (", and was asked to stop", "") if stops else ("", f" To stop it: vnuma stop {run}")
+        return NotAtBaseline(
+            f"{part.node} is still at work on {', '.join(part.targets)}{asked}; "
+            "at its end it restores what it works on.",
+            fix=f"vnuma status shows how far it is, vnuma run --resume {run} follows it.{stop}",
+        )
 
     def _of(self, part: _Part) -> Run:
         with self._store.read() as connection:
@@ -205,7 +217,7 @@ class SitesAtWork:
         return error_from(part.node, answer["error"]) if "error" in answer else None
 
     def _left(self, part: _Part, why: VnumaError | None = None) -> Exception:
-        """The error for a node that is no longer followed."""
+        """The error for a node whose process has ended, whatever sign of life it gave just before."""
         with self._store.read() as connection:
             progress = progress_of(connection, self._run.name).at(part.node)
         away = [vm.name for vm in progress.vms if not vm.at_baseline]
@@ -213,19 +225,10 @@ class SitesAtWork:
         sign = _latest(site)
         since = f"its last sign was at {sign.astimezone():%H:%M:%S}" if sign else "it left no sign"
         told = f" ({why.what.rstrip('.')})" if why else ""
-        run = self._run.name
-        if is_alive(self._of(part)):
-            stops = progress.run.stop_requested is not None
-            asked, stop = (", and was asked to stop", "") if stops else ("", f" To stop it: vnuma stop {run}")
-            return NotAtBaseline(
-                f"{part.node} is still at work on {', '.join(part.targets)}{asked}; "
-                "at its end it restores what it works on.",
-                fix=f"vnuma status shows how far it is, vnuma run --resume {run} follows it.{stop}",
-            )
         if away:
             return NotAtBaseline(
                 f"{', '.join(away)} may not be at baseline: {part.node} has stopped working; {since}{told}.",
-                fix=f"When {part.node} is back: vnuma run --resume {run}, or vnuma restore "
+                fix=f"When {part.node} is back: vnuma run --resume {self._run.name}, or vnuma restore "
                 f"{' '.join(away)}. If it is gone: docs/sites.md (If a node is gone).",
             )
         return EnvironmentProblem(

@@ -1,0 +1,124 @@
+"""The controller's side of a run over sites, with a daemon that answers as Receptor's control service."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
+from threading import Thread
+
+import pytest
+
+from tests.report.build import study_text
+from tests.store.build import new_vm
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.lease.supervision import Supervisor, claim_supervision
+from vnuma.engine.sites.following import LAUNCHES, SitesAtWork
+from vnuma.errors import NotAtBaseline
+from vnuma.store import runs, sites
+from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.rows import Run
+
+NODES = ("site-b", "site-c")
+
+THERE = Supervisor(os.getppid(), "another-host")
+"""A process that only its heartbeat shows."""
+
+
+@dataclass
+class Daemon:
+    """Reaches all nodes; each unit that is submitted ends at once, without output."""
+
+    work_list: bytes = b"{}"
+    submitted: list[str] = field(default_factory=list)
+
+    def answer(self, command: bytes) -> bytes:
+        """The line that follows a command."""
+        words = command.split()
+        if command.startswith(b"{"):
+            self.submitted.append(json.loads(command)["node"])
+            return b"Work unit created with ID u%d. Send stdin data and EOF." % len(self.submitted)
+        if words[:2] == [b"work", b"list"]:
+            return self.work_list
+        if words[:2] == [b"work", b"results"]:
+            return b"Streaming results for work unit"
+        if words[:2] == [b"work", b"status"]:
+            return b'{"StateName": "Failed", "Detail": "signal: killed"}'
+        return json.dumps({"RoutingTable": dict.fromkeys(NODES, "")}).encode()
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Daemon]:
+    """Listens until the test ends."""
+    told = Daemon()
+
+    class Control(StreamRequestHandler):
+        def handle(self) -> None:
+            self.wfile.write(b"Receptor Control, node controller\n")
+            command = self.rfile.readline()
+            self.wfile.write(told.answer(command) + b"\n")
+            if command.startswith(b"{"):
+                self.rfile.read()
+                self.wfile.write(b"{}\n")
+
+    monkeypatch.setenv("VNUMA_RECEPTOR_SOCKET", str(tmp_path / "control.sock"))
+    with ThreadingUnixStreamServer(str(tmp_path / "control.sock"), Control) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        yield told
+        server.shutdown()
+        serving.join()
+
+
+@dataclass(frozen=True)
+class Going:
+    """A run of a VM at each node, which has left them, and the controller's view of the nodes."""
+
+    store: Store
+    run: Run
+    elsewhere: SitesAtWork
+
+    def part(self, node: str) -> Run:
+        """A node's part of the run."""
+        with self.store.read() as connection:
+            return runs.at_site(connection, self.run, node)
+
+
+@pytest.fixture
+def going(daemon: Daemon, tmp_path: Path) -> Going:
+    """Before anything is submitted."""
+    access = {"host": "127.0.0.1", "port": 1, "user": "u", "password": {"env": "X"}}
+    hosts = {
+        f"sql-{node}": {"vnuma_node": node, "vnuma_vm": "sql", "vnuma_vcenter": access, "vnuma_sql": access}
+        for node in NODES
+    }
+    inventory = tmp_path / "hosts.json"
+    inventory.write_text(json.dumps({"all": {"hosts": hosts}}), encoding="utf-8")
+    store = open_store(default_url(tmp_path))
+    with store.write() as connection:
+        run = runs.create_run(connection, runs.save_study(connection, "quick", study_text()), seed=7)
+        sites.add_sites(connection, run.id, NODES)
+    for node in NODES:
+        new_vm(store, run, key=f"vc/{node}", name=f"sql-{node}", arms=1, node=node)
+    return Going(store, run, SitesAtWork(store, run, read_targets(inventory), inventory))
+
+
+def test_a_node_whose_process_died_for_good_is_not_called_at_work(going: Going, daemon: Daemon) -> None:
+    """However fresh its last heartbeat: its end is known from the daemon, and the reason is told."""
+    going.elsewhere.start()
+    for node in NODES:
+        claim_supervision(going.store, going.part(node), THERE)
+    for _ in range(LAUNCHES):
+        going.elsewhere.look()
+
+    told = going.elsewhere.problems()
+
+    assert not going.elsewhere.is_at_work()
+    assert daemon.submitted == [*NODES] * LAUNCHES
+    assert [type(problem) for problem in told] == [NotAtBaseline] * 2
+    assert "sql-site-b may not be at baseline" in str(told[0])
+    assert "signal: killed" in str(told[0])
+    assert "still at work" not in str(told[0])
