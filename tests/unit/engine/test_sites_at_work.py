@@ -11,13 +11,15 @@ from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 from threading import Thread
 
 import pytest
+from sqlalchemy import text
 
 from tests.report.build import study_text
 from tests.store.build import new_vm
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.lease.supervision import Supervisor, claim_supervision
+from vnuma.engine.mesh.question import error_document
 from vnuma.engine.sites.following import LAUNCHES, SitesAtWork
-from vnuma.errors import NotAtBaseline
+from vnuma.errors import EnvironmentProblem, NotAtBaseline, StoreError
 from vnuma.store import runs, sites
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Run
@@ -26,6 +28,8 @@ NODES = ("site-b", "site-c")
 
 THERE = Supervisor(os.getppid(), "another-host")
 """A process that only its heartbeat shows."""
+
+OLD = EnvironmentProblem("an earlier outcome")
 
 
 @dataclass
@@ -122,3 +126,42 @@ def test_a_node_whose_process_died_for_good_is_not_called_at_work(going: Going, 
     assert "sql-site-b may not be at baseline" in str(told[0])
     assert "signal: killed" in str(told[0])
     assert "still at work" not in str(told[0])
+
+
+def test_nobody_waits_for_work_that_was_never_submitted(going: Going, daemon: Daemon) -> None:
+    """The daemon fails before the first: VMs that are away are named, and no earlier outcome is repeated."""
+    with going.store.write() as connection:
+        for node in NODES:
+            sites.set_end(connection, going.run.id, node, {"problems": [error_document(OLD)]})
+    daemon.work_list = b"ERROR: no space left on device"
+
+    with pytest.raises(EnvironmentProblem, match="no space left"):
+        going.elsewhere.start()
+    going.elsewhere.look()
+
+    told = [str(problem) for problem in going.elsewhere.problems()]
+    assert not going.elsewhere.is_at_work()
+    assert [f"sql-{node} may not be at baseline" in words for node, words in zip(NODES, told, strict=True)]
+    assert [words for words in told if OLD.what in words] == []
+    assert daemon.submitted == []
+
+
+def test_what_was_submitted_before_an_error_is_followed(going: Going, daemon: Daemon) -> None:
+    """The store refuses the second node's part: only that one is over."""
+    with going.store.write() as connection:
+        connection.execute(
+            text(
+                "CREATE TRIGGER refused BEFORE UPDATE ON site WHEN NEW.node = 'site-c' "
+                "BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+        )
+
+    with pytest.raises(StoreError, match="refused"):
+        going.elsewhere.start()
+
+    claim_supervision(going.store, going.part("site-b"), THERE)
+    told = [str(problem) for problem in going.elsewhere.problems()]
+    assert daemon.submitted == ["site-b"]
+    assert going.elsewhere.is_at_work()
+    assert "sql-site-c may not be at baseline" in told[0]
+    assert "site-b is still at work" in told[1]

@@ -67,22 +67,24 @@ class SitesAtWork:
 
         Raises EnvironmentProblem, before starting any, for a node that the mesh does not reach.
         """
-        waiting = self._waiting()
+        waiting = self._parts
         try:
+            waiting = self._waiting()
             for part in waiting:
                 refuse_unsendable(part.node, part.targets)
                 mesh.require_seen(self._control, part.node)
-        except VnumaError:
+            with self._store.write() as connection:
+                runs.set_run_state(connection, self._run.id, RunState.RUNNING)
+                kept = sites.units_at_work(connection)
+            mesh.forget_ended(self._control, kept)
             for part in waiting:
-                left = self._left(part)  # takes precedence over the reason for not starting
-                part.end(*([left] if isinstance(left, NotAtBaseline) else []))
+                self._submit(part)
+        except Exception:
+            for part in waiting:
+                if not (part.launches or part.over):  # nothing will come of it, so nobody may wait for it
+                    left = self._unended(part)  # takes precedence over the reason for not starting
+                    part.end(*([left] if isinstance(left, NotAtBaseline) else []))
             raise
-        with self._store.write() as connection:
-            runs.set_run_state(connection, self._run.id, RunState.RUNNING)
-            kept = sites.units_at_work(connection)
-        mesh.forget_ended(self._control, kept)
-        for part in waiting:
-            self._submit(part)
 
     def _waiting(self) -> list[_Part]:
         """Parts that nobody works on and that have cells left or VMs to restore."""
@@ -145,7 +147,6 @@ class SitesAtWork:
 
     def _submit(self, part: _Part) -> None:
         """Submit a part's work. If that fails, the part ends and the others continue."""
-        part.launches += 1
         with self._store.write() as connection:
             sites.begin(connection, self._run.id, part.node)
         try:
@@ -153,6 +154,7 @@ class SitesAtWork:
         except EnvironmentProblem as error:
             part.end(self._not_begun(part, error))
             return
+        part.launches += 1
         with self._store.write() as connection:
             sites.set_unit(connection, self._run.id, part.node, unit)
 
