@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, create_engine, text
 
 from tests.store import workers
 from tests.support.postgresql import Cluster
@@ -138,6 +140,36 @@ def test_a_folder_without_permission_is_named(closed_folder: Path, existing: boo
     assert message is not None
     assert f"The store {closed_folder}/vnuma.db cannot be" in message
     assert "Check " in message
+
+
+def test_a_store_that_is_only_opened_is_not_called_created(tmp_path: Path) -> None:
+    """A name that the system refuses."""
+    url = default_url(tmp_path / ("x" * 300))
+
+    with pytest.raises(StoreError, match="cannot be opened"):
+        open_store(url, create=False)
+
+
+def test_a_store_that_another_process_is_recovering_is_waited_for() -> None:
+    """SQLite refines its error codes: SQLITE_BUSY_RECOVERY is busy too."""
+    busy = sqlite3.OperationalError("database is locked")
+    busy.sqlite_errorcode = sqlite3.SQLITE_BUSY_RECOVERY
+    refusals: list[Exception] = []
+
+    class Recovering(sqlite3.Connection):
+        def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
+            if refusals:
+                raise refusals.pop()
+            return super().cursor(factory)
+
+    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(":memory:", factory=Recovering))
+    engine.connect().close()  # SQLAlchemy asks something of its first connection
+    refusals.append(busy)
+
+    open_module._ensure_wal(engine)
+    engine.dispose()
+
+    assert not refusals
 
 
 def test_a_reader_of_a_closed_folder_is_not_told_of_writing(closed_folder: Path) -> None:

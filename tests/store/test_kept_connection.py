@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
 
 from tests.support.frozen_link import FrozenLink
 from tests.support.postgresql import Cluster, database_of
 from vnuma.errors import StoreAway, StoreError
 from vnuma.store import bounded_connection, runs
 from vnuma.store.open import Store, open_store
-from vnuma.store.postgresql import LONG_WORK, Patience, close_kept
+from vnuma.store.place import parse_place
+from vnuma.store.postgresql import LONG_WORK, Patience, close_kept, postgresql_engine
 
 
 @pytest.fixture
@@ -146,6 +148,25 @@ def test_a_link_that_stays_cut_ends_the_next_unit(link: FrozenLink, linked: Stor
     with pytest.raises(StoreAway) as caught:
         session_of(linked)
     assert "does not answer" in caught.value.what
+
+
+def test_another_thread_s_success_while_a_unit_gives_up_is_no_bug(tmp_path: Path) -> None:
+    """A heartbeat found the server just after the unit's last try: the unit fails with the server's error."""
+    said: list[float | None] = [None, -Patience.LIMIT_S]
+
+    class Shared(Patience):
+        @property
+        def _away_since(self) -> float | None:
+            return said.pop() if said else None
+
+        @_away_since.setter
+        def _away_since(self, at: float | None) -> None:
+            pass
+
+    engine = postgresql_engine(parse_place(f"postgresql://nobody@/none?host={tmp_path}"))
+
+    with pytest.raises(OperationalError), Shared().transaction(engine, {}):
+        pass
 
 
 def test_a_migration_may_take_longer_than_a_unit(linked: Store) -> None:

@@ -95,3 +95,27 @@ def test_a_unit_never_writes_into_a_file_that_has_lost_its_name(sqlite_url: str,
         os.replace(tmp_path / "moved.db", store.place.path)
     with store.read() as connection:
         assert runs.get_run(connection, run.name).stop_requested is None
+
+
+def test_sharing_inside_sharing_ends_with_the_outer_one(sqlite_url: str) -> None:
+    """The outer connection serves again once the inner one is closed."""
+    store = open_store(sqlite_url)
+    with opened(store) as made, store.one_connection():
+        with store.one_connection():
+            run = new_run(store)
+        with store.read() as connection:
+            runs.get_run(connection, run.name)
+        assert len(made) == 2
+
+
+def test_a_file_that_cannot_be_kept_open_is_a_store_error(sqlite_url: str) -> None:
+    """As when it is damaged just after it was connected to."""
+    store = open_store(sqlite_url)
+
+    def damage(_connection: object, _record: object) -> None:
+        store.place.path.write_text("notes " * 500)
+
+    event.listen(store._engine, "connect", damage)
+
+    with pytest.raises(StoreError, match="is damaged"), store.kept_open():
+        pass

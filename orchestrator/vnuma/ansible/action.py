@@ -20,7 +20,7 @@ from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
 from vnuma.domain.vm.validation import messages
-from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError
+from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError, from_os_error
 
 try:
     from vnuma.engine.access.connections import share_in_play
@@ -51,7 +51,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
     _supports_async = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Validate the options, act, and turn a VnumaError into a failed task with its exit code."""
+        """Validate the options, act, and turn an expected error into a failed task with its exit code."""
         self._supports_check_mode = True
         self._variables = task_vars or {}
         result: dict[str, Any] = super().run(tmp, task_vars)
@@ -61,6 +61,8 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
             result.update(plain(self.act(options, check=check)))
         except VnumaError as error:
             result.update(_failure(error))
+        except OSError as error:
+            result.update(_failure(from_os_error(error)))
         return result
 
     def refuse_unapproved(self, vm: Target) -> None:

@@ -33,9 +33,10 @@ class _Kept:
 
 
 class Store:
-    """An open store, of use to forked children too: none ever has a connection of its parent.
+    """An open store. A child forked outside `one_connection` and `kept_open` may use it too.
 
-    On SQLite it keeps no connection between units of work, on PostgreSQL one or two.
+    It never has a connection of its parent. On SQLite the store keeps no connection between units of work,
+    on PostgreSQL one or two.
     """
 
     def __init__(self, place: Place, engine: Engine) -> None:
@@ -67,18 +68,19 @@ class Store:
     def one_connection(self) -> Iterator[None]:
         """Share one connection to a SQLite file among this thread's consecutive units of work.
 
-        A new connection reads the file's schema again, ten times the work of a small unit. No process that
-        uses the store may be forked inside.
+        A new connection reads the file's schema again, ten times the work of a small unit. A child
+        forked inside must not use the store.
         """
         if not self.place.is_sqlite:
             yield
             return
         with translated(self.place), self._engine.connect() as connection:
+            before = getattr(self._own, "kept", None)
             self._own.kept = _Kept(connection, _identity(self.place))
             try:
                 yield
             finally:
-                del self._own.kept
+                self._own.kept = before
 
     @contextmanager
     def _unit(self, **options: object) -> Iterator[Connection]:
@@ -108,8 +110,8 @@ class Store:
         """Keep SQLite's file open, without a transaction, while many processes come and go.
 
         The process that closes a SQLite file last removes its write-ahead log, and the next one creates it
-        again: four file operations for each unit of work. A forked child must not use the store; an executed
-        program does not inherit the file.
+        again: four file operations for each unit of work. A child forked inside must not use the store; an
+        executed program does not inherit the file.
         """
         if not self.place.is_sqlite:
             yield
@@ -117,7 +119,8 @@ class Store:
         with translated(self.place):
             connection = self._engine.raw_connection()
         try:
-            connection.cursor().execute("SELECT count(*) FROM sqlite_master").fetchone()
+            with translated(self.place):
+                connection.cursor().execute("SELECT count(*) FROM sqlite_master").fetchone()
             yield
         finally:
             connection.close()
@@ -199,7 +202,7 @@ def _prepare_file(place: Place, *, create: bool) -> None:
             os.close(os.open(place.path, os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise StoreError(
-            f"The store {place} cannot be created ({error.strerror}).",
+            f"The store {place} cannot be {'created' if create else 'opened'} ({error.strerror}).",
             fix=write_fix(error, place.path.parent),
         ) from error
 
@@ -247,7 +250,7 @@ def _ensure_wal(engine: Engine) -> None:
             if mode != "wal":
                 connection.cursor().execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
         else:
             return

@@ -168,11 +168,11 @@ class Patience:
             except OperationalError as error:
                 if not is_away(error.orig or error):
                     raise
-                now = time.monotonic()
-                if self._away_since is None:  # a connection that broke while it was kept: the next may do
+                now, since = time.monotonic(), self._away_since  # which another thread may reset
+                if since is None:  # a connection that broke while it was kept: the next may do
                     self._away_since = now
                     continue
-                if now - self._away_since >= self.LIMIT_S:
+                if now - since >= self.LIMIT_S:
                     raise
                 time.sleep(self._EVERY_S)
             else:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 import yaml
+from ansible.playbook.task import Task
 from pydantic import BaseModel
 
 from tests.unit.ansible.content import ACTIONS, ROLES, ROOT, Options, stub_block
-from vnuma.ansible.action import plain, target_of
+from vnuma.ansible.action import ArgumentSpec, VnumaAction, plain, target_of
 from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
-from vnuma.errors import InputError
+from vnuma.errors import InputError, StoreError
 
 TARGET: dict[str, Any] = {
     "name": "sql16",
@@ -148,6 +151,28 @@ assert not unwanted, unwanted
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_a_full_disk_fails_the_task_with_its_exit_code() -> None:
+    """Playbooks read `error` and `exit_code`, whatever the step could not do."""
+
+    class Writes(VnumaAction):
+        spec: ClassVar[ArgumentSpec] = {}
+
+        def act(self, options: Options, *, check: bool) -> Options:
+            raise OSError(errno.ENOSPC, "No space left on device", "/work/x")
+
+    connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir="/unused"))
+    action = Writes(Task(), connection, *[None] * 4)
+
+    failed = action.run(task_vars={})
+
+    assert (failed["failed"], failed["error"], failed["exit_code"]) == (
+        True,
+        "StoreError",
+        StoreError.exit_code,
+    )
+    assert "/work/x" in failed["msg"]
 
 
 def test_a_plays_workers_know_its_machine_by_one_name() -> None:

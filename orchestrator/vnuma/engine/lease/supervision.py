@@ -22,6 +22,7 @@ from vnuma.store.rows import Run
 from vnuma.store.sites import sites_of_run
 from vnuma.store.states import RunState, StopRequest
 from vnuma.store.types import utc_now
+from vnuma.store.vms import vms_of_run
 
 # A supervisor counts as dead after this long without a heartbeat, sent every BEAT_S or more often.
 SILENT_AFTER = timedelta(minutes=2)
@@ -53,7 +54,7 @@ def is_alive(run: Run) -> bool:
         return False
     if run.supervisor_host != this_host():
         return True
-    return process_lives(run.supervisor_pid) and not _is_another(run)
+    return process_lives(run.supervisor_pid) and not _number_is_reused(run)
 
 
 def is_worked_on(connection: Connection, run: Run) -> bool:
@@ -78,7 +79,7 @@ def require_supervision(store: Store, run: Run) -> None:
 
     Raises LeaseLost when another process has restored its VMs or taken it over while this one was frozen.
     """
-    if not _heard(store, run, Supervisor()):
+    if not _send_heartbeat(store, run, Supervisor()):
         raise LeaseLost(
             f"Another process restored or took over {run.name} while this one was not running.",
             fix=f"vnuma status shows its state; to continue: vnuma run --resume {run.name}",
@@ -107,9 +108,11 @@ def release_dead_supervisor(store: Store, run: Run) -> None:
 
 
 def stop_unless_worked_on(store: Store, run: Run) -> None:
-    """Mark a run whose VM was restored as stopped, unless it has ended or is worked on elsewhere."""
+    """Mark a run whose last VM was restored as stopped, unless it has ended or is worked on elsewhere."""
     with store.write() as connection:
         whole = runs.get_run(connection, run.name)
+        if not all(vm.at_baseline for vm in vms_of_run(connection, run.id)):
+            return
         if not whole.state.ended and not is_worked_on(connection, whole):
             runs.set_run_state(connection, run.id, RunState.STOPPED)
 
@@ -124,7 +127,7 @@ def heartbeat(
     def beat() -> None:
         while not done.wait(every_s):
             with suppress(StoreError):  # the work's own writes report a store that is gone
-                _heard(store, run, who)
+                _send_heartbeat(store, run, who)
 
     thread = Thread(target=beat, daemon=True)
     with suppress(RuntimeError):  # no thread available: the work continues without heartbeats
@@ -137,7 +140,8 @@ def heartbeat(
             thread.join()
 
 
-def _heard(store: Store, run: Run, supervisor: Supervisor) -> bool:
+def _send_heartbeat(store: Store, run: Run, supervisor: Supervisor) -> bool:
+    """Send one if this is still the run's supervisor; returns whether it is."""
     with store.write() as connection:
         return runs.keep_supervisor(connection, run, pid=supervisor.pid, host=supervisor.host)
 
@@ -169,7 +173,7 @@ def process_lives(pid: int) -> bool:
     return True
 
 
-def _is_another(run: Run) -> bool:
+def _number_is_reused(run: Run) -> bool:
     """Whether the process with the supervisor's number started after the supervisor's last heartbeat."""
     began = _began(run.supervisor_pid or 0)
     return began is not None and run.heartbeat_at is not None and began > run.heartbeat_at + CLOCK_GRAIN
@@ -180,7 +184,7 @@ def _began(pid: int) -> datetime | None:
     try:
         boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
         ticks = int(stat_of(pid)[19])
-    except OSError:
+    except (OSError, IndexError):  # no /proc, or the process has just ended
         return None
     return datetime.fromtimestamp(int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK"), UTC) if boot else None
 

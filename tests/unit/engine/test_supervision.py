@@ -1,0 +1,65 @@
+"""Which process supervises a run, and when a run counts as stopped."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.store.build import Leased, new_run, new_vm
+from vnuma.engine.lease.supervision import claim_supervision, is_alive, stop_unless_worked_on
+from vnuma.store import leases, runs, vms
+from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.rows import Run
+from vnuma.store.states import RestoreOutcome, RunState
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return open_store(default_url(tmp_path))
+
+
+def now(store: Store, run: Run) -> Run:
+    """The run's row as it is stored now."""
+    with store.read() as connection:
+        return runs.get_run(connection, run.name)
+
+
+def restored(store: Store, leased: Leased, outcome: RestoreOutcome) -> None:
+    """Store a restore's outcome, as `vnuma restore` does, and what follows for the run."""
+    with store.write() as connection:
+        vms.set_restored(connection, leased.vm.id, leased.token, outcome)
+        leases.release_lease(connection, leased.vm.vm_key, leased.token)
+    stop_unless_worked_on(store, leased.run)
+
+
+def test_a_run_in_conflict_waits_until_its_last_vm_is_at_its_baseline(store: Store) -> None:
+    """Restoring its other VM does not settle what somebody has to decide."""
+    run = new_run(store)
+    changed, other = new_vm(store, run), new_vm(store, run, key="vc/2", name="sql17")
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, RunState.CONFLICT)
+
+    restored(store, other, RestoreOutcome.RESTORED)
+    assert now(store, run).state is RunState.CONFLICT
+
+    restored(store, changed, RestoreOutcome.THEIRS)
+    assert now(store, run).state is RunState.STOPPED
+
+
+def test_a_supervisor_that_ends_while_it_is_looked_at_raises_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its /proc/PID/stat is then empty."""
+    run = new_run(store)
+    claim_supervision(store, run)
+    genuine, stat = Path.read_text, Path(f"/proc/{os.getpid()}/stat")
+
+    def ended(path: Path, *given: str) -> str:
+        return "" if path == stat else genuine(path, *given)
+
+    monkeypatch.setattr(Path, "read_text", ended)
+
+    assert is_alive(now(store, run))
