@@ -25,7 +25,7 @@ from vnuma.engine.preflight.plan import plan_all
 from vnuma.engine.sites.answering import answer
 from vnuma.engine.sites.planning import PLANS, Planned, plans_of
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
-from vnuma.store import runs, sites, tables
+from vnuma.store import facts, leases, runs, sites, tables, vms
 from vnuma.store.open import open_store
 from vnuma.store.types import iso
 
@@ -218,6 +218,32 @@ def test_a_node_whose_clock_is_far_off_begins_nothing(
     assert isinstance(refused, EnvironmentProblem)
     assert "site-b: its clock" in refused.what
     assert "NTP" in str(refused.fix)
+
+
+def test_a_command_for_what_a_node_kept_names_no_file_of_its_own(
+    plan: dict[str, Any], postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question's inventory is gone by then, and the controller does not reach that SQL Server."""
+    (vm,) = PLANS.validate_json(answer(plan)["plans"]).values()
+    url = postgresql.new_store()
+    store = open_store(url)
+    with store.write() as connection:
+        run = runs.create_run(connection, runs.save_study(connection, "small", plan["study"]), seed=7)
+        sites.add_sites(connection, run.id, ["site-b"])
+        row = vms.add_vm(
+            connection, run.id, vm_key=vm.key, name="sql16", path=vm.path, esxi_host="esx", node="site-b"
+        )
+        leases.take_lease(connection, vm.key, run.id, "ops@ctl1")
+        facts.add_vm_facts(connection, row.id, "dataset", {"database": "vnuma"})
+    monkeypatch.setenv("VNUMA_STORE", url)
+    wanted = {"ask": "restore", "run": run.name, "choice": "refuse", "show": False}
+
+    told = answer(plan | wanted | {"newest": [run.name, iso(run.created_at)]})
+
+    assert told["problems"] == []
+    (words,) = told["kept"]
+    assert " -i INVENTORY --limit sql16 " in words
+    assert "site-b" in words
 
 
 def test_a_password_that_a_node_lacks_is_set_in_its_environment_file(

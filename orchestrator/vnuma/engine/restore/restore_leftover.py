@@ -68,7 +68,8 @@ class Wanted:
     """Which VMs to restore, and how; all that were left if neither names nor run are given.
 
     `say` hears of the progress. Nodes restore the VMs `elsewhere`, by their row's id in the store: VMs of two
-    sites may have the same name. The inventory's VMs in `unread` are reached by nodes alone.
+    sites may have the same name. The inventory's VMs in `unread` are reached by nodes alone. `called` is what
+    commands for the user have as the inventory, if not its path.
     """
 
     names: Collection[str] = ()
@@ -78,6 +79,7 @@ class Wanted:
     say: Callable[[str], None] = lambda _: None
     elsewhere: Collection[int] = ()
     unread: Collection[str] = ()
+    called: str | None = None
 
     @property
     def everything(self) -> bool:
@@ -105,7 +107,7 @@ def restore_leftovers(store: Store, wanted: Wanted) -> RestoreReport:
             release_dead_supervisor(store, owner)
             outcome.done.append(work.restore().words)
             if work.keeps_database():
-                outcome.kept.append(_kept(work, wanted.inventory_for(owner)))
+                outcome.kept.append(_kept(work, wanted.called or str(wanted.inventory_for(owner))))
             stop_unless_worked_on(store, owner)
         except VnumaError as error:
             outcome.problems.append(error)
@@ -191,9 +193,9 @@ def _by_audit(store: Store, file: Path, wanted: Wanted) -> list[AuditRestoration
     return [BY_AUDIT[target.kind](store, one, target, wanted.choice, wanted.say) for one, target in found]
 
 
-def _kept(work: Restoration, inventory: Path) -> str:
+def _kept(work: Restoration, inventory: str) -> str:
     vm, database = work.vm.name, work.study.dataset.database
-    drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", str(inventory), "--limit", vm)
+    drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", inventory, "--limit", vm)
     values = ("-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}")
     return (
         f"{vm}: database {database} is kept for vnuma run --resume {work.run.name}; to drop it: "

@@ -128,13 +128,17 @@ def _restore(question: Mapping[str, Any]) -> Document:
     """Restore what runs left of the question's VMs, or with `show` return what that would change."""
     store = _shared_store(question["newest"])
     with _vms_of(question) as (hosts, targets):
-        wanted = Wanted(list(targets), question["run"], hosts, question["choice"])
+        # The question's inventory is removed with the answer.
+        wanted = Wanted(list(targets), question["run"], hosts, question["choice"], called="INVENTORY")
         if question["show"]:
             return {"lines": show_leftovers(store, wanted)}
         report = restore_leftovers(store, wanted)
     return {
         "done": report.done,
-        "kept": report.kept,
+        "kept": [
+            f"{words} (on {question['node']}, or another machine of its site with the same inventory)"
+            for words in report.kept
+        ],
         "problems": [error_document(problem) for problem in report.problems],
     }
 
