@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +16,9 @@ from tests.sqlserver.support import driver_of, server_of
 from tests.support import kdc as private_kdc
 from tests.support.kdc import Kdc
 from tests.support.lab import LabHandle
-from vnuma.errors import EnvironmentProblem, LoginRefused
+from vnuma.errors import EnvironmentProblem, LoginRefused, SqlUnreachable
 from vnuma.logins import Logins
+from vnuma.sqlserver.client import gss
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import Kind
 from vnuma.sqlserver.client.query import value
@@ -64,10 +67,17 @@ def server(
 
 
 def _refused(server: SqlServer) -> str:
-    """What is said of a login that fails, with the next step, in one line each."""
+    """What is said of a refused login, with the next step, in one line each."""
     with pytest.raises(LoginRefused) as caught, connect(server):
         pass
     assert "\n" not in caught.value.what
+    return f"{caught.value.what} {caught.value.fix}"
+
+
+def _told(server: SqlServer) -> str:
+    """The same, whatever is wrong outside the study."""
+    with pytest.raises(EnvironmentProblem) as caught, connect(server):
+        pass
     return f"{caught.value.what} {caught.value.fix}"
 
 
@@ -255,6 +265,72 @@ def test_a_keytab_with_an_old_key_is_tried_three_times(kdc: Kdc, server: SqlServ
 
     assert all("older than the account's password" in words for words in told)
     assert ["account is not locked" in words for words in told] == [False, False, True, True]
+
+
+def test_a_named_keytab_of_a_locked_account_has_the_kdc_s_reason(kdc: Kdc, server: SqlServer) -> None:
+    """Its ticket would be in memory, and no service is asked for yet: klist, kvno and setspn show nothing."""
+    file = kdc.keytab("svc-locked", name="locked.keytab")
+    kdc.admin("modprinc -allow_tix svc-locked")
+
+    told = _refused(replace(server, keytab=Keytab(str(file))))
+
+    assert "revoked" in told
+    assert f"kinit -k -t {file}" in told
+    assert not [word for word in ("there is no ticket", "kvno", "setspn", "kdestroy") if word in told]
+
+
+def test_a_named_keytab_without_a_kdc_is_not_the_account_s_fault(kdc: Kdc, server: SqlServer) -> None:
+    """No key was tried, so nothing counts towards a lock-out."""
+    file = kdc.keytab("svc-alone", name="alone.keytab")
+    tried = replace(server, keytab=Keytab(str(file)), logins=Logins(None))
+
+    with kdc.silent():
+        for _ in range(4):
+            with pytest.raises(SqlUnreachable, match="no KDC answers") as caught, connect(tried):
+                pass
+
+    assert str(file) in caught.value.what
+    assert "krb5.conf" in str(caught.value.fix)
+
+
+def test_a_silent_kdc_is_named_and_holds_up_its_own_keytab_alone(kdc: Kdc, server: SqlServer) -> None:
+    """SQL Server is up: a login by another keytab works meanwhile, and the guest is not suspected."""
+    file = kdc.keytab("svc-mute@MUTE.TEST", name="mute.keytab")
+    waits = replace(server, keytab=Keytab(str(file), "svc-mute@MUTE.TEST"))
+    works = replace(server, keytab=Keytab(str(kdc.keytab("svc-else", name="else.keytab"))))
+
+    with kdc.mute("MUTE.TEST") as mute, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(_told, waits)
+        mute.settimeout(30)
+        with mute.accept()[0]:
+            assert "CREATE LOGIN" in _refused(works)
+            told = waiting.result()
+
+    assert "no KDC answers" in told
+    assert str(file) in told
+    assert "port 88" in told
+    assert "guest" not in told
+
+
+def test_a_keytab_without_the_library_names_its_package(
+    kdc: Kdc, server: SqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine without MIT's Kerberos has no kinit either."""
+
+    def none(name: str) -> ctypes.CDLL:
+        raise OSError(name)
+
+    gss._library.cache_clear()
+    with monkeypatch.context() as lacking:
+        lacking.setattr(ctypes, "CDLL", none)
+        try:
+            told = _told(replace(server, keytab=Keytab(str(kdc.folder / "keytab"), "svc-unasked")))
+        finally:
+            gss._library.cache_clear()
+
+    assert "libgssapi_krb5" in told
+    assert "apt install" in told
+    assert "there is no ticket" not in told
 
 
 def test_a_renewable_ticket_of_the_user_outlasts_its_time(kdc: Kdc, server: SqlServer) -> None:

@@ -26,8 +26,9 @@ from vnuma.sqlserver.client.failures import (
     sentence,
     translate,
 )
+from vnuma.sqlserver.client.gss import use_cache
 from vnuma.sqlserver.client.kerberos_failures import (
-    require_ticket,
+    ticket_cache,
     ticket_refused,
     why_no_ticket,
     windows_account_refused,
@@ -144,26 +145,26 @@ def connect(
     if server.logins:
         server.logins.require_open(server.account)
 
+    tickets = _tickets(server)
     until, asked = time.monotonic() + login_timeout_s, server
 
     def prepare() -> tuple[frozenset[Address], str]:
         nonlocal server
         server = located(asked, until - time.monotonic())
         if server.kerberos:
-            require_ticket(server.where, server.keytab)
+            use_cache(tickets)
         install(driver_files(server))
         return addresses_of(server.host, server.port), connection_string(server, database)
 
     try:
         connection, sockets = log_in(prepare, login_timeout_s)
-    except LoginRefused as error:  # by the KDC
-        raise _counted(asked, error) from error
     except pyodbc.Error as error:
         raise _not_logged_in(server, asked, error, until - time.monotonic()) from error
     except LoginTimeoutError as error:
         raise SqlUnreachable(
             f"{asked.where}: SQL Server does not answer: {error}.",
-            fix="Check whether the guest is up or frozen: its console, and SQL Server's error log.",
+            fix="Check whether the guest is up or frozen: its console, and SQL Server's error log."
+            + (" Or the KDC is silent: check its port 88." if asked.kerberos else ""),
         ) from error
     if asked.logins:
         asked.logins.accepted(asked.account)
@@ -175,6 +176,14 @@ def connect(
     finally:
         with suppress(pyodbc.Error):  # the server may be gone already, and nothing is left to close
             connection.close()
+
+
+def _tickets(server: SqlServer) -> str | None:
+    """The ticket cache to log in with, filled before a login's time starts; None: the environment's."""
+    try:
+        return ticket_cache(server.where, server.keytab)
+    except LoginRefused as error:  # by the KDC
+        raise _counted(server, error) from error
 
 
 def located(server: SqlServer, timeout_s: float) -> SqlServer:

@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
+from vnuma.errors import EnvironmentProblem
+
 _INITIATE = 1
 _MECHANISM_CODE = 2
 _OF_ANY_LENGTH = 0xFFFFFFFF
@@ -19,6 +21,9 @@ _NO_CREDENTIALS = 7 << 16
 _EXPIRED = 11 << 16
 _TABLE_START = -1765328384
 """Kerberos' errors start here: https://web.mit.edu/kerberos/krb5-latest/doc/appdev/refs/macros/index.html"""
+
+NO_KDC = 156
+"""KRB5_KDC_UNREACH, counted from there."""
 
 
 class _Oid(ctypes.Structure):
@@ -60,7 +65,7 @@ class Said:
 
     @property
     def expired(self) -> bool:
-        """Whether there was a valid ticket before."""
+        """Whether there is a ticket, whose time is over."""
         return self.status == _EXPIRED or self.code == 32
 
 
@@ -96,12 +101,16 @@ def ask_for_ticket(spn: str) -> Said | None:
 def get_ticket(keytab: str, principal: str, cache: str) -> Said | int:
     """Get an account's ticket by a keytab, into a new cache. Returns how many seconds it lasts.
 
-    Without a `principal` it is the keytab's first account. MIT's library has the call since 1.11:
-    https://web.mit.edu/kerberos/krb5-latest/doc/appdev/gssapi.html
+    Without a `principal` it is the keytab's first account. Raises EnvironmentProblem without MIT's library,
+    which has the call since 1.11: https://web.mit.edu/kerberos/krb5-latest/doc/appdev/gssapi.html
     """
     library = _library()
     if library is None or not hasattr(library, "gss_acquire_cred_from"):
-        return Said(_NO_CREDENTIALS, 0, "MIT's Kerberos library, libgssapi_krb5, is not installed")
+        raise EnvironmentProblem(
+            "vnuma_sql.keytab needs MIT's Kerberos library, libgssapi_krb5 1.11 or later, which is not "
+            "installed here.",
+            fix="Debian and Ubuntu: apt install libgssapi-krb5-2. Fedora, RHEL: dnf install krb5-libs.",
+        )
     minor, left, name = ctypes.c_uint32(), ctypes.c_uint32(), ctypes.c_void_p()
     status, credentials = 0, ctypes.c_void_p()
     if principal:

@@ -6,28 +6,29 @@ import os
 import re
 import shlex
 
-from vnuma.errors import AccountRefused, LoginRefused
+from vnuma.errors import AccountRefused, LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.failures import natives, sentence
-from vnuma.sqlserver.client.gss import Said, ask_for_ticket
+from vnuma.sqlserver.client.gss import NO_KDC, Said, ask_for_ticket, use_cache
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.tickets import Keytab, use_ticket
+from vnuma.sqlserver.client.tickets import Keytab, cache_of
 
 _KINIT = (
     "kinit USER@REALM, then klist. For runs overnight name a keytab in the inventory: "
     "vnuma_sql.keytab (docs/sign-in.md)"
 )
 
+_CLOCK = 37
 _BY_CODE = {
     7: (
         "the KDC knows no service {spn}",
         "setspn -L SQLACCOUNT lists the account's SPNs, setspn -S {spn} SQLACCOUNT adds this one; "
         "vnuma_sql.host must be the name in the SPN.",
     ),
-    37: (
+    _CLOCK: (
         "this machine's clock and the KDC's differ too much",
         "timedatectl shows whether this machine's clock is synchronised.",
     ),
-    156: (
+    NO_KDC: (
         "no KDC of the realm can be reached",
         "Check kdc in /etc/krb5.conf, DNS, and port 88; then kinit USER@REALM.",
     ),
@@ -46,27 +47,30 @@ _WINDOWS_ACCOUNT = re.compile(r"['\"]([^'\"\\]+\\[^'\"]+)['\"]")
 """The account's name in these messages, in either style of quotes."""
 
 
-def require_ticket(where: str, keytab: Keytab | None) -> None:
-    """Let logins of this thread use the keytab's ticket, or without one the caller's.
+def ticket_cache(where: str, keytab: Keytab | None) -> str | None:
+    """The cache with the keytab's ticket for `use_cache`; None without a keytab: the environment's.
 
-    Raises LoginRefused where the KDC gives none, and EnvironmentProblem for a file that cannot be read.
+    Raises LoginRefused where the KDC gives none, SqlUnreachable where no KDC answers, and EnvironmentProblem
+    for a file that cannot be read, or without Kerberos' library.
     """
-    said = use_ticket(keytab)
-    if said is not None and keytab is not None:
-        raise _no_login(where, "", keytab, said)
+    if keytab is None:
+        return None
+    found = cache_of(keytab)
+    if isinstance(found, str):
+        return found
+    what, fix = _by_the_inventory(keytab, found)
+    kind = SqlUnreachable if found.code == NO_KDC else LoginRefused  # no key was tried
+    raise kind(f"{where}: no Kerberos login: {what}.", fix=fix)
 
 
 def why_no_ticket(where: str, spn: str, keytab: Keytab | None) -> LoginRefused | None:
-    """Ask the KDC as the driver did; returns its refusal, or None."""
-    said = use_ticket(keytab) or ask_for_ticket(spn)
+    """Ask the KDC as the driver did; returns its refusal, or None. Raises what `ticket_cache` raises."""
+    use_cache(ticket_cache(where, keytab))
+    said = ask_for_ticket(spn)
     if said is None:
         return None
-    file = os.environ.get("KRB5_CLIENT_KTNAME", "").removeprefix("FILE:")
-    return _no_login(where, spn, keytab or (Keytab(file) if file else None), said)
-
-
-def _no_login(where: str, spn: str, keytab: Keytab | None, said: Said) -> LoginRefused:
-    what, fix = (_of_the_keytab(keytab, said) if keytab else None) or _in_words(spn, said)
+    file = "" if keytab else os.environ.get("KRB5_CLIENT_KTNAME", "").removeprefix("FILE:")
+    what, fix = (_by_the_environment(file, said) if file else None) or _in_words(spn, said)
     return LoginRefused(f"{where}: no Kerberos login: {what}.", fix=fix)
 
 
@@ -107,34 +111,62 @@ def windows_account_refused(where: str, error: pyodbc.Error, *, tickets: bool) -
     )
 
 
-def _of_the_keytab(given: Keytab, said: Said) -> tuple[str, str] | None:
-    """What is wrong with the keytab that tickets come from; None if it is something else."""
-    keytab = given.file
-    listed = f"klist -k {shlex.quote(keytab)} lists the keytab's accounts and key versions"
+def _by_the_inventory(given: Keytab, said: Said) -> tuple[str, str]:
+    """Why the inventory's keytab gives no ticket, which klist would not see in this process' memory."""
+    file = given.file
+    by_hand = f"kinit -k -t {shlex.quote(file)} {shlex.quote(given.principal or 'PRINCIPAL')}"
+    if said.code == NO_KDC:
+        return (
+            f"no KDC answers for the keytab {file} ({said.words})",
+            f"Check kdc in /etc/krb5.conf, DNS, and port 88; by hand: {by_hand}",
+        )
+    if said.code == _CLOCK or _is_of_the_realm(said):
+        return _in_words("", said)
+    if said.no_credentials and said.code in _NO_TICKET and given.principal:
+        return f"the keytab {file} has no key of {given.principal}", f"{_listed(file)}."
+    return _of_its_key(file, said) or (
+        f"the keytab {file} gives no ticket ({said.words})",
+        f"{_listed(file)}; by hand: {by_hand}",
+    )
+
+
+def _by_the_environment(file: str, said: Said) -> tuple[str, str] | None:
+    """What is wrong with the keytab that the library gets tickets by; None if it is something else."""
     if said.expired:
         return (
-            f"the ticket has expired, and the keytab {keytab} has no key of its account",
-            f"klist shows the ticket's account, {listed}; kdestroy, and the keytab's first account is used.",
-        )
-    if said.code == _NO_CLIENT:
-        return f"the KDC does not know the account in the keytab {keytab} ({said.words})", f"{listed}."
-    if said.code in _WRONG_KEY:
-        return (
-            f"the key in the keytab {keytab} is older than the account's password, or not of it",
-            f"Make the keytab anew (docs/sign-in.md); {listed}.",
+            f"the ticket has expired, and the keytab {file} has no key of its account",
+            f"klist shows the ticket's account, {_listed(file)}; kdestroy, and the keytab's first account is "
+            "used.",
         )
     if said.no_credentials and said.code in _NO_TICKET:
-        if given.principal:
-            return f"the keytab {keytab} has no key of {given.principal}", f"{listed}."
-        check = f"Check that the file exists and is a keytab: {listed}."
-        return f"there is no ticket, and the keytab {keytab} gives none", check
+        check = f"Check that the file exists and is a keytab: {_listed(file)}."
+        return f"there is no ticket, and the keytab {file} gives none", check
+    return _of_its_key(file, said)
+
+
+def _of_its_key(file: str, said: Said) -> tuple[str, str] | None:
+    if said.code == _NO_CLIENT:
+        return f"the KDC does not know the account in the keytab {file} ({said.words})", f"{_listed(file)}."
+    if said.code in _WRONG_KEY:
+        return (
+            f"the key in the keytab {file} is older than the account's password, or not of it",
+            f"Make the keytab anew (docs/sign-in.md); {_listed(file)}.",
+        )
     return None
+
+
+def _listed(file: str) -> str:
+    return f"klist -k {shlex.quote(file)} lists the keytab's accounts and key versions"
+
+
+def _is_of_the_realm(said: Said) -> bool:
+    return said.code in _NO_REALM or "krbtgt/" in said.words  # the KDC knows no path to another realm
 
 
 def _in_words(spn: str, said: Said) -> tuple[str, str]:
     if said.expired:
         return "the ticket has expired", _KINIT
-    if said.code in _NO_REALM or "krbtgt/" in said.words:  # the KDC knows no path to another realm
+    if _is_of_the_realm(said):
         return f"the realm is wrong ({said.words})", "Check default_realm and realms in /etc/krb5.conf."
     if said.code in _BY_CODE:
         what, fix = _BY_CODE[said.code]

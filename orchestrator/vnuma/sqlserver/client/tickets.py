@@ -12,14 +12,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from vnuma.errors import EnvironmentProblem
-from vnuma.sqlserver.client.gss import Said, get_ticket, ticket_left_s, use_cache
+from vnuma.sqlserver.client.gss import NO_KDC, Said, get_ticket, ticket_left_s
 
 
 @dataclass(frozen=True)
@@ -33,49 +33,65 @@ class Keytab:
 @dataclass(frozen=True)
 class _Ticket:
     cache: str
-    until: float
+    renew_at: float
     """From this time on a new one is got: another login may be using this one, which still lasts as long."""
 
 
 _tickets: dict[Keytab, _Ticket] = {}
-_lock = threading.Lock()
-
-_QUIETLY: dict[str, Any] = {
-    "stdin": subprocess.DEVNULL,
-    "capture_output": True,
-    "timeout": 60,
-    "check": False,
-}
+_asking: dict[Keytab, threading.Lock] = {}
+"""Held while the KDC is asked, so that logins at the same time ask once."""
+_ANSWER_S = 10
+"""How long the KDC may take. The library gives a silent one a second, then asks the realm's next."""
 _SHORTEST_S = 1.0
 _LOOK_S = 60.0
 """How often to look for a ticket where there is none: somebody may call kinit during a run."""
 _numbers = count()
 
 
-def use_ticket(keytab: Keytab | None) -> Said | None:
-    """Let logins of this thread use the keytab's ticket, got now or earlier; None: whatever the user has.
+def cache_of(keytab: Keytab) -> str | Said:
+    """The name of the cache with the keytab's ticket, got now or earlier; or why the KDC gives none.
 
-    Returns why the KDC gives none. Raises EnvironmentProblem for a file that cannot be read.
+    A KDC that says nothing counts as unreachable after ten seconds. The library cannot be interrupted: its
+    thread goes on waiting, and only logins by the same keytab wait for it. Raises EnvironmentProblem for a
+    file that cannot be read, or without the library.
     """
-    if keytab is None:
-        use_cache(None)
-        return None
-    with _lock:
-        ticket = _tickets.get(keytab)
-        if ticket is None or time.time() >= ticket.until:
-            file = _readable(keytab.file)
-            cache = f"MEMORY:vnuma-{os.getpid()}-{next(_numbers)}"
-            found = get_ticket(file, keytab.principal, cache)
-            if isinstance(found, Said):
-                return found
-            ticket = _tickets[keytab] = _Ticket(cache, time.time() + found / 2)
-    use_cache(ticket.cache)
-    return None
+    silent = Said(0, NO_KDC, f"no answer within {_ANSWER_S} s")
+    until, asking = time.monotonic() + _ANSWER_S, _asking.setdefault(keytab, threading.Lock())
+    if not asking.acquire(timeout=_ANSWER_S):
+        return silent
+    ticket = _tickets.get(keytab)
+    if ticket is not None and time.time() < ticket.renew_at:
+        asking.release()
+        return ticket.cache
+    answer: Future[str | Said] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(_new_cache(keytab))
+        except BaseException as error:  # noqa: BLE001 - it is raised where the caller waits
+            answer.set_exception(error)
+        finally:
+            asking.release()
+
+    threading.Thread(target=ask, name="keytab", daemon=True).start()
+    try:
+        return answer.result(max(0.0, until - time.monotonic()))
+    except TimeoutError:
+        return silent
+
+
+def _new_cache(keytab: Keytab) -> str | Said:
+    cache = f"MEMORY:vnuma-{os.getpid()}-{next(_numbers)}"
+    found = get_ticket(_readable(keytab.file), keytab.principal, cache)
+    if isinstance(found, Said):
+        return found
+    _tickets[keytab] = _Ticket(cache, time.time() + found / 2)
+    return cache
 
 
 @contextmanager
 def renewing() -> Iterator[None]:
-    """Renew the user's own ticket at half its time, as `kinit -R` does; one that cannot be expires.
+    """Renew the user's own ticket at half its time, as `kinit -R` does. One that is not renewable expires.
 
     Whether a renewal succeeded is seen in the ticket alone: a login that then lacks one says so.
     """
