@@ -29,7 +29,7 @@ from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Run
 from vnuma.store.states import RunState
 
-BESIDE = Supervisor(os.getppid(), socket.gethostname())
+BESIDE = Supervisor(os.getppid())
 """Another process of this machine, which lives."""
 
 

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -63,3 +69,52 @@ def test_a_supervisor_that_ends_while_it_is_looked_at_raises_nothing(
     monkeypatch.setattr(Path, "read_text", ended)
 
     assert is_alive(now(store, run))
+
+
+def test_a_run_of_another_container_of_this_name_lives_by_its_heartbeats(store: Store) -> None:
+    """Containers in the host's network have its name and their own process numbers, often 1 for each."""
+    run = new_run(store)
+
+    with claiming_in_a_container(store, run) as first:
+        assert first == "claimed"
+        theirs = now(store, run)
+        assert is_alive(theirs)
+        with claiming_in_a_container(store, run) as second:
+            assert f"process 1 on {socket.gethostname()}." in second
+
+    assert is_alive(theirs)  # nobody can see from here that it has ended
+    assert now(store, run) == theirs
+
+
+@contextmanager
+def claiming_in_a_container(store: Store, run: Run) -> Iterator[str]:
+    """What process 1 of a new PID namespace is told that claims the run; it lives until the context ends.
+
+    Skips the test where no namespace can be made.
+    """
+    program = """
+import sys
+from vnuma.engine.lease.supervision import claim_supervision
+from vnuma.errors import VmHeld
+from vnuma.store import runs
+from vnuma.store.open import open_store
+store = open_store(sys.argv[1])
+with store.read() as connection:
+    run = runs.get_run(connection, sys.argv[2])
+try:
+    claim_supervision(store, run)
+    print("claimed", flush=True)
+except VmHeld as refused:
+    print(refused.what, flush=True)
+sys.stdin.read()
+"""
+    isolated = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    if shutil.which("unshare") is None or subprocess.run([*isolated, "true"], check=False).returncode:
+        pytest.skip("no PID namespace can be made here")
+    url = store.place.url.render_as_string()
+    command = [*isolated, sys.executable, "-c", program, url, run.name]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        with process.stdin:
+            yield process.stdout.readline().strip()

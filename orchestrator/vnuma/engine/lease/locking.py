@@ -24,6 +24,9 @@ STOPPED_S = 10.0
 
 _LOOK_S = 0.1
 
+_MACHINES_OWN = "pid:[4026531836]"
+"""The namespace outside of every container: PROC_PID_INIT_INO in Linux' include/linux/proc_ns.h."""
+
 _NOT_WRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM)
 
 
@@ -142,8 +145,20 @@ def _try(descriptor: int) -> bool:
 
 @cache
 def this_host() -> str:
-    """This machine's name when the process first asked: DHCP may change it during a run of hours."""
-    return socket.gethostname()
+    """Where process numbers mean what they mean here: the machine's name, in a container with its namespace.
+
+    Containers may share the machine's name, and their numbers differ (pid_namespaces(7)). The name is that
+    of the time when the process first asked: DHCP may change it during a run of hours.
+    """
+    name, space = socket.gethostname(), ""
+    with suppress(OSError):  # no /proc
+        space = os.readlink("/proc/self/ns/pid")
+    return name if space in ("", _MACHINES_OWN) else f"{name} {space}"
+
+
+def name_of(host: str) -> str:
+    """The machine's name alone, for people."""
+    return host.partition(" ")[0]
 
 
 def _written(descriptor: int) -> tuple[int, str] | None:
@@ -160,7 +175,7 @@ def _holder(descriptor: int) -> str:
     found = _written(descriptor)
     if found is None:
         return "another process"
-    host = "this machine" if found[1] == this_host() else found[1]
+    host = "this machine" if found[1] == this_host() else name_of(found[1])
     return f"process {found[0]} on {host}"
 
 

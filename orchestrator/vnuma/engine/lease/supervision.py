@@ -14,7 +14,7 @@ from threading import Event, Thread
 from sqlalchemy import Connection
 
 from vnuma.engine.access.places import store_url
-from vnuma.engine.lease.locking import stat_of, this_host
+from vnuma.engine.lease.locking import name_of, stat_of, this_host
 from vnuma.errors import LeaseLost, StoreBusy, StoreError, VmHeld
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
@@ -44,7 +44,7 @@ class Supervisor:
 
 
 def is_alive(run: Run) -> bool:
-    """Whether a supervisor of this run is alive: recent heartbeat and, on this host, a running process.
+    """Whether a supervisor of this run is alive: recent heartbeat and, if seen from here, a running process.
 
     A frozen process sends no heartbeat; an ended one that was not waited for still has a number.
     """
@@ -152,7 +152,8 @@ def refuse_if_alive(run: Run, supervisor: Supervisor | None = None) -> None:
         supervisor or Supervisor()
     ):
         raise VmHeld(
-            f"{run.name} is running, supervised by process {run.supervisor_pid} on {run.supervisor_host}.",
+            f"{run.name} is running, supervised by process {run.supervisor_pid} on "
+            f"{name_of(run.supervisor_host or '')}.",
             fix=f"vnuma status, or vnuma stop {run.name}",
         )
 
