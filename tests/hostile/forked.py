@@ -28,7 +28,7 @@ _MODULES = (
     "vnuma.engine.design_check.check",
     "vnuma.engine.design_check.earlier_check",
     "vnuma.engine.design_check.filters",
-    "vnuma.engine.design_check.placement",
+    "vnuma.engine.design_check.planned_host",
     "vnuma.estate.snapshot",
     "vnuma.estate.waivers",
     "vnuma.logs.kinds",

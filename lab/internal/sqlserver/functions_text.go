@@ -3,14 +3,25 @@ package sqlserver
 import (
 	"strings"
 
+	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
 
 var anyText = textType(-1)
 
 var textFunctions = map[string]function{
+	"rtrim": {least: 1, most: 1, args: anyText, result: sizedLikeFirst, eval: func(_ *run, a []any) (any, error) {
+		return strings.TrimRight(a[0].(string), " "), nil
+	}},
 	"right":     {least: 2, most: 2, result: always(textType(4000)), eval: right},
 	"replicate": {least: 2, most: 2, result: always(textType(4000)), eval: replicate},
+}
+
+func sizedLikeFirst(args []scalar) tds.Type {
+	if isText(args[0].typ.Kind) && args[0].typ.Size > 0 {
+		return textType(args[0].typ.Size)
+	}
+	return textType(4000)
 }
 
 // textAndNumber are the two arguments of such functions.
