@@ -107,7 +107,7 @@ class Comparison:
     odd: tuple[OddCell, ...] = ()
 
     def flagged(self, label: str) -> bool:
-        """Whether the gate forbids the pooled error for this column, or there was no gate."""
+        """Whether the gate forbids the pooled error for this column; true without a gate."""
         return all(flag.flagged for flag in self.gates if flag.label == label)
 
 

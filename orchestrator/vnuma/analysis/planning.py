@@ -107,7 +107,7 @@ def needed(design: AnalysisDesign, spread: Spread, effect: float) -> Needed:
 
 
 def outlook(design: AnalysisDesign, blocks: int, spread: Spread, effect: float) -> Outlook | None:
-    """What that many blocks show; None below 6, where there is no verdict."""
+    """The effects that this number of blocks can show; None below 6 blocks, where there is no verdict."""
     if blocks < 6:
         return None
     layout = layout_of(design, blocks)

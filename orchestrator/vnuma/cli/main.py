@@ -142,7 +142,7 @@ class _Pipe(io.FileIO):
 
 
 def _outlive_readers() -> None:
-    """Never end a verb because its output is no longer read."""
+    """Let a verb finish its work when its output is no longer read."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
