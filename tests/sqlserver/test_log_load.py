@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ TWO_NODES: dict[str, Any] = {
     "cores_per_socket": 8,
     "cpu_affinity": [2 * n for n in range(8)] + [32 + 2 * n for n in range(8)],
 }
+WAITING_ALONE = "SELECT COUNT(*) AS waiting FROM sys.dm_exec_requests WHERE wait_type = N'LCK_M_X'"
 SETTINGS = LogSpinlock(name="log_spinlock", sizes=(20_000,))
 
 
@@ -125,12 +127,27 @@ def test_a_session_on_another_cpu_keeps_the_load_from_beginning(
     run_load(load_of(server, "disk"), control, online_cpus(control))
 
 
-def test_two_loads_do_not_run_at_once(server: SqlServer, control: pyodbc.Connection) -> None:
+def test_two_loads_do_not_run_at_once(
+    server: SqlServer, control: pyodbc.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever holds the start is not disturbed."""
+    monkeypatch.setattr(log_load, "LEAVE_S", 0.1)
     with connect(server, DATABASE) as other:
         log_load.hold_start(other)
         with pytest.raises(MeasurementFailed, match="sessions of another load still run"):
             run_load(load_of(server, "disk"), control, (0,))
+
+
+def test_a_load_waits_for_a_failed_loads_sessions_to_leave(
+    log_lab: LabHandle, server: SqlServer, control: pyodbc.Connection
+) -> None:
+    """Their lock is freed when SQL Server notices that they are gone, not when they are closed here."""
+    with connect(server, DATABASE) as leaving, ThreadPoolExecutor(1) as pool:
+        log_load.hold_start(leaving)
+        begun = pool.submit(log_load.hold_start, control)
+        log_lab.wait_until(lambda: value(leaving, WAITING_ALONE) == 1, what="the next load to wait")
+        log_load.release_sessions(leaving)
+        begun.result()
 
 
 def test_an_error_in_a_session_is_the_loads(server: SqlServer, control: pyodbc.Connection) -> None:

@@ -65,3 +65,9 @@ def test_a_session_waits_before_it_begins() -> None:
     """Its clock starts when the start is given, not when it connects."""
     batch = session_batch("native", 3, 200)
     assert batch.index("sp_getapplock") < batch.index("SET @began") < batch.index("usp_insertIm @session = 3")
+
+
+def test_a_session_gives_the_lock_back_after_its_clock_has_stopped() -> None:
+    """SQL Server frees a closed connection's lock later: the next load would meet this one's sessions."""
+    batch = session_batch("disk", 3, 200)
+    assert batch.index("usp_insert @session = 3") < batch.index("SET @ended") < batch.index("sp_releaseapplock")

@@ -31,6 +31,9 @@ START = "vnuma_start"
 ARRIVE_S = 60
 """Time limit for a session's wait, and for all sessions to arrive."""
 
+LEAVE_S = 5.0
+"""Time limit for sessions that failed: SQL Server notices their disconnection, and frees their lock, later."""
+
 _KEYS = 10_000_000_000
 """Each session's own range of keys."""
 
@@ -76,6 +79,7 @@ _WAITING = (
     "JOIN sys.dm_os_schedulers AS s ON s.scheduler_id = r.scheduler_id "
     "WHERE r.database_id = DB_ID() AND r.wait_type = N'LCK_M_S'"
 )
+_RELEASE = f"EXEC sys.sp_releaseapplock @Resource = N'{START}', @LockOwner = N'Session'"
 _FILE = "SELECT name, size / 128 AS mb FROM sys.database_files WHERE type = ? ORDER BY file_id"
 
 
@@ -108,15 +112,16 @@ def buckets(rows: int) -> int:
 
 
 def session_batch(form: str, session: int, inserts: int) -> str:
-    """What one session sends: wait for the start, insert, and return the times."""
+    """What one session sends: wait for the start, insert, give the lock back, and return the times."""
     return (
-        "SET NOCOUNT ON; DECLARE @granted int, @began datetime2(7); "
+        "SET NOCOUNT ON; DECLARE @granted int, @began datetime2(7), @ended datetime2(7); "
         f"EXEC @granted = sys.sp_getapplock @Resource = N'{START}', @LockMode = N'Shared', "
         f"@LockOwner = N'Session', @LockTimeout = {ARRIVE_S * 1000}; "
         "IF @granted < 0 THROW 50001, N'The start was not given.', 1; "
         "SET @began = SYSUTCDATETIME(); "
         f"EXEC {PROCEDURES[form]} @session = {session}, @inserts = {inserts}; "
-        "SELECT @began AS began, SYSUTCDATETIME() AS ended"
+        f"SET @ended = SYSUTCDATETIME(); {_RELEASE}; "
+        "SELECT @began AS began, @ended AS ended"
     )
 
 
@@ -125,9 +130,10 @@ def hold_start(connection: pyodbc.Connection) -> None:
     granted = value(
         connection,
         f"DECLARE @granted int; EXEC @granted = sys.sp_getapplock @Resource = N'{START}', "
-        "@LockMode = N'Exclusive', @LockOwner = N'Session', @LockTimeout = 0; SELECT @granted AS granted",
+        f"@LockMode = N'Exclusive', @LockOwner = N'Session', @LockTimeout = {LEAVE_S * 1000:.0f}; "
+        "SELECT @granted AS granted",
     )
-    if granted != 0:
+    if granted < 0:
         raise MeasurementFailed(
             f"{where(connection)}: sessions of another load still run (application lock {START}: {granted}).",
             fix="Check whether another study is running in this database.",
@@ -136,7 +142,7 @@ def hold_start(connection: pyodbc.Connection) -> None:
 
 def release_sessions(connection: pyodbc.Connection) -> None:
     """Release all waiting sessions at once."""
-    run(connection, f"EXEC sys.sp_releaseapplock @Resource = N'{START}', @LockOwner = N'Session'")
+    run(connection, _RELEASE)
 
 
 def release_without_load(connection: pyodbc.Connection, form: str) -> None:
