@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -129,7 +130,7 @@ def _measured(name: str, part: Part) -> Iterator[Figure]:
     """A failing part becomes a row with its reason and does not stop the others."""
     try:
         yield from part()
-    except (VnumaError, OSError, RuntimeError, ValueError) as error:
+    except (VnumaError, OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         yield not_evaluated(f"Part `{name}`", "", str(error).splitlines()[0])
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +18,8 @@ from tools.bench.figure import Figure, below
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
+from vnuma.report.model.model import load_run
+from vnuma.report.page.render import page_text
 from vnuma.store import cells, runs, tables, vms
 from vnuma.store.open import default_url, open_store
 from vnuma.store.states import RunState
@@ -32,20 +36,6 @@ workload: {{sizes: [500, 1000, 2000, 3000], forms: [client, server]}}
 MANY_VMS, MANY_ITERATIONS = 53, 50
 START = datetime(2026, 11, 17, tzinfo=UTC)
 BOOT_SD, RUN_SD = 0.005, 0.003
-
-CHILD = """\
-import resource, sys, time
-from vnuma.report.model import load_run
-from vnuma.report.page.render import page_text
-from vnuma.store.open import open_store
-store = open_store(sys.argv[1], create=False)
-start = time.perf_counter()
-loaded = load_run(store, "latest")
-read = time.perf_counter()
-page = len(page_text(loaded).encode()) if sys.argv[2] == "page" else 0
-usage = resource.getrusage(resource.RUSAGE_SELF)
-print(read - start, usage.ru_maxrss / 1024, time.perf_counter() - read, page)
-"""
 
 
 def analysis(*, whole: bool) -> Iterator[Figure]:
@@ -67,8 +57,8 @@ def _measured(*, vm_count: int, iterations: int, page: bool) -> tuple[float, ...
     with tempfile.TemporaryDirectory() as folder:
         url = default_url(Path(folder))
         _write(url, vm_count, iterations)
-        command = [sys.executable, "-c", CHILD, url, "page" if page else "no page"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        command = [sys.executable, "-m", "tools.bench.analysis", url, "page" if page else "no page"]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return tuple(map(float, done.stdout.split()))
 
 
@@ -124,3 +114,18 @@ def _sample(attempt: int, size: int, form: str, number: int, ms: float) -> dict[
         "waits_json": {"ASYNC_NETWORK_IO": {"tasks": 9, "wait_ms": round(ms / 2), "signal_ms": 0}},
         "at": START + timedelta(seconds=number),
     }
+
+
+def _child(url: str, wanted: str) -> None:
+    """Print the seconds of reading, this process's peak MB, the seconds of drawing, and the page's bytes."""
+    store = open_store(url, create=False)
+    start = time.perf_counter()
+    loaded = load_run(store, "latest")
+    read = time.perf_counter()
+    page = len(page_text(loaded).encode()) if wanted == "page" else 0
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(read - start, memory, time.perf_counter() - read, page)
+
+
+if __name__ == "__main__":
+    _child(*sys.argv[1:])

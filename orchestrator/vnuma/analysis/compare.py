@@ -211,7 +211,7 @@ def _prediction(
     if len(d) < 2:
         return None
     each = [paired_differences(full.grid, label, (other,)) for other in reference]
-    one = statistics.fmean(map(statistics.variance, [pairs for pairs in each if len(pairs) > 1] or [d]))
+    one = statistics.fmean([np.var(pairs, ddof=1) for pairs in each if len(pairs) > 1] or [np.var(d, ddof=1)])
     width = t_quantile(0.975, len(d) - 1) * math.sqrt(own_se(d) ** 2 + one + rounded)
     return Interval.around(estimate, width)
 
@@ -259,7 +259,7 @@ def own_error(full: Fit, d: Sequence[float], label: str, reference: Sequence[str
 
 def own_se(d: Sequence[float]) -> float:
     """sd(d)/sqrt(B): the standard error from the pairs themselves; zero if it is only rounding."""
-    sd = statistics.stdev(d)
+    sd = float(np.std(d, ddof=1))
     return 0.0 if sd < 1e-12 else sd / math.sqrt(len(d))
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+
 from vnuma.analysis.fit import ROUNDING
 
 SHARE_OF_MARGIN = 1 / 3
@@ -49,10 +51,11 @@ NO_ROUNDING = Rounding()
 
 def rounding_of(times: Iterable[Sequence[float]], weights: Sequence[float]) -> Rounding:
     """From all figures of each size."""
-    steps = [relative_step(values) if values else 0.0 for values in times]
-    return Rounding(
-        tuple(step * abs(w) for step, w in zip(steps, weights, strict=True)), tuple(map(float, weights))
+    steps = tuple(
+        relative_step(values) * abs(w) if values and w else 0.0
+        for values, w in zip(times, weights, strict=True)
     )
+    return Rounding(steps, tuple(map(float, weights)))
 
 
 def step_of(values: Sequence[float]) -> float:
@@ -67,9 +70,10 @@ def relative_step(values: Sequence[float]) -> float:
 
     A time and its reciprocal, a throughput, have the same one, so both get the same verdict.
     """
-    distinct = sorted(set(values))
-    ratios = [high / low for low, high in pairwise(distinct) if high - low > _TINY * distinct[-1]]
-    return math.log(min(ratios)) if ratios else 1.0
+    distinct = np.unique(values)
+    low, high = distinct[:-1], distinct[1:]
+    differ = high - low > _TINY * distinct[-1]
+    return math.log(np.min(high[differ] / low[differ])) if differ.any() else 1.0
 
 
 def staying(step: float, ms: float) -> float:

@@ -70,4 +70,6 @@ def test_a_session_waits_before_it_begins() -> None:
 def test_a_session_gives_the_lock_back_after_its_clock_has_stopped() -> None:
     """SQL Server frees a closed connection's lock later: the next load would meet this one's sessions."""
     batch = session_batch("disk", 3, 200)
-    assert batch.index("usp_insert @session = 3") < batch.index("SET @ended") < batch.index("sp_releaseapplock")
+    assert (
+        batch.index("usp_insert @session = 3") < batch.index("SET @ended") < batch.index("sp_releaseapplock")
+    )

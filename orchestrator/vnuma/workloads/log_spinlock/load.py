@@ -32,7 +32,7 @@ ARRIVE_S = 60
 """Time limit for a session's wait, and for all sessions to arrive."""
 
 LEAVE_S = 5.0
-"""Time limit for sessions that failed: SQL Server notices their disconnection, and frees their lock, later."""
+"""Time limit for sessions that failed: SQL Server frees the locks of a closed connection later."""
 
 _KEYS = 10_000_000_000
 """Each session's own range of keys."""
