@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.site import write_study
+from tests.support.stores import new_store
 
 
 @pytest.mark.parametrize(
@@ -80,9 +81,10 @@ def test_without_an_inventory_the_next_step_is_named(tmp_path: Path) -> None:
     assert "vnuma lab up" in ran.err
 
 
-def test_an_unknown_run_is_named(tmp_path: Path) -> None:
+def test_an_unknown_run_is_named(vnuma_home: Path) -> None:
     """Results of a run that is not in the store."""
-    vnuma_here("status")
+    vnuma_home.mkdir()
+    new_store(vnuma_home / "vnuma.db")
 
     ran = vnuma_here("results", "nothing.7")
 

@@ -12,6 +12,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import change_by_hand
+from tests.support.stores import new_store
 
 
 def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path: Path) -> None:
@@ -42,6 +43,7 @@ def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path:
 
 def test_a_vm_without_a_baseline_is_an_input_error(tmp_path: Path) -> None:
     """Exit code 3, with where to look."""
+    new_store(tmp_path / "vnuma.db")
     ran = vnuma_here("baseline", "show", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
     assert (ran.code, "no baseline of sql16" in ran.err) == (3, True)
     ran = vnuma("restore", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")

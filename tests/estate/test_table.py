@@ -197,6 +197,15 @@ def test_another_file_is_refused_in_a_sentence(tmp_path: Path, text: str) -> Non
     assert "vCPU" in str(refused.value.fix)
 
 
+@pytest.mark.parametrize("text", ["vms: []\n", "[]\n"])
+def test_an_empty_list_of_vms_is_called_empty(tmp_path: Path, text: str) -> None:
+    """Neither Ansible nor a missing task is the matter: a row is shown."""
+    (tmp_path / "design.yml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="lists no VMs") as refused:
+        read_design(tmp_path / "design.yml")
+    assert "name: sql16" in str(refused.value.fix)
+
+
 def test_a_host_model_is_found_in_a_snapshot(tmp_path: Path) -> None:
     """The catalogue of the site says how many nodes it has."""
     (estate,) = snapshot.load(SMALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -178,6 +179,23 @@ def test_messages_that_troubleshooting_explains_are_messages() -> None:
 
     assert len(quoted) > 12
     assert [message for message in quoted if message not in code] == []
+
+
+def test_commands_that_messages_advise_are_commands() -> None:
+    """What a next step names at its beginning or after a colon."""
+    known = {name.split()[0] for name, _ in verbs()}
+    advised = {
+        (path.name, word)
+        for path in (ROOT / "orchestrator/vnuma").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.keyword) and node.arg == "fix"
+        for part in ast.walk(node.value)
+        if isinstance(part, ast.Constant)
+        for word in re.findall(r"(?:^|: )vnuma ([a-z-]+)", str(part.value))
+    }
+
+    assert len(advised) > 50
+    assert {one for one in advised if one[1] not in known} == set()
 
 
 def test_every_json_document_is_listed() -> None:

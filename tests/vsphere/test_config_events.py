@@ -10,9 +10,12 @@ from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.vsphere.support import vcenter_of
+from vnuma.domain.vm.change import change_to
+from vnuma.domain.vm.setting import DERIVED, TYPED, Value
 from vnuma.vsphere.config_events import read_config_events
 from vnuma.vsphere.connect import Session, connect
-from vnuma.vsphere.read import find_vm
+from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.vsphere.spec import specs_for
 from vnuma.vsphere.wait import wait_for_task
 
 SITE = {"name": "events", "vms": [{"name": "sql16", "power": "off"}]}
@@ -40,6 +43,24 @@ def test_every_event_is_read_once_the_newest_first(session: Session) -> None:
     """Those of the latest page, and those before it."""
     assert _sizes(session) == (SIZES[::-1], False)
     assert _sizes(session, most=len(SIZES)) == (SIZES[::-1], False)
+
+
+def test_every_setting_that_a_request_can_write_is_read_from_its_event(lab: LabFactory) -> None:
+    """A setting that is left out would have no author when its VM differs from a design."""
+    values: dict[str, Value] = {
+        **dict.fromkeys(TYPED, 1),
+        **dict.fromkeys([name for name, one in TYPED.items() if one.unset is False], True),
+        **{"cpuAffinity": (0,), "memoryAffinity": (0,), "latencySensitivity": "low", "cpuShares": "high"},
+        **{"memoryShares": "high", "memoryMB": 4096, "memoryReservation": 4096, "memoryLimit": 8192},
+    }
+    with connect(vcenter_of(lab(SITE | {"esxi": {"version": "8.0.3"}}))) as session:
+        ref: Any = find_vm(session, "sql16")
+        before = read_vm(session, ref).settings
+        (spec,) = specs_for(change_to(before, values), before)
+        wait_for_task(session, ref.ReconfigVM_Task(spec), 60, "by hand")
+        (event, *_), _ = read_config_events(session, ref._GetMoId(), most=1)
+
+    assert event.wrote.keys() >= TYPED.keys() - DERIVED
 
 
 @pytest.mark.parametrize("most", [4, 12])

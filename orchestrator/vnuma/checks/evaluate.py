@@ -111,7 +111,7 @@ def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str]) -> Fi
     return Finding(
         rule=rule.id,
         severity=_severity(rule, severity),
-        title=rule.title,
+        title=answer.title or rule.title,
         kind=kind,
         name=name,
         key=key,

@@ -67,6 +67,8 @@ class Fail:
     fix: Fix | None = None
     severity: Severity | None = None
     """If it differs from the rule's own."""
+    title: str = ""
+    """If it differs from the rule's own."""
     object: tuple[Kind, str, str] | None = None
     """Kind, name and key of the object to change, if not the VM."""
     matters: str = ""

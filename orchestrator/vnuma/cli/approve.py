@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.cli.options import RunArgument, StoreOption, TicketOption
+from vnuma.cli.options import PermitOptions, RunArgument, StoreOption, TicketOption
 from vnuma.cli.screen import say
 
 
@@ -16,4 +16,5 @@ def approve(run: RunArgument, ticket: TicketOption = None, store: StoreOption = 
     """
     from vnuma.engine.run.approval import approve as give
 
-    say(give(run, ticket=ticket, url=store))
+    valid = PermitOptions(ticket=ticket).permit()  # a wrong ticket is a mistake on the command line
+    say(give(run, ticket=valid.ticket, url=store))

@@ -29,7 +29,7 @@ def export(
     from vnuma.report.archive.write import default_path, export_run
     from vnuma.report.model.model import load_run
 
-    opened = opened_store(store, create=False)
+    opened = opened_store(store)
     loaded = load_run(opened, run)
     path = output or default_path(loaded)
     manifest = export_run(opened, loaded, path)
@@ -55,7 +55,7 @@ def import_(
     from vnuma.report.archive.read import import_run
     from vnuma.report.model.model import load_run
 
-    opened = opened_store(store)
+    opened = opened_store(store, create=True)
     found = import_run(opened, archive)
     loaded = load_run(opened, found.run)
     if loaded.simulated:

@@ -64,8 +64,8 @@ def show(
 ) -> None:
     """Show who changed what on which VM, when, for which run and change ticket.
 
-    The same lines are in a file beside the store, FILE.audit.jsonl; with PostgreSQL, on the machine that made
-    the changes.
+    The same lines are in a file next to the store, FILE.audit.jsonl; with PostgreSQL, on the machine that
+    made the changes.
 
     Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
     """

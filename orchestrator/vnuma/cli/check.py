@@ -105,7 +105,7 @@ def _show_history(given: CheckOptions) -> None:
     if given.format_ not in (CheckFormat.TABLE, CheckFormat.JSON):
         raise typer.BadParameter("--history is available as table or json.")
     since = _time(given.since) if given.since else None
-    found = history(opened_store(given.store, create=False), since)
+    found = history(opened_store(given.store), since)
     if given.format_ is CheckFormat.JSON:
         echo(as_history.as_json(found), nl=False)
         return
@@ -132,7 +132,7 @@ def _recorded(result: CheckResult, store: str | None) -> CheckResult:
     from vnuma.engine.design_check.check import compare
     from vnuma.engine.design_check.history import record
 
-    before = record(opened_store(store), result)
+    before = record(opened_store(store, create=True), result)
     return compare(result, before) if before else result
 
 

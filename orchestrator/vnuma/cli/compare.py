@@ -61,7 +61,7 @@ def compare(
     condition, twins = parse_condition(fail_if) if fail_if else None, _twins(vm or ())
     if junit and condition is None:
         raise UsageError("--junit reports a condition, so it needs --fail-if.", fix="--fail-if 'slower>2%'")
-    opened = opened_store(store, create=False)
+    opened = opened_store(store)
     found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
     render = {TableOrJson.TABLE: text.as_text, TableOrJson.JSON: text.as_json}[format_]
     echo(render(found, condition), nl=False)

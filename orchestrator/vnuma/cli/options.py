@@ -105,8 +105,11 @@ StudyArgument = Annotated[
 ]
 
 
-def opened_store(given: str | None, *, create: bool = True) -> Store:
-    """The store of --store, VNUMA_STORE or the default place. Raises UsageError, StoreError."""
+def opened_store(given: str | None, *, create: bool = False) -> Store:
+    """The store of --store, VNUMA_STORE or the default place; only who writes may `create` it.
+
+    Raises StoreError.
+    """
     from vnuma.engine.access.places import store_url
     from vnuma.store.open import open_store
 

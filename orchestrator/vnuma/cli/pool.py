@@ -32,7 +32,7 @@ def pool(
     from vnuma.report.comparison.pool import pool_runs
     from vnuma.report.model.model import load_run
 
-    opened = opened_store(store, create=False)
+    opened = opened_store(store)
     found = pool_runs([load_run(opened, name) for name in runs], allow or ())
     echo(
         {TableOrJson.TABLE: pool_text.as_text, TableOrJson.JSON: pool_text.as_json}[format_](found), nl=False

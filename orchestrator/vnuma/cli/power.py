@@ -113,7 +113,7 @@ def _plans(study: Study, design: AnalysisDesign, pilot: Pilot | None) -> Plans |
 def _pilot(name: str, study: Study, url: str | None) -> Pilot:
     from vnuma.engine.preflight.pilot import read_pilot
 
-    return read_pilot(opened_store(url, create=False), name, study)
+    return read_pilot(opened_store(url), name, study)
 
 
 @dataclass(frozen=True)

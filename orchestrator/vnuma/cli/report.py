@@ -41,6 +41,6 @@ def report(
     from vnuma.report.model.model import load_run
     from vnuma.report.page.render import write_report
 
-    loaded = load_run(opened_store(store, create=False), run)
+    loaded = load_run(opened_store(store), run)
     for path in write_report(loaded, output, format_.value):
         echo(f"Report     {path}")

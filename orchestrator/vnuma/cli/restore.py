@@ -43,21 +43,25 @@ def restore(
     """Restore every VM that is not at its baseline, and prove it by reading its settings back.
 
     If somebody else changed a VM, no setting is touched until you choose --theirs or --baseline (exit code
-    7). If a run's store is lost, the audit log beside it contains what to undo (--from-audit).
+    7). If a run's store is lost, the audit log next to it contains what to undo (--from-audit).
 
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs;
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
     """
+    from vnuma.engine.access.places import audit_files, store_url
     from vnuma.engine.restore.restore_leftover import RestoreReport, Wanted, restore_by_audit, show_by_audit
     from vnuma.engine.sites.restoring import restore_everywhere, show_everywhere
     from vnuma.errors import UsageError
+    from vnuma.store.place import parse_place
 
     if theirs and baseline:
         raise UsageError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
     site = find_inventory(inventory) if from_audit else inventory
     wanted = Wanted(vms or [], run, site, choice, lambda text: say(text, sys.stderr))
-    opened = opened_store(store)
+    # A lost store is created again: the audit log next to it, or marks on VMs, name what to restore.
+    lost = bool(from_audit or inventory or audit_files(parse_place(store_url(store))))
+    opened = opened_store(store, create=lost)
     if dry_run:
         lines, problems = (
             (show_by_audit(opened, from_audit, wanted), []) if from_audit else show_everywhere(opened, wanted)
@@ -75,7 +79,7 @@ def restore(
 
 
 def _nothing(store: Store) -> str:
-    """That nothing needs restoring. A store without runs, such as a mistyped one, knows no VM's baseline."""
+    """That nothing needs restoring. A store without runs knows no VM's baseline."""
     from vnuma.store.runs import list_runs
 
     with store.read() as connection:

@@ -82,7 +82,7 @@ def results(
         )
     if output and format_ is not ResultsFormat.XLSX:
         raise UsageError("--output goes with --format xlsx.", fix=f"vnuma results {run} --format xlsx")
-    opened = opened_store(store, create=False)
+    opened = opened_store(store)
     loaded = load_run(opened, run)
     if table is CsvTableName.SAMPLES:
         from vnuma.report.archive.raw import print_samples

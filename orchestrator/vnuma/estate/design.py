@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
+from vnuma.errors import InputError
 from vnuma.estate.ansible import is_ansible, read_ansible
 from vnuma.estate.ansible_files import yaml_of
 from vnuma.estate.design_vm import mappings
@@ -24,6 +25,7 @@ _READERS = {
 }
 
 
+_A_ROW = "Write a line for each VM, such as: - {name: sql16, vcpus: 16, memory: 64}"
 _MOST_SHOWN = 4
 """Most settings named in a sentence."""
 
@@ -84,6 +86,8 @@ def _of_yaml(path: Path) -> Estate:
             sheet = sheet_of_mappings(found)
             if is_table(sheet):
                 return estate_of_table(path, sheet, [_line(row) for row in found], has_lines=True)
+    if document == [] or (document and all(rows == [] for rows in lists)):
+        raise InputError(f"{path} lists no VMs: its list is empty.", fix=_A_ROW)
     return read_ansible(path)
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import OperationalError
 from vnuma.errors import StoreError, write_fix
 from vnuma.store.place import Place, default_url, parse_place, refuse_unsafe_sqlite
 from vnuma.store.postgresql import LOCK_WAIT_S, READ_ONLY, Patience, postgresql_engine
-from vnuma.store.schema import needs_upgrade
+from vnuma.store.schema import needs_upgrade, no_store
 from vnuma.store.translate import translated
 
 __all__ = ["Store", "default_url", "open_store"]
@@ -194,7 +194,7 @@ def _log_explained(place: Place) -> Iterator[None]:
 def _prepare_file(place: Place, *, create: bool) -> None:
     try:
         if not create and not place.path.exists():
-            raise StoreError(f"There is no store at {place}.", fix="vnuma run STUDY creates one.")
+            raise no_store(place)
         if place.path.is_dir():
             raise StoreError(f"The store {place} is a folder.", fix=f"Name a file: {place}/vnuma.db")
         if create and not place.path.exists():

@@ -47,6 +47,15 @@ def refuse_foreign(conn: Connection, place: Place) -> None:
         )
 
 
+def no_store(place: Place) -> StoreError:
+    """The error for a store that does not exist and may not be created."""
+    what = "that file does not exist" if place.is_sqlite and not place.path.exists() else "it has no tables"
+    return StoreError(
+        f"There is no store at {place}: {what}.",
+        fix="Check --store and VNUMA_STORE. vnuma run STUDY creates a store.",
+    )
+
+
 def needs_upgrade(engine: Engine, place: Place, *, create: bool) -> bool:
     """Whether to migrate, by one or two small queries. Raises StoreError when the store may not be used."""
     with engine.connect() as conn, conn.begin():
@@ -57,5 +66,5 @@ def needs_upgrade(engine: Engine, place: Place, *, create: bool) -> bool:
         if place.is_sqlite:
             refuse_foreign(conn, place)
     if not create:
-        raise StoreError(f"There is no store at {place}.", fix="vnuma run STUDY creates one.")
+        raise no_store(place)
     return True

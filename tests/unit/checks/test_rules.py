@@ -32,11 +32,14 @@ def test_a_golden_case_comes_out_as_written(case: Case) -> None:
         assert reason
         assert expected.get("reason", "") in reason
     if outcome != "fail":
-        assert not {"severity", "observed", "arm", "settings", "commands", "superseded_by"} & set(expected)
+        assert not {"severity", "title", "observed", "arm", "settings", "commands", "superseded_by"} & set(
+            expected
+        )
         return
     found = failures[case.rule]
     if "severity" in expected:
         assert found.severity == expected["severity"]
+    assert found.title == expected.get("title", found.title)
     assert {name: found.observed.get(name) for name in expected.get("observed", {})} == expected.get(
         "observed", {}
     )

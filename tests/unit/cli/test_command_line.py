@@ -42,6 +42,7 @@ def test_h_is_help(verb: tuple[str, ...]) -> None:
         (("power", "a.yml", "--effect", "0"), "--effect"),
         (("run", "studies/quick.yml", "--production"), "--ticket"),
         (("run", "studies/quick.yml", "--ticket", "a b"), "'a b'"),
+        (("approve", "quick.1", "--ticket", "a b"), "'a b'"),
         (("plan", "studies/quick.yml", "--require-tag", "sql"), "CATEGORY:NAME"),
         (("results", "--table", "waits"), "--format csv"),
         (("results", "--all", "--format", "json"), "--all"),
@@ -74,14 +75,46 @@ def test_a_wrong_value_of_an_option_is_explained_plainly(arguments: tuple[str, .
 
 
 def test_a_store_without_runs_proves_no_baseline(tmp_path: Path) -> None:
-    """A mistyped --store knows no VM, so it cannot say that all are well."""
-    ran = vnuma_here("restore", "--store", f"sqlite:///{tmp_path / 'typo.db'}")
-    shown = vnuma_here("restore", "--dry-run", "--store", f"sqlite:///{tmp_path / 'typo.db'}")
+    """It knows no VM, so it cannot say that all are well."""
+    new_store(tmp_path / "empty.db")
+    ran = vnuma_here("restore", "--store", f"sqlite:///{tmp_path / 'empty.db'}")
+    shown = vnuma_here("restore", "--dry-run", "--store", f"sqlite:///{tmp_path / 'empty.db'}")
 
     assert (ran.code, shown.code) == (0, 0), ran.text
     assert "at its baseline" not in ran.text + shown.text
-    assert "typo.db has no runs" in ran.out
-    assert "typo.db has no runs" in shown.out
+    assert "empty.db has no runs" in ran.out
+    assert "empty.db has no runs" in shown.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("status",), ("audit",), ("audit", "verify"), ("results",), ("report",), ("export", "latest")),
+        *(("baseline", "show", "sql16"), ("baseline", "diff", "sql16"), ("compare", "a.1", "a.2")),
+        *(("pool", "a.1", "a.2", "a.3"), ("check", "--history"), ("restore",), ("restore", "--dry-run")),
+        *(("stop", "latest"), ("approve", "latest"), ("run", "--resume", "latest")),
+        ("power", str(ROOT / "studies/quick.yml"), "--pilot", "latest"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistyped_store_is_named_and_not_created(words: tuple[str, ...], tmp_path: Path) -> None:
+    """By every command that starts nothing new: an empty store would look as if nothing had been measured."""
+    typo = tmp_path / "typo.db"
+
+    ran = vnuma_here(*words, "--store", f"sqlite:///{typo}")
+
+    assert (ran.code, ran.out) == (9, "")
+    assert f"{typo}: that file does not exist" in ran.err
+    assert "--store" in ran.err
+    assert not typo.exists()
+
+
+def test_before_the_first_run_there_are_no_runs_and_no_store(vnuma_home: Path) -> None:
+    """The default store is not a mistake, and only a run creates it."""
+    ran = vnuma_here("status")
+
+    assert (ran.code, "No runs yet" in ran.out) == (0, True)
+    assert not (vnuma_home / "vnuma.db").exists()
 
 
 def test_no_lab_is_the_environment_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,6 +221,7 @@ def test_every_command_that_prints_data_prints_json_too() -> None:
 )
 def test_json_is_one_document_with_its_schema(words: tuple[str, ...], tmp_path: Path) -> None:
     """Also of verbs that say most in words."""
+    new_store(tmp_path / "vnuma.db")
     store = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}") if words[0] == "audit" else ()
 
     assert json.loads(vnuma_here(*words, "--format", "json", *store).out)["schema"].startswith("vnuma/")

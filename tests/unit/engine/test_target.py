@@ -1,11 +1,11 @@
-"""What an inventory may say of a SQL Server's encryption."""
+"""What an inventory may say of a SQL Server's encryption and login."""
 
 from __future__ import annotations
 
 import pytest
 
 from vnuma.engine.access.target import Target, target_from
-from vnuma.engine.preflight.surroundings import unencrypted_connection
+from vnuma.engine.preflight.surroundings import unencrypted_connection, unused_login
 from vnuma.errors import InputError
 
 VCENTER = {"host": "vcenter", "user": "u", "password": {"env": "VC"}}
@@ -58,6 +58,29 @@ def test_what_can_be_read_on_the_way_is_a_warning(setting: str) -> None:
     assert "sql16" in finding.what
     assert setting in finding.what
     assert "ca_file" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ({}, "user and password"),
+        ({"password": None}, "user"),
+        ({"user": ""}, "password"),
+    ],
+)
+def test_a_login_that_kerberos_replaces_is_a_warning(sql: dict[str, object], named: str) -> None:
+    """Who wrote both may believe that the SQL login is used."""
+    (finding,) = unused_login(_target(kerberos=True, **sql))
+
+    assert (finding.id, finding.severity) == ("P39", "warn")
+    assert f"sql16 has {named} and kerberos: true" in finding.what
+    assert f"Remove {named}" in finding.fix
+
+
+@pytest.mark.parametrize("sql", [{}, {"kerberos": True, "user": "", "password": None}])
+def test_one_way_to_log_in_is_no_finding(sql: dict[str, object]) -> None:
+    """The SQL login, or Kerberos."""
+    assert list(unused_login(_target(**sql))) == []
 
 
 def test_a_verified_connection_is_no_finding() -> None:

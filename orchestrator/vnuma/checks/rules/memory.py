@@ -76,6 +76,7 @@ def m02(facts: Facts) -> Fail | None:
             {"memory": gigabytes(facts.memory_mb), "host memory": gigabytes(host.memory_mb)},
             Fix("Give the VM less memory than the host has, or another host."),
             severity=Severity.BLOCK,
+            title="The VM has more memory than its host",
         )
     running = known(host.powered_on_mb, "the memory of other VMs on the host")
     others = known(host.running_mb, "the memory of other VMs on the host") - running.get(facts.vm.moid, 0)

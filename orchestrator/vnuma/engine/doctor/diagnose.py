@@ -15,7 +15,12 @@ from vnuma.engine.doctor.diagnose_machine import diagnose_machines
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.preflight.findings import Finding
-from vnuma.engine.preflight.surroundings import server_findings, unencrypted_connection, vm_findings
+from vnuma.engine.preflight.surroundings import (
+    server_findings,
+    unencrypted_connection,
+    unused_login,
+    vm_findings,
+)
 from vnuma.errors import VmNotFound, VnumaError
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.driver import discover
@@ -46,6 +51,7 @@ def _vms(targets: Iterable[AnyTarget], _inventory: Path) -> Iterator[Diagnosis]:
         power: list[Power] = []
         yield from _vsphere(target, power)
         yield from _found(unencrypted_connection(target), "SQL wire")
+        yield from _found(unused_login(target), "SQL login")
         yield _guarded("SQL Server", partial(_sql, target, power))
 
 

@@ -73,7 +73,7 @@ def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
 
 
 def _opened(address: str) -> Store:
-    return _kept_stores.get(address) or open_store(address)
+    return _kept_stores.get(address) or open_store(address, create=False)
 
 
 def _run_of_this_site(connection: Connection, name: str) -> tuple[Run, Study]:

@@ -23,7 +23,13 @@ from vnuma.engine.preflight.locality_check import locality_findings
 from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import check, touched_settings, under_study
-from vnuma.engine.preflight.surroundings import accepted, server_findings, unencrypted_connection, vm_findings
+from vnuma.engine.preflight.surroundings import (
+    accepted,
+    server_findings,
+    unencrypted_connection,
+    unused_login,
+    vm_findings,
+)
 from vnuma.engine.preflight.target_plan import T, TargetPlan
 from vnuma.engine.preflight.workload_check import client_findings, workload_findings
 from vnuma.vsphere import privileges, read, surroundings
@@ -139,6 +145,7 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         *under_study(vm.name, vm.lease),
         *vm_findings(vm.name, host.name, seen),
         *unencrypted_connection(target),
+        *unused_login(target),
         *server_findings(target, vm, seen),
         *workload_findings(study, target, vm),
         *check(study, vm, replace(host, powered_on_mb=seen.powered_on_mb)),

@@ -279,6 +279,21 @@ def unencrypted_connection(target: Target) -> Iterator[Finding]:
         )
 
 
+def unused_login(target: Target) -> Iterator[Finding]:
+    """A SQL login in the inventory that nobody uses, because Kerberos logs in."""
+    sql = target.sql
+    if sql.kerberos and (sql.user or sql.password):
+        given = " and ".join(
+            name for name, value in (("user", sql.user), ("password", sql.password)) if value
+        )
+        yield Finding.warn(
+            "P39",
+            f"vnuma_sql of {target.name} has {given} and kerberos: true: vnuma logs in by Kerberos and does "
+            f"not use {given}.",
+            f"Remove {given}; or, to use the SQL login, remove kerberos: true.",
+        )
+
+
 def _use_not_evaluated(name: str, why: str, fix: str | None) -> Finding:
     """Who else uses SQL Server was not evaluated; `fix` makes it possible."""
     remedy = (fix or "Fix this").rstrip(".")

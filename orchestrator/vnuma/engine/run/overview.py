@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from vnuma.engine.access.places import store_url
+from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import runs, vms
-from vnuma.store.open import open_store
+from vnuma.store.open import default_url, open_store
+from vnuma.store.place import parse_place
 from vnuma.store.rows import Run
 
 
@@ -56,8 +57,14 @@ class Overview:
 
 
 def overview(url: str | None, only: str | None = None) -> Overview:
-    """Read it. Raises InputError for an unknown run."""
-    store = open_store(store_url(url))
+    """Read it; before the first run the default store does not exist, and there are no runs.
+
+    Raises InputError for an unknown run, StoreError for any other store that does not exist.
+    """
+    address = store_url(url)
+    if only is None and address == default_url(home_folder()) and not parse_place(address).path.exists():
+        return Overview((), ())
+    store = open_store(address, create=False)
     with store.read() as connection:
         wanted = [runs.get_run(connection, only)] if only else _listed(connection)
         progresses = [progress_of(connection, run.name) for run in wanted]

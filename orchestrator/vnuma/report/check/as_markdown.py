@@ -58,7 +58,7 @@ def _drift(drift: Drift) -> list[str]:
 
 def _findings(result: CheckResult) -> list[str]:
     found = [group for group in result.groups if not group.judged.waived]
-    head = ["| | rule | VM | finding | fix |", "|--|--|--|--|--|"]
+    head = ["| | rule | object | finding | fix |", "|--|--|--|--|--|"]
     return _table(head, [_finding(group, result) for group in found], "html") or ["Nothing found."]
 
 

@@ -20,6 +20,7 @@ from vnuma.sqlserver.database.tables import TABLES, TRANSACTION_HISTORY, Table
 Durability = Literal["SCHEMA_AND_DATA", "SCHEMA_ONLY"]
 
 GENERATED = "generated"
+_CREATE = "ansible-playbook vnuma.vnuma.dataset -i INVENTORY"
 _LAYOUT = "1"
 """Version of tables and generated values: changing it recreates the dataset."""
 
@@ -111,7 +112,7 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
         raise ServerError(
             f"{where(connection)}: the database {spec.database} does not exist.",
             native=None,
-            fix="vnuma dataset prepare",
+            fix=f"Create it: {_CREATE}",
         )
     with inside(connection, spec.database):
         recorded = ownership.read_marker(connection)
@@ -126,7 +127,7 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
             f"{where(connection)}: the dataset in {spec.database} differs from its record "
             f"({', '.join(wrong)}).",
             native=None,
-            fix="Create it again: vnuma dataset prepare",
+            fix=f"Create it again: {_CREATE}",
         )
     return _dataset(spec, present, changed=False)
 
