@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/bits"
+	"slices"
 
 	"vnuma.dev/lab/internal/tds"
 )
@@ -28,14 +29,16 @@ var errOtherType = errors.New("a value of another type than its column")
 // newCells are empty cells for values of a type.
 func newCells(t tds.Type) cells {
 	switch t.Kind {
+	case tds.KindInt8, tds.KindInt16, tds.KindInt32:
+		return &numbers[int32]{codec: integerCodec(t.Kind)}
 	case tds.KindBit:
-		return &numbers{codec: bitCodec}
+		return &numbers[int32]{codec: bitCodec}
 	case tds.KindMoney:
-		return &numbers{codec: moneyCodec}
+		return &numbers[int64]{codec: moneyCodec}
 	case tds.KindDateTime, tds.KindDateTime2, tds.KindDate:
-		return &numbers{codec: timeCodec}
+		return &numbers[int64]{codec: timeCodec}
 	case tds.KindFloat:
-		return &numbers{codec: floatCodec}
+		return &numbers[int64]{codec: floatCodec}
 	case tds.KindNVarChar, tds.KindNChar, tds.KindXML:
 		return &packed{codec: textCodec}
 	case tds.KindDecimal:
@@ -45,14 +48,27 @@ func newCells(t tds.Type) cells {
 	case tds.KindVarBinary:
 		return &packed{codec: binaryCodec}
 	}
-	return &numbers{codec: integerCodec(t.Kind)}
+	return &numbers[int64]{codec: integerCodec(t.Kind)}
+}
+
+// nulls marks the rows that are NULL. It ends with the last of them, so a column without NULL has no marks.
+type nulls []bool
+
+func (n nulls) at(row int) bool { return row < len(n) && n[row] }
+
+// before is the marks of so many rows, followed by those of more rows.
+func (n nulls) before(rows int, more ...bool) nulls {
+	if len(more) == 0 {
+		return n
+	}
+	return append(append(n, make(nulls, rows-len(n))...), more...)
 }
 
 // numbers are cells that are stored as a whole number.
-type numbers struct {
+type numbers[T int32 | int64] struct {
 	codec *numberCodec
-	list  []int64
-	nulls []bool
+	list  []T
+	nulls nulls
 }
 
 // numberCodec maps values to numbers in the same order, and back.
@@ -62,7 +78,7 @@ type numberCodec struct {
 	checksum func(int64) uint32
 }
 
-func (c *numbers) add(v any) error {
+func (c *numbers[T]) add(v any) error {
 	var n int64
 	if v != nil {
 		var ok bool
@@ -70,48 +86,52 @@ func (c *numbers) add(v any) error {
 			return errOtherType
 		}
 	}
-	c.nulls = append(c.nulls, v == nil)
-	c.list = append(c.list, n)
+	if v == nil {
+		c.nulls = c.nulls.before(len(c.list), true)
+	}
+	c.list = append(c.list, T(n))
 	return nil
 }
 
-func (c *numbers) copyFrom(other cells, row int) {
-	from := other.(*numbers)
-	c.nulls = append(c.nulls, from.nulls[row])
+func (c *numbers[T]) copyFrom(other cells, row int) {
+	from := other.(*numbers[T])
+	if from.nulls.at(row) {
+		c.nulls = c.nulls.before(len(c.list), true)
+	}
 	c.list = append(c.list, from.list[row])
 }
 
-func (c *numbers) extended(by cells) cells {
-	more := by.(*numbers)
-	return &numbers{codec: c.codec, list: append(c.list, more.list...), nulls: append(c.nulls, more.nulls...)}
+func (c *numbers[T]) extended(by cells) cells {
+	more := by.(*numbers[T])
+	return &numbers[T]{codec: c.codec, list: append(c.list, more.list...), nulls: c.nulls.before(len(c.list), more.nulls...)}
 }
 
-func (c *numbers) clipped() cells {
-	return &numbers{codec: c.codec, list: c.list[:len(c.list):len(c.list)], nulls: c.nulls[:len(c.nulls):len(c.nulls)]}
+func (c *numbers[T]) clipped() cells {
+	return &numbers[T]{codec: c.codec, list: slices.Clip(c.list), nulls: slices.Clip(c.nulls)}
 }
 
-func (c *numbers) value(row int) any {
-	if c.nulls[row] {
+func (c *numbers[T]) value(row int) any {
+	if c.nulls.at(row) {
 		return nil
 	}
-	return c.codec.decode(c.list[row])
+	return c.codec.decode(int64(c.list[row]))
 }
 
-func (c *numbers) compare(a, b int) int {
-	if x, y := c.nulls[a], c.nulls[b]; x || y {
+func (c *numbers[T]) compare(a, b int) int {
+	if x, y := c.nulls.at(a), c.nulls.at(b); x || y {
 		return cmp.Compare(boolInt(!x), boolInt(!y))
 	}
 	return cmp.Compare(c.list[a], c.list[b])
 }
 
-func (c *numbers) checksums(into []uint32, rotated int, _ bool) {
+func (c *numbers[T]) checksums(into []uint32, rotated int, _ bool) {
 	absent := bits.RotateLeft32(checksumOfNull, rotated)
 	for i, n := range c.list {
-		if c.nulls[i] {
+		if c.nulls.at(i) {
 			into[i] ^= absent
 			continue
 		}
-		into[i] ^= bits.RotateLeft32(c.codec.checksum(n), rotated)
+		into[i] ^= bits.RotateLeft32(c.codec.checksum(int64(n)), rotated)
 	}
 }
 
@@ -120,7 +140,7 @@ type packed struct {
 	codec *packedCodec
 	bytes []byte
 	spans []span
-	nulls []bool
+	nulls nulls
 }
 
 // span is the position of one value's bytes.
@@ -148,7 +168,9 @@ func (c *packed) add(v any) error {
 		}
 		c.bytes = longer
 	}
-	c.nulls = append(c.nulls, v == nil)
+	if v == nil {
+		c.nulls = c.nulls.before(len(c.spans), true)
+	}
 	c.keep(start)
 	return nil
 }
@@ -170,7 +192,9 @@ func (c *packed) at(row int) []byte { return c.bytes[c.spans[row].start:c.spans[
 
 func (c *packed) copyFrom(other cells, row int) {
 	from, start := other.(*packed), len(c.bytes)
-	c.nulls = append(c.nulls, from.nulls[row])
+	if from.nulls.at(row) {
+		c.nulls = c.nulls.before(len(c.spans), true)
+	}
 	c.bytes = append(c.bytes, from.at(row)...)
 	c.keep(start)
 }
@@ -178,7 +202,7 @@ func (c *packed) copyFrom(other cells, row int) {
 func (c *packed) extended(by cells) cells {
 	more := by.(*packed)
 	out := &packed{codec: c.codec, bytes: append(c.bytes, more.bytes...), spans: c.spans,
-		nulls: append(c.nulls, more.nulls...)}
+		nulls: c.nulls.before(len(c.spans), more.nulls...)}
 	behind := uint32(len(c.bytes))
 	for _, s := range more.spans {
 		out.spans = append(out.spans, span{behind + s.start, behind + s.end})
@@ -187,12 +211,11 @@ func (c *packed) extended(by cells) cells {
 }
 
 func (c *packed) clipped() cells {
-	return &packed{codec: c.codec, bytes: c.bytes[:len(c.bytes):len(c.bytes)], spans: c.spans[:len(c.spans):len(c.spans)],
-		nulls: c.nulls[:len(c.nulls):len(c.nulls)]}
+	return &packed{codec: c.codec, bytes: slices.Clip(c.bytes), spans: slices.Clip(c.spans), nulls: slices.Clip(c.nulls)}
 }
 
 func (c *packed) value(row int) any {
-	if c.nulls[row] {
+	if c.nulls.at(row) {
 		return nil
 	}
 	return c.codec.decode(c.at(row))
@@ -205,10 +228,10 @@ func (c *packed) checksums(into []uint32, rotated int, ignoreCase bool) {
 	var sum uint32
 	for i, s := range c.spans {
 		switch {
-		case c.nulls[i]:
+		case c.nulls.at(i):
 			into[i] ^= bits.RotateLeft32(checksumOfNull, rotated)
 			continue
-		case i == 0 || s != last || c.nulls[i-1]:
+		case i == 0 || s != last || c.nulls.at(i-1):
 			sum = c.codec.checksum(c.at(i), ignoreCase)
 		}
 		last = s

@@ -152,7 +152,7 @@ func TestChecksumOfATable(t *testing.T) {
 	}
 }
 
-// A hundred thousand rows of the dataset's wider table take less than 16 MB.
+// A hundred thousand rows of the dataset's wider table take less than 10 MB.
 func TestRowsAreCompact(t *testing.T) {
 	var before, after runtime.MemStats
 	columns := make([]column, 0, 11)
@@ -169,7 +169,7 @@ func TestRowsAreCompact(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 16<<20 || s.rows != 100_000 {
+	if used := int64(after.HeapAlloc) - int64(before.HeapAlloc); used > 10<<20 || s.rows != 100_000 {
 		t.Errorf("%d rows take %d bytes", s.rows, used)
 	}
 }
