@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import io
 import os
-import pty
+import resource
 import signal
-import struct
-import subprocess
 import sys
-import termios
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 
-from tests.support.forked import run_forked
+from tests.support.forked import Program, run_forked, run_on_terminal
 from vnuma.cli.main import main
 
 TIMEOUT_S = 600
@@ -51,16 +47,16 @@ def vnuma(
 
     `largest_file_kb` makes the disk full for it: no file may grow beyond that.
     """
+    limits = {resource.RLIMIT_FSIZE: largest_file_kb * 1024} if largest_file_kb else {}
+    ended, out, err = run_forked(_vnuma(arguments, env, cwd, timeout_s=timeout_s, limits=limits))
+    return Ran(ended.code, out, err)
 
-    code, out, err = run_forked(
-        "vnuma",
-        list(map(str, arguments)),
-        env={**os.environ, **(env or {})},
-        cwd=cwd or Path.cwd(),
-        timeout_s=timeout_s,
-        largest_file_kb=largest_file_kb,
-    )
-    return Ran(code, out, err)
+
+def _vnuma(
+    arguments: Sequence[str | Path], env: Mapping[str, str] | None, cwd: Path | None = None, **how: Any
+) -> Program:
+    environment = {**os.environ, **(env or {})}
+    return Program("vnuma", list(map(str, arguments)), environment, str(cwd or Path.cwd()), **how)
 
 
 def vnuma_here(*arguments: str | Path) -> Ran:
@@ -106,31 +102,9 @@ def on_terminal(
 
     `typed` is what somebody types there; without it there is nobody.
     """
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    with subprocess.Popen(
-        command(*arguments),
-        env={**os.environ, "TERM": "xterm", **(env or {})},
-        stdin=subprocess.DEVNULL if typed is None else theirs,
-        stdout=theirs,
-        stderr=theirs,
-    ) as process:
-        os.close(theirs)
-        os.write(ours, (typed or "").encode())
-        said = b"".join(iter(lambda: _read(ours), b""))
-        process.wait(TIMEOUT_S)
-    os.close(ours)
+    program = _vnuma(arguments, {"TERM": "xterm", **(env or {})}, timeout_s=TIMEOUT_S)
+    said = run_on_terminal(program, columns, typed)
     return said.decode("utf-8").replace("\r\n", "\n").splitlines()
-
-
-def _read(terminal: int) -> bytes:
-    """What comes next; nothing at the end, which Linux tells as an error (pty(7))."""
-    try:
-        return os.read(terminal, 65536)
-    except OSError as error:
-        if error.errno != errno.EIO:
-            raise
-        return b""
 
 
 def command(*arguments: str | Path) -> list[str]:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.forked import run_forked
+from tests.support.forked import Program, run_forked
 
-CALLBACKS = Path(__file__).parent / "callbacks"
 TIMEOUT_S = 600
 
 Task = dict[str, Any]
@@ -60,23 +59,11 @@ def play(
     """Run a playbook file, or one of the collection by its name, to its end."""
     record = folder / "record.jsonl"
     record.write_text("", encoding="utf-8")
-    environment = {
-        **os.environ,
-        "ANSIBLE_HOME": str(folder / "ansible"),
-        "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
-        "ANSIBLE_CALLBACKS_ENABLED": "record",
-        "VNUMA_TEST_RECORD": str(record),
-        **(env or {}),
-    }
-    code, out, err = run_forked(
-        "ansible-playbook",
-        ["-i", str(inventory), str(playbook), *arguments],
-        env=environment,
-        cwd=folder,
-        timeout_s=TIMEOUT_S,
-    )
+    environment = {**os.environ, "VNUMA_TEST_RECORD": str(record), **(env or {})}
+    given = ["-i", str(inventory), str(playbook), *arguments]
+    ended, out, err = run_forked(Program("ansible-playbook", given, environment, str(folder), TIMEOUT_S))
     lines = record.read_text(encoding="utf-8").splitlines()
-    return Played(code, out + err, tuple(Result(**json.loads(x)) for x in lines))
+    return Played(ended.code, out + err, tuple(Result(**json.loads(x)) for x in lines))
 
 
 @dataclass(frozen=True)
