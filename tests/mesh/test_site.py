@@ -11,12 +11,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from pwd import getpwuid
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from ruamel.yaml import YAML
 
 from tests.support.cli import command, vnuma_here
@@ -310,6 +314,34 @@ def connect(folder: Path, node: str) -> str:
             stream.write(f"connect {node} control mesh\n".encode())
             stream.flush()
             return stream.readline().decode()
+
+
+def test_a_mesh_whose_authority_has_an_rsa_key_takes_new_nodes(home: Path) -> None:
+    """An earlier version made it. The node's own key is small: each connection costs a signature by it."""
+    base = home / "mesh"
+    init_controller(base, Node("controller", base / "controller", "false"), "127.0.0.1:27199", None)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "vnuma mesh")])
+    now = datetime.now(UTC)
+    authority = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    form = (Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    (base / "ca.key").write_bytes(key.private_bytes(*form))
+    (base / "ca.crt").write_bytes(authority.public_bytes(Encoding.PEM))
+
+    site = init_node(base, Node("site-b", base / "site-b", "false"))
+
+    made = x509.load_pem_x509_certificate((site / "node.crt").read_bytes())
+    made.verify_directly_issued_by(authority)
+    assert isinstance(made.public_key(), ec.EllipticCurvePublicKey)
 
 
 def test_a_node_cannot_have_the_controller_sign_work(joined: tuple[Path, Path, socket.socket]) -> None:
