@@ -222,8 +222,8 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
         },
     )
     attempts.save_effective(conn, attempt, token, effective_document(arm.topology.sockets, prediction))
-    facts.add_attempt_facts(conn, attempt, token, "boot", boot_document())
-    facts.add_attempt_facts(conn, attempt, token, "dataset", dataset_document())
+    facts.add_attempt_facts(conn, attempt, token, {"boot": boot_document()})
+    facts.add_attempt_facts(conn, attempt, token, {"dataset": dataset_document()})
     plan = {
         "query_hash": "0x1",
         "query_plan_hash": "0x1",
@@ -233,10 +233,10 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
         "spools": [],
         "xml": "<ShowPlanXML/>",
     }
-    facts.add_attempt_facts(conn, attempt, token, "plan", dict.fromkeys(study.workload.forms, plan))
-    facts.add_attempt_facts(conn, attempt, token, "memory", {"xtp_pages_kb": {"0": 40_960}})
+    facts.add_attempt_facts(conn, attempt, token, {"plan": dict.fromkeys(study.workload.forms, plan)})
+    facts.add_attempt_facts(conn, attempt, token, {"memory": {"xtp_pages_kb": {"0": 40_960}}})
     if story.verified:
-        facts.add_attempt_facts(conn, attempt, token, "workload", dict(story.verified))
+        facts.add_attempt_facts(conn, attempt, token, {"workload": dict(story.verified)})
     samples.add_samples(conn, attempt, token, list(_samples(study, story, claim)))
     attempts.finish(conn, attempt, token, Outcome.VALID)
 

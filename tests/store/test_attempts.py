@@ -155,7 +155,7 @@ def test_evidence_that_comes_late_completes_an_ended_attempt_and_changes_nothing
     got = claim(store, leased)
     with store.write() as conn:
         attempts.save_effective(conn, got.attempt_id, leased.token, {"log": None})
-        facts.add_attempt_facts(conn, got.attempt_id, leased.token, "log", {"owed": 1})
+        facts.add_attempt_facts(conn, got.attempt_id, leased.token, {"log": {"owed": 1}})
         attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
         leases.raise_token(conn, "vc/1", leased.run.id)
         owed = facts.last_of_vm(conn, leased.run.id, "vc/1", "log")

@@ -140,6 +140,33 @@ def test_a_link_that_was_cut_and_healed_between_two_units_costs_none(link: Froze
     assert session_of(linked) != before
 
 
+def test_a_question_of_one_select_needs_no_transaction(store: Store) -> None:
+    """A transaction that began with a statement of its own began before the question."""
+    alone = text("SELECT transaction_timestamp() = statement_timestamp()")
+
+    assert store.ask(lambda conn: conn.scalar(alone)) is True
+    with store.read() as conn:
+        assert conn.scalar(alone) is False
+
+
+def test_a_question_over_a_dead_connection_is_asked_again(link: FrozenLink, linked: Store) -> None:
+    """The link was cut and healed, and nobody said so."""
+    before = session_of(linked)
+    link.freeze()
+    link.heal()
+
+    assert linked.ask(lambda conn: conn.scalar(text("SELECT pg_backend_pid()"))) not in {before, None}
+
+
+def test_a_question_over_a_link_that_stays_cut_ends(link: FrozenLink, linked: Store) -> None:
+    """After the wait for a server that restarts."""
+    session_of(linked)
+    link.freeze()
+
+    with pytest.raises(StoreAway):
+        linked.ask(lambda conn: conn.scalar(text("SELECT 1")))
+
+
 def test_a_link_that_stays_cut_ends_the_next_unit(link: FrozenLink, linked: Store) -> None:
     """After the wait for a server that restarts."""
     session_of(linked)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.store.build import claim, new_run, new_vm
 from vnuma.errors import InputError, LeaseLost, StoreError
-from vnuma.store import facts, runs
+from vnuma.store import facts, runs, sites, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.states import RunState, StopRequest
 
@@ -132,7 +132,7 @@ def test_facts_of_run_vm_and_attempt_are_listed_in_order(store: Store) -> None:
         facts.add_run_facts(conn, leased.run.id, "product", {"seed": None})
         facts.add_vm_facts(conn, leased.vm.id, "host", {"bios": "2.76"})
         facts.add_vm_facts(conn, leased.vm.id, "host", {"bios": "2.82"})
-        facts.add_attempt_facts(conn, attempt.attempt_id, leased.token, "guest", {"nodes": [0, 1]})
+        facts.add_attempt_facts(conn, attempt.attempt_id, leased.token, {"guest": {"nodes": [0, 1]}})
     with store.read() as conn:
         listed = facts.facts_of_run(conn, leased.run.id)
         host = facts.facts_of_run(conn, leased.run.id, "host")
@@ -149,12 +149,53 @@ def test_facts_of_run_vm_and_attempt_are_listed_in_order(store: Store) -> None:
     assert host == listed[1:3]
 
 
+@pytest.mark.parametrize("node", [None, "site-b", "unplanned"])
+def test_a_step_reads_what_the_single_reads_give(store: Store, node: str | None) -> None:
+    """Run, study and VM in one SELECT; of a node's VM the run is that node's part."""
+    run = new_run(store)
+    leased = new_vm(store, run, name="sql16", node=node)
+    new_vm(store, run, key="vc/2", name="sql17")
+    with store.write() as conn:
+        sites.add_sites(conn, run.id, ["site-b"])
+        runs.touch_supervisor(conn, runs.at_site(conn, run, "site-b"), pid=7, host="b")
+        runs.touch_supervisor(conn, run, pid=8, host="a")
+        vms.correct_baseline(conn, leased.vm.id, leased.token, {"numCPUs": 8})
+
+    with store.read() as conn:
+        single = runs.get_run(conn, run.name)
+        expected = (
+            runs.at_site(conn, single, node),
+            runs.get_study(conn, single.study_id),
+            vms.vm_named(conn, run.id, "sql16"),
+        )
+        assert vms.vm_at_work(conn, run.name, "sql16") == expected
+        assert expected[0].supervisor_pid == (7 if node == "site-b" else 8)
+        assert vms.vm_at_work(conn, run.name, "sql18") is None
+        assert vms.vm_at_work(conn, "quick.9", "sql16") is None
+
+
+def test_a_step_reads_no_imported_run(store: Store) -> None:
+    """Nothing may be done to its VMs; another run of the study is not affected."""
+    imported, own = new_run(store), new_run(store)
+    new_vm(store, imported)
+    new_vm(store, own, key="vc/2")
+    with store.write() as conn:
+        facts.add_run_facts(conn, imported.id, runs.IMPORTED, {"file": "a.zip"})
+
+    with store.read() as conn:
+        assert vms.vm_at_work(conn, imported.name, "sql16") is None
+        assert vms.vm_at_work(conn, own.name, "sql16") is not None
+        with pytest.raises(InputError, match="imported"):
+            runs.refuse_imported(conn, imported.id)
+        runs.refuse_imported(conn, own.id)
+
+
 def test_a_fact_of_an_attempt_needs_the_token(store: Store) -> None:
     """An outdated token cannot even add a fact."""
     leased = new_vm(store, arms=1)
     attempt = claim(store, leased)
     with store.write() as conn, pytest.raises(LeaseLost):
-        facts.add_attempt_facts(conn, attempt.attempt_id, leased.token - 1, "guest", {"nodes": 1})
+        facts.add_attempt_facts(conn, attempt.attempt_id, leased.token - 1, {"guest": {"nodes": 1}})
 
 
 def test_a_fact_of_an_unknown_vm_is_an_error(store: Store) -> None:

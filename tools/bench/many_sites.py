@@ -200,7 +200,7 @@ def _cell(store: Store, vm: Leased) -> None:
         for number in range(writes):
             with store.write() as conn:
                 values = {f"fact{key}": {"value": number} for key in range(4)}
-                facts.add_attempt_facts(conn, claimed.attempt_id, vm.token, "bench", values)
+                facts.add_attempt_facts(conn, claimed.attempt_id, vm.token, {"bench": values})
         for _ in range(lines):
             with store.write() as conn:
                 line = AuditLine(utc_now(), "bench", vm.name, vm.key, "reconfigure", [], None, vm.run, None)

@@ -22,11 +22,10 @@ from vnuma.errors import (
     reason_word,
 )
 from vnuma.store import tables
-from vnuma.store.leases import check_token
 from vnuma.store.rows import Busy, Cell, Claim, Vm
 from vnuma.store.states import CellState, Outcome
 from vnuma.store.types import utc_now
-from vnuma.store.vms import get_vm, mark_changing
+from vnuma.store.vms import get_vm, leave_baseline, own_vm
 
 _cell = tables.cell.c
 _attempt = tables.attempt.c
@@ -91,7 +90,7 @@ def cells_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
 
 def skip_cells(conn: Connection, vm_id: int, token: int, *, reason: str, from_block: int = 0) -> int:
     """Give up the VM's pending and failed cells from that block on; returns how many."""
-    check_token(conn, get_vm(conn, vm_id).vm_key, token)
+    own_vm(conn, vm_id, token)
     left = _cell.state.in_([CellState.PENDING, CellState.FAILED])
     chosen = update(tables.cell).where(_cell.vm_id == vm_id, left, _cell.block >= from_block)
     return conn.execute(chosen.values(state=CellState.SKIPPED, reason=reason)).rowcount
@@ -111,15 +110,14 @@ def claim_next(
     Claims lock the VM rows of the host instead of using SKIP LOCKED: skipping a row would take cells out of
     their random order, and two VMs of one host could both start.
     """
-    vm = get_vm(conn, vm_id)
-    check_token(conn, vm.vm_key, token)
+    vm = own_vm(conn, vm_id, token)
     busy = _lock_host(conn, vm, exclusive_host=exclusive_host)
     if busy is not None:
         return busy
     cell = _one_cell(conn, _following_cell(vm_id, rule).with_for_update())
     if cell is None:
         return None
-    mark_changing(conn, vm_id, token)
+    leave_baseline(conn, vm)
     return _open_attempt(conn, cell, token)
 
 
@@ -128,15 +126,20 @@ def interrupt_attempts(conn: Connection, vm_id: int, token: int) -> int:
 
     Only for the process that has just raised the token, or knows that the measuring process is gone.
     """
-    check_token(conn, get_vm(conn, vm_id).vm_key, token)
-    claimed = select(_cell.id).where(_cell.vm_id == vm_id, _cell.state == CellState.CLAIMED)
-    ended = conn.execute(
+    own_vm(conn, vm_id, token)
+    claimed = conn.scalars(
+        update(tables.cell)
+        .where(_cell.vm_id == vm_id, _cell.state == CellState.CLAIMED)
+        .values(state=CellState.PENDING)
+        .returning(_cell.id)
+    ).all()
+    if not claimed:
+        return 0
+    return conn.execute(
         update(tables.attempt)
         .where(_attempt.cell_id.in_(claimed), _attempt.ended_at.is_(None))
         .values(outcome=Outcome.INTERRUPTED, reason="interrupted", ended_at=utc_now())
     ).rowcount
-    conn.execute(update(tables.cell).where(_cell.id.in_(claimed)).values(state=CellState.PENDING))
-    return ended
 
 
 def _lock_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
@@ -218,18 +221,18 @@ def _one_cell(conn: Connection, query: Select[*tuple[Any, ...]]) -> Cell | None:
 
 
 def _open_attempt(conn: Connection, cell: Cell, token: int) -> Claim:
-    tried = conn.scalar(select(func.max(_attempt.number)).where(_attempt.cell_id == cell.id)) or 0
-    now = utc_now()
-    attempt_id = conn.execute(
+    tried = select(func.coalesce(func.max(_attempt.number), 0)).where(_attempt.cell_id == cell.id)
+    number, now = tried.scalar_subquery() + 1, utc_now()
+    opened = conn.execute(
         insert(tables.attempt)
-        .values(cell_id=cell.id, number=tried + 1, token=token, step="claim", step_at=now, started_at=now)
-        .returning(_attempt.id)
-    ).scalar_one()
+        .values(cell_id=cell.id, number=number, token=token, step="claim", step_at=now, started_at=now)
+        .returning(_attempt.id, _attempt.number)
+    ).one()
     conn.execute(update(tables.cell).where(_cell.id == cell.id).values(state=CellState.CLAIMED))
     return Claim(
         cell_id=cell.id,
-        attempt_id=attempt_id,
-        number=tried + 1,
+        attempt_id=opened.id,
+        number=opened.number,
         vm_id=cell.vm_id,
         token=token,
         arm=cell.arm,

@@ -23,7 +23,7 @@ _fact = tables.fact.c
 
 def add_run_facts(conn: Connection, run_id: int, scope: str, values: Mapping[str, object]) -> None:
     """Store facts of the run as a whole. Storing a key again keeps both rows."""
-    _add(conn, scope, values, run_id=run_id)
+    _add(conn, {scope: values}, run_id=run_id)
 
 
 def add_vm_facts(conn: Connection, vm_id: int, scope: str, values: Mapping[str, object]) -> None:
@@ -31,21 +31,21 @@ def add_vm_facts(conn: Connection, vm_id: int, scope: str, values: Mapping[str, 
     run_id = conn.scalar(select(tables.vm.c.run_id).where(tables.vm.c.id == vm_id))
     if run_id is None:
         raise StoreError(f"The store has no VM {vm_id}.", fix="vnuma status lists runs and VMs.")
-    _add(conn, scope, values, run_id=run_id, vm_id=vm_id)
+    _add(conn, {scope: values}, run_id=run_id, vm_id=vm_id)
 
 
 def add_attempt_facts(
-    conn: Connection, attempt_id: int, token: int, scope: str, values: Mapping[str, object]
+    conn: Connection, attempt_id: int, token: int, scopes: Mapping[str, Mapping[str, object]]
 ) -> None:
-    """Store facts of one attempt. Raises LeaseLost when the token is no longer the VM's."""
+    """Store facts of one attempt, by scope. Raises LeaseLost when the token is no longer the VM's."""
     owner = check_attempt(conn, attempt_id, token)
-    _add(conn, scope, values, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
+    _add(conn, scopes, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
 
 
 def add_late_facts(conn: Connection, attempt_id: int, scope: str, values: Mapping[str, object]) -> None:
     """Store late evidence about an ended attempt; it no longer affects the outcome."""
     owner = conn.execute(ownership(attempt_id)).one()
-    _add(conn, scope, values, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
+    _add(conn, {scope: values}, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
 
 
 def last_of_vm(conn: Connection, run_id: int, vm_key: str, scope: str) -> Fact | None:
@@ -95,10 +95,12 @@ def _fact_of(row: Row[*tuple[Any, ...]]) -> Fact:
     return Fact(row.id, row.run_id, row.vm_id, row.attempt_id, row.scope, row.key, row.value_json, row.at)
 
 
-def _add(conn: Connection, scope: str, values: Mapping[str, object], **owner: int) -> None:
+def _add(conn: Connection, scopes: Mapping[str, Mapping[str, object]], **owner: int) -> None:
     at = utc_now()
     rows = [
-        {"scope": scope, "key": key, "value_json": value, "at": at, **owner} for key, value in values.items()
+        {"scope": scope, "key": key, "value_json": value, "at": at, **owner}
+        for scope, values in scopes.items()
+        for key, value in values.items()
     ]
     if rows:
         conn.execute(insert(tables.fact), rows)

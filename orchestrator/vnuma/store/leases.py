@@ -71,10 +71,16 @@ def raise_token(conn: Connection, vm_key: str, run_id: int, holder: str | None =
     return _set_holder(conn, vm_key, run_id, holder or row.holder)
 
 
-def check_token(conn: Connection, vm_key: str, token: int) -> None:
-    """Raise LeaseLost unless `token` is the VM's current one, and keep it so during this transaction."""
-    shared = select(_lease.token, _lease.run_id).where(_lease.vm_key == vm_key).with_for_update(read=True)
-    _require(conn, conn.execute(shared).one_or_none(), vm_key, token)
+def kept(query: Select[*tuple[Any, ...]]) -> Select[*tuple[Any, ...]]:
+    """The query of a VM's row, with its lease as it stays during this transaction: see `is_kept`."""
+    joined = query.join(tables.lease, _lease.vm_key == _vm.vm_key)
+    columns = (_lease.token.label("lease_token"), _lease.run_id.label("lease_run"))
+    return joined.add_columns(*columns).with_for_update(read=True, of=tables.lease)
+
+
+def is_kept(row: Row[*tuple[Any, ...]], token: int) -> bool:
+    """Whether `token` is the current one of the VM in a row of `kept`."""
+    return row.lease_run is not None and row.lease_token == token
 
 
 def require_current(conn: Connection, vm_key: str, token: int) -> None:
@@ -88,12 +94,13 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
 
     Raises LeaseLost for an outdated token, StoreError for an unknown or ended attempt.
     """
-    row = conn.execute(ownership(attempt_id)).one_or_none()
+    row = conn.execute(kept(ownership(attempt_id))).one_or_none()
     if row is None:
-        raise StoreError(f"The store has no attempt {attempt_id}.", fix="vnuma status lists the runs.")
-    check_token(conn, row.vm_key, token)
-    if row.token != token:
-        raise _lease_lost(row.name)
+        raise StoreError(
+            f"The store has no attempt {attempt_id} on a leased VM.", fix="vnuma status lists the runs."
+        )
+    if not is_kept(row, token) or row.token != token:
+        raise lease_lost(row.name)
     if row.ended_at is not None:
         raise StoreError(
             f"Attempt {attempt_id} on {row.name} has already ended ({row.outcome}); nothing can be "
@@ -143,7 +150,7 @@ def get_lease(conn: Connection, vm_key: str) -> Lease | None:
 
 def _require(conn: Connection, lease: Row[*tuple[Any, ...]] | None, vm_key: str, token: int) -> None:
     if lease is None or lease.run_id is None or lease.token != token:
-        raise _lease_lost(_vm_name(conn, vm_key))
+        raise lease_lost(_vm_name(conn, vm_key))
 
 
 def _ensure_row(conn: Connection, vm_key: str) -> None:
@@ -186,7 +193,8 @@ def _held(conn: Connection, lease: Lease) -> VmHeld:
     )
 
 
-def _lease_lost(vm_name: str) -> LeaseLost:
+def lease_lost(vm_name: str) -> LeaseLost:
+    """The error of a process whose token is outdated."""
     return LeaseLost(
         f"Another process has taken over {vm_name}; this process must not write any more.",
         fix="Nothing to do: the other process continues. vnuma status shows it.",

@@ -6,10 +6,10 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -22,6 +22,8 @@ from vnuma.store.schema import needs_upgrade, no_store
 from vnuma.store.translate import translated
 
 __all__ = ["Store", "default_url", "open_store"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,18 @@ class Store:
         """
         with self._unit(vnuma_write=True) as conn:
             yield conn
+
+    def ask(self, question: Callable[[Connection], T]) -> T:
+        """The answer to a question of one SELECT. Raises StoreError on database errors.
+
+        PostgreSQL needs no transaction for it: one round trip instead of three. A second statement would see
+        another moment. It is asked again where the server went away.
+        """
+        if self.place.is_sqlite:
+            with self.read() as conn:
+                return question(conn)
+        with translated(self.place):
+            return self._patience.answer(self._engine, question)
 
     @contextmanager
     def one_connection(self) -> Iterator[None]:

@@ -6,11 +6,12 @@ import atexit
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, RootTransaction, create_engine, event
@@ -22,6 +23,8 @@ from vnuma.store.encryption import encryption
 from vnuma.store.place import Place
 from vnuma.store.translate import is_away
 
+T = TypeVar("T")
+
 LOCK_WAIT_S = 30
 """How long a unit of work waits for another's lock before failing, in seconds."""
 
@@ -29,6 +32,9 @@ READ_ONLY = "-c default_transaction_read_only=on"
 
 LONG_WORK = {"vnuma_long": True}
 """Execution options for migrations: the server may work for any time without a sign."""
+
+_ALONE = {"vnuma_alone": True}
+"""Execution options for one SELECT: without a transaction around it, so that it can be repeated."""
 
 _CONNECT_WAIT_S = 10
 
@@ -110,6 +116,8 @@ def _begin(conn: Connection) -> None:
     statement = {None: "BEGIN", True: _WRITE, False: _READ}[options.get("vnuma_write")]
     connection: Any = conn.connection.driver_connection
     connection.silence_s = BEGIN_S
+    if options.get("vnuma_alone"):
+        return
     conn.exec_driver_sql(statement, execution_options={"no_parameters": True})
     connection.silence_s = None if options.get("vnuma_long") else SILENCE_S
 
@@ -157,14 +165,18 @@ class Patience:
     @contextmanager
     def transaction(self, engine: Engine, options: dict[str, Any]) -> Iterator[Connection]:
         """One transaction, which has begun on the server. Raises SQLAlchemy's error of the last try."""
-        transaction = self._begun(engine, options)
+        transaction = self._waiting(partial(_try_to_begin, engine, options))
         with transaction.connection as connection, transaction:
             yield connection
 
-    def _begun(self, engine: Engine, options: dict[str, Any]) -> RootTransaction:
+    def answer(self, engine: Engine, question: Callable[[Connection], T]) -> T:
+        """The answer to one SELECT. Raises as `transaction` does."""
+        return self._waiting(partial(_try_to_ask, engine, question))
+
+    def _waiting(self, work: Callable[[], T]) -> T:
         while True:
             try:
-                transaction = _try_to_begin(engine, options)
+                done = work()
             except OperationalError as error:
                 if not is_away(error.orig or error):
                     raise
@@ -177,7 +189,7 @@ class Patience:
                 time.sleep(self._EVERY_S)
             else:
                 self._away_since = None
-                return transaction
+                return done
 
 
 def _try_to_begin(engine: Engine, options: dict[str, Any]) -> RootTransaction:
@@ -187,3 +199,8 @@ def _try_to_begin(engine: Engine, options: dict[str, Any]) -> RootTransaction:
     except BaseException:
         connection.close()
         raise
+
+
+def _try_to_ask(engine: Engine, question: Callable[[Connection], T]) -> T:
+    with engine.connect().execution_options(**_ALONE) as connection:
+        return question(connection)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -179,9 +180,14 @@ def _with_fact(scope: str) -> Select[int]:
     return select(tables.fact.c.run_id).where(tables.fact.c.scope == scope)
 
 
+def is_imported() -> ColumnElement[bool]:
+    """Of a query's run: whether it was imported. Looks at that run's facts alone."""
+    return _with_fact(IMPORTED).where(tables.fact.c.run_id == _run.id).exists()
+
+
 def refuse_imported(conn: Connection, run_id: int) -> None:
     """Raise InputError for an imported run, which cannot be leased, resumed or restored."""
-    name = conn.scalar(select(_run.name).where(_run.id == run_id, _run.id.in_(imported_ids())))
+    name = conn.scalar(select(_run.name).where(_run.id == run_id, is_imported()))
     if name is not None:
         raise InputError(
             f"{name} was imported: it was measured elsewhere, so it cannot be resumed and its VMs "
@@ -202,7 +208,12 @@ def refuse_contract(conn: Connection, run: Run) -> None:
 
 
 def run_of(row: Row[*tuple[Any, ...]]) -> Run:
-    values = dict(row._mapping)
+    return run_from(row._mapping)
+
+
+def run_from(columns: Mapping[Any, Any]) -> Run:
+    """A run of its row's values by column."""
+    values = dict(columns)
     stop = values["stop_requested"]
     values["driver"] = values.pop("driver_json")
     values["state"] = RunState(values["state"])

@@ -232,8 +232,8 @@ def _record(
         "errorlog": evidence.start_document(inside.start),
     }
     pending = pending_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.pending else {}
-    boot = {"server": asdict(inside.server), "ready": asdict(came_up)}
+    boot: dict[str, object] = {"server": asdict(inside.server), "ready": asdict(came_up)}
     with context.store.write() as connection:
         attempts.save_effective(connection, attempt.id, context.token, effective)
-        for scope, values in ((evidence.SCOPE, evidence.log_facts(inside.log) | pending), ("boot", boot)):
-            facts.add_attempt_facts(connection, attempt.id, context.token, scope, values)
+        known = {evidence.SCOPE: evidence.log_facts(inside.log) | pending, "boot": boot}
+        facts.add_attempt_facts(connection, attempt.id, context.token, known)

@@ -71,8 +71,8 @@ def is_expected(context: VmContext) -> bool:
 
 def dataset_exists(store: Store, vm: Vm) -> bool:
     """Whether the VM's run has made its dataset there and not dropped it since."""
-    with store.read() as connection:
-        return facts.last_scope(connection, vm.id, ("dataset", _DROPPED)) == "dataset"
+    scopes = ("dataset", _DROPPED)
+    return store.ask(lambda connection: facts.last_scope(connection, vm.id, scopes)) == "dataset"
 
 
 def _drops_database(study: Study) -> bool:

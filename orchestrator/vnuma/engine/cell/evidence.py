@@ -47,8 +47,7 @@ def evaluate(
     store: Store, vm_id: int, attempt_id: int, file: LogFile, boot_age_s: float, guest: GuestTopology
 ) -> LogEvidence:
     """What a fetched log proves about a boot that was `boot_age_s` old when the log was fetched."""
-    with store.read() as connection:
-        earlier = facts.last_value(connection, vm_id, SCOPE, "began", not_of=attempt_id)
+    earlier = store.ask(lambda conn: facts.last_value(conn, vm_id, SCOPE, "began", not_of=attempt_id))
     return evidence_of_boot(
         read_vmware_log(file.text),
         source=file.source,

@@ -200,21 +200,19 @@ def _record_counters(
 ) -> None:
     """Store what VM and host counted in the last `seconds`, or why there are no values."""
     found = counters.read_counters(session, ref, _ids(context, session), seconds)
+    values = {of: _series(value) for of, value in found.items()}
     with context.store.write() as write:
-        facts.add_attempt_facts(
-            write, attempt.id, context.token, COUNTERS, {of: _series(value) for of, value in found.items()}
-        )
+        facts.add_attempt_facts(write, attempt.id, context.token, {COUNTERS: values})
 
 
 def _ids(context: VmContext, session: Session) -> dict[str, int]:
-    with context.store.read() as connection:
-        known = facts.facts_of_run(connection, context.run.id, _IDS)
-    mine = [fact.value for fact in known if fact.vm_id == context.vm.id]
-    if mine and isinstance(mine[-1], dict):
-        return {str(name): int(number) for name, number in mine[-1].items()}
+    run, vm = context.run, context.vm
+    known = context.store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm.vm_key, _IDS))
+    if known and isinstance(known.value, dict):
+        return {str(name): int(number) for name, number in known.value.items()}
     ids = counters.counter_ids(session)
     with context.store.write() as write:
-        facts.add_vm_facts(write, context.vm.id, _IDS, {"ids": ids})
+        facts.add_vm_facts(write, vm.id, _IDS, {"ids": ids})
     return ids
 
 

@@ -57,7 +57,8 @@ def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
     with undo_at_end(lambda: PROCESS_AFFINITY.switch(context.sql(), before, journal_of(context))):
         proof = _place(context, attempt)
         with context.store.write() as write:
-            facts.add_attempt_facts(write, attempt.id, context.token, SCOPE, {"placement": asdict(proof)})
+            found = {SCOPE: {"placement": asdict(proof)}}
+            facts.add_attempt_facts(write, attempt.id, context.token, found)
         yield
 
 

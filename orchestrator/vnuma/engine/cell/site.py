@@ -93,7 +93,7 @@ class CellSite:
     def record(self, scope: str, document: Mapping[str, object]) -> None:
         """Store facts of this attempt."""
         with self.context.store.write() as write:
-            facts.add_attempt_facts(write, self.attempt.id, self.context.token, scope, dict(document))
+            facts.add_attempt_facts(write, self.attempt.id, self.context.token, {scope: document})
 
     def remember(self, scope: str, document: Mapping[str, object]) -> None:
         """Store facts of this VM in this run."""
@@ -102,8 +102,7 @@ class CellSite:
 
     def remembered(self, scope: str) -> Document:
         """The latest value of each of the VM's facts in that scope, in this run."""
-        with self.context.store.read() as read:
-            known = facts.facts_of_run(read, self.context.run.id, scope)
+        known = self.context.store.ask(lambda read: facts.facts_of_run(read, self.context.run.id, scope))
         return {
             fact.key: fact.value
             for fact in known
@@ -114,8 +113,7 @@ class CellSite:
         """Raise between iterations if a stop was requested or the allowed hours end. Samples are kept."""
         run = self.context.run.name
         refuse_if_over(self.context.study, run, utc_now())
-        with self.context.store.read() as read:
-            asked = runs.get_run(read, run).stop_requested
+        asked = self.context.store.ask(lambda read: runs.get_run(read, run).stop_requested)
         if asked is StopRequest.NOW:
             raise Interrupted(f"{run} was asked to stop.", fix=f"vnuma run --resume {run}")
 

@@ -68,7 +68,7 @@ def note_power_on(context: VmContext, attempt: Attempt, at: datetime | None = No
     """Record that nothing answered while the VM was off, and when vCenter powered it on."""
     noted = {"noted": {"silent": True, "at": at.isoformat() if at else None}}
     with context.store.write() as connection:
-        facts.add_attempt_facts(connection, attempt.id, context.token, POWER_ON, noted)
+        facts.add_attempt_facts(connection, attempt.id, context.token, {POWER_ON: noted})
 
 
 def noted_power_on(context: VmContext, attempt: Attempt) -> PowerOn | None:
@@ -102,7 +102,7 @@ def prove(context: VmContext, attempt: Attempt, vm: VmSide, boot_time: datetime)
         )
     proof = {"boot_time": boot_time.isoformat(), "address": found.address, "uptime": found.uptime}
     with context.store.write() as connection:
-        facts.add_attempt_facts(connection, attempt.id, context.token, PROOF, {"proof": proof})
+        facts.add_attempt_facts(connection, attempt.id, context.token, {PROOF: {"proof": proof}})
 
 
 def require_proven(context: VmContext, attempt: Attempt) -> None:
@@ -210,8 +210,7 @@ def _once_reported(context: VmContext, attempt: Attempt, found: IdentityComparis
 def _latest(
     store: Store, run: Run, vm: Vm, scope: str, of: Attempt | None = None
 ) -> dict[str, object] | None:
-    with store.read() as connection:
-        fact = facts.last_of_vm(connection, run.id, vm.vm_key, scope)
+    fact = store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm.vm_key, scope))
     if fact is None or (of is not None and fact.attempt_id != of.id):
         return None
     return dict(fact.value) if isinstance(fact.value, dict) else None

@@ -25,6 +25,7 @@ from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.store import leases, runs, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, Vm
+from vnuma.store.rows import Study as StoredStudy
 from vnuma.vsphere.connect import Session, connect
 
 
@@ -46,8 +47,7 @@ class VmContext:
 
     def fence(self) -> None:
         """Raise LeaseLost when the VM's lease has moved to another token."""
-        with self.store.read() as connection:
-            leases.require_current(connection, self.vm.vm_key, self.token)
+        self.store.ask(lambda connection: leases.require_current(connection, self.vm.vm_key, self.token))
 
     @contextmanager
     def vsphere(self) -> Iterator[Session]:
@@ -79,11 +79,15 @@ def _opened(address: str) -> Store:
 def _run_of_this_site(connection: Connection, name: str) -> tuple[Run, Study]:
     run = runs.get_run(connection, name)
     runs.refuse_imported(connection, run.id)
-    study = study_of(connection, run)
+    return run, _own_study(run, runs.get_study(connection, run.study_id))
+
+
+def _own_study(run: Run, stored: StoredStudy) -> Study:
+    """The study that this play's supervisor has started. Raises InputError for another one."""
     private = Private.read()
-    if private and private.study and private.study != runs.get_study(connection, run.study_id).digest:
+    if private and private.study and private.study != stored.digest:
         raise study_altered(run)
-    return run, study
+    return _parsed(stored.yaml, run.name)
 
 
 def study_of(connection: Connection, run: Run) -> Study:
@@ -156,15 +160,19 @@ def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
 def open_context(name: str, target: AnyTarget, token: int | None = None) -> VmContext:
     """The context of one VM in a run, for the play with this fencing token.
 
-    Read in one unit of work. Its run is as seen by the process that supervises this VM: the node's part, if a
-    node has it. Raises as `open_run` and `vm_of_run` do.
+    Its run is as seen by the process that supervises this VM: the node's part, if a node has it. Raises as
+    `open_run` and `vm_of_run` do.
     """
     store = _opened(store_url(None))
-    with store.read() as connection:
-        run, study = _run_of_this_site(connection, name)
-        vm = _vm_of_run(connection, run, target)
-        part = runs.at_site(connection, run, vm.node)
-    return VmContext(store, part, study, vm, target, token or 0)
+    found = store.ask(lambda connection: vms.vm_at_work(connection, name, target.name))
+    if found is None:
+        with store.read() as connection:
+            known, _ = _run_of_this_site(connection, name)
+            _vm_of_run(connection, known, target)
+        return open_context(known.name, target, token)  # `name` is `latest` or a number
+    run, stored, vm = found
+    refuse_other_kind(run, vm, target)
+    return VmContext(store, run, _own_study(run, stored), vm, target, token or 0)
 
 
 def supervisor_token(name: str) -> int | None:

@@ -23,9 +23,8 @@ def refuse_foreign_changes(context: VmContext, vm: VmFacts) -> None:
     Its present values are neither overwritten nor measured. Raises SomebodysChange with each setting's three
     values.
     """
-    with context.store.read() as connection:
-        ours = written(attempts.changes_of_vm(connection, context.vm.id))
-    refuse_settings(vm.name, conflicts(baseline_settings(context.vm), ours, vm.settings))
+    changes = context.store.ask(lambda connection: attempts.changes_of_vm(connection, context.vm.id))
+    refuse_settings(vm.name, conflicts(baseline_settings(context.vm), written(changes), vm.settings))
 
 
 def refuse_settings(name: str, foreign: list[ForeignChange]) -> None:

@@ -148,7 +148,10 @@ def on_vsphere(
                     fix=f"vnuma run --resume {context.run.name}",
                 )
             facts.add_attempt_facts(
-                connection, attempt.id, context.token, RETRY, {name: {"try": tries, "what": error.what}}
+                connection,
+                attempt.id,
+                context.token,
+                {RETRY: {name: {"try": tries, "what": error.what}}},
             )
 
     return retry_vcenter(once, VCenterRetry(context.study.power.vcenter_retry_s), tell)

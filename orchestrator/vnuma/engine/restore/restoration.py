@@ -183,8 +183,7 @@ class Restoration(ABC):
 
     def _held(self, token: int) -> Held:
         def fence() -> None:
-            with self.store.read() as connection:
-                leases.require_current(connection, self.vm.vm_key, token)
+            self.store.ask(lambda connection: leases.require_current(connection, self.vm.vm_key, token))
 
         # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
         return Held(

@@ -107,8 +107,8 @@ def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
 
 def next_cell(context: VmContext) -> Cell | None:
     """The cell that the next claim would take; does not take it."""
-    with context.store.read() as connection:
-        return cells.next_cell(connection, context.vm.id, cells.attempts_rule(context.study))
+    rule = cells.attempts_rule(context.study)
+    return context.store.ask(lambda connection: cells.next_cell(connection, context.vm.id, rule))
 
 
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})

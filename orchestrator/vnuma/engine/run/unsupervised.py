@@ -67,8 +67,9 @@ def restoring(store: Store, run: Run) -> Iterator[None]:
 
 def lease_token(context: VmContext) -> int | None:
     """The token with which the run holds this VM now; None when it does not."""
-    with context.store.read() as connection:
-        return leases.token_of(connection, context.vm.vm_key, context.run.id)
+    return context.store.ask(
+        lambda connection: leases.token_of(connection, context.vm.vm_key, context.run.id)
+    )
 
 
 def settle(store: Store, run: Run) -> None:
