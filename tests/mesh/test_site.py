@@ -30,7 +30,7 @@ from tests.support.postgresql import Cluster
 from tests.support.receptor import Daemon, find_receptor, free_port
 from tests.support.site import write_study
 from vnuma.engine.doctor.diagnose_site import answer_doctor
-from vnuma.engine.mesh.control import answer_of, forget_ended, submit, unit_state
+from vnuma.engine.mesh.control import answer_of, forget_ended, have_done, submit, unit_state
 from vnuma.engine.mesh.node_files import Node, init_controller, init_node
 from vnuma.engine.mesh.question import asked_about
 from vnuma.errors import EnvironmentProblem
@@ -516,6 +516,42 @@ def test_work_that_nobody_took_back_is_forgotten(home: Path) -> None:
         left = {path.name for path in (controller / "data" / "controller").iterdir()}
         there = {path.name for path in (site / "data" / "site-b").iterdir()}
     assert (left, there) == ({kept, new}, {kept, new})
+
+
+def written(pipe: Path, words: bytes) -> bool:
+    """Write into a named pipe, if somebody reads it."""
+    try:
+        end = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    os.write(end, words)
+    os.close(end)
+    return True
+
+
+def test_a_restore_at_a_node_goes_on_when_nobody_waits_for_it(home: Path) -> None:
+    """As after an hour, or a daemon that was restarted: cut short, it would leave the VM in between."""
+    program, goes_on, done = (home.parent / name for name in ("program", "goes-on", "done"))
+    program.write_text(f"#!/bin/sh\nread -r asked\nread -r word <{goes_on}\necho $word >{done}\n")
+    program.chmod(0o755)
+    os.mkfifo(goes_on)
+    base, address = home / "mesh", f"127.0.0.1:{free_port()}"
+    controller = init_controller(base, Node("controller", base / "controller", "false"), address, None)
+    site = init_node(base, Node("site-b", base / "site-b", str(program)))
+    with ExitStack() as running:
+        for folder in (controller, site):
+            daemon = Daemon(find_receptor(), folder, {"VNUMA_NODE": "site-b"})
+            running.callback(daemon.stop)
+        daemon.wait_for("Known Connections")
+        with pytest.raises(EnvironmentProblem, match="not answered"):
+            have_done(controller / "control.sock", "site-b", {}, 2.0)
+        until = time.monotonic() + 60
+        while not written(goes_on, b"restored\n") and time.monotonic() < until:
+            time.sleep(0.05)
+        while not (done.exists() and done.read_text()) and time.monotonic() < until:
+            time.sleep(0.05)
+
+    assert done.exists()
 
 
 def test_a_unit_s_name_from_the_store_is_no_command_to_the_daemon(home: Path) -> None:

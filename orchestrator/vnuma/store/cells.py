@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, fun
 
 from vnuma.domain.study.order import PlannedCell
 from vnuma.domain.study.study import Study
+from vnuma.domain.vm.host_key import host_key
 from vnuma.errors import (
     AccountRefused,
     CertificateRejected,
@@ -146,7 +148,7 @@ def _lock_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None
     """Lock this host's claims, then return who is being measured there, if anybody."""
     here = _on_host_of(vm, exclusive_host=exclusive_host)
     conn.execute(select(_vm.id).where(here).order_by(_vm.id).with_for_update(key_share=True)).all()
-    return busy_host(conn, vm, exclusive_host=exclusive_host)
+    return busy_hosts(conn, [vm], exclusive_host=exclusive_host).get(vm.id)
 
 
 def _on_host_of(vm: Vm, *, exclusive_host: bool) -> ColumnElement[bool]:
@@ -156,21 +158,33 @@ def _on_host_of(vm: Vm, *, exclusive_host: bool) -> ColumnElement[bool]:
     return here if exclusive_host else here & ((_vm.run_id != vm.run_id) | (_vm.id == vm.id))
 
 
-def busy_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
-    """Who the VM must wait for on its host; None if nobody is measured there."""
-    here = select(_vm.id).where(_on_host_of(vm, exclusive_host=exclusive_host))
-    row = conn.execute(
-        select(_vm.name, tables.run.c.name.label("run"), _attempt.started_at)
+def busy_hosts(conn: Connection, waiting: Sequence[Vm], *, exclusive_host: bool) -> dict[int, Busy]:
+    """Who these VMs must wait for on their hosts, by VM id, in one query; without VMs that need not wait."""
+    rows = conn.execute(
+        select(
+            *(_vm.id, _vm.run_id, _vm.vm_key, _vm.name, _vm.esxi_host),
+            *(tables.run.c.name.label("run"), _attempt.started_at),
+        )
         .select_from(tables.cell)
         .join(tables.vm, _vm.id == _cell.vm_id)
         .join(tables.run, tables.run.c.id == _cell.run_id)
         .join(tables.attempt, _attempt.cell_id == _cell.id)
-        .where(_cell.vm_id.in_(here), _cell.state == CellState.CLAIMED, _attempt.ended_at.is_(None))
+        .where(_vm.esxi_host.in_({vm.esxi_host for vm in waiting}))
+        .where(_cell.state == CellState.CLAIMED, _attempt.ended_at.is_(None))
         .order_by(_attempt.started_at)
-        .limit(1)
-    ).one_or_none()
-    if row is None:
-        return None
+    )
+    measured = defaultdict(list)
+    for row in rows:
+        measured[host_key(row.vm_key, row.esxi_host)].append(row)
+    found: dict[int, Busy] = {}
+    for vm in waiting:
+        for row in measured[vm.host_key]:
+            if exclusive_host or row.run_id != vm.run_id or row.id == vm.id:
+                found.setdefault(vm.id, _busy(vm, row))
+    return found
+
+
+def _busy(vm: Vm, row: Row[*tuple[Any, ...]]) -> Busy:
     where = f" on {vm.esxi_host}" if row.name != vm.name else ""
     reason = f"{row.name} is being measured{where} by run {row.run} since {row.started_at:%H:%M} UTC"
     return Busy(reason=reason, run_name=row.run, vm_name=row.name, since=row.started_at)

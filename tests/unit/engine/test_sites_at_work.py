@@ -165,3 +165,26 @@ def test_what_was_submitted_before_an_error_is_followed(going: Going, daemon: Da
     assert going.elsewhere.is_at_work()
     assert "sql-site-c may not be at baseline" in told[0]
     assert "site-b is still at work" in told[1]
+
+
+def test_a_unit_whose_name_the_store_refused_is_followed_all_the_same(going: Going, daemon: Daemon) -> None:
+    """Its process dies: that is seen at the next look, and not after ten minutes without a heartbeat."""
+    with going.store.write() as connection:
+        connection.execute(
+            text(
+                "CREATE TRIGGER refused BEFORE UPDATE ON site WHEN NEW.unit IS NOT NULL "
+                "BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+        )
+    with pytest.raises(StoreError, match="refused"):
+        going.elsewhere.start()
+    with going.store.write() as connection:
+        connection.execute(text("DROP TRIGGER refused"))
+    claim_supervision(going.store, going.part("site-b"), THERE)
+
+    going.elsewhere.look()
+
+    assert daemon.submitted == ["site-b", "site-b"]
+    with going.store.read() as connection:
+        units = {site.node: site.unit for site in sites.sites_of_run(connection, going.run.id)}
+    assert units["site-b"] == "u2"

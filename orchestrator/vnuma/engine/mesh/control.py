@@ -37,13 +37,28 @@ _WORDS = 400
 
 
 def ask_node(control: Path, node: str, question: dict[str, Any], limit_s: float = ANSWER_S) -> dict[str, Any]:
-    """Ask a node and return its answer. Raises EnvironmentProblem: no daemon, unreachable node, no answer."""
+    """Ask a node and return its answer. Raises EnvironmentProblem: no daemon, unreachable node, no answer.
+
+    Without an answer the node's work is cancelled, so it may change nothing: see `have_done`.
+    """
     require_seen(control, node)
     unit = submit(control, node, question)
     try:
         return answer_of(control, node, unit, limit_s)
     finally:
         release(control, unit)
+
+
+def have_done(control: Path, node: str, question: dict[str, Any], limit_s: float) -> dict[str, Any]:
+    """The same for work that changes VMs. Without an answer it continues: a restore is never cut short.
+
+    What it leaves at the daemons is removed by `forget_ended`.
+    """
+    require_seen(control, node)
+    unit = submit(control, node, question)
+    answer = answer_of(control, node, unit, limit_s)
+    release(control, unit)
+    return answer
 
 
 def answer_of(control: Path, node: str, unit: str, limit_s: float = ANSWER_S) -> dict[str, Any]:

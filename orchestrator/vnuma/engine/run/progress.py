@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from statistics import median
 from typing import Literal, TypeVar
 
@@ -23,7 +22,7 @@ from vnuma.engine.run.approval import Approval, approval_of
 from vnuma.engine.run.claim import needs_a_person, permanent_failure, without_result
 from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
 from vnuma.store import attempts, cells, facts, runs, vms
-from vnuma.store.rows import AttemptLine, Cell, Fact, Run, Vm
+from vnuma.store.rows import AttemptLine, Busy, Cell, Fact, Run, Vm
 from vnuma.store.states import CellState
 from vnuma.store.types import utc_now
 
@@ -157,6 +156,9 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     retries = facts.facts_of_run(connection, run.id, RETRY)
     last_retry = {fact.vm_id: fact for fact in retries}
     left = left_behind(connection, run.id)
+    every_vm = vms.vms_of_run(connection, run.id)
+    take_turns = study.design.neighbours == "take_turns"
+    busy = cells.busy_hosts(connection, every_vm, exclusive_host=take_turns)
     rows = [
         _restore_repeated(
             last_retry.get(vm.id),
@@ -166,19 +168,19 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
                 past_of[vm.id],
                 failed,
                 usual,
-                partial(_waits_for, connection, vm, study, alive=alive.get(vm.node, alive[None])),
+                _waits_for(vm, busy.get(vm.id), alive=alive.get(vm.node, alive[None])),
                 (left[vm.id],) if vm.id in left else (),
                 asked=run.stop_requested is not None,
             ),
         )
-        for vm in vms.vms_of_run(connection, run.id)
+        for vm in every_vm
     ]
     kept = (cell.block for cell in planned if cell.state != "skipped")
     return Progress(
         run,
         tuple(rows),
         max(kept, default=0),
-        take_turns=study.design.neighbours == "take_turns",
+        take_turns=take_turns,
         labels=_labels(study, planned),
         retries=len(retries),
         approval=approval_of(connection, run),
@@ -199,7 +201,7 @@ def _vm(
     past: list[AttemptLine],
     failed: set[int],
     usual: float | None,
-    waits_for: Callable[[], str | None],
+    waits_for: str | None,
     left_behind: tuple[str, ...],
     *,
     asked: bool,
@@ -234,7 +236,7 @@ def _vm(
         restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
         ended_by=ended_by,
         note_detail=trouble.detail if trouble else None,
-        waits_for=waits_for() if now is None and done < len(planned) else None,
+        waits_for=waits_for if now is None and done < len(planned) else None,
         lasting=permanent_failure(past),
         left_behind=left_behind,
         cells=grid,
@@ -277,11 +279,8 @@ def _restore_repeated(last_retry: Fact | None, seen: VmProgress) -> VmProgress:
     return restoring(seen, why) if why else seen
 
 
-def _waits_for(connection: Connection, vm: Vm, study: Study, *, alive: bool) -> str | None:
-    if not alive:
-        return None
-    busy = cells.busy_host(connection, vm, exclusive_host=study.design.neighbours == "take_turns")
-    return busy.reason if busy and busy.vm_name != vm.name else None
+def _waits_for(vm: Vm, busy: Busy | None, *, alive: bool) -> str | None:
+    return busy.reason if alive and busy and busy.vm_name != vm.name else None
 
 
 def _trouble(ended: list[AttemptLine], past: list[AttemptLine], *, asked: bool) -> AttemptLine | None:

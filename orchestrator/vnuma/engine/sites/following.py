@@ -44,6 +44,8 @@ class _Part:
     node: str
     targets: Mapping[str, AnyTarget]
     launches: int = 0
+    unit: str | None = None
+    """The work unit that this process has submitted last."""
     over: bool = False
     problems: list[Exception] = field(default_factory=list)
 
@@ -154,9 +156,14 @@ class SitesAtWork:
         except EnvironmentProblem as error:
             part.end(self._not_begun(part, error))
             return
-        part.launches += 1
-        with self._store.write() as connection:
-            sites.set_unit(connection, self._run.id, part.node, unit)
+        part.launches, part.unit = part.launches + 1, unit
+        self._store_unit(part)
+
+    def _store_unit(self, part: _Part) -> None:
+        """Store the work unit, also later where the store refused it: a resumed run asks for it."""
+        if part.unit and self._site(part).unit is None:
+            with self._store.write() as connection:
+                sites.set_unit(connection, self._run.id, part.node, part.unit)
 
     def _not_begun(self, part: _Part, error: VnumaError) -> Exception:
         """The error for a node that gets no work; VMs away from their baseline take precedence."""
@@ -170,6 +177,7 @@ class SitesAtWork:
 
     def _look_at(self, part: _Part, *, is_seen: bool) -> None:
         self._note(part, is_seen=is_seen)
+        self._store_unit(part)
         # A node out of reach has no news, and a hanging daemon would delay us again.
         died = is_seen and self._unit_is_over(self._site(part))
         site = self._site(part)  # read after the unit, which stores its outcome before it ends

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.mesh.control import ANSWER_S, ask_node
+from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
 from vnuma.engine.mesh.question import EQUAL_VERSIONS, error_from, question_about, send_refusals
 from vnuma.engine.preflight.permit import Permit
@@ -28,6 +29,11 @@ from vnuma.store.types import iso
 
 PREPARE_S = 3600
 """Time limit for a node's preparation, in seconds: it first restores what a dead run left, with shutdowns."""
+
+Ask = Callable[[Path, str, dict[str, Any]], dict[str, Any]]
+"""Asks a node at the controller's daemon, by its name; returns the answer."""
+
+_PREPARED: Ask = partial(have_done, limit_s=PREPARE_S)
 
 PLANS: TypeAdapter[dict[str, VmPlan]] = TypeAdapter(dict[str, VmPlan])
 """The encoding of plans in transit."""
@@ -68,7 +74,7 @@ def plan_everywhere(asking: Asking) -> dict[str, TargetPlan]:
 
     Raises what `plan_all` raises, here or on a node, and EnvironmentProblem for an unreachable node.
     """
-    return _planned(asking, {"ask": "plan"}, ANSWER_S).plans
+    return _planned(asking, {"ask": "plan"}, ask_node).plans
 
 
 def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) -> tuple[Prepared, list[str]]:
@@ -83,7 +89,7 @@ def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) ->
             "sites share one PostgreSQL.",
             fix="export VNUMA_STORE=postgresql://USER@HOST/vnuma on the controller too: docs/store.md.",
         )
-    planned = _planned(asking, {"ask": "prepare", "newest": newest(store)}, PREPARE_S)
+    planned = _planned(asking, {"ask": "prepare", "newest": newest(store)}, _PREPARED)
     prepared = Prepared(
         asking.study,
         asking.text,
@@ -132,7 +138,7 @@ def by_node(targets: Mapping[str, AnyTarget]) -> dict[str, dict[str, AnyTarget]]
     return found
 
 
-def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
+def _planned(asking: Asking, wanted: dict[str, Any], ask: Ask) -> Planned:
     """Plan here and on all nodes in parallel."""
     parts = by_node(asking.targets)
     here = asking.here
@@ -146,7 +152,7 @@ def _planned(asking: Asking, wanted: dict[str, Any], limit_s: float) -> Planned:
         )
     questions = {node: _question(asking, node, part) | wanted for node, part in parts.items()}
     control = control_of_mesh(asking.nodes)
-    asked = {node: _asked(control, node, question, limit_s) for node, question in questions.items()}
+    asked = {node: _asked(partial(ask, control, node, question)) for node, question in questions.items()}
     own = plan_all(asking.study, here, asking.permit, asking.inventory)
     answers = {node: _read(node, future.result()) for node, future in asked.items()}
     plans = own | plans_of(parts, answers)
@@ -175,17 +181,17 @@ def plans_of(parts: Mapping[str, Collection[str]], answers: Mapping[str, Planned
     }
 
 
-def _asked(control: Path, node: str, question: dict[str, Any], limit_s: float) -> Future[dict[str, Any]]:
+def _asked(ask: Callable[[], dict[str, Any]]) -> Future[dict[str, Any]]:
     """A node's future answer, in a daemon thread: Ctrl-C or another node's refusal ends the process."""
     answer: Future[dict[str, Any]] = Future()
 
-    def ask() -> None:
+    def wait() -> None:
         try:
-            answer.set_result(ask_node(control, node, question, limit_s))
+            answer.set_result(ask())
         except Exception as error:  # noqa: BLE001 - raised where the answer is waited for
             answer.set_exception(error)
 
-    Thread(target=ask, daemon=True).start()
+    Thread(target=wait, daemon=True).start()
     return answer
 
 

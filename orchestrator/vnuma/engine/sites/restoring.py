@@ -10,7 +10,7 @@ from typing import Any
 from vnuma.engine.access.inventory import nodes_of, read_targets, stored_target
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.mesh.control import ask_node
+from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
 from vnuma.engine.mesh.question import error_from, question_about
 from vnuma.engine.restore.restore_leftover import (
@@ -90,7 +90,8 @@ def _asked(store: Store, part: _Part, wanted: Wanted, *, show: bool) -> Mapping[
         "choice": wanted.choice,
         "show": show,
     }
-    answer = ask_node(controller_socket(), part.node, question, PREPARE_S)
+    asked = ask_node if show else have_done
+    answer = asked(controller_socket(), part.node, question, PREPARE_S)
     if "error" in answer:
         raise error_from(part.node, answer["error"])
     return answer
