@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,31 +21,67 @@ from vnuma.engine.cell.boot import boot_cell
 from vnuma.engine.cell.site import CellSite
 from vnuma.engine.lease.audit import audit_lines
 from vnuma.engine.run.claim import NoCell, claim
-from vnuma.errors import Interrupted, PreflightBlocked, ReconfigureRefused
-from vnuma.store import attempts
+from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused
+from vnuma.store import attempts, leases, vms
 from vnuma.store.place import parse_place
 from vnuma.store.states import Outcome
 
 
 def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_path: Path) -> None:
-    """Mark, shutdown, shape and restoring: old and new values, who, run; both places agree."""
+    """Baseline, mark, shutdown, shape and restoring: old and new values, who, run; both places agree."""
     steps = Steps.prepared(tmp_path / "home", lab())
     steps.shape(steps.take())
     steps.restore()
 
     lines = audit_lines(steps.store, steps.run.name)
     assert [line.action for line in lines] == [
-        *("mark", "power", "reconfigure"),
+        *("baseline", "mark", "power", "reconfigure"),
         *("restore", "power", "mark"),
     ]
     assert {line.vm for line in lines} == {"sql16"}
     assert all("@" in line.who for line in lines)
-    shaped = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[2].change}
-    back = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[3].change}
+    shaped = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[3].change}
+    back = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[4].change}
     assert shaped["numCoresPerSocket"] == (4, 16)
     assert back["numCoresPerSocket"] == (16, 4)
     text = audit_file(steps.store.place).read_text(encoding="utf-8")
     assert [json.loads(line)["action"] for line in text.splitlines()] == [line.action for line in lines]
+
+
+def test_a_baseline_that_somebody_altered_in_the_store_is_not_restored(
+    lab: LabFactory, tmp_path: Path
+) -> None:
+    """Another site's node can add a corrected one; its hash is not in the log of whoever took the VM over."""
+    simulated = lab()
+    steps = Steps.prepared(tmp_path / "home", simulated)
+    context = steps.take()
+    steps.shape(context)
+    shaped = settings_now(simulated)
+    taken: Any = steps.vm.baseline
+    altered = {**taken, "settings": {**taken["settings"], "numCoresPerSocket": 2}}
+    with steps.store.write() as connection:
+        vms.correct_baseline(connection, steps.vm.id, context.token, altered)
+
+    with pytest.raises(NotAtBaseline, match="not recorded on this machine"):
+        steps.restore()
+    assert settings_now(simulated) == shaped
+
+    with steps.store.write() as connection:
+        token = leases.get_lease(connection, steps.vm.vm_key)
+        assert token
+        vms.correct_baseline(connection, steps.vm.id, token.token, taken)
+    assert steps.restore().changed
+
+
+def test_a_machine_that_recorded_no_baseline_restores_the_one_in_the_store(
+    lab: LabFactory, tmp_path: Path
+) -> None:
+    """Where the node is gone, another machine of the site restores its VMs."""
+    steps = Steps.prepared(tmp_path / "home", lab())
+    steps.shape(steps.take())
+    audit_file(steps.store.place).unlink()
+
+    assert steps.restore().changed
 
 
 def test_a_change_that_was_refused_has_a_second_line_that_says_so(lab: LabFactory, tmp_path: Path) -> None:
@@ -54,7 +91,7 @@ def test_a_change_that_was_refused_has_a_second_line_that_says_so(lab: LabFactor
     with pytest.raises(ReconfigureRefused):
         steps.take()
 
-    first, second = audit_lines(steps.store, steps.run.name)
+    _, first, second = audit_lines(steps.store, steps.run.name)
     assert (first.action, second.action) == ("mark", "mark failed")
     assert second.detail is not None
     assert "SystemError" in second.detail

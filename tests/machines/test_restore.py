@@ -137,7 +137,7 @@ def test_what_the_study_held_goes_back_and_reads_back(machine: Machine, tmp_path
     assert machine.setting("transparent_hugepages") == "madvise"
     assert done.words == "box: 1 of 1 settings read back equal, files removed"
     assert machine.outcome == (RestoreOutcome.RESTORED, False)
-    (line,) = audit_lines(machine.store, machine.leased.run.name)
+    _, line = audit_lines(machine.store, machine.leased.run.name)
     assert line.change == [{"setting": "linux.transparent_hugepages", "before": "never", "after": "madvise"}]
 
 

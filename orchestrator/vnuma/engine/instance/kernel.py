@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.lease.audit import Journal
+from vnuma.engine.lease.baseline import record_baseline
 from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.foreign_changes import ForeignChange
 from vnuma.errors import MeasurementFailed, StoreError
@@ -74,12 +75,14 @@ def take_machine(store: Store, run: Run, vm: Vm) -> int:
     with store.read() as connection:
         known = facts.facts_of_run(connection, run.id, "machine")
     seen = {fact.key: fact.value for fact in known if fact.vm_id == vm.id}
+    baseline = {KERNEL: {name: seen[name] for name in WHERE if seen.get(name) is not None}}
+    if vm.baseline is None:
+        record_baseline(Journal(store, vm.vm_key, vm.name, run), baseline)
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, vm.id, token)
         if vm.baseline is None:
-            kernel = {name: seen[name] for name in WHERE if seen.get(name) is not None}
-            vms.save_baseline(connection, vm.id, token, {KERNEL: kernel})
+            vms.save_baseline(connection, vm.id, token, baseline)
     return token
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
-from vnuma.engine.access.places import audit_file
+from vnuma.engine.access.places import audit_file, audit_files
 from vnuma.engine.lease.audit_chain import append, whole_line
 from vnuma.engine.lease.audit_forward import forward
 from vnuma.engine.lease.context import VmContext, holder
@@ -154,6 +154,21 @@ def read_audit_file(path: Path) -> Iterator[AuditLine]:
             yield _line_of(json.loads(whole_line(text)))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{path}: line {number} is not a line of an audit log.") from error
+
+
+def noted_here(store: Store, run: Run, vm_key: str, action: str) -> Iterator[AuditLine]:
+    """The run's lines of one action on a VM that this machine wrote, oldest first.
+
+    A file or line that cannot be read is left out: a restore must not need it.
+    """
+    for file in audit_files(store.place):
+        with suppress(OSError):
+            for text in file.read_text(encoding="utf-8", errors="replace").split("\n"):
+                if f'"action": {json.dumps(action)}' in text:
+                    with suppress(ValueError, KeyError, TypeError, RecursionError):
+                        line = _line_of(json.loads(whole_line(text)))
+                        if (line.vm_key, line.run) == (vm_key, run.name) and line.at >= run.created_at:
+                            yield line
 
 
 def _line_of(document: Mapping[str, Any]) -> AuditLine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,21 +13,24 @@ from typing import Any
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import LEASE_PREFIX, Power, Value
-from vnuma.engine.lease.audit import Journal
+from vnuma.engine.lease.audit import Journal, noted_here
 from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.foreign_changes import conflicts
 from vnuma.engine.lease.identity import refuse_other
-from vnuma.errors import PreflightBlocked, StoreError, VmHeld
+from vnuma.errors import NotAtBaseline, PreflightBlocked, StoreError, VmHeld
 from vnuma.store import audit, cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
-from vnuma.store.types import iso
+from vnuma.store.types import canonical_json, iso
 from vnuma.vsphere import apply, lease_mark, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
 _GUEST_OF = "guest_of"
 """In a baseline: the address of the SQL Server whose settings it contains."""
+
+_RECORDED = "baseline"
+"""The audit log's action for the hash of a baseline."""
 
 _MARK_TRIES = 5
 
@@ -66,6 +70,8 @@ def take_over(
     for _ in range(_MARK_TRIES):
         facts = read.read_vm(session, ref)
         baseline = plan_baseline(store, run, vm, facts, guest)
+        if baseline != known:
+            record_baseline(journal, baseline)
         with store.write() as connection:
             token = leases.take_lease(connection, vm.vm_key, run.id, holder())
             cells.interrupt_attempts(connection, vm.id, token)
@@ -106,6 +112,31 @@ def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: Guest) 
         if document.get(_GUEST_OF, guest.where) != guest.where:
             raise
         return document
+
+
+def record_baseline(journal: Journal, baseline: object) -> None:
+    """Note the hash of a baseline in the audit log, before the store has it: see `refuse_altered`."""
+    journal.note(_RECORDED, _hash_of(baseline))
+
+
+def refuse_altered(store: Store, run: Run, vm: Vm) -> None:
+    """Raise NotAtBaseline for a baseline that is none of those which this machine has recorded for the run.
+
+    Whoever can write the store can add a corrected one. Silent where this machine has recorded none.
+    """
+    recorded = [line.detail for line in noted_here(store, run, vm.vm_key, _RECORDED)]
+    if recorded and vm.baseline is not None and _hash_of(vm.baseline) not in recorded:
+        raise NotAtBaseline(
+            f"{vm.name} may not be at its baseline: the one in the store was not recorded on this machine, "
+            f"whose audit log has {recorded[-1]}. Nothing was changed now.",
+            fix="If another machine has resumed the run, restore the VM there. Otherwise somebody altered "
+            f"the store: vnuma audit {run.name} shows the values before each change, and vnuma audit verify "
+            "whether the log is intact.",
+        )
+
+
+def _hash_of(baseline: object) -> str:
+    return f"sha256 {hashlib.sha256(canonical_json(baseline).encode()).hexdigest()}"
 
 
 def changed_sql_server(store: Store, run: Run, vm: Vm) -> bool:

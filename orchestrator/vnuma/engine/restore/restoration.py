@@ -18,6 +18,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.lease.audit import Journal
+from vnuma.engine.lease.baseline import refuse_altered
 from vnuma.engine.lease.context import holder
 from vnuma.errors import (
     LeaseLost,
@@ -164,6 +165,7 @@ class Restoration(ABC):
         except StoreError as error:
             raise possibly_changed(self.vm.name, error) from error
         try:
+            refuse_altered(self.store, self.run, self.vm)
             done = self._restore(self._held(token))
         except RestoreConflict as error:
             self._record(token, RestoreOutcome.CONFLICT, error.what)
