@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,6 +17,8 @@ from tests.sqlserver.support import driver_of, server_of
 from tests.support import kdc as private_kdc
 from tests.support.kdc import Kdc
 from tests.support.lab import LabHandle
+from vnuma.engine.access.target import Target
+from vnuma.engine.doctor.diagnose_vm import tickets
 from vnuma.errors import EnvironmentProblem, LoginRefused, SqlUnreachable
 from vnuma.logins import Logins
 from vnuma.sqlserver.client import gss
@@ -51,6 +54,13 @@ def kerberos_lab(kdc: Kdc, lab_binary: Path, tmp_path_factory: pytest.TempPathFa
     running.wait_for("sql_listening")
     yield running
     running.stop()
+
+
+def target(**sql: Any) -> Target:
+    """A VM of an inventory, whose SQL Server is logged in to by Kerberos."""
+    access = {"host": "localhost", "user": "u", "password": {"env": "X"}}
+    login = {"host": "localhost", "kerberos": True} | sql
+    return Target.model_validate({"name": "sql16", "vm": "sql16", "vcenter": access, "sql": login})
 
 
 @pytest.fixture(params=["freetds", "msodbcsql18"])
@@ -343,6 +353,42 @@ def test_a_renewable_ticket_of_the_user_outlasts_its_time(kdc: Kdc, server: SqlS
             time.sleep(0.05)
         with connect(server) as connection:
             assert value(connection, "SELECT 7") == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "state", "words"),
+    [
+        (("-l", "1h"), "warn", ("lasts 60 min", "not renewable")),
+        (("-l", "1h", "-r", "6h"), "warn", ("lasts 60 min", "renews it for 6 h 0 min")),
+        (("-l", "1h", "-r", "3d"), "ok", ("lasts 60 min", "renews it for 72 h 0 min")),
+    ],
+)
+def test_the_doctor_shows_how_long_the_user_s_ticket_serves(
+    kdc: Kdc, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], state: str, words: tuple[str, ...]
+) -> None:
+    """One that a run can renew serves longer than it lasts; less than a night is a warning."""
+    for name, text in kdc.environment.items():
+        monkeypatch.setenv(name, text)
+    kdc.kinit(kdc.folder / "keytab", ACCOUNT, *options)
+
+    (told,) = tickets([target()])
+
+    assert (told.state, told.subject) == (state, "ticket")
+    assert all(part in told.what for part in words), told.what
+    assert ("fix: kinit" in " ".join(told.more)) == (state == "warn")
+
+
+def test_the_doctor_says_that_there_is_no_ticket(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keytab needs none; a login with a password is not spoken of."""
+    for name, text in kdc.environment.items():
+        monkeypatch.setenv(name, text)
+    (kdc.folder / "cache").unlink(missing_ok=True)
+
+    found = tickets(
+        [target(), target(keytab="/etc/a.keytab"), target(kerberos=False, user="u", password={"env": "X"})]
+    )
+
+    assert [(one.state, "no valid one" in one.what) for one in found] == [("warn", True), ("ok", False)]
 
 
 def test_a_keytab_without_the_ticket_s_account_is_named(

@@ -47,6 +47,7 @@ def _vms(targets: Iterable[AnyTarget], _inventory: Path) -> Iterator[Diagnosis]:
     vms = [target.as_vm() for target in targets]
     for name in dict.fromkeys(target.sql.driver for target in vms):
         yield _guarded("driver", partial(_driver, name))
+    yield from diagnose_vm.tickets(vms)
     for target in vms:
         power: list[Power] = []
         yield from _vsphere(target, power)

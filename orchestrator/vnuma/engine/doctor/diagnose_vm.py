@@ -1,14 +1,15 @@
-"""The doctor's look at a VM: certificate, privileges, whose SQL Server answers, and everybody's clocks."""
+"""The doctor's look at a VM: certificate, privileges, ticket, whose SQL Server answers, and all clocks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pyVmomi import vim
 
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.plain_text import signed_seconds
+from vnuma.domain.vm.plain_text import duration, signed_seconds
 from vnuma.domain.vm.role import ELSEWHERE, needed_privileges, purpose_of
 from vnuma.domain.vm.setting import TYPED
 from vnuma.engine.access.connections import sql_server
@@ -17,6 +18,8 @@ from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import EnvironmentProblem
 from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.gss import ticket_left_s
+from vnuma.sqlserver.client.tickets import renewable_s
 from vnuma.sqlserver.instance.endpoint import read_clock
 from vnuma.vsphere import privileges, tls
 from vnuma.vsphere.connect import Session
@@ -78,6 +81,34 @@ def optional(session: Session, ref: VmRef) -> Iterator[Diagnosis]:
                 yield Diagnosis("warn", "optional", words, (f"it is for: {need.purpose}",))
     if not missing:
         yield Diagnosis("ok", "optional", f"all {len(asked)} optional privileges")
+
+
+_NIGHT_S = 12 * 3600.0
+"""How long the logins of a run overnight must work."""
+
+
+def tickets(targets: Iterable[Target]) -> Iterator[Diagnosis]:
+    """How long Kerberos logins will work: by each keytab, and by the ticket of the user who runs vnuma."""
+    for keytab in dict.fromkeys(target.sql.keytab for target in targets if target.sql.kerberos):
+        if keytab:
+            yield Diagnosis("ok", "ticket", f"by the keytab {keytab}, a new one at half its time")
+        elif named := os.environ.get("KRB5_CLIENT_KTNAME"):
+            yield Diagnosis("ok", "ticket", f"by the keytab {named} (KRB5_CLIENT_KTNAME)")
+        else:
+            yield _own_ticket(ticket_left_s(), renewable_s())
+
+
+def _own_ticket(left_s: float, renewable_s: float) -> Diagnosis:
+    more = ("fix: kinit -r 7d USER@REALM; or a keytab for runs overnight: docs/sign-in.md",)
+    if not left_s:
+        return Diagnosis("warn", "ticket", "the user has no valid one", more)
+    renewed = (
+        f"a run renews it for {duration(renewable_s)}" if renewable_s > left_s else "it is not renewable"
+    )
+    words = f"the user's lasts {duration(left_s)}, and {renewed}"
+    if max(left_s, renewable_s) >= _NIGHT_S:
+        return Diagnosis("ok", "ticket", words)
+    return Diagnosis("warn", "ticket", words, ("later no run can log in to SQL Server", *more))
 
 
 _FAR_S = 60.0

@@ -7,6 +7,7 @@ from logging in. A fork keeps its parent's. The user's own ticket, in the user's
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -46,6 +48,8 @@ _SHORTEST_S = 1.0
 _LOOK_S = 60.0
 """How often to look for a ticket where there is none: somebody may call kinit during a run."""
 _numbers = count()
+_RENEWABLE = re.compile(r"krbtgt/\S+\s+renew until (\S+ \S+)")
+"""In klist's list."""
 
 
 def cache_of(keytab: Keytab) -> str | Said:
@@ -118,6 +122,32 @@ def renewing() -> Iterator[None]:
     finally:
         done.set()
         thread.join(_SHORTEST_S)
+
+
+def renewable_s() -> float:
+    """How many seconds from now `kinit -R` can renew the user's own ticket; 0 where it cannot.
+
+    The library's calls do not tell, and without MIT's programs nothing renews it.
+    """
+    program = shutil.which("klist") if shutil.which("kinit") else None
+    if program is None:
+        return 0.0
+    try:
+        listed = subprocess.run(
+            [program],
+            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
+            capture_output=True,
+            text=True,
+            timeout=_ANSWER_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return 0.0
+    found = _RENEWABLE.search(listed.stdout)
+    if found is None:
+        return 0.0
+    until = datetime.strptime(found[1], "%m/%d/%y %H:%M:%S").replace(tzinfo=UTC)
+    return max(0.0, until.timestamp() - time.time())
 
 
 def _readable(file: str) -> str:
