@@ -10,10 +10,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from sqlalchemy import update
 
 from tests.conftest import LabFactory
 from tests.support.cli import TIMEOUT_S, Ran, command, vnuma, vnuma_here
@@ -24,10 +26,12 @@ from tests.support.namespace import Namespace, relayed
 from tests.support.postgresql import Cluster, database_of, find_binaries, start
 from tests.support.receptor import free_port
 from tests.support.site import write_study
-from vnuma.engine.lease.supervision import process_lives
+from tools.bench.processes import descendants
+from vnuma.engine.lease.locking import stat_of
+from vnuma.engine.lease.supervision import SILENT_AFTER, process_lives
 from vnuma.report.model.configuration import configuration
 from vnuma.report.model.model import load_run
-from vnuma.store import attempts, runs, vms
+from vnuma.store import attempts, runs, tables, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.samples import iter_samples
 from vnuma.store.sites import sites_of_run
@@ -270,6 +274,36 @@ def test_a_killed_process_of_a_node_is_started_again(studies: Studies, postgresq
     assert run.returncode == 0, said
     assert again.unit != part.unit
     everything_is_there(study)
+
+
+@pytest.mark.long
+def test_a_node_that_was_switched_off_begins_its_part_again(studies: Studies, postgresql: Cluster) -> None:
+    """Nothing of it was left to write that its unit has ended: seen again and silent, it gets a new one."""
+    study = studies(["site-b"], postgresql.new_store())
+    with subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.PIPE) as run:
+        changed(study.labs["site-b"])
+        switch_off(study)
+        with study.store.write() as connection:
+            long_ago = datetime.now(UTC) - SILENT_AFTER
+            connection.execute(update(tables.site).values(heartbeat_at=long_ago, unit_at=long_ago))
+        study.mesh.start("site-b")
+        assert run.stderr is not None
+        said = run.stderr.read().decode()
+
+    assert run.returncode == 0, said
+    everything_is_there(study)
+
+
+def switch_off(study: Study) -> None:
+    """End all processes of site-b at once: its daemon, the daemon's runner, the part and its play."""
+    with study.store.read() as connection:
+        (part,) = sites_of_run(connection, runs.get_run(connection, "small.1").id)
+    assert part.supervisor_pid is not None
+    runner = int(stat_of(part.supervisor_pid)[1])
+    study.mesh.daemons["site-b"].kill()
+    for process in (runner, *descendants(runner)):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 @pytest.mark.long

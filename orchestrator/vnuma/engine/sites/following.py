@@ -14,7 +14,7 @@ from typing import Any
 
 from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.lease.supervision import SILENT_AFTER, is_alive
 from vnuma.engine.mesh import control as mesh
 from vnuma.engine.mesh.question import error_from, question_about
 from vnuma.engine.restore.restoration import possibly_changed
@@ -184,7 +184,9 @@ class SitesAtWork:
         if site.end is not None and site.supervisor_pid is None:
             self._ended(part, site)
         elif died:
-            self._died(part, site)
+            self._died(part, site, self._last_words(part, str(site.unit)))
+        elif is_seen and _is_silent(site):
+            self._died(part, site, None)
         elif utc_now() - (_latest(site) or self._run.created_at) > GONE_AFTER:
             part.end(self._left(part))
 
@@ -206,9 +208,8 @@ class SitesAtWork:
         if site.unit:
             mesh.release(self._control, site.unit)
 
-    def _died(self, part: _Part, site: Site) -> None:
+    def _died(self, part: _Part, site: Site, told: VnumaError | None) -> None:
         """Handle a unit that ended without an outcome: it refused to start, was killed, or lost the store."""
-        told = self._last_words(part, str(site.unit))
         mesh.release(self._control, str(site.unit))
         if isinstance(told, VmHeld):
             return  # an earlier unit's process works on the part: the store will have its outcome
@@ -266,6 +267,16 @@ def elsewhere_of(
             )
     here = {name: target for name, target in targets.items() if name not in now}
     return here, SitesAtWork(store, run, targets, inventory) if now else None
+
+
+def _is_silent(site: Site) -> bool:
+    """Whether the part's process counts as dead although its unit has not ended.
+
+    A machine that was switched off takes the process with it that would have written the unit's end, and its
+    daemon then reports the unit as running for ever.
+    """
+    sign = _latest(site)
+    return site.supervisor_pid is not None and sign is not None and utc_now() - sign > SILENT_AFTER
 
 
 def _latest(site: Site) -> datetime | None:
