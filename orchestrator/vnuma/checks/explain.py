@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from textwrap import wrap
 from typing import Any
 
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import BY_ID, RULES, find_rule
+from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.vm.provenance import in_json
 
 WIDTH = 80
@@ -45,7 +45,7 @@ def explain(rule_id: str, width: int = WIDTH) -> str:
     if rule_id.strip().lower() == "all":
         return "\n".join(line for rule in RULES for line in _listed(rule, width))
     rule = find_rule(rule_id)
-    lines = [*wrap(f"{rule.id}  {rule.title}", width), *wrap(f"{severity(rule)} | {concerns(rule)}", width)]
+    lines = [filled(f"{rule.id}  {rule.title}", width), filled(f"{severity(rule)} | {concerns(rule)}", width)]
     for heading, text in (
         ("Found when", rule.condition),
         ("Why", rule.consequence),
@@ -64,7 +64,7 @@ def explain(rule_id: str, width: int = WIDTH) -> str:
 
 def _listed(rule: Rule, width: int) -> list[str]:
     head = f"{rule.id}  {rule.severity.value:5}  "
-    return wrap(head + rule.title, width, subsequent_indent=" " * len(head), drop_whitespace=True)
+    return filled(head + rule.title, width, then=" " * len(head)).split("\n")
 
 
 def severity(rule: Rule) -> str:
@@ -110,5 +110,5 @@ def needs(rule: Rule) -> str:
 
 def _paragraph(heading: str, text: str, width: int) -> Iterator[str]:
     """A heading with indented text; empty without text."""
-    for index, line in enumerate(wrap(text, width - _INDENT)):
+    for index, line in enumerate(filled(text, width - _INDENT).split("\n") if text else ()):
         yield f"{heading if index == 0 else '':{_INDENT}}{line}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ from vnuma.checks.fixes.wording import Target, in_comment
 from vnuma.cli.options import TextOrJson, TextOrJsonOption
 from vnuma.cli.screen import WIDEST, echo, echo_json, say, width
 from vnuma.cli.shape_options import LookAhead, where
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner, in_json
 from vnuma.errors import InputError, writing
 
@@ -70,7 +69,7 @@ def advise(
     if there.simulated:
         say(banner(there.simulated))
     for sentence in _answer(advice, count, memory_mb, where(there), asked.sql):
-        say("\n".join(wrap(sentence, width() or len(sentence), break_on_hyphens=False)))
+        say(filled(sentence, width() or len(sentence)))
     say("\n".join(_text(advice, count)))
     if write:
         say(f"\nWritten  {write}\nNext     vnuma plan {write}")
@@ -142,7 +141,7 @@ def _lines(one: Candidate) -> list[str]:
     reasons += [f"set {name} = {value}" for name, value in one.settings.items()]
     head = f"  {one.topology!s:6} {counted(one.nodes, 'node'):8}  "
     room = (width() or WIDEST) - len(head)
-    lines = [line for reason in reasons for line in wrap(reason, room, subsequent_indent="  ")]
+    lines = [line for reason in reasons for line in filled(reason, room, then="  ").split("\n")]
     return [(head if index == 0 else " " * len(head)) + line for index, line in enumerate(lines)]
 
 

@@ -36,7 +36,7 @@ def export(
     if loaded.simulated:
         echo(banner(loaded.simulated))
     size = sum(entry.bytes for entry in manifest.files) / 1e6
-    echo(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
+    say(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
     if not parquet_possible():
         say(f"Parquet    left out: pyarrow is missing. samples.csv has the same data. {HELP}")
     say(f"Elsewhere  vnuma import {path.name}")
@@ -61,12 +61,12 @@ def import_(
     if loaded.simulated:
         echo(banner(loaded.simulated))
     renamed = "" if found.run == found.archived_as else f" (archived as {found.archived_as})"
-    echo(f"Imported   {found.run}{renamed}: {len(found.manifest.files)} files, unchanged since export")
+    say(f"Imported   {found.run}{renamed}: {len(found.manifest.files)} files, unchanged since export")
     if found.differences:
-        echo(
+        say(
             f"Figures    {len(found.differences)} differ from those in the archive, written by vnuma "
             f"{found.manifest.product_version}; first: {found.differences[0]}"
         )
     else:
-        echo("Figures    analysed again: identical to those in the archive")
+        say("Figures    analysed again: identical to those in the archive")
     say(f"Report     vnuma report {found.run}")

@@ -10,7 +10,7 @@ import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption, opened_store
-from vnuma.cli.screen import echo, note
+from vnuma.cli.screen import USUAL, echo, note, say, width
 
 
 def compare(
@@ -63,8 +63,10 @@ def compare(
         raise UsageError("--junit reports a condition, so it needs --fail-if.", fix="--fail-if 'slower>2%'")
     opened = opened_store(store)
     found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
-    render = {TableOrJson.TABLE: text.as_text, TableOrJson.JSON: text.as_json}[format_]
-    echo(render(found, condition), nl=False)
+    if format_ is TableOrJson.JSON:
+        echo(text.as_json(found, condition), nl=False)
+    else:
+        say(text.as_text(found, condition, min(width() or USUAL, USUAL)).rstrip("\n"))
     if output:
         from vnuma.report.page.comparison_page import write_comparison
 

@@ -70,7 +70,7 @@ def doctor(
         if len(targets) != 1:
             raise UsageError("A recording covers one VM.", fix=f"vnuma doctor VM --record {record}")
         record_contact(next(iter(targets.values())).as_vm(), record)
-        echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
+        say(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return
     if site:
         from vnuma.engine.doctor.diagnose_site import diagnose_site

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vnuma.cli.options import TextOrJson, TextOrJsonOption
-from vnuma.cli.screen import WIDEST, echo, width
+from vnuma.cli.screen import WIDEST, echo, say, width
 from vnuma.cli.shape_options import EsxiOption, ThreadsOption, hosts_of
+from vnuma.domain.vm.plain_text import filled
 
 if TYPE_CHECKING:
     from vnuma.logs.kinds import Reading
@@ -58,9 +58,9 @@ def evidence(
         return
     for reading, words in zip(readings, concluded, strict=True):
         echo(reading.kind)
-        echo(fill(words, width() or WIDEST, initial_indent="  ", subsequent_indent="  "))
+        echo(filled(words, width() or WIDEST, first="  ", then="  "))
         for name, value in reading.figures.items():
-            echo(f"  {name.replace('_', ' ')}: {_shown(value)}")
+            say(f"  {name.replace('_', ' ')}: {_shown(value)}")
     if not readings:
         echo("It contains nothing that vnuma recognises as topology.")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory
-from vnuma.cli.screen import echo
+from vnuma.cli.screen import say
 from vnuma.cli.verb import verb
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner
@@ -37,15 +37,15 @@ def save(
 
     for estate in estates.save(find_inventory(inventory), file):
         if estate.simulated:
-            echo(banner(estate.simulated))
+            say(banner(estate.simulated))
         clusters = sum(cluster.moid not in estate.hosts for cluster in estate.clusters)
         hosts = counted(len(estate.hosts), "host")
-        echo(f"{estate.source}: {counted(len(estate.vms), 'VM')}, {hosts}, {counted(clusters, 'cluster')}")
+        say(f"{estate.source}: {counted(len(estate.vms), 'VM')}, {hosts}, {counted(clusters, 'cluster')}")
         for item in estate.unseen[:_LISTED]:
-            echo(f"  not seen: {item.kind} {item.name}: {item.why}")
+            say(f"  not seen: {item.kind} {item.name}: {item.why}")
         if len(estate.unseen) > _LISTED:
-            echo(f"  and {len(estate.unseen) - _LISTED} more; the file names them all")
-    echo(f"Snapshot   {file}")
+            say(f"  and {len(estate.unseen) - _LISTED} more; the file names them all")
+    say(f"Snapshot   {file}")
 
 
 _LISTED = 10

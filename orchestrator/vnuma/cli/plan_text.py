@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all
 from vnuma.cli.screen import aligned, clock_time, sign, width
-from vnuma.domain.vm.plain_text import counted, duration
+from vnuma.domain.vm.plain_text import counted, duration, filled
 from vnuma.domain.vm.provenance import banner
 
 if TYPE_CHECKING:
@@ -250,7 +249,7 @@ def _cheapest(study: Study) -> list[str]:
     from vnuma.analysis.wording import plans_sentence
 
     said = plans_sentence(assumed_plans(study), study.workload.replicate, study.design.iterations)
-    return textwrap.wrap(f"Costs    {said}", (width() or 80) - 1, subsequent_indent=" " * 9)
+    return [filled(f"Costs    {said}", (width() or 80) - 1, then=" " * 9)]
 
 
 def _hard_off(study: Study) -> str:

@@ -8,7 +8,7 @@ import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption, opened_store
-from vnuma.cli.screen import echo
+from vnuma.cli.screen import echo, say
 
 
 def pool(
@@ -34,6 +34,7 @@ def pool(
 
     opened = opened_store(store)
     found = pool_runs([load_run(opened, name) for name in runs], allow or ())
-    echo(
-        {TableOrJson.TABLE: pool_text.as_text, TableOrJson.JSON: pool_text.as_json}[format_](found), nl=False
-    )
+    if format_ is TableOrJson.JSON:
+        echo(pool_text.as_json(found), nl=False)
+        return
+    say(pool_text.as_text(found).rstrip("\n"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,8 +19,8 @@ from vnuma.cli.options import (
     opened_store,
     read_study,
 )
-from vnuma.cli.screen import echo_json, say, working
-from vnuma.domain.vm.plain_text import aligned, counted, duration
+from vnuma.cli.screen import echo_json, say, width, working
+from vnuma.domain.vm.plain_text import aligned, counted, duration, filled
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import plural as plural_of
 from vnuma.errors import InputError, UsageError
@@ -139,8 +138,8 @@ class _Found:
         else:
             lines += [
                 "",
-                f"Spreads are assumed, and 0.5% between the iterations of a {work.replicate}. After 3 blocks",
-                f"or more of a run:  vnuma power {path} --pilot RUN",
+                f"Spreads are assumed, and 0.5% between the iterations of a {work.replicate}. After 3 or "
+                f"more blocks of a run: vnuma power {path} --pilot RUN",
             ]
         return "\n".join(lines)
 
@@ -221,7 +220,7 @@ class _Found:
 
         if self.plans is None:
             return []
-        return ["", *textwrap.wrap(plans_sentence(self.plans, self.study.workload.replicate), 90)]
+        return ["", filled(plans_sentence(self.plans, self.study.workload.replicate), width() or 90)]
 
     def _pilot(self, pilot: Pilot) -> list[str]:
         lines = [

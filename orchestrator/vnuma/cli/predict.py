@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.cli.predict_document import as_csv, document
 from vnuma.cli.predict_sweep import sweep_table, swept_sizes
-from vnuma.cli.screen import WIDEST, aligned, echo, say, width, write_out
+from vnuma.cli.screen import WIDEST, aligned, say, width, write_out
 from vnuma.cli.shape_options import LookAhead, settings_of, some, where
+from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.vm.provenance import banner
 from vnuma.errors import InputError, UsageError
 
@@ -116,8 +116,7 @@ def predict(
         return
     if there.simulated:
         say(banner(there.simulated))
-    echo(f"{head}, on {where(there)}")
-    echo(f"{runs}\n")
+    say(f"{head}, on {where(there)}\n{runs}\n")
     say("\n".join(sweep_table(rows) if swept else _table(rows)))
 
 
@@ -228,5 +227,5 @@ def _why(rows: list[Forecast]) -> list[str]:
     return [
         line
         for reason, shapes in reasons.items()
-        for line in wrap(f"{', '.join(shapes)}: {reason}", width() or WIDEST, subsequent_indent="  ")
+        for line in filled(f"{', '.join(shapes)}: {reason}", width() or WIDEST, then="  ").split("\n")
     ]

@@ -138,7 +138,7 @@ def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
     run = progress.run
     head = [banner(run.simulated)] if run.simulated else []
     one = len(progress.vms) == 1
-    lines = _one(progress, progress.vms[0]) if one else _several(progress, columns)
+    lines = _one(progress, progress.vms[0], columns) if one else _several(progress, columns)
     lines += [f"  {site.node}: {site.words}" for site in progress.sites if site.words]
     return folded("\n".join([*head, *lines, *_stopping_lines(progress)]), columns).split("\n")
 
@@ -149,7 +149,7 @@ def detail_lines(progress: Progress, columns: int = USUAL) -> list[str]:
     lines = [banner(run.simulated)] if run.simulated else []
     lines += [f"  {progress.approval.words}"] if progress.approval else []
     for vm in progress.vms:
-        lines += _one(progress, vm)
+        lines += _one(progress, vm, columns)
         if vm.since and vm.step:
             lines.append(f"  since {vm.since.astimezone():%a %H:%M:%S}")
         if vm.repeated:
@@ -184,11 +184,11 @@ def _bar(vm: VmProgress, width: int) -> str:
     return f"[{'#' * filled}{'.' * (width - filled)}]"
 
 
-def _one(progress: Progress, vm: VmProgress) -> list[str]:
+def _one(progress: Progress, vm: VmProgress, columns: int) -> list[str]:
+    bar = f"{_bar(vm, 28)}  " if columns >= USUAL else ""
     lines = [
         f"{progress.run.name}  {vm.name}" + (f" on {vm.host}" if vm.host != vm.name else ""),
-        f"  {vm.done} of {vm.total}  block {vm.block or 1} of {progress.blocks}  {_bar(vm, 28)}  "
-        + _left(progress),
+        f"  {vm.done} of {vm.total}  block {vm.block or 1} of {progress.blocks}  {bar}{_left(progress)}",
     ]
     planned = progress.run.state == RunState.PLANNED
     begun = f"{'created' if planned else 'began'} {progress.run.created_at.astimezone():%H:%M}"

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from textwrap import wrap
 from typing import Any, TextIO
 
 from rich.console import Console
 
 from vnuma.cli.verb_list import NAMES
-from vnuma.domain.vm.plain_text import escaped
+from vnuma.domain.vm.plain_text import escaped, filled
 from vnuma.domain.vm.signs import IN_ASCII, SIGNS
 from vnuma.errors import VnumaError, writing
 
@@ -249,26 +248,46 @@ def _fold(line: str, columns: int) -> list[str]:
     gaps = [gap.end() for gap in re.finditer(r"(?<=\S)  +(?=\S)", line[: _LABEL + 1])]
     inner = len(line) - len(line.lstrip())
     indent = gaps[-1] if gaps else inner if inner > 2 else inner + 2
-    return wrap(line, columns, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return filled(line, columns, then=" " * indent).split("\n")
 
 
 def aligned(rows: Sequence[Sequence[str]], columns: int | None = None) -> list[str]:
-    """Rows of cells as lines with aligned columns.
+    """Rows of cells as lines with aligned columns; the first row has the headings.
 
-    If they are wider than `columns`, cells of the widest columns wrap.
+    In fewer `columns`, cells of the widest columns wrap between words. Where that is not enough, each row
+    becomes a line for each heading and value.
     """
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    while columns and sum(widths) + 2 * (len(widths) - 1) > columns and max(widths) > _NARROWEST_CELL:
-        widths[widths.index(max(widths))] -= 1
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if columns:
+        room = columns - 2 * (len(widths) - 1)
+        words = [max(map(_longest_word, column)) for column in zip(*rows, strict=True)]
+        least = [max(word, min(whole, _NARROWEST_CELL)) for word, whole in zip(words, widths, strict=True)]
+        while sum(widths) > room and widths != least:
+            widest = max((width, place) for place, width in enumerate(widths) if width > least[place])[1]
+            widths[widest] -= 1
+        if sum(widths) > room:
+            return _records(rows, columns)
     return [line for row in rows for line in _row(row, widths)]
+
+
+def _longest_word(cell: str) -> int:
+    return max(map(len, cell.split()), default=0)
+
+
+def _records(rows: Sequence[Sequence[str]], columns: int) -> list[str]:
+    """A line for each heading and its value, a blank line after each row."""
+    headings, label = rows[0], max(map(len, rows[0]))
+    return [
+        line
+        for row in rows[1:]
+        for heading, cell in (*zip(headings, row, strict=True), ("", ""))
+        for line in _fold(f"{heading.strip():{label}}  {cell.strip()}".rstrip(), columns)
+    ][:-1]
 
 
 def _row(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     """A row in as many lines as its longest cell needs."""
-    cells = [
-        wrap(cell, max(room, 1), break_on_hyphens=False) or [""]
-        for cell, room in zip(row, widths, strict=True)
-    ]
+    cells = [filled(cell, max(room, 1)).split("\n") for cell, room in zip(row, widths, strict=True)]
     return [
         "  ".join(
             (cell[line] if line < len(cell) else "").ljust(room)

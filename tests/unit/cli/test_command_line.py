@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -331,9 +332,33 @@ def test_colour_marks_words_on_a_terminal_that_wants_it(
     assert "slower by" in text
 
 
-def test_results_fit_a_narrow_terminal(tmp_path: Path) -> None:
-    """Sixty columns are enough."""
-    build(new_store(tmp_path / "vnuma.db"), Story())
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("results",), ("status",), ("compare", "one", "other")),
+        ("power", str(ROOT / "studies/quick.yml")),
+        (
+            "predict",
+            "--vcpus",
+            "16",
+            "--memory",
+            "64",
+            "--host-nodes",
+            "2x16/96@6.0",
+            "--edition",
+            "standard",
+        ),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_a_command_shows_fits_a_narrow_terminal(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Sixty columns are enough: a wider line would be cut within a word."""
+    made = new_store(tmp_path / "vnuma.db")
+    runs = {"one": build(made, Story()).name, "other": build(made, Story()).name}
     store = {"VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}", "NO_COLOR": "1"}
 
-    assert max(map(len, on_terminal(60, "results", env=store))) <= 60
+    shown = on_terminal(60, *(runs.get(word, word) for word in words), env=store)
+
+    lines = [re.sub(r"\x1b\[[?0-9;]*[A-Za-z]|\r", "", line) for line in shown]
+    assert len(lines) > 3
+    assert [line for line in lines if len(line) > 60] == []

@@ -7,6 +7,7 @@ Terminals obey control characters, Unicode's direction marks change the reading 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Collection, Sequence
 
 _CONTROL = re.compile(
@@ -50,6 +51,18 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes <= 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def filled(text: str, width: int, *, first: str = "", then: str = "") -> str:
+    """The text in lines of at most that width, with these indents. No word, number or path is split."""
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=then,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:

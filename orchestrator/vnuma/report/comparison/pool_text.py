@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +11,7 @@ from vnuma.analysis.compare import Interval
 from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import limits, listed, percent, signed
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
 from vnuma.report.comparison.pool import Pool, Unit
 from vnuma.report.model.words import direction, unseen_states, verdict_words
@@ -199,4 +198,4 @@ def _limits(interval: Interval | None) -> list[float] | None:
 
 
 def _wrap(text: str) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return filled(text, WIDTH, then="  ")

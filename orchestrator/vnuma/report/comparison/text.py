@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,7 +10,7 @@ from xml.etree import ElementTree as ET
 from vnuma.analysis.change_between_runs import Change
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import decimals, limits, listed, signed
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
 from vnuma.report.comparison.condition import Condition, State
 from vnuma.report.comparison.pair import Comparison, Pair
@@ -24,32 +23,32 @@ CAUTION = (
 )
 
 
-def as_text(found: Comparison, condition: Condition | None) -> str:
+def as_text(found: Comparison, condition: Condition | None, width: int = WIDTH) -> str:
     """One part per VM, and finally the caution."""
     before, after = found.before, found.after
     parts = [banner(run.simulated) for run in (before, after) if run.simulated][:1]
     for pair in found.pairs:
-        parts.append("\n".join(_pair_lines(found, pair, condition)))
+        sentences = _pair(found, pair, condition)
+        parts.append("\n".join(filled(text, width, then=hanging) for text, hanging in sentences))
     parts += [
         f"{run.run.name} is still going: its figures will change." for run in (before, after) if run.partial
     ]
-    return "\n\n".join([*parts, textwrap.fill(CAUTION, WIDTH)]) + "\n"
+    return "\n\n".join([*parts, filled(CAUTION, width)]) + "\n"
 
 
-def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> Iterator[str]:
+def _pair(found: Comparison, pair: Pair, condition: Condition | None) -> Iterator[tuple[str, str]]:
+    """Each sentence about a VM, with the indent of its further lines."""
     runs = f"{found.before.run.name} -> {found.after.run.name}"
-    yield _wrap(f"{pair.after.name}: {runs}, {what_words(found, pair)}")
-    broken = [item for item in pair.differ if item.key]
-    yield _wrap(
-        "Must agree  " + ("differs, as allowed: " + "; ".join(i.words for i in broken) if broken else "equal")
-    )
-    other = [item.words for item in pair.differ if not item.key]
-    yield _wrap("Differs     " + ("; ".join(other) if other else "nothing else known"))
+    yield f"{pair.after.name}: {runs}, {what_words(found, pair)}", "  "
+    broken = "; ".join(item.words for item in pair.differ if item.key)
+    yield f"Must agree  {f'differs, as allowed: {broken}' if broken else 'equal'}", " " * 12
+    other = "; ".join(item.words for item in pair.differ if not item.key)
+    yield f"Differs     {other or 'nothing else known'}", " " * 12
     longest = max(len(change.arm) for change in pair.changes)
     for change in pair.changes:
         words = gap_words(change.gap, condition)
         own = f"own figures {estimate_words(change.own)}, n = {change.before} and {change.after}"
-        yield _wrap(f"{change.arm:<{longest}}  {words}; {own}", longest + 2)
+        yield f"{change.arm:<{longest}}  {words}; {own}", " " * (longest + 2)
 
 
 def what_words(found: Comparison, pair: Pair) -> str:
@@ -178,9 +177,3 @@ def _interval(verdict: Verdict) -> dict[str, Any]:
         "interval_95": None if interval is None else [interval.low, interval.high],
         "reason": None if interval else f"too few boots ({counted(verdict.boots, 'boot')})",
     }
-
-
-def _wrap(text: str, indent: int = 2) -> str:
-    return textwrap.fill(
-        text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    )

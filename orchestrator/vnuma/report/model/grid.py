@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vnuma.domain.vm.plain_text import aligned, spreadsheet_safe
+from vnuma.domain.vm.plain_text import aligned, filled, spreadsheet_safe
 
 WIDEST = 100
 """Captions on the screen are wrapped at this width."""
@@ -36,7 +35,7 @@ class GridTable:
 def as_screen(table: GridTable, widest: int = WIDEST) -> str:
     """Aligned columns, the first to the left and the others to the right."""
     body = aligned([table.headings, *table.rows], right=range(1, len(table.headings)))
-    return "\n".join([textwrap.fill(table.caption, widest), *body]) + "\n"
+    return "\n".join([filled(table.caption, widest), *body]) + "\n"
 
 
 def as_markdown(table: GridTable) -> str:

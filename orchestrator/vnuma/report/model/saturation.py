@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
 from vnuma.analysis.figures import FigureRow
+from vnuma.domain.vm.plain_text import filled
 from vnuma.report.model.model import LoadedRun
 from vnuma.workloads.call_volume.settings import BUSIEST, OTHER_SCHEDULERS, is_saturated
 
@@ -57,8 +57,8 @@ def saturation_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
     """The same for the terminal as one paragraph; empty without such a CPU."""
     found = [*saturation_sentences(loaded, vm)]
     if found:
-        lines = (textwrap.fill(one, width, initial_indent="  ", subsequent_indent="    ") for one in found)
-        yield "\n".join([f"One busy CPU. {MEANS}", *lines])
+        lines = (filled(one, width, first="  ", then="    ") for one in found)
+        yield "\n".join([filled(f"One busy CPU. {MEANS}", width, then="  "), *lines])
 
 
 def _loads(known: dict[tuple[str, int], FigureRow], arm: str) -> Iterator[tuple[int, float, float]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.negative_scaling import Loss, Unit, losses
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount
+from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.workloads.replicate import Replicate, plural
 from vnuma.domain.workloads.scaling import LOSS, Scaling, scaling
 from vnuma.domain.workloads.sizes import sized
@@ -96,10 +96,7 @@ def scaling_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
     """The curves for the terminal as one paragraph; empty without a throughput."""
     found = curves(loaded, vm)
     if found:
-        lines = (
-            textwrap.fill(curve.words, width, subsequent_indent="    ", initial_indent="  ")
-            for curve in found
-        )
+        lines = (filled(curve.words, width, first="  ", then="    ") for curve in found)
         yield "\n".join(["Scaling, by medians; losses are tested", *lines])
 
 

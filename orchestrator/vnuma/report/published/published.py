@@ -7,11 +7,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from textwrap import fill
 
 from vnuma.analysis.published import RUN_SD, RUNS, STUDIES, Description, Table, describe, drift_alone
 from vnuma.analysis.wording import amount, signed
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.errors import InputError
 from vnuma.report.model.grid import WIDEST, GridTable, as_markdown, as_screen
 
@@ -103,7 +102,7 @@ def _row(path: Path, line: int, cells: list[str], columns: int) -> tuple[int, tu
 
 def as_text(found: Publication) -> str:
     """For the terminal."""
-    return _page(found, as_screen, lambda text: fill(text, WIDEST, subsequent_indent="  "))
+    return _page(found, as_screen, lambda text: filled(text, WIDEST, then="  "))
 
 
 def as_page(found: Publication) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +11,7 @@ from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, decimals, limits, percent, signed
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.plain_text import aligned
+from vnuma.domain.vm.plain_text import aligned, filled
 from vnuma.domain.workloads.replicate import Replicate, none_valid
 from vnuma.domain.workloads.sizes import in_table
 from vnuma.report.model.model import LoadedRun
@@ -236,7 +235,7 @@ def published_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
         body = [_line(line, width) for line in lines[1:]]
     else:
         body = aligned(lines, right=range(2, len(widths) - 1))
-    return "\n".join([textwrap.fill(title, width - 1, subsequent_indent="  "), *body])
+    return "\n".join([filled(title, width - 1, then="  "), *body])
 
 
 def _cells(row: PublishedRow) -> tuple[str, ...]:
@@ -256,4 +255,4 @@ def _line(cells: Sequence[str], width: int) -> str:
     size, arm, theirs, ours, difference, own, where = cells
     text = f"  {size} {arm}: {f'{theirs}, ours {ours}; ' if theirs else ''}"
     text += f"%: {difference}, ours {own}; {where}" if where else "reference"
-    return textwrap.fill(text, width - 1, subsequent_indent="    ", break_on_hyphens=False)
+    return filled(text, width - 1, then="    ")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from vnuma.analysis.figures import FigureCell, FigureRow
 from vnuma.analysis.wording import amount
+from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.workloads.replicate import medians
 from vnuma.domain.workloads.sizes import in_table
 from vnuma.report.model.grid import GridTable, as_screen
@@ -33,7 +33,7 @@ def figures_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
         if max(map(len, text.splitlines())) <= width:
             yield text
         else:
-            yield "\n".join([textwrap.fill(table.caption, width), *_lines(table)])
+            yield "\n".join([filled(table.caption, width), *_lines(table)])
 
 
 def _table(loaded: LoadedRun, rows: Sequence[FigureRow]) -> GridTable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from vnuma.analysis.compare import Interval
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.wording import limits, signed
+from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.workloads.replicate import plural
 
 
@@ -63,5 +63,4 @@ def sensitivity_text(analysis: Analysis, split: str, where: str, width: int) -> 
         f"sign-flip p {row.sign_flip}" + (f"; disagrees: {row.dissent}" if row.dissent != "no" else "")
         for row in rows
     ]
-    filled = [textwrap.fill(text, width - 1, subsequent_indent="  ") for text in (title, *said, split)]
-    return "\n".join(filled) + "\n"
+    return "\n".join(filled(text, width - 1, then="  ") for text in (title, *said, split)) + "\n"

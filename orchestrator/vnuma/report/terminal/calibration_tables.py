@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -12,6 +11,7 @@ from vnuma.analysis.calibration.measure import EFFECTS, Rate, Rates
 from vnuma.analysis.calibration.planning import CAPS
 from vnuma.analysis.calibration.run import Calibration
 from vnuma.analysis.calibration.targets import Target, targets
+from vnuma.domain.vm.plain_text import filled
 from vnuma.report.model.grid import WIDEST, GridTable, as_screen
 
 _Triple = tuple[float, float, float]
@@ -54,7 +54,7 @@ _REFERENCE = {
 
 def as_text(found: Calibration) -> str:
     """For the terminal."""
-    text = textwrap.fill(origin(found), WIDEST)
+    text = filled(origin(found), WIDEST)
     return "\n".join([f"{text}\n", *(as_screen(table) for table in tables(found))])
 
 

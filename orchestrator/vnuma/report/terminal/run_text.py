@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from vnuma.analysis.cells import YET_TO_RUN
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.report.export.results import as_json
@@ -312,12 +311,4 @@ def _not_counted(loaded: LoadedRun, analysis: Analysis, width: int) -> list[str]
 
 def _wrap(text: str, indent: str, width: int, *, first: str = "") -> str:
     """Wrap without splitting a number, an arm or a name; no-break spaces become plain ones at the end."""
-    wrapped = textwrap.fill(
-        text,
-        width=width - 1,
-        initial_indent=first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return wrapped.replace(_NO_BREAK, " ")
+    return filled(text, width - 1, first=first, then=indent).replace(_NO_BREAK, " ")
