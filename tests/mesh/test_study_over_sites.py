@@ -277,7 +277,10 @@ def test_a_killed_process_of_a_node_is_started_again(studies: Studies, postgresq
 
 
 @pytest.mark.long
-def test_a_node_that_was_switched_off_begins_its_part_again(studies: Studies, postgresql: Cluster) -> None:
+@pytest.mark.parametrize("known", [{}, {"supervisor_pid": None}], ids=["at work", "before it began"])
+def test_a_node_that_was_switched_off_begins_its_part_again(
+    studies: Studies, postgresql: Cluster, known: dict[str, Any]
+) -> None:
     """Nothing of it was left to write that its unit has ended: seen again and silent, it gets a new one."""
     study = studies(["site-b"], postgresql.new_store())
     with subprocess.Popen(command("run", *study.on), env=study.env, stderr=subprocess.PIPE) as run:
@@ -285,7 +288,7 @@ def test_a_node_that_was_switched_off_begins_its_part_again(studies: Studies, po
         switch_off(study)
         with study.store.write() as connection:
             long_ago = datetime.now(UTC) - SILENT_AFTER
-            connection.execute(update(tables.site).values(heartbeat_at=long_ago, unit_at=long_ago))
+            connection.execute(update(tables.site).values(heartbeat_at=long_ago, unit_at=long_ago, **known))
         study.mesh.start("site-b")
         assert run.stderr is not None
         said = run.stderr.read().decode()

@@ -276,7 +276,7 @@ def _is_silent(site: Site) -> bool:
     daemon then reports the unit as running for ever.
     """
     sign = _latest(site)
-    return site.supervisor_pid is not None and sign is not None and utc_now() - sign > SILENT_AFTER
+    return sign is not None and utc_now() - sign > SILENT_AFTER
 
 
 def _latest(site: Site) -> datetime | None:
