@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from tests.store.build import new_run
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
+from tests.support.stores import new_store
 from vnuma.domain.study.hours import AllowedHours
+from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.places import audit_file
 from vnuma.engine.cell.boot import boot_cell
 from vnuma.engine.cell.site import CellSite
-from vnuma.engine.lease.audit import audit_lines
+from vnuma.engine.instance.instance_setting import wait_for_server
+from vnuma.engine.lease.audit import Journal, audit_lines, noted_here
+from vnuma.engine.restore.restore_leftover import Wanted, show_leftovers
 from vnuma.engine.run.claim import NoCell, claim
-from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused
+from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused, StoreError
 from vnuma.store import attempts, leases, vms
 from vnuma.store.place import parse_place
 from vnuma.store.states import Outcome
@@ -71,6 +78,79 @@ def test_a_baseline_that_somebody_altered_in_the_store_is_not_restored(
         assert token
         vms.correct_baseline(connection, steps.vm.id, token.token, taken)
     assert steps.restore().changed
+
+
+SOFT_NUMA_OFF: dict[str, Any] = {
+    "arms": [{"topology": "1x16", "name": "whole", "soft_numa": "off"}, "1x16"],
+    "design": {"blocks": 1, "order": "fixed", "warmups": 0, "iterations": 1},
+}
+"""Its baseline has a setting of SQL Server, which is read again until the run's first write in the guest."""
+
+
+def test_a_resumed_run_does_not_take_over_an_altered_baseline(lab: LabFactory, tmp_path: Path) -> None:
+    """SQL Server's part is read again then, and would have the altered rest recorded as correct."""
+    simulated = lab()
+    steps = Steps.prepared(tmp_path / "home", simulated, **SOFT_NUMA_OFF)
+    context = steps.take()
+    boot_cell(context, steps.shape(context))
+    wait_for_server(sql_server(steps.target), 60)
+    shaped = settings_now(simulated)
+    taken: Any = steps.vm.baseline
+    altered = {
+        **taken,
+        "settings": {**taken["settings"], "numCoresPerSocket": 2},
+        "guest": {"sql.softNuma": 0},
+    }
+    with steps.store.write() as connection:
+        vms.correct_baseline(connection, steps.vm.id, context.token, altered)
+
+    with pytest.raises(NotAtBaseline, match="not recorded on this machine"):
+        steps.take()
+    with pytest.raises(NotAtBaseline, match="not recorded on this machine"):
+        steps.restore()
+    (line,) = show_leftovers(steps.store, Wanted())
+    assert "not recorded on this machine" in line
+    assert settings_now(simulated) == shaped
+
+
+def test_a_correction_that_did_not_reach_the_store_leaves_its_baseline_valid(
+    lab: LabFactory, tmp_path: Path
+) -> None:
+    """Another machine, or an earlier version, took the VM over; this one ended while correcting it."""
+    simulated = lab()
+    before = settings_now(simulated)
+    steps = Steps.prepared(tmp_path / "home", simulated, **SOFT_NUMA_OFF)
+    context = steps.take()
+    taken: Any = steps.vm.baseline
+    audit_file(steps.store.place).unlink()
+    with steps.store.write() as connection:
+        vms.correct_baseline(connection, steps.vm.id, context.token, {**taken, "guest_of": "elsewhere"})
+        refused = "NEW.scope = 'baseline_corrected' BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        connection.execute(text(f"CREATE TRIGGER refused BEFORE INSERT ON fact WHEN {refused}"))
+    with pytest.raises(StoreError, match="refused"):
+        steps.take()
+
+    steps.restore()
+
+    assert settings_now(simulated) == before
+
+
+def test_a_long_log_takes_no_memory_from_a_restore(tmp_path: Path) -> None:
+    """Every VM's restore looks through it."""
+    store = new_store(tmp_path / "vnuma.db")
+    run = new_run(store)
+    journal = Journal(store, "vc/1", "sql16", run)
+    journal.note("baseline", "a")
+    file = audit_file(store.place)
+    file.write_bytes(file.read_bytes() * 20_000)
+    tracemalloc.start()
+
+    found = sum(1 for _ in noted_here(store, run, "vc/1", "baseline"))
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == 20_000
+    assert peak < file.stat().st_size / 4
 
 
 def test_a_machine_that_recorded_no_baseline_restores_the_one_in_the_store(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import record_baseline
+from vnuma.engine.lease.baseline import record_baseline, refuse_altered
 from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.foreign_changes import ForeignChange
 from vnuma.errors import MeasurementFailed, StoreError
@@ -71,7 +71,11 @@ KERNEL = "kernel"
 
 
 def take_machine(store: Store, run: Run, vm: Vm) -> int:
-    """Lease the machine to the run and commit its baseline. Returns the fencing token. Raises VmHeld."""
+    """Lease the machine to the run and commit its baseline. Returns the fencing token.
+
+    Raises VmHeld, and NotAtBaseline as `refuse_altered`.
+    """
+    refuse_altered(store, run, vm)
     with store.read() as connection:
         known = facts.facts_of_run(connection, run.id, "machine")
     seen = {fact.key: fact.value for fact in known if fact.vm_id == vm.id}

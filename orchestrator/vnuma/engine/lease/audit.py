@@ -161,12 +161,13 @@ def noted_here(store: Store, run: Run, vm_key: str, action: str) -> Iterator[Aud
 
     A file or line that cannot be read is left out: a restore must not need it.
     """
+    wanted = f'"action": {json.dumps(action)}'.encode()
     for file in audit_files(store.place):
-        with suppress(OSError):
-            for text in file.read_text(encoding="utf-8", errors="replace").split("\n"):
-                if f'"action": {json.dumps(action)}' in text:
+        with suppress(OSError), file.open("rb") as lines:  # line by line: a log may be larger than the memory
+            for text in lines:
+                if wanted in text:
                     with suppress(ValueError, KeyError, TypeError, RecursionError):
-                        line = _line_of(json.loads(whole_line(text)))
+                        line = _line_of(json.loads(whole_line(text.decode(errors="replace"))))
                         if (line.vm_key, line.run) == (vm_key, run.name) and line.at >= run.created_at:
                             yield line
 

@@ -13,6 +13,7 @@ from typing import Any
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import LEASE_PREFIX, Power, Value
+from vnuma.engine.access.places import audit_file
 from vnuma.engine.lease.audit import Journal, noted_here
 from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.foreign_changes import conflicts
@@ -64,13 +65,16 @@ def take_over(
 
     The mark is written with the VM's changeVersion, so of two controllers only one succeeds; the VM and its
     baseline are then read again. Raises VmHeld when another run has it, InputError when it is not the run's
-    VM, PreflightBlocked when it was changed after this run restored it.
+    VM, PreflightBlocked when it was changed after this run restored it, NotAtBaseline as `refuse_altered`.
     """
+    refuse_altered(store, run, vm)  # as its restore would, before anything is changed or corrected
     known = vm.baseline
     for _ in range(_MARK_TRIES):
         facts = read.read_vm(session, ref)
         baseline = plan_baseline(store, run, vm, facts, guest)
         if baseline != known:
+            if known is not None:  # stays the store's if this process ends here
+                record_baseline(journal, known)
             record_baseline(journal, baseline)
         with store.write() as connection:
             token = leases.take_lease(connection, vm.vm_key, run.id, holder())
@@ -129,9 +133,10 @@ def refuse_altered(store: Store, run: Run, vm: Vm) -> None:
         raise NotAtBaseline(
             f"{vm.name} may not be at its baseline: the one in the store was not recorded on this machine, "
             f"whose audit log has {recorded[-1]}. Nothing was changed now.",
-            fix="If another machine has resumed the run, restore the VM there. Otherwise somebody altered "
-            f"the store: vnuma audit {run.name} shows the values before each change, and vnuma audit verify "
-            "whether the log is intact.",
+            fix="If another machine has resumed the run, continue there. If that one is gone, and "
+            f"vnuma baseline show {vm.name} is right, move {audit_file(store.place)} away first. Otherwise "
+            f"somebody altered the store: vnuma audit {run.name} shows the values before each change, and "
+            "vnuma audit verify whether the log is intact.",
         )
 
 

@@ -11,7 +11,7 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.lease.audit_chain import read_chain
-from vnuma.engine.lease.baseline import parse_mark
+from vnuma.engine.lease.baseline import parse_mark, refuse_altered
 from vnuma.engine.lease.context import VmContext, study_of
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
 from vnuma.engine.restore.restoration import Choice, Restoration
@@ -211,8 +211,10 @@ def show_leftovers(store: Store, wanted: Wanted) -> list[str]:
             lines.append(f"{row.name} is in use by {owner.name}, which is running")
             continue
         try:
-            planned = _restoration(store, wanted, row, owner).plan()
-        except RestoreConflict as error:
+            work = _restoration(store, wanted, row, owner)
+            refuse_altered(store, owner, row)
+            planned = work.plan()
+        except (RestoreConflict, NotAtBaseline) as error:
             lines.append(str(error))
             continue
         files = "; its files would be removed" if planned.removes_files else ""
