@@ -68,12 +68,14 @@ def step_of(values: Sequence[float]) -> float:
 def relative_step(values: Sequence[float]) -> float:
     """The smallest distance on the ln scale between distinct figures; 1 if all are equal.
 
-    A time and its reciprocal, a throughput, have the same one, so both get the same verdict.
+    A time and its reciprocal, a throughput, have the same one, so both get the same verdict. Iterations of 0
+    have no logarithm and are left out; their boot has one if its median is above 0.
     """
-    distinct = np.unique(values)
-    low, high = distinct[:-1], distinct[1:]
-    differ = high - low > _TINY * distinct[-1]
-    return math.log(np.min(high[differ] / low[differ])) if differ.any() else 1.0
+    figures = np.asarray(values)
+    distinct = np.unique(figures[figures > 0])
+    ratios = distinct[1:] / distinct[:-1]
+    ratios = ratios[ratios > 1 + _TINY]
+    return math.log(ratios.min()) if len(ratios) else 1.0
 
 
 def staying(step: float, ms: float) -> float:

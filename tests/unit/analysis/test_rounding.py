@@ -37,6 +37,20 @@ def test_a_time_and_its_reciprocal_have_the_same_relative_step() -> None:
     assert relative_step(times) == pytest.approx(np.diff(np.sort(np.log(times))).min())
 
 
+@pytest.mark.parametrize(("values", "step"), [((0, 15, 15), 1.0), ((0, 15, 16, 31), np.log(16 / 15))])
+def test_an_iteration_of_zero_leaves_the_relative_step_finite(values: tuple[float, ...], step: float) -> None:
+    """CPU time in ticks of 15 or 16 ms: 0 is infinitely far away on the ln scale."""
+    assert relative_step(values) == pytest.approx(step)
+
+
+def test_a_run_with_iterations_of_zero_has_finite_intervals() -> None:
+    """Every boot reads 0, 15 and 15 ms: nothing can be told apart, and no limit is infinite."""
+    arms = analysed(study_of(np.full((6, 6), 15.0), columns_of(), iterations=(0.0, 1.0, 1.0))).arms
+    limits = [arm.verdict.interval for arm in arms]
+
+    assert all(found is not None and 0 < found.low < 0.5 and 2 < found.high < 1e6 for found in limits)
+
+
 def test_fine_figures_add_nothing() -> None:
     """Steps far below the scatter leave the comparison as it is."""
     times = np.random.default_rng(1).normal(1000, 5, 500).tolist()
