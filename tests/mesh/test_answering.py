@@ -99,6 +99,20 @@ def test_a_malformed_question_is_refused_with_what_is_wrong(
     assert "same version" in str(refused.fix)
 
 
+@pytest.mark.parametrize(("choice", "late"), [("baseline", True), ("theirs", True), ("refuse", False)])
+def test_a_decision_that_arrives_late_is_not_carried_out(
+    plan: dict[str, Any], choice: str, late: bool
+) -> None:
+    """The node was out of reach. Others may have changed the VM since; without a decision that is safe."""
+    asked = {"ask": "restore", "newest": None, "run": "quick.1", "choice": choice, "show": False}
+    before = (datetime.now(UTC) - timedelta(hours=9)).isoformat()
+
+    refused = refusal(plan | asked | {"asked_at": before})
+
+    assert isinstance(refused, EnvironmentProblem)
+    assert (f"--{choice}" in refused.what, "file on the node" in refused.what) == (late, not late)
+
+
 @pytest.mark.parametrize("question", [[], "plan", None, {}, {"version": __version__}])
 def test_what_is_no_question_is_refused(question: object) -> None:
     """The answer is an error for it too."""

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
 from vnuma import __version__, errors
-from vnuma.domain.vm.plain_text import signed_seconds
+from vnuma.domain.vm.plain_text import duration, signed_seconds
 from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_inventory import write_play_inventory
@@ -139,6 +139,19 @@ def refuse_other_clock(question: Mapping[str, Any]) -> None:
             f"its clock is at {signed_seconds(ahead)} against the controller's: a run there would count as "
             "dead, or a dead one as alive",
             fix="Set up NTP on controller and node.",
+        )
+
+
+def refuse_late(question: Mapping[str, Any], what: str) -> None:
+    """Raise EnvironmentProblem for a question that was on its way for long: nobody waits for the answer.
+
+    Daemons deliver it when the node is reachable again, maybe days after its decision (`what`) was right.
+    """
+    late = seconds_ahead(question)
+    if late > FAR_S:
+        raise EnvironmentProblem(
+            f"{what} was asked for {duration(late)} ago by the clock here, so nothing was changed",
+            fix="Ask again. If the clocks differ, set up NTP on controller and node.",
         )
 
 

@@ -19,6 +19,7 @@ from vnuma.engine.mesh.question import (
     asked_about,
     error_document,
     node_refusals,
+    refuse_late,
     refuse_other_clock,
     refuse_other_node,
     refuse_other_version,
@@ -125,7 +126,12 @@ def _is_worked_on(store: Store, run: Run) -> bool:
 
 
 def _restore(question: Mapping[str, Any]) -> Document:
-    """Restore what runs left of the question's VMs, or with `show` return what that would change."""
+    """Restore what runs left of the question's VMs, or with `show` return what that would change.
+
+    A restore that arrives late is still one to do, but not what somebody decided about others' changes.
+    """
+    if question["choice"] != "refuse":
+        refuse_late(question, f"--{question['choice']}")
     store = _shared_store(question["newest"])
     with _vms_of(question) as (hosts, targets):
         # The question's inventory is removed with the answer.
