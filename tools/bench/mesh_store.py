@@ -1,5 +1,7 @@
 """A cell that a mesh's node measures, with its store through the mesh, against one of the controller's own.
 
+And how long the node takes to begin its first.
+
 Both kinds of run take turns on one lab and one store, in pairs whose order alternates. Controller and node
 are real daemons on loopback.
 """
@@ -7,6 +9,7 @@ are real daemons on loopback.
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -20,10 +23,13 @@ from tests.support.mesh import mesh_of
 from tests.support.postgresql import database_of
 from tests.support.receptor import find_receptor, free_port
 from tools.bench import cells
-from tools.bench.figure import Figure, not_evaluated, spread
+from tools.bench.figure import Figure, below, not_evaluated, spread
 from tools.bench.labs import BenchLab, running
+from vnuma.store import attempts, runs, sites
+from vnuma.store.open import open_store
 
 LIMIT_S = 0.05
+BEGUN_S = 8.0
 NODE = "site-b"
 SECRET = "VNUMA_BENCH_PASSWORD"
 
@@ -44,6 +50,7 @@ def mesh_store(blocks: int, pairs: int) -> Iterator[Figure]:
         yield not_evaluated(what, target, "No PostgreSQL server on this machine.")
         return
     took: dict[str, list[float]] = {"here": [], "node": []}
+    begun_s: list[float] = []
     with ExitStack() as started:
         base = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="mesh-")))  # a short path
         server = postgresql.start(binaries, free_port())
@@ -62,6 +69,7 @@ def mesh_store(blocks: int, pairs: int) -> Iterator[Figure]:
         for pair in range(pairs):
             for kind in sorted(hosts, reverse=bool(pair % 2)):
                 took[kind].append(cells.median_overhead(lab, extra, f"{kind}{pair}", blocks, hosts[kind]))
+            begun_s.append(_begun_s(url, f"node{pair}.1"))
     more_s = [there - here for there, here in zip(took["node"], took["here"], strict=True)]
     yield Figure(
         what,
@@ -72,6 +80,19 @@ def mesh_store(blocks: int, pairs: int) -> Iterator[Figure]:
         note=f"{pairs} pairs of runs of {2 * blocks} cells: {spread(more_s)} s; daemons, server and lab on "
         "one machine",
     )
+    begun = below("From submitting a node's work to its first cell", median(begun_s), BEGUN_S, "s", 1)
+    yield begun.noting(
+        f"{pairs} runs: {spread(begun_s, 1)} s; the node's process, vCenter, the baseline, and its play"
+    )
+
+
+def _begun_s(url: str, name: str) -> float:
+    """Seconds from the submission of the node's work unit to its first claim of a cell."""
+    with open_store(url, create=False).read() as connection:
+        run = runs.get_run(connection, name)
+        (site,) = sites.sites_of_run(connection, run.id)
+        first = attempts.lines_of_run(connection, run.id)[0].started_at
+    return (first - site.unit_at).total_seconds() if site.unit_at else math.nan
 
 
 _KINDS: Mapping[str, Mapping[str, object]] = {"here": {}, "node": {"vnuma_node": NODE}}
