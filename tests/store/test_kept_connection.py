@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,54 @@ def test_a_forked_child_has_a_session_of_its_own(store: Store) -> None:
         assert ours.recv() not in {parents, 0}
         child.join()
         assert session_of(store) == parents
+
+
+def test_a_child_connects_before_it_asks_and_uses_that_session(
+    postgresql: Cluster, url: str, store: Store
+) -> None:
+    """And makes no second one; its parent has none."""
+    store.connect_in_children()
+    store.disconnect()
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=_sessions, args=(store, theirs))
+    child.start()
+
+    until = time.monotonic() + 60
+    while "idle" not in states(postgresql, url) and time.monotonic() < until:
+        time.sleep(0.02)
+    before = len(states(postgresql, url))
+    ours.send("ask")
+    own, seen = ours.recv()
+    child.join()
+
+    assert (before, seen) == (1, [own])
+
+
+def test_a_child_that_cannot_connect_ahead_says_so_when_it_asks(tmp_path: Path) -> None:
+    """Its first unit of work tries again."""
+    place = parse_place(f"postgresql://nobody@/none?host={tmp_path}")
+    store = Store(place, postgresql_engine(place))
+    store.connect_in_children()
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.get_context("fork").Process(target=_failure, args=(store, theirs))
+    child.start()
+
+    assert ours.recv() == "StoreAway"
+    child.join()
+
+
+def _sessions(store: Store, pipe: Any) -> None:
+    pipe.recv()
+    query = text("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+    pipe.send((session_of(store), store.ask(lambda conn: list(conn.scalars(query)))))
+
+
+def _failure(store: Store, pipe: Any) -> None:
+    Patience.LIMIT_S = 0.0
+    try:
+        session_of(store)
+    except StoreError as error:
+        pipe.send(type(error).__name__)
 
 
 def _work(store: Store, pipe: Any, end: Any) -> None:

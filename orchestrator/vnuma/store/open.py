@@ -17,7 +17,13 @@ from sqlalchemy.exc import OperationalError
 
 from vnuma.errors import StoreError, write_fix
 from vnuma.store.place import Place, default_url, parse_place, refuse_unsafe_sqlite
-from vnuma.store.postgresql import LOCK_WAIT_S, READ_ONLY, Patience, postgresql_engine
+from vnuma.store.postgresql import (
+    LOCK_WAIT_S,
+    READ_ONLY,
+    Patience,
+    connect_in_children,
+    postgresql_engine,
+)
 from vnuma.store.schema import needs_upgrade, no_store
 from vnuma.store.translate import translated
 
@@ -114,6 +120,11 @@ class Store:
                 conn = unit.enter_context(self._engine.connect().execution_options(**options))
                 unit.enter_context(conn.begin())
             yield conn
+
+    def connect_in_children(self) -> None:
+        """Have each child that is forked from now on connect to PostgreSQL at once."""
+        if not self.place.is_sqlite:
+            connect_in_children(self._engine)
 
     def disconnect(self) -> None:
         """Close what is kept open to PostgreSQL; the next unit of work connects again."""

@@ -7,16 +7,17 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, ClassVar, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from sqlalchemy import Connection, Engine, RootTransaction, create_engine, event
 from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from vnuma.errors import StoreError
 from vnuma.store.encryption import encryption
@@ -61,6 +62,8 @@ _WRITE = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '60s'"
 """A writer that is cut off or frozen must not keep its locks."""
 
 _engines: WeakSet[Engine] = WeakSet()
+_connecting: WeakKeyDictionary[Engine, Thread] = WeakKeyDictionary()
+_for_children: WeakSet[Engine] = WeakSet()
 
 
 def postgresql_engine(place: Place, options: str = "") -> Engine:
@@ -134,6 +137,11 @@ def close_kept() -> None:
         engine.dispose()
 
 
+def connect_in_children(engine: Engine) -> None:
+    """Have each child that is forked from now on connect at once, beside what it does before it asks."""
+    _for_children.add(engine)
+
+
 def _forget_kept() -> None:
     """In a forked child: what its parent keeps is the parent's.
 
@@ -141,6 +149,24 @@ def _forget_kept() -> None:
     """
     for engine in list(_engines):
         engine.dispose(close=False)
+    _connecting.clear()
+    for engine in list(_for_children):
+        with suppress(RuntimeError):  # no thread available: the first unit of work connects
+            thread = Thread(target=_connect_ahead, args=(engine,), daemon=True)
+            thread.start()
+            _connecting[engine] = thread
+
+
+def _connect_ahead(engine: Engine) -> None:
+    with suppress(SQLAlchemyError):  # the first unit of work tries again, and reports it
+        engine.connect().close()
+
+
+def _connection(engine: Engine) -> Connection:
+    """The connection that is being made, or another one."""
+    if connecting := _connecting.pop(engine, None):
+        connecting.join()
+    return engine.connect()
 
 
 atexit.register(close_kept)
@@ -193,7 +219,7 @@ class Patience:
 
 
 def _try_to_begin(engine: Engine, options: dict[str, Any]) -> RootTransaction:
-    connection = engine.connect()
+    connection = _connection(engine)
     try:
         return connection.execution_options(**options).begin()
     except BaseException:
@@ -202,5 +228,5 @@ def _try_to_begin(engine: Engine, options: dict[str, Any]) -> RootTransaction:
 
 
 def _try_to_ask(engine: Engine, question: Callable[[Connection], T]) -> T:
-    with engine.connect().execution_options(**_ALONE) as connection:
+    with _connection(engine).execution_options(**_ALONE) as connection:
         return question(connection)

@@ -77,11 +77,11 @@ def _fetch(store: Store, pending: _Pending, session: Session, ref: VmRef) -> Non
 
 def _pending(store: Store, run: Run, vm_key: str) -> _Pending | None:
     """The attempt of the VM's last boot, if its log is still missing."""
-    with store.read() as connection:
-        last = facts.last_of_vm(connection, run.id, vm_key, evidence.SCOPE)
-        if last is None or last.key != PENDING or last.attempt_id is None:
-            return None
-        attempt = attempts.get_attempt(connection, last.attempt_id)
+    last = store.ask(lambda connection: facts.last_of_vm(connection, run.id, vm_key, evidence.SCOPE))
+    if last is None or last.key != PENDING or last.attempt_id is None:
+        return None
+    number = last.attempt_id
+    attempt = store.ask(lambda connection: attempts.get_attempt(connection, number))
     value: Any = last.value
     return _Pending(attempt, datetime.fromisoformat(value["powered_on_at"]), str(value["why"]))
 

@@ -87,13 +87,12 @@ def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
     hours that end before a cell would.
     """
     run, study, vm = context.run, context.study, context.vm
-    with context.store.read() as connection:
-        asked = runs.get_run(connection, run.name).stop_requested
-        past = attempts.lines_of_run(connection, run.id, vm.id)
-        lease = leases.get_lease(connection, vm.vm_key)
-        failed = len(cells.used_up_cells(connection, run.id, cells.attempts_rule(study), vm.id))
-    if asked:
+    ask, rule = context.store.ask, cells.attempts_rule(study)
+    if ask(lambda connection: runs.get_run(connection, run.name)).stop_requested:
         return "the run was asked to stop"
+    past = ask(lambda connection: attempts.lines_of_run(connection, run.id, vm.id))
+    lease = ask(lambda connection: leases.get_lease(connection, vm.vm_key))
+    failed = len(ask(lambda connection: cells.used_up_cells(connection, run.id, rule, vm.id)))
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
     if ended and not vm.at_baseline and ended[-1].reason in NEEDS_A_PERSON:
         return f"{vm.name} {NEEDS_A_PERSON[ended[-1].reason]}; it was left as it is"

@@ -26,7 +26,8 @@ def prepare() -> None:
             driver()
             keep_store(private.store_url)
             store, _, _ = open_run(private.run)
-            store.disconnect()  # the play's parent has no further use for it
+            store.disconnect()  # the play's parent has no further use for it, each worker has
+            store.connect_in_children()
             collect_rarely()
     except VnumaError:
         return
