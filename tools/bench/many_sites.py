@@ -45,15 +45,15 @@ SHARE = 0.7
 """How much of a processor the server may use before cells wait for it."""
 
 STEPS = {
-    "vm_topology": (7, 1, 2),
-    "vm_power": (3, 2, 1),
-    "guest_ready": (6, 2, 0),
-    "sql_benchmark": (9, 5, 0),
+    "vm_topology": (6, 1, 2),
+    "vm_power": (2, 2, 1),
+    "guest_ready": (5, 2, 0),
+    "sql_benchmark": (8, 5, 0),
 }
 """Of each step after the claim: single reads, writes of an attempt's facts, lines of the audit log. Every one
 begins with a read of run, study and VM, and the write of its own name.
 """
-UNITS = sum(2 + sum(units) for units in STEPS.values()) + 3 + 2
+UNITS = sum(2 + sum(units) for units in STEPS.values()) + 6 + 2
 
 
 @dataclass(frozen=True)
@@ -195,8 +195,7 @@ def _cell(store: Store, vm: Leased) -> None:
         with store.write() as conn:
             attempts.set_step(conn, claimed.attempt_id, vm.token, name)
         for _ in range(reads):
-            with store.read() as conn:
-                leases.require_current(conn, vm.key, vm.token)
+            store.ask(lambda conn: leases.require_current(conn, vm.key, vm.token))
         for number in range(writes):
             with store.write() as conn:
                 values = {f"fact{key}": {"value": number} for key in range(4)}
@@ -212,22 +211,20 @@ def _cell(store: Store, vm: Leased) -> None:
 
 
 def _opened(store: Store, vm: Leased) -> Run:
-    with store.read() as conn:
-        run = runs.get_run(conn, vm.run)
-        runs.refuse_imported(conn, run.id)
-        runs.get_study(conn, run.study_id)
-        vms.vm_named(conn, run.id, vm.name)
-    return run
+    found = store.ask(lambda conn: vms.vm_at_work(conn, vm.run, vm.name))
+    if found is None:
+        raise RuntimeError(f"no VM {vm.name} in {vm.run}")
+    return found[0]
 
 
 def _claim(store: Store, vm: Leased) -> Claim:
     store.disconnect()
     run = _opened(store, vm)
     rule = cells.AttemptsRule(2, cells.PERMANENT)
-    with store.read() as conn:
-        attempts.lines_of_run(conn, run.id, vm.id)
-        leases.get_lease(conn, vm.key)
-        cells.used_up_cells(conn, run.id, rule, vm.id)
+    store.ask(lambda conn: runs.get_run(conn, vm.run))
+    store.ask(lambda conn: attempts.lines_of_run(conn, run.id, vm.id))
+    store.ask(lambda conn: leases.get_lease(conn, vm.key))
+    store.ask(lambda conn: cells.used_up_cells(conn, run.id, rule, vm.id))
     with store.write() as conn:
         cells.interrupt_attempts(conn, vm.id, vm.token)
         claimed = cells.claim_next(conn, vm.id, vm.token, rule, exclusive_host=True)
