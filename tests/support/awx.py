@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ class Object:
         return str(self.parameters["name"])
 
 
+@cache
 def objects() -> tuple[Object, ...]:
     """Everything that awx/configure.yml makes, in its order."""
     (play,) = load(AWX / "configure.yml")

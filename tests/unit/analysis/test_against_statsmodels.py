@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import stats
+from statsmodels.regression.linear_model import OLS, RegressionResultsWrapper
 
 from tests.unit.analysis.data import G1_MS, LABELS, FloatArray, as_grid, compare_ms
 from vnuma.analysis.block_position import Place, terms
@@ -16,7 +16,7 @@ from vnuma.analysis.compare import compare
 from vnuma.analysis.fit import against, fit, gate
 
 
-def _ols(y: FloatArray) -> tuple[sm.regression.linear_model.RegressionResultsWrapper, int]:
+def _ols(y: FloatArray) -> tuple[RegressionResultsWrapper, int]:
     """OLS of arm + block with block dummies and the first column as the base; NaN cells left out."""
     blocks, columns = y.shape
     rows = [(b, c) for b in range(blocks) for c in range(columns) if not np.isnan(y[b, c])]
@@ -25,7 +25,7 @@ def _ols(y: FloatArray) -> tuple[sm.regression.linear_model.RegressionResultsWra
         x[i, b] = 1
         if c:
             x[i, blocks + c - 1] = 1
-    return sm.OLS(np.array([y[b, c] for b, c in rows]), x).fit(), blocks
+    return OLS(np.array([y[b, c] for b, c in rows]), x).fit(), blocks
 
 
 def _weights(arm: int, blocks: int, columns: int, references: int) -> FloatArray:
@@ -64,7 +64,7 @@ def test_the_reference_counts_as_one_arm(holes: tuple[tuple[int, int], ...]) -> 
     y = np.log(ms)
     rows = [(b, c) for b in range(6) for c in range(6) if not np.isnan(y[b, c])]
     x = np.array([[*np.eye(6)[b], *np.eye(6)[c][2:]] for b, c in rows])
-    model = sm.OLS(np.array([y[cell] for cell in rows]), x).fit()
+    model = OLS(np.array([y[cell] for cell in rows]), x).fit()
     for arm in range(2, 6):
         estimate, factor = against(fit(as_grid(ms)), LABELS[arm], ("R", "A"))
         assert estimate == pytest.approx(model.params[4 + arm], abs=1e-11)
@@ -84,11 +84,11 @@ def test_covariates_equal_ols(place: Place, holes: tuple[tuple[int, int], ...]) 
     x = terms(at, place, 6)
     full = fit(as_grid(ms).at(x))
 
-    def ols(columns: list[int], *, shared: bool) -> sm.regression.linear_model.RegressionResultsWrapper:
+    def ols(columns: list[int], *, shared: bool) -> RegressionResultsWrapper:
         rows = [(b, c) for b in range(6) for c in columns if not np.isnan(ms[b, c])]
         arms = np.eye(6)[:, 2:] if shared else np.eye(6)[:, columns[1:]]
         design = np.array([[*np.eye(6)[b], *arms[c], *x[b, c]] for b, c in rows])
-        return sm.OLS(np.log([ms[cell] for cell in rows]), design).fit()
+        return OLS(np.log([ms[cell] for cell in rows]), design).fit()
 
     every = list(range(6))
     model, as_one = ols(every, shared=False), ols(every, shared=True)
@@ -198,7 +198,7 @@ def test_the_range_of_one_more_boot_is_the_classical_one() -> None:
     """Two columns, so paired t: mean of n differences ± t s sqrt(1 + 1/n), from statsmodels' prediction."""
     ms = G1_MS[:, [0, 2]]
     d = np.log(ms[:, 1] / ms[:, 0])
-    model = sm.OLS(d, np.ones(len(d))).fit()
+    model = OLS(d, np.ones(len(d))).fit()
     low, high = model.get_prediction([[1.0]]).conf_int(obs=True, alpha=0.05)[0]
 
     (found,) = compare_ms(ms, ("R", "2x8")).contrasts

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import stats
+from statsmodels.regression.linear_model import OLS
 
 from tests.unit.analysis.data import G1_MS, FloatArray, as_grid, columns_of, noisy_ms, study_of
 from vnuma.analysis.cells import Boot, collect
@@ -63,7 +63,7 @@ def test_trend_within_blocks_is_one_covariate_added_to_the_fit() -> None:
             positions[b + 1, label] for k, label in enumerate(grid.labels) if not np.isnan(ms[b, k])
         )
         x[i, 11] = present.index(positions[b + 1, grid.labels[c]]) + 1
-    model = sm.OLS(np.array([np.log(ms[cell]) for cell in rows]), x).fit()
+    model = OLS(np.array([np.log(ms[cell]) for cell in rows]), x).fit()
     assert found.df == model.df_resid
     assert (found.slope, found.se, found.p) == pytest.approx(
         (model.params[-1], model.bse[-1], model.pvalues[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,15 @@ class Case:
         return subject_of(self.data)
 
 
-def read_cases() -> list[Case]:
+@cache
+def read_cases() -> tuple[Case, ...]:
     """Every case of every file."""
-    return [
+    return tuple(
         Case(str(rule), str(entry["expect"]), entry)
         for path in sorted(FOLDER.glob("*.yml"))
-        for rule, entries in yaml.safe_load(path.read_text(encoding="utf-8")).items()
+        for rule, entries in yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader).items()
         for entry in entries
-    ]
+    )
 
 
 def subject_of(data: dict[str, Any]) -> Subject:

@@ -12,7 +12,8 @@ import yaml
 from vnuma.domain.topology.prediction import HostShape, Prediction, predict
 from vnuma.domain.topology.release import hardware_version_of
 
-CASES = yaml.safe_load((Path(__file__).parents[2] / "data" / "vnuma_golden.yml").read_text())["cases"]
+DATA = Path(__file__).parents[2] / "data"
+CASES = yaml.load((DATA / "vnuma_golden.yml").read_text(), yaml.CSafeLoader)["cases"]
 
 
 def settings_of(vm: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def test_a_published_number_of_clients_is_predicted(case: dict[str, Any]) -> Non
         assert list(prediction.clients) == case["expect"]["client_sizes"]
 
 
-PARTIAL = yaml.safe_load((Path(__file__).parents[2] / "data" / "vnuma_partial.yml").read_text())["cases"]
+PARTIAL = yaml.load((DATA / "vnuma_partial.yml").read_text(), yaml.CSafeLoader)["cases"]
 
 
 @pytest.mark.parametrize(

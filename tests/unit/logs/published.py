@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import yaml
 FOLDER = Path(__file__).parents[2] / "data" / "logs"
 
 
+@cache
 def samples(file: str) -> list[Any]:
     """Every sample of one file in `tests/data/logs`, as parameters with their ids."""
-    loaded: list[Any] = yaml.safe_load((FOLDER / file).read_text(encoding="utf-8"))
+    loaded: list[Any] = yaml.load((FOLDER / file).read_text(encoding="utf-8"), yaml.CSafeLoader)
     return loaded
 
 
