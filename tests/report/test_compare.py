@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -14,8 +15,8 @@ from typer.testing import CliRunner
 
 from tests.report.build import ARMS, build, story, study_text
 from tests.support.stores import new_store
-from vnuma.analysis.change_between_runs import changes
-from vnuma.analysis.verdict import Withheld, Word
+from vnuma.analysis.change_between_runs import Clocks, changes
+from vnuma.analysis.verdict import Rules, Withheld, Word
 from vnuma.cli.main import app
 from vnuma.errors import InputError, ThresholdMet, UsageError
 from vnuma.report.comparison.condition import Condition, parse_condition
@@ -27,6 +28,7 @@ from vnuma.store.states import RunState
 
 TEXT = study_text(sizes="500", forms="client")
 SLOWER = Condition("slower", 0.02)
+RULES = Rules(0.01, None, control_failed=False)
 
 
 STORIES = {
@@ -100,7 +102,7 @@ def test_the_interval_is_welchs_with_bonferroni() -> None:
     host = generator.normal(9, 0.02, 8)
     before = {arm: dict(enumerate(host + one * (arm != "1x16"))) for arm in ("1x16", "2x8", "4x4")}
     after = {arm: dict(enumerate(host[:6] + other * (arm != "1x16"))) for arm in ("1x16", "2x8", "4x4")}
-    _, second, _ = changes(before, after, "1x16", 0.01, None)
+    _, second, _ = changes(before, after, "1x16", RULES)
     expected = stats.ttest_ind(other, one, equal_var=False).confidence_interval(1 - 0.05 / 2)
     assert second.gap is not None
     interval = second.gap.interval
@@ -176,11 +178,48 @@ def test_too_few_boots_are_not_evaluated_and_never_fail(runs: Runs) -> None:
 def test_withheld_words_stay_withheld() -> None:
     """An A/A alarm in either run leaves no word about the change."""
     values = {arm: {block: 9.0 + block / 1e4 for block in range(8)} for arm in ("1x16", "2x8")}
-    _, change = changes(values, values, "1x16", 0.01, Withheld.A_A_ALARM)
+    _, change = changes(values, values, "1x16", replace(RULES, withheld=Withheld.A_A_ALARM))
 
     assert change.gap is not None
     assert change.gap.withheld is Withheld.A_A_ALARM
     assert SLOWER.of(change.gap) == "not evaluated"
+
+
+def test_a_clock_too_coarse_to_see_a_change_does_not_show_that_there_is_none() -> None:
+    """Both runs read 300 ms in every block, in steps of 10: 4 means, each off by up to half a step."""
+    values = {arm: dict.fromkeys(range(8), math.log(300)) for arm in ("1x16", "2x8")}
+    step = math.log(310 / 300)
+    _, change = changes(values, values, "1x16", RULES, Clocks(step, 2 * step**2 / 12))
+
+    assert change.gap is not None
+    assert change.gap.interval is not None
+    width = stats.t.ppf(0.975, 14) * step * math.sqrt(4 / 12)
+    assert math.log(change.gap.interval.high) == pytest.approx(width)
+    assert change.gap.word is not Word.EQUIVALENT
+
+
+def test_two_runs_in_coarse_steps_are_not_called_equivalent(tmp_path: Path) -> None:
+    """Iterations read 300 or 310 ms, a boot's median always 300: `results` withholds it, and so does this."""
+    store = new_store(tmp_path / "vnuma.db")
+    rounded = story(ms=lambda *_: 300.0, within_sd=0.0)
+    slower = story(
+        ms=lambda label, block, *_: 310.0 if label == "4x4" and block == 1 else 300.0, within_sd=0.0
+    )
+    one, other = (load_run(store, build(store, told).name) for told in (rounded, slower))
+    (pair,) = compare_runs(one, other).pairs
+    gaps = [change.gap for change in pair.changes if change.gap]
+
+    assert Word.EQUIVALENT not in {gap.word for gap in gaps}
+
+
+def test_a_control_that_failed_in_either_run_shows_no_equivalence(tmp_path: Path) -> None:
+    """The instrument missed a known effect before: that nothing changed since is not shown either."""
+    store = new_store(tmp_path / "vnuma.db")
+    watched = TEXT.replace("a_a: true", "a_a: true, control: remote")
+    one, other = (load_run(store, build(store, story(text=watched)).name) for _ in range(2))
+    (pair,) = compare_runs(one, other).pairs
+
+    assert {change.gap.withheld for change in pair.changes if change.gap} == {Withheld.CONTROL_FAILED}
 
 
 def test_junit_and_json_tell_the_same_failure(runs: Runs) -> None:

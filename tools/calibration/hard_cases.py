@@ -239,7 +239,8 @@ def _within(interval: Interval | None, log_ratio: float) -> bool:
 def _changed(before: FloatArray, after: FloatArray) -> bool:
     """Whether the interval of some arm's gap excludes the old value."""
     one, other = map(_by_arm, (before, after))
-    gaps = [change.gap for change in changes(one, other, _REFERENCE, MARGIN, None) if change.gap]
+    rules = Rules(MARGIN, None, control_failed=False)
+    gaps = [change.gap for change in changes(one, other, _REFERENCE, rules) if change.gap]
     return any(gap.interval is not None and not gap.interval.contains(1.0) for gap in gaps)
 
 

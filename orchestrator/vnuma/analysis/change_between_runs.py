@@ -16,10 +16,24 @@ from dataclasses import dataclass
 
 from vnuma.analysis.compare import Contrast, Inference, bonferroni
 from vnuma.analysis.result import CellPoint
-from vnuma.analysis.verdict import Rules, Verdict, Withheld, decide
-from vnuma.domain.workloads.metric import Better
+from vnuma.analysis.rounding import Rounding, rounding_of
+from vnuma.analysis.verdict import Rules, Verdict, decide
 
 ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """The coarseness of two runs' clocks, on the ln scale.
+
+    `step`: the larger one. `left`: the error variance that a column's mean keeps, both runs' added.
+    """
+
+    step: float = 0.0
+    left: float = 0.0
+
+
+EXACT = Clocks()
 
 
 @dataclass(frozen=True)
@@ -41,17 +55,18 @@ def changes(
     before: Mapping[str, Mapping[int, float]],
     after: Mapping[str, Mapping[int, float]],
     reference: str,
-    margin: float,
-    withheld: Withheld | None,
-    better: Better = "lower",
+    rules: Rules,
+    clocks: Clocks = EXACT,
 ) -> tuple[Change, ...]:
     """Every arm that both runs have, in the order of the first. Values: arm -> block -> Y."""
     arms = [arm for arm in before if arm in after]
-    rules = Rules(margin, withheld, control_failed=False, better=better)
     family = sum(arm != reference for arm in arms)
+    gap_clocks = Clocks(clocks.step, 2 * clocks.left)  # in each run, the arm's mean and the reference's
 
-    def verdict(arm: str, one: Iterable[float], other: Iterable[float], of: int) -> Verdict:
-        return decide(_contrast(arm, list(one), list(other), of), rules, ALPHA)
+    def verdict(
+        arm: str, one: Iterable[float], other: Iterable[float], of: int, clocks: Clocks = clocks
+    ) -> Verdict:
+        return decide(_contrast(arm, list(one), list(other), of, clocks), rules, ALPHA)
 
     return tuple(
         Change(
@@ -60,7 +75,9 @@ def changes(
             len(after[arm]),
             None
             if arm == reference
-            else verdict(arm, _gaps(before, arm, reference), _gaps(after, arm, reference), family),
+            else verdict(
+                arm, _gaps(before, arm, reference), _gaps(after, arm, reference), family, gap_clocks
+            ),
             verdict(arm, before[arm].values(), after[arm].values(), 1),
         )
         for arm in arms
@@ -79,22 +96,32 @@ def boot_values(points: Iterable[CellPoint], sizes: Sequence[int]) -> dict[str, 
     }
 
 
+def rounding_at(points: Sequence[CellPoint], sizes: Sequence[int]) -> Rounding:
+    """The clock's steps in the mean over the sizes at these places."""
+    figures = [[x for point in points for x in point.iterations[index]] for index in sizes]
+    return rounding_of(figures, [1 / len(sizes)] * len(sizes))
+
+
 def _gaps(values: Mapping[str, Mapping[int, float]], arm: str, reference: str) -> list[float]:
     base = values.get(reference, {})
     return [value - base[block] for block, value in values[arm].items() if block in base]
 
 
-def _contrast(arm: str, before: Sequence[float], after: Sequence[float], family: int) -> Contrast:
+def _contrast(
+    arm: str, before: Sequence[float], after: Sequence[float], family: int, clocks: Clocks
+) -> Contrast:
     """As a contrast, so that verdicts come from the same table."""
     boots = min(len(before), len(after))
     if not boots:
         return Contrast(arm, arm, 0, None, None, None, ())
     estimate = statistics.fmean(after) - statistics.fmean(before)
-    inference = _welch(estimate, before, after, family) if boots >= 2 else None
-    return Contrast(arm, arm, boots, estimate, inference, None, ())
+    inference = _welch(estimate, before, after, family, clocks.left) if boots >= 2 else None
+    return Contrast(arm, arm, boots, estimate, inference, None, (), clocks.step)
 
 
-def _welch(estimate: float, before: Sequence[float], after: Sequence[float], family: int) -> Inference:
+def _welch(
+    estimate: float, before: Sequence[float], after: Sequence[float], family: int, rounded: float
+) -> Inference:
     squares = [statistics.variance(values) / len(values) for values in (before, after)]
     total = sum(squares)
     if total < 1e-24:
@@ -103,4 +130,4 @@ def _welch(estimate: float, before: Sequence[float], after: Sequence[float], fam
         df = total**2 / sum(
             square**2 / (len(values) - 1) for square, values in zip(squares, (before, after), strict=True)
         )
-    return bonferroni(estimate, math.sqrt(total), df, family, ALPHA)
+    return bonferroni(estimate, math.sqrt(total + rounded), df, family, ALPHA)

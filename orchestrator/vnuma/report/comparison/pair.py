@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from vnuma.analysis.change_between_runs import Change, boot_values, changes
+from vnuma.analysis.change_between_runs import Change, Clocks, boot_values, changes, rounding_at
+from vnuma.analysis.instrument_checks import ControlCheck
 from vnuma.analysis.result import Analysis
+from vnuma.analysis.verdict import Rules, rules_for
 from vnuma.errors import InputError
 from vnuma.report.comparison.comparability import Difference, differences
 from vnuma.report.model.model import LoadedRun
@@ -127,19 +129,26 @@ def _pair(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm, differ: tuple
         what = "size" if not sizes else "arm"
         raise InputError(f"{before.run.name} and {after.run.name} have no {what} in common.")
     first, second = _primary(before, one), _primary(after, other)
-    values = [
-        boot_values(analysis.points, [own.index(size) for size in sizes])
-        for analysis, own in ((first, ours), (second, theirs))
-    ]
+    placed = [(first, [ours.index(size) for size in sizes]), (second, [theirs.index(size) for size in sizes])]
+    values = [boot_values(analysis.points, places) for analysis, places in placed]
+    steps = [(rounding_at(analysis.points, places), analysis.ms or 0.0) for analysis, places in placed]
     found = changes(
         {arm: values[0].get(arm, {}) for arm in arms},
         {arm: values[1].get(arm, {}) for arm in arms},
         before.study.reference,
-        before.result.design.equivalence,
-        first.withheld or second.withheld,
-        first.measure.better,
+        _rules(before.result.design.equivalence, first, second),
+        Clocks(max(one.step for one, _ in steps), sum(one.variance(ms) for one, ms in steps)),
     )
     return Pair(one, other, sizes, differ, found)
+
+
+def _rules(margin: float, first: Analysis, second: Analysis) -> Rules:
+    """What withholds a verdict in either run withholds it of their change."""
+    checks = (first.positive_control, second.positive_control)
+    failed = (check for check in checks if isinstance(check, ControlCheck) and not check.passed)
+    control = next(failed, checks[0])
+    withheld = first.withheld or second.withheld
+    return rules_for(margin, withheld, control, first.measure.better, first.replicate)
 
 
 def _primary(loaded: LoadedRun, vm: Vm) -> Analysis:
