@@ -36,7 +36,7 @@ rows a side      1x16           2x8         4x4         8x2        16x1
 8x2   slower by 2.2% (1.8 to 2.7), by at least 1%
 16x1  slower by 3.7% (3.2 to 4.2), by at least 1%
 
-Beside Dakic 2019, Table 1: form client, ms
+Compared with Dakic 2019, Table 1: form client, ms
 rows a side  arm   theirs    ours     %               ours, %  theirs is
 2000         1x16  76,592  76,452   ref                   ref
 2000         2x8   76,920  77,092  +0.4    +0.5 (-0.9 to 1.8)  inside

@@ -246,7 +246,7 @@ class CheckResult:
 
 
 def _group(seen: Sequence[tuple[Judged, tuple[str, str]]]) -> Group:
-    """One finding of what was seen of an object from several VMs: the worst, with the VMs that show that."""
+    """The worst finding on an object that was seen from several VMs, with the VMs that show it."""
     worst = min(_weight(item) for item, _ in seen)
     alike = [(item, vm) for item, vm in seen if _weight(item) == worst]
     values: dict[str, dict[str, None]] = defaultdict(dict)

@@ -9,8 +9,8 @@ from vnuma.cli.screen import say
 def approve(run: RunArgument, ticket: TicketOption = None, store: StoreOption = None) -> None:
     """Approve a run that another person has created; then it can be started.
 
-    Needed where the inventory says vnuma_approval: required. vnuma run STUDY then stores the run and waits.
-    An approval holds for the run as it was created: a changed study is a new run.
+    If the inventory says vnuma_approval: required, vnuma run STUDY stores the run, which then waits for this.
+    The approval covers the run as it was created; a changed study is a new run.
 
     Examples: vnuma approve quick.4; vnuma approve quick.4 --ticket CHG0031234
     """

@@ -46,7 +46,7 @@ def import_(
     archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="A file written by vnuma export.")],
     store: StoreOption = None,
 ) -> None:
-    """Check an archive, bring its run into this store, analyse it again and compare the figures.
+    """Check an archive, import its run, analyse it again and compare the figures.
 
     An imported run was measured elsewhere, so it cannot be resumed and its VMs cannot be restored.
 

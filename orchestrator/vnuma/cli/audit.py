@@ -37,7 +37,7 @@ _HELP = (["-h"], ["--help"])
 
 app = typer.Typer(
     cls=_ShowsByDefault,
-    help="Show who changed what on which VM; `verify` checks that the log is as it was written.",
+    help="Show who changed what on which VM; `verify` checks that nobody altered the log.",
     rich_markup_mode=None,
 )
 
@@ -98,7 +98,9 @@ def verify(
     expected: Annotated[
         str | None,
         typer.Option(
-            "--hash", metavar="SHA256", help="Hash of a line, kept elsewhere: the log must have it."
+            "--hash",
+            metavar="SHA256",
+            help="Hash of a line that you kept elsewhere; the log must contain it.",
         ),
     ] = None,
     format_: TextOrJsonOption = TextOrJson.TEXT,
@@ -107,7 +109,8 @@ def verify(
     """Check that no line of the audit log was changed, inserted or removed.
 
     Each line has the SHA-256 of the line before it. A file alone cannot show that lines are missing at its
-    end, or that it was rewritten from some line on: the store, --hash and syslog show that. Exit code 10.
+    end, or that it was rewritten from some line on: the store, --hash and syslog show that. Exit code 10 if
+    it was altered.
 
     Examples: vnuma audit verify; vnuma audit verify old.audit.jsonl --hash 5891b5b5...
     """

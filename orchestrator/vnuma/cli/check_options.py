@@ -98,7 +98,7 @@ class CheckOptions:
         typer.Option("--evidence", metavar="FILE", help="esxtop's memory screen as text, for M05 and M06."),
     ] = None
     waivers: Annotated[
-        Path | None, typer.Option("--waivers", metavar="FILE", help="Findings that were accepted (YAML).")
+        Path | None, typer.Option("--waivers", metavar="FILE", help="Accepted findings (YAML).")
     ] = None
     baseline: Annotated[
         Path | None,

@@ -46,7 +46,7 @@ def compare(
     """Show how each topology's gap to the reference changed between two runs, if they are comparable.
 
     --fail-if is true when the whole 95% interval of a gap lies beyond the limit, and never for an arm without
-    a verdict. It does not see a change that affects every topology alike: separate figures show that.
+    a verdict. It does not see a change that affects every topology alike: each run's own figures show that.
 
     Examples: vnuma compare quick.4 quick.5 -o page.html; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
     vnuma compare quick.4 other.1 --vm sql16=sql17

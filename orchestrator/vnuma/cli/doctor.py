@@ -37,7 +37,7 @@ def doctor(
     ] = False,
     site: Annotated[
         str | None,
-        typer.Option("--site", metavar="NODE", help="Have this node check itself and the VMs that name it."),
+        typer.Option("--site", metavar="NODE", help="Let this node check itself and the VMs that name it."),
     ] = None,
     format_: TextOrJsonOption = TextOrJson.TEXT,
 ) -> None:

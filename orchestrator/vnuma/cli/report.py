@@ -34,7 +34,7 @@ def report(
 ) -> None:
     """Write a run as one HTML file that needs no network, or as Markdown, PNG or PDF.
 
-    What is about the lab says so, also in its file name.
+    Figures of the lab are marked, also in the file name.
 
     Examples: vnuma report; vnuma report quick.4 -o quick.html; vnuma report --format pdf
     """

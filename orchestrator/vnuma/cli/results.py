@@ -37,12 +37,12 @@ def results(
     run: RunArgument = "latest",
     format_: Annotated[
         ResultsFormat,
-        typer.Option("--format", help="On the screen; xlsx writes a workbook with every table."),
+        typer.Option("--format", help="What to print; xlsx writes a workbook with every table."),
     ] = ResultsFormat.TABLE,
     table: Annotated[
         CsvTableName,
         typer.Option(
-            help="Of --format csv. results: the comparisons; figures: the workload's other figures; waits: "
+            help="For --format csv. results: the comparisons; figures: the workload's other figures; waits: "
             "shares of wait types by arm; samples: every iteration. `vnuma schema results --format "
             "markdown` explains the columns."
         ),
@@ -52,14 +52,14 @@ def results(
         typer.Option(
             "--all",
             help=(
-                "Also what is not used for the verdict: other forms and figures, published ones, other "
+                "Also show what is not used for the verdict: other forms and figures, published ones, other "
                 "methods."
             ),
         ),
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Of --format xlsx: RUN.xlsx by default."),
+        typer.Option("--output", "-o", metavar="FILE", help="File for --format xlsx; RUN.xlsx by default."),
     ] = None,
     store: StoreOption = None,
 ) -> None:

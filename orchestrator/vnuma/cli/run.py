@@ -73,7 +73,7 @@ def run(
     asking, it restores VMs that a dead controller left changed. Ctrl-C stops after the current iteration and
     restores the VMs; a second Ctrl-C stops at once, and still restores them.
 
-    Where the inventory asks for another person's approval (vnuma_approval), the run is stored and waits.
+    If the inventory requires another person's approval (vnuma_approval), the run is stored and waits.
 
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234

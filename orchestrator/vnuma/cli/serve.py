@@ -21,7 +21,7 @@ _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
 def serve(
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to listen at; others than loopback need TLS.")
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on; all except loopback need TLS.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: the system chooses.")] = 8765,
     certificate: Annotated[
@@ -29,33 +29,31 @@ def serve(
     ] = None,
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, PEM.")] = None,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=f"The token that readers need; or {TOKEN}.")
+        Path | None, typer.Option(metavar="FILE", help=f"File with the token for readers (or {TOKEN}).")
     ] = None,
     writer_token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help=f"The token of those who may stop runs, and with --proxy approve them; or {WRITER}.",
+            help=f"File with the token to stop runs and, with --proxy, approve them (or {WRITER}).",
         ),
     ] = None,
     proxy: Annotated[
-        str | None, typer.Option(metavar="IP", help="A reverse proxy that has proven who reads.")
+        str | None, typer.Option(metavar="IP", help="A reverse proxy that authenticates readers.")
     ] = None,
     user_header: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The header in which it names them.")
+        str | None, typer.Option(metavar="NAME", help="The header with the reader's name.")
     ] = None,
     public_name: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A name that browsers know it by, besides its address; repeatable."
-        ),
+        typer.Option(metavar="NAME", help="Another name by which browsers reach it; may be repeated."),
     ] = None,
     store: StoreOption = None,
 ) -> None:
     """Show the store live in a browser: runs, reports, comparisons, estate, audit. Nothing is changed.
 
-    Whoever knows the writer's token (--writer-token-file) can stop a run from its page and, where --proxy
-    proves who that is, approve one.
+    With the writer's token (--writer-token-file) a run can be stopped from its page and, if --proxy proves
+    the reader's name, approved.
 
     Examples: vnuma serve; vnuma serve --port 0; vnuma serve --host 10.0.0.5 --certificate site.pem --key
     site.key --token-file token

@@ -36,12 +36,14 @@ HostsOption = Annotated[
     typer.Option(
         "--host-nodes",
         metavar="NxC[/GB][@ESXi]",
-        help="A host: NUMA nodes x cores of a node, GB of a node, release (2x16/96@8.0). "
-        "Repeat it for a cluster of unlike hosts.",
+        help="A host: NUMA nodes x cores per node / GB per node @ ESXi release, as 2x16/96@8.0. "
+        "Repeat it for different hosts.",
     ),
 ]
-EsxiOption = Annotated[str, typer.Option("--esxi", help="ESXi release of hosts given without one.")]
-ThreadsOption = Annotated[int, typer.Option("--threads-per-core", min=1, max=8, help="2: hyper-threading.")]
+EsxiOption = Annotated[str, typer.Option("--esxi", help="ESXi release of --host-nodes without one.")]
+ThreadsOption = Annotated[
+    int, typer.Option("--threads-per-core", min=1, max=8, help="Threads per core; 2 with hyper-threading.")
+]
 
 _OWN_OPTION = {"numCPUs": "--vcpus", "numCoresPerSocket": "--cores-per-socket", "memoryMB": "--memory"}
 _EDITIONS = ("developer", "evaluation", "enterprise", "standard", "web", "express")

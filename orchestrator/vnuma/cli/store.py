@@ -10,7 +10,7 @@ from vnuma.cli.screen import note, say
 from vnuma.cli.verb import verb
 
 app = typer.Typer(
-    help="The store: make one on PostgreSQL with its roles, or copy one.",
+    help="Create a store on PostgreSQL with its roles, or copy a store.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -24,7 +24,7 @@ def init(
         typer.Argument(metavar="URL", help="postgresql://ADMIN@HOST/DATABASE; by default VNUMA_STORE."),
     ] = None,
 ) -> None:
-    """Make tables, roles and grants in a PostgreSQL database, or upgrade them. Repeating it is harmless.
+    """Create or upgrade tables, roles and grants in a PostgreSQL database. It can be repeated.
 
     Examples: vnuma store init postgresql://postgres@db.example.com/vnuma
     """

@@ -9,7 +9,7 @@ VERBS = {
         "demo": "Run a whole study on the lab",
         "setup": "Install what this machine lacks",
         "site": "Set up nodes of a Receptor mesh",
-        "store": "Make a store on PostgreSQL, or copy one",
+        "store": "Create a store on PostgreSQL, or copy one",
         "lab": "Start, stop and disturb the embedded lab",
     },
     "Look ahead": {
@@ -38,7 +38,7 @@ VERBS = {
         "import": "Check an exported file and import its run",
         "reanalyse": "Re-analyse a published table of medians",
     },
-    "Look behind": {
+    "Inspect": {
         "evidence": "Read a vmware.log or a tool's output",
         "calibrate": "Check the statistics against known truths",
         "contract": "Check vnuma's assumptions against SQL Server or vCenter",

@@ -20,10 +20,10 @@ SILENCE_S = 45.0
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Broken off when the server is silent for `silence_s`; None for work of any length.
+    """Fails when the server is silent for `silence_s`; None: waits as long as the work takes.
 
-    Neither TCP nor libpq notices a link that is cut behind a local proxy, as that of a mesh is: the proxy
-    accepts what is sent, and no answer comes.
+    Neither TCP nor libpq notices a link that is cut behind a local proxy, such as a mesh's: the proxy accepts
+    what is sent, and no answer comes.
     """
 
     silence_s: float | None = BEGIN_S

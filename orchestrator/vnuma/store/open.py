@@ -210,7 +210,7 @@ def _log_explained(place: Place) -> Iterator[None]:
         if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_READONLY:
             raise
         raise StoreError(
-            f"The store {place} cannot be read: SQLite creates files for its write-ahead log beside "
+            f"The store {place} cannot be read: SQLite creates files for its write-ahead log next to "
             f"it, and this user may not write in {place.path.parent}.",
             fix="Run this as the store's owner: another user's files there can stop a run.",
         ) from error

@@ -69,8 +69,8 @@ _for_children: WeakSet[Engine] = WeakSet()
 def postgresql_engine(place: Place, options: str = "") -> Engine:
     """An engine that keeps a connection or two; `options` are the server's own.
 
-    Transactions begin by our own BEGIN, as soon as there is a connection: one that broke while it was kept
-    is found out before anything was done with it. Raises StoreError: no driver, or no TLS.
+    We send BEGIN as soon as there is a connection, so that a kept one that broke is noticed before use.
+    Raises StoreError: no driver, or no TLS.
     """
     try:
         from psycopg import pq  # noqa: PLC0415 - an extra: SQLite's users need not have it

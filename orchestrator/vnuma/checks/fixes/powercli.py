@@ -96,9 +96,7 @@ def _literal(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A verbatim string. Other than plain characters (typographic quotes end one too) are written
-    by number.
-    """
+    """A verbatim string. All but plain characters are written by number: typographic quotes end one too."""
     if text.isascii() and (text.isprintable() or not text):
         return "'" + text.replace("'", "''") + "'"
     return f"[regex]::Unescape('{_escaped(text, ' ')}')"

@@ -159,8 +159,8 @@ def q07(facts: Facts) -> Fail | None:
         "Guests see the CPU features of the mode's generation, not the host's own: results hold for this "
         "mode. It does not make hosts alike: clock, caches and NUMA nodes stay those of each processor."
     ),
-    fix="State the mode beside results, compare hosts with the same processor only, and measure again after "
-    "the mode has changed and the VM was power-cycled.",
+    fix="State the mode with the results, compare only hosts with the same processor, and measure again "
+    "after the mode has changed and the VM was power-cycled.",
     sources=(
         EVC,
         "https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/EVCMode",

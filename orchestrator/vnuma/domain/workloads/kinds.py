@@ -44,7 +44,7 @@ def settings_class(names: Mapping[str, Any], package: str) -> type[WorkloadSetti
             return found
     raise TypeError(
         f'{SHIPPED}.{package}.settings has no WorkloadSettings with name: Literal["{package}"]. '
-        "A workload is named as its folder."
+        "A workload has the name of its folder."
     )
 
 

@@ -103,7 +103,9 @@ def require_ca_file(text: str) -> None:
     try:
         ssl.create_default_context(cafile=path)
     except ssl.SSLError as error:
-        raise InputError(f"{path} holds no certificate in PEM format.", fix="Name another file.") from error
+        raise InputError(
+            f"{path} contains no certificate in PEM format.", fix="Name another file."
+        ) from error
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Name another file.") from error
 

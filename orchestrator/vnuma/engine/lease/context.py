@@ -107,7 +107,7 @@ def study_altered(run: Run) -> InputError:
     return InputError(
         f"The study of {run.name} in the store is another one than {run.name} was started with: "
         "somebody altered the store.",
-        fix="Find out who can write the store. vnuma audit verify compares the audit log with it. "
+        fix="Find out who can write to the store. vnuma audit verify compares the audit log with it. "
         "Then start a new run.",
     )
 

@@ -214,7 +214,7 @@ def _named(unit: str) -> str:
     if not _UNIT.fullmatch(unit):
         raise EnvironmentProblem(
             f"The store has {unit!r} as a work unit, which is not a valid name: somebody altered the store.",
-            fix="Find out who can write the store. vnuma audit verify compares the audit log with it.",
+            fix="Find out who can write to the store. vnuma audit verify compares the audit log with it.",
         )
     return unit
 

@@ -160,7 +160,7 @@ def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
     at = sized(analysis.table[-1].size, loaded.result.design.size_word)
     text = (
         f"The same join without its rows (form server) took {theirs / ours * 100:.0f}% of the time of form "
-        f"client ({loaded.study.reference}, {at}){waited}. Read the server form beside it."
+        f"client ({loaded.study.reference}, {at}){waited}. Read the server form too."
     )
     return Statement("limits it", "Most of the time went into sending rows.", text)
 

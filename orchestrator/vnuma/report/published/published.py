@@ -77,7 +77,7 @@ def _refuse_other_figures(path: Path, line: int, size: str, notes: Mapping[str, 
         raise InputError(
             f"{path}:{line}: figures in {unit} ({better} is better) by {size} are not read: what drift alone "
             "would do is simulated for elapsed times, and times a row need rows.",
-            fix="Put them under published.figures of a study: its report sets measured ones beside them.",
+            fix="Put them under published.figures of a study: its report compares them.",
         )
 
 

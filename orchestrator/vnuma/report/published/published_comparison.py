@@ -227,7 +227,7 @@ def published_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
     rows = published_rows(analysis, loaded.study) if analysis.points else []
     if not rows or loaded.published is None:
         return ""
-    title = f"Beside {loaded.published.title}: form {analysis.form}, {analysis.measure.unit}"
+    title = f"Compared with {loaded.published.title}: form {analysis.form}, {analysis.measure.unit}"
     size_word = loaded.result.design.size_word
     lines = [(size_word, "arm", "theirs", "ours", "%", "ours, %", "theirs is"), *map(_cells, rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
