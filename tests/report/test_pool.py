@@ -82,6 +82,21 @@ def test_the_summary_is_students_t_over_runs() -> None:
     assert math.log(found.prediction.high) == pytest.approx(np.mean(means) + wide, abs=1e-12)
 
 
+def test_runs_that_a_coarse_clock_rounds_alike_keep_its_error() -> None:
+    """Three runs read the same 2% in steps of as much: they agree, and do not show a difference."""
+    rounded = 2 * 0.02**2 / 12
+    run = Contrast("4x4", "4x4", 8, 0.02, None, None, (0.02,) * 8, rounded=rounded)
+    found = pool("4x4", [run] * 3, 1, RULES)
+    width = stats.t.ppf(0.975, 2) * math.sqrt(rounded)
+
+    assert found.verdict is not None
+    assert found.verdict.interval is not None
+    assert found.prediction is not None
+    assert math.log(found.verdict.interval.high) == pytest.approx(0.02 + width)
+    assert math.log(found.prediction.high) == pytest.approx(0.02 + width)
+    assert found.verdict.word is Word.UNDECIDED
+
+
 def test_with_equal_errors_it_is_hartung_and_knapps() -> None:
     """statsmodels' HKSJ interval of a random-effects summary, where every run has the same error."""
     means = [0.012, 0.021, 0.008, 0.035, 0.02]

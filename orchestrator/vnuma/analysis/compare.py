@@ -69,7 +69,8 @@ class Contrast:
     """One arm against the reference. `boots` counts the blocks with both: its pairs.
 
     `log_ratio` is None without pairs; `inference` is None when nothing estimates the error. `step`: the
-    clock's coarseness on the ln scale. `prediction`: where the ratio of one more boot of the arm to one more
+    clock's coarseness on the ln scale; `rounded`: the error variance that it leaves in the mean difference,
+    whatever the blocks. `prediction`: where the ratio of one more boot of the arm to one more
     of the reference lies in 95% of cases. `odd`: the odd cells of the arm and of the reference; `noticeable`:
     the smallest shift (ln scale) that makes a cell odd, None if not evaluated. `paired`: the block of each
     difference.
@@ -87,6 +88,7 @@ class Contrast:
     odd: tuple[OddCell, ...] = ()
     noticeable: float | None = None
     paired: tuple[int, ...] = ()
+    rounded: float = 0.0
 
     @property
     def ratio(self) -> float | None:
@@ -197,6 +199,7 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
         tuple(cell for cell in comparison.odd if cell.label in (label, *reference)),
         noticeable(full),
         tuple(pairs),
+        rounded,
     )
 
 

@@ -54,13 +54,15 @@ def pool(arm: str, runs: Sequence[Contrast], family: int, rules: Rules) -> Poole
         return Pooled(arm, len(estimates), None, None, None)
     mean, sd, n = statistics.fmean(estimates), statistics.stdev(estimates), len(estimates)
     sd = 0.0 if sd < 1e-12 else sd
-    error = bonferroni(mean, sd / math.sqrt(n), n - 1, family, ALPHA)
+    # Runs on a coarse clock may all be rounded alike: more of them do not average its error away.
+    rounded = statistics.fmean(run.rounded for run in runs)
+    error = bonferroni(mean, math.sqrt(sd**2 / n + rounded), n - 1, family, ALPHA)
     summary = _every_boot(replace(runs[0], arm=arm, label=arm, log_ratio=mean, inference=error), runs)
     return Pooled(
         arm,
         n,
         decide(summary, rules, ALPHA),
-        Interval.around(mean, t_quantile(1 - ALPHA / 2, n - 1) * sd * math.sqrt(1 + 1 / n)),
+        Interval.around(mean, t_quantile(1 - ALPHA / 2, n - 1) * math.sqrt(sd**2 * (1 + 1 / n) + rounded)),
         heterogeneity([run.differences for run in runs]),
     )
 

@@ -65,3 +65,14 @@ def test_columns_that_a_coarse_clock_rounds_alike_are_not_shown_to_be_equal() ->
 
     assert isinstance(check, AaCheck)
     assert check.noise_floor > 10 / 300 / 2
+
+
+def test_an_arm_says_what_its_clock_leaves_in_its_difference() -> None:
+    """Cells without scatter: both means keep q^2/12, and so does the interval."""
+    ms = np.full((8, 6), 300.0)
+    ms[:, 2:] = 310
+    arm, *_ = analysed(study_of(ms, columns_of(), iterations=(1.0,))).arms
+
+    assert arm.contrast.rounded == pytest.approx(2 * np.log(310 / 300) ** 2 / 12)
+    assert arm.contrast.inference is not None
+    assert arm.contrast.inference.se == pytest.approx(arm.contrast.rounded**0.5)
