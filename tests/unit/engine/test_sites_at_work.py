@@ -6,23 +6,26 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 from threading import Thread
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, update
 
 from tests.report.build import study_text
 from tests.store.build import new_vm
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.lease.supervision import Supervisor, claim_supervision
+from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision
 from vnuma.engine.mesh.question import error_document
+from vnuma.engine.sites import following
 from vnuma.engine.sites.following import LAUNCHES, SitesAtWork
 from vnuma.errors import EnvironmentProblem, NotAtBaseline, StoreError
-from vnuma.store import runs, sites
+from vnuma.store import runs, sites, tables
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Run
+from vnuma.store.types import utc_now
 
 NODES = ("site-b", "site-c")
 
@@ -34,9 +37,11 @@ OLD = EnvironmentProblem("an earlier outcome")
 
 @dataclass
 class Daemon:
-    """Reaches all nodes; each unit that is submitted ends at once, without output."""
+    """Reaches all nodes; each unit that is submitted ends at once, without output, or as `state` says."""
 
     work_list: bytes = b"{}"
+    state: bytes = b"Failed"
+    released: list[str] = field(default_factory=list)
     submitted: list[str] = field(default_factory=list)
 
     def answer(self, command: bytes) -> bytes:
@@ -50,7 +55,9 @@ class Daemon:
         if words[:2] == [b"work", b"results"]:
             return b"Streaming results for work unit"
         if words[:2] == [b"work", b"status"]:
-            return b'{"StateName": "Failed", "Detail": "signal: killed"}'
+            return b'{"StateName": "%s", "Detail": "signal: killed"}' % self.state
+        if words[:2] == [b"work", b"release"]:
+            self.released.append(words[2].decode())
         return json.dumps({"RoutingTable": dict.fromkeys(NODES, "")}).encode()
 
 
@@ -126,6 +133,31 @@ def test_a_node_whose_process_died_for_good_is_not_called_at_work(going: Going, 
     assert "sql-site-b may not be at baseline" in str(told[0])
     assert "signal: killed" in str(told[0])
     assert "still at work" not in str(told[0])
+
+
+def test_a_silent_process_is_replaced_and_not_killed(
+    going: Going, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may restore a VM just then; behind a link that was cut it first has the time for a heartbeat."""
+    daemon.state = b"Running"
+    going.elsewhere.start()
+    for node in NODES:
+        claim_supervision(going.store, going.part(node), THERE)
+    with going.store.write() as connection:
+        long_ago = utc_now() - 2 * SILENT_AFTER
+        connection.execute(update(tables.site).values(heartbeat_at=long_ago, unit_at=long_ago))
+
+    going.elsewhere.look()
+    assert daemon.submitted == [*NODES]
+
+    monkeypatch.setattr(following, "HEARD_AFTER", timedelta(0))
+    going.elsewhere.look()
+    assert (daemon.submitted, daemon.released) == ([*NODES, *NODES], [])
+
+    with going.store.write() as connection:
+        connection.execute(update(tables.site).values(end_json={"problems": []}, supervisor_pid=None))
+    going.elsewhere.look()
+    assert sorted(daemon.released) == ["u1", "u2", "u3", "u4"]
 
 
 def test_nobody_waits_for_work_that_was_never_submitted(going: Going, daemon: Daemon) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.supervision import SILENT_AFTER, is_alive
+from vnuma.engine.lease.supervision import BEAT_S, SILENT_AFTER, is_alive
 from vnuma.engine.mesh import control as mesh
 from vnuma.engine.mesh.question import error_from, question_about
 from vnuma.engine.restore.restoration import possibly_changed
@@ -29,6 +29,9 @@ from vnuma.store.types import iso, utc_now
 
 GONE_AFTER = timedelta(minutes=10)
 """A site without a heartbeat in the store for this long is no longer followed."""
+
+HEARD_AFTER = timedelta(seconds=3 * BEAT_S)
+"""A living process of a node that is seen again has sent a heartbeat by then."""
 
 LAUNCHES = 3
 """How often a site's work is started if its process dies."""
@@ -46,6 +49,10 @@ class _Part:
     launches: int = 0
     unit: str | None = None
     """The work unit that this process has submitted last."""
+    seen_since: datetime | None = None
+    """Since when this process has seen the node without a break."""
+    silent: list[str] = field(default_factory=list)
+    """Units that were replaced because they gave no sign of life."""
     over: bool = False
     problems: list[Exception] = field(default_factory=list)
 
@@ -178,14 +185,18 @@ class SitesAtWork:
     def _look_at(self, part: _Part, *, is_seen: bool) -> None:
         self._note(part, is_seen=is_seen)
         self._store_unit(part)
+        part.seen_since = (part.seen_since or utc_now()) if is_seen else None
         # A node out of reach has no news, and a hanging daemon would delay us again.
         died = is_seen and self._unit_is_over(self._site(part))
         site = self._site(part)  # read after the unit, which stores its outcome before it ends
         if site.end is not None and site.supervisor_pid is None:
             self._ended(part, site)
         elif died:
-            self._died(part, site, self._last_words(part, str(site.unit)))
-        elif is_seen and _is_silent(site):
+            told = self._last_words(part, str(site.unit))
+            mesh.release(self._control, str(site.unit))
+            self._died(part, site, told)
+        elif part.seen_since and _is_silent(site, part.seen_since):
+            part.silent.append(str(site.unit))  # a release would kill it, maybe while it restores a VM
             self._died(part, site, None)
         elif utc_now() - (_latest(site) or self._run.created_at) > GONE_AFTER:
             part.end(self._left(part))
@@ -205,12 +216,14 @@ class SitesAtWork:
     def _ended(self, part: _Part, site: Site) -> None:
         told = site.end if isinstance(site.end, dict) else {}
         part.end(*(error_from(part.node, problem) for problem in told.get("problems", ())))
-        if site.unit:
-            mesh.release(self._control, site.unit)
+        for unit in filter(None, (*part.silent, site.unit)):
+            mesh.release(self._control, unit)
 
     def _died(self, part: _Part, site: Site, told: VnumaError | None) -> None:
-        """Handle a unit that ended without an outcome: it refused to start, was killed, or lost the store."""
-        mesh.release(self._control, str(site.unit))
+        """Handle a unit that ended without an outcome: it refused to start, was killed, or lost the store.
+
+        One that is only silent loses its VMs to the next, as any frozen process does.
+        """
         if isinstance(told, VmHeld):
             return  # an earlier unit's process works on the part: the store will have its outcome
         refused = told is not None and site.supervisor_pid is None
@@ -269,14 +282,15 @@ def elsewhere_of(
     return here, SitesAtWork(store, run, targets, inventory) if now else None
 
 
-def _is_silent(site: Site) -> bool:
+def _is_silent(site: Site, seen_since: datetime) -> bool:
     """Whether the part's process counts as dead although its unit has not ended.
 
     A machine that was switched off takes the process with it that would have written the unit's end, and its
-    daemon then reports the unit as running for ever.
+    daemon then reports the unit as running for ever. Behind a link that was cut the process may live: it
+    then has the time for a heartbeat.
     """
-    sign = _latest(site)
-    return sign is not None and utc_now() - sign > SILENT_AFTER
+    now, sign = utc_now(), _latest(site)
+    return sign is not None and now - sign > SILENT_AFTER and now - seen_since > HEARD_AFTER
 
 
 def _latest(site: Site) -> datetime | None:
