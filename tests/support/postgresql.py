@@ -106,8 +106,8 @@ class Cluster:
         return f"host={self.folder} port={self.port} user=owner dbname={database} connect_timeout=60"
 
 
-def start(binaries: Path, port: int = 5432) -> Cluster:
-    """Make and start a server; returns when it accepts connections. Other ports are on loopback too."""
+def start(binaries: Path, port: int | None = None) -> Cluster:
+    """Make and start a server; returns when it accepts connections. With a `port` it is on loopback too."""
     folder = Path(tempfile.mkdtemp(prefix="vnuma-pg-"))
     account = ACCOUNT if os.geteuid() == 0 else None
     if account:
@@ -119,7 +119,7 @@ def start(binaries: Path, port: int = 5432) -> Cluster:
         user=account,
         cwd=folder,
     )
-    address = "" if port == 5432 else "127.0.0.1"
+    address, port = ("", 5432) if port is None else ("127.0.0.1", port)
     ours = [
         f"listen_addresses={address}",
         f"port={port}",
