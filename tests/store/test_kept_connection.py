@@ -17,6 +17,7 @@ from tests.support.frozen_link import FrozenLink
 from tests.support.postgresql import Cluster, database_of
 from vnuma.errors import StoreAway, StoreError
 from vnuma.store import bounded_connection, runs
+from vnuma.store import postgresql as store_postgresql
 from vnuma.store.open import Store, open_store
 from vnuma.store.place import parse_place
 from vnuma.store.postgresql import LONG_WORK, Patience, close_kept, postgresql_engine
@@ -117,6 +118,18 @@ def test_a_child_connects_before_it_asks_and_uses_that_session(
     assert (before, seen) == (1, [own])
 
 
+def test_a_child_of_a_child_connects_only_when_it_asks(store: Store) -> None:
+    """A workload's processes call SQL Server while a time is taken."""
+    store.connect_in_children()
+    fork = multiprocessing.get_context("fork")
+    ours, theirs = multiprocessing.Pipe()
+    child = fork.Process(target=_fork_again, args=(fork, theirs))
+    child.start()
+
+    assert ours.recv() == 0
+    child.join()
+
+
 def test_a_child_that_cannot_connect_ahead_says_so_when_it_asks(tmp_path: Path) -> None:
     """Its first unit of work tries again."""
     place = parse_place(f"postgresql://nobody@/none?host={tmp_path}")
@@ -134,6 +147,12 @@ def _sessions(store: Store, pipe: Any) -> None:
     pipe.recv()
     query = text("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
     pipe.send((session_of(store), store.ask(lambda conn: list(conn.scalars(query)))))
+
+
+def _fork_again(fork: Any, pipe: Any) -> None:
+    own = fork.Process(target=lambda: pipe.send(len(store_postgresql._connecting)))
+    own.start()
+    own.join()
 
 
 def _failure(store: Store, pipe: Any) -> None:

@@ -138,7 +138,10 @@ def close_kept() -> None:
 
 
 def connect_in_children(engine: Engine) -> None:
-    """Have each child that is forked from now on connect at once, beside what it does before it asks."""
+    """Have each child that is forked from now on connect at once, beside what it does before it asks.
+
+    Not the children's own: those of a workload, which call SQL Server, have no use for the store.
+    """
     _for_children.add(engine)
 
 
@@ -150,7 +153,9 @@ def _forget_kept() -> None:
     for engine in list(_engines):
         engine.dispose(close=False)
     _connecting.clear()
-    for engine in list(_for_children):
+    ahead = list(_for_children)
+    _for_children.clear()
+    for engine in ahead:
         with suppress(RuntimeError):  # no thread available: the first unit of work connects
             thread = Thread(target=_connect_ahead, args=(engine,), daemon=True)
             thread.start()
