@@ -15,13 +15,20 @@ description:
     ends the play instead, so that C(vnuma run), or whoever launched it, can begin the cell again.
   - A worker process that is killed, by the system for want of memory for example, gives no result.
   - A task for which no worker could be started has none.
+  - A play that is killed takes its workers with it, on Linux. One with a result left would wait for ever for
+    somebody to read it.
   - Where the play can print no more, because who launched it was killed or because a disk is full, Ansible
     stops reading results. A play whose C(vnuma run) was killed ends thus when the step under way does.
 author: vnuma contributors (@vnuma)
 """
 
+import ctypes
+import os
+import signal
+import sys
 import threading
 import time
+from multiprocessing.util import register_after_fork
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -32,6 +39,9 @@ LOOK_S = 0.02
 
 END_S = 5.0
 """Time limit for closing the queue of results after a worker has died."""
+
+_PR_SET_PDEATHSIG = 1
+"""Of include/uapi/linux/prctl.h."""
 
 _AGAIN = "The play ends here; its cells will start again."
 
@@ -45,6 +55,20 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
     def __init__(self, tqm: Any) -> None:
         super().__init__(tqm)
         self._begun: list[Any] = []
+        self._play = os.getpid()
+        if sys.platform == "linux":
+            self._libc = ctypes.CDLL(None, use_errno=True)
+            register_after_fork(self, StrategyModule._end_with_play)
+
+    def _end_with_play(self) -> None:
+        """In a new worker: have the system end it when its play dies, even one that nobody could tell to.
+
+        By SIGTERM, at which Ansible's worker ends what it has started too (prctl(2)).
+        """
+        if self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+        if os.getppid() != self._play:
+            os._exit(1)
 
     def _queue_task(self, *args: Any, **kwargs: Any) -> None:
         """Start a worker. Raises AnsibleError if that fails: Ansible would wait for its result."""

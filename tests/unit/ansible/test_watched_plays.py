@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import time
@@ -132,3 +134,30 @@ def test_a_killed_worker_whose_place_is_taken_ends_the_play(tmp_path: Path) -> N
 
     assert playing.returncode != 0
     assert "worker process has died" in said
+
+
+def test_a_killed_play_leaves_no_worker_that_waits_for_room(tmp_path: Path) -> None:
+    """It has more to tell than the queue holds, and holds open itself the end from which nobody reads."""
+    wait = "echo $PPID > partial; mv partial worker; until [ -e gone ]; do sleep 0.01; done"
+    items = [shell(wait), *(f"{number}{'x' * 5000}" for number in range(60))]
+    command = write_play(tmp_path, [say("{{ item }}", loop=items)])
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    ) as playing:
+        until = time.monotonic() + LIMIT_S
+        while not (tmp_path / "worker").exists():
+            assert playing.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        number = int((tmp_path / "worker").read_text())
+        worker = os.pidfd_open(number)
+        playing.kill()
+    (tmp_path / "gone").touch()
+    try:
+        ended, _, _ = select.select([worker], [], [], LIMIT_S)
+    finally:
+        os.close(worker)
+
+    if not ended:
+        os.kill(number, signal.SIGKILL)
+    assert ended
