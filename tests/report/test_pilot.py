@@ -58,16 +58,24 @@ def test_the_verb_plans_with_it_and_says_that_it_was_simulated(store: Store, tmp
     assert f"pilot {run.name} " in shown.out
     assert "planned with its upper bound" in shown.out
     assert "precision 2% likely ends it after" in shown.out
-    assert re.search(r"With at most \d+ blocks, \d+ (s|min), if boots vary as in pilot", shown.out)
+    assert re.search(r"If all \d+ blocks run, \d+ (s|min), and boots vary as in pilot", shown.out)
     assert re.search(
         r"95% intervals of 2% to each side \(80% likely\): \d+ blocks of \d iterations a boot",
         " ".join(shown.out.split()),
     )
     assert document["allocation"]["choices"][0]["blocks"] >= 6
-    assert "0.0\n" not in shown.out.partition("With at most")[0]  # no hours that are none
+    assert "0.0\n" not in shown.out.partition("If all")[0]  # no hours that are none
     assert document["simulated"] is True
     assert document["pilot"]["run"] == run.name
     assert document["needed"][-1]["spread"] == f"pilot {run.name}"
+
+
+def test_the_positive_control_is_one_of_the_comparisons(tmp_path: Path) -> None:
+    """Four arms and the control share the 5%: as many comparisons as are simulated."""
+    study = tmp_path / "s.yml"
+    study.write_text(study_text().replace("a_a: true", "a_a: true, control: remote"), encoding="utf-8")
+
+    assert vnuma_here("power", study).out.startswith("5 comparisons with 1x16 (remote)")
 
 
 def test_an_effect_is_a_percentage(tmp_path: Path) -> None:

@@ -238,8 +238,10 @@ def _detects(study: Study) -> list[str]:
     if seen is None:
         return []
     found = percent_up(seen.detectable)
+    # The precision rule often ends a study long before its last block.
+    run = f"all {design.blocks} blocks run and " if study.design.precision else ""
     return [
-        f"Detects  {found} likely (80%), if boots vary by {spread.label} (assumed; vnuma power STUDY)",
+        f"Detects  {found} likely (80%), if {run}boots vary by {spread.label} (assumed; vnuma power STUDY)",
         *_cheapest(study),
     ]
 

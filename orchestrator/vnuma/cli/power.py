@@ -149,9 +149,11 @@ class _Found:
         return plural_of(self.study.workload.replicate)
 
     def _heading(self) -> str:
-        compared = len(self.study.arms) - 1
+        control = self.study.control_arm
+        compared = counted(len(self.study.arms) - 1 + bool(control), "comparison")
+        known = f" with {control}, the positive control" if control else ""
         twice = f", {self.study.reference} twice in each block (A/A)" if self.study.design.a_a else ""
-        return f"{counted(compared, 'comparison')}{twice}; the rule simulated, 4,000 studies, +-0.8 points"
+        return f"{compared}{known}{twice}; the rule simulated, 4,000 studies, +-0.8 points"
 
     def _table(self) -> list[str]:
         from vnuma.domain.vm.percent import percent_text
@@ -192,10 +194,12 @@ class _Found:
         if self.outlook is None:
             return [f"{counted(blocks, 'block')}: a verdict needs 6 blocks."]
         seen, margin = self.outlook, percent_text(self.study.design.equivalence)
-        most = "at most " if self.study.design.precision else ""
+        run = counted(blocks, "block")
+        run = f"If all {run} run" if self.study.design.precision else f"With {run}"
         spread = f"as in {self.chosen.label}" if self.pilot else f"by {self.chosen.label}"
         return [
-            f"With {most}{counted(blocks, 'block')}, {self._time(blocks)}, if {self._each} vary {spread}:",
+            f"{run}, {self._time(blocks)}, {'and' if self.study.design.precision else 'if'} {self._each} "
+            f"vary {spread}:",
             f"  effects of {percent_up(seen.detectable)} or more are likely (80%) found;",
             f"  smaller ones are likely undecided, or equivalent where well within {margin};",
             f"  {percent_text(self.effect)} is found in {seen.power * 100:.0f}% of studies;",
