@@ -146,12 +146,10 @@ class SitesAtWork:
         )
 
     def _of(self, part: _Part) -> Run:
-        with self._store.read() as connection:
-            return runs.at_site(connection, self._run, part.node)
+        return self._store.ask(lambda connection: runs.at_site(connection, self._run, part.node))
 
     def _site(self, part: _Part) -> Site:
-        with self._store.read() as connection:
-            known = sites.sites_of_run(connection, self._run.id)
+        known = self._store.ask(lambda connection: sites.sites_of_run(connection, self._run.id))
         return next(site for site in known if site.node == part.node)
 
     def _submit(self, part: _Part) -> None:
@@ -164,11 +162,11 @@ class SitesAtWork:
             part.end(self._not_begun(part, error))
             return
         part.launches, part.unit = part.launches + 1, unit
-        self._store_unit(part)
+        self._store_unit(part, self._site(part))
 
-    def _store_unit(self, part: _Part) -> None:
+    def _store_unit(self, part: _Part, site: Site) -> None:
         """Store the work unit, also later where the store refused it: a resumed run asks for it."""
-        if part.unit and self._site(part).unit is None:
+        if part.unit and site.unit is None:
             with self._store.write() as connection:
                 sites.set_unit(connection, self._run.id, part.node, part.unit)
 
@@ -183,11 +181,12 @@ class SitesAtWork:
         return {**about, "ask": "run", "run": [run.name, iso(run.created_at)], "study": self._study}
 
     def _look_at(self, part: _Part, *, is_seen: bool) -> None:
-        self._note(part, is_seen=is_seen)
-        self._store_unit(part)
+        site = self._site(part)
+        self._note(site, is_seen=is_seen)
+        self._store_unit(part, site)
         part.seen_since = (part.seen_since or utc_now()) if is_seen else None
         # A node out of reach has no news, and a hanging daemon would delay us again.
-        died = is_seen and self._unit_is_over(self._site(part))
+        died = is_seen and self._unit_is_over(site.unit or part.unit)
         site = self._site(part)  # read after the unit, which stores its outcome before it ends
         if site.end is not None and site.supervisor_pid is None:
             self._ended(part, site)
@@ -201,15 +200,15 @@ class SitesAtWork:
         elif utc_now() - (_latest(site) or self._run.created_at) > GONE_AFTER:
             part.end(self._left(part))
 
-    def _note(self, part: _Part, *, is_seen: bool) -> None:
+    def _note(self, site: Site, *, is_seen: bool) -> None:
         """Store since when the mesh does not reach the node."""
-        if is_seen != (self._site(part).unseen_since is None):
+        if is_seen != (site.unseen_since is None):
             with self._store.write() as connection:
-                sites.set_unseen(connection, self._run.id, part.node, None if is_seen else utc_now())
+                sites.set_unseen(connection, site.run_id, site.node, None if is_seen else utc_now())
 
-    def _unit_is_over(self, site: Site) -> bool:
+    def _unit_is_over(self, unit: str | None) -> bool:
         try:
-            return site.unit is not None and mesh.unit_state(self._control, site.unit).over
+            return unit is not None and mesh.unit_state(self._control, unit).over
         except EnvironmentProblem:
             return False
 
