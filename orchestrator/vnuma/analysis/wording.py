@@ -113,8 +113,9 @@ def growth_sentence(growth: Growth) -> str:
     if growth.points is None:
         return "change with size: not evaluated"
     if growth.low is None or growth.high is None:
-        return f"change with size: {growth.points:+.2f} {doubling} so far, provisional"
-    text = f"{growth.points:+.2f} {doubling} ({growth.low:.2f} to {growth.high:.2f})"
+        return f"change with size: {_two_places(growth.points):+.2f} {doubling} so far, provisional"
+    low, high = _two_places(growth.low), _two_places(growth.high)
+    text = f"{_two_places(growth.points):+.2f} {doubling} ({low:.2f} to {high:.2f})"
     if growth.withheld:
         return f"change with size: {text}; verdict withheld: {growth.withheld}"
     if growth.trend == "too few boots":
@@ -122,6 +123,11 @@ def growth_sentence(growth: Growth) -> str:
     if growth.trend == "undecided":
         return f"whether the gap changes with size is undecided: {text}"
     return f"{growth.trend} as size grows: {text}"
+
+
+def _two_places(points: float) -> float:
+    """Rounded, and never "-0.00"."""
+    return round(points, 2) + 0.0
 
 
 def split_sentence(noise: Noise, replicate: Replicate) -> str:

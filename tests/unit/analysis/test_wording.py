@@ -229,6 +229,13 @@ def test_a_a_alarm_shows_small_p_in_full() -> None:
             "change with size: +0.30 points per doubling of rows (0.10 to 0.50), provisional",
         ),
         (
+            Growth("4x4", -0.001, -0.3, 0.2, 0.9, "undecided", None),
+            (
+                "whether the gap changes with size is undecided: +0.00 points per doubling of rows "
+                "(-0.30 to 0.20)"
+            ),
+        ),
+        (
             Growth("16x1", 0.3, 0.1, 0.5, 0.01, "undecided", Withheld.FIXED_ORDER),
             (
                 "change with size: +0.30 points per doubling of rows (0.10 to 0.50); verdict "

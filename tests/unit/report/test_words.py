@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnuma.analysis.compare import Interval
+from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.verdict import Verdict, Withheld, Word
 from vnuma.analysis.wording import limits, listed
 from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner
-from vnuma.report.model.words import lead, places
+from vnuma.report.model.words import drift_words, lead, places, verdict_words
 
 
 @pytest.mark.parametrize(
@@ -90,3 +92,24 @@ def test_different_intervals_of_a_row_never_read_alike_at_one_decimal(
 def test_an_interval_that_touches_the_band_has_more_decimals() -> None:
     """A limit of 0.96% is not shown as 1.0%, the edge of the band."""
     assert places([Interval(1.00000471, 1.00959608), Interval(1.0139, 1.0236), None], 0.01) == [2, 1, 1]
+
+
+def test_nothing_is_minus_zero() -> None:
+    """What rounds to 0 has no direction: neither a withheld estimate nor a drift reads "-0.0%"."""
+    interval = Interval(0.98, 1.02)
+    held = Verdict(
+        Word.UNDECIDED,
+        Withheld.FIXED_ORDER,
+        0.9999,
+        interval,
+        interval,
+        0.95,
+        0.9,
+        0.01,
+        boots=8,
+        boots_needed=6,
+    )
+    slope = Slope(-1e-6, 1e-5, 6, -0.1, 0.9, alarm=False)
+
+    assert "measured +0.0% (-2.0 to 2.0)" in verdict_words(held)
+    assert "-0.0" not in drift_words(Drift(slope, slope))

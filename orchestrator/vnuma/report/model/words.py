@@ -110,9 +110,8 @@ def progress_words(loaded: LoadedRun) -> str:
 def verdict_words(verdict: Verdict) -> str:
     """A verdict as text; only the estimate if it is withheld."""
     if verdict.withheld and verdict.ratio is not None and verdict.interval is not None:
-        margin = decimals([verdict.interval], verdict.margin)
-        estimate = f"{(verdict.ratio - 1) * 100:+.{margin}f}% ({limits(verdict.interval, margin)})"
-        return f"{headline(verdict)}; measured {estimate}"
+        shown = decimals([verdict.interval], verdict.margin)
+        return f"{headline(verdict)}; measured {difference_words(verdict, shown)}"
     return sentence(verdict)
 
 
@@ -260,4 +259,4 @@ def _slope(text: str, slope: Slope | NotEvaluated, name: str) -> str:
         return f"{name}: not evaluated, {slope.reason}"
     p = "p < 0.001" if slope.p < 0.001 else f"p = {slope.p:.2g}"
     state = "alarm" if slope.alarm else "no alarm"
-    return f"{text.format(f'{slope.slope * 100:+.2f}%')} ({p}, {state})"
+    return f"{text.format(signed(1 + slope.slope, 2))} ({p}, {state})"

@@ -9,7 +9,7 @@ from typing import Literal
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
-from vnuma.analysis.wording import amount, decimals, limits, percent, signed
+from vnuma.analysis.wording import amount, decimals, limits, signed
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.plain_text import aligned, filled
 from vnuma.domain.workloads.replicate import Replicate, none_valid
@@ -93,7 +93,7 @@ class PublishedRow:
         if self.their_ratio is None:
             return "no reference"
         sign = {"at most": "≤ ", "at least": "≥ ", None: ""}[self.bound]
-        return f"{sign}{percent(self.their_ratio):+.1f}%"
+        return f"{sign}{signed(self.their_ratio)}"
 
     @property
     def our_difference(self) -> str:
