@@ -1,6 +1,6 @@
 """Write docs/reference/vcenter-role.md from the list of privileges in code.
 
-python tools/role_doc.py
+python -m tools.role_doc
 """
 
 from __future__ import annotations

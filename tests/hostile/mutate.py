@@ -1,4 +1,4 @@
-"""Valid inputs with a few changes, by a seeded random: for tools/fuzz.py."""
+"""Valid inputs with a few changes, by a seeded random: for tools/fuzz."""
 
 from __future__ import annotations
 

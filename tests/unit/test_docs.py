@@ -142,7 +142,7 @@ def test_every_finding_of_preflight_is_documented() -> None:
 
 
 def test_the_documented_role_is_the_list_in_code() -> None:
-    """python tools/role_doc.py"""
+    """python -m tools.role_doc"""
     assert (ROOT / "docs/reference/vcenter-role.md").read_text(encoding="utf-8") == role_page()
 
 
@@ -159,6 +159,32 @@ def test_files_that_a_newcomer_is_sent_to_are_there(page: str) -> None:
         for path in sorted(named)
         if not any((place / path).is_file() for place in (ROOT, ROOT / "orchestrator" / "vnuma"))
     ] == []
+
+
+def test_modules_that_docstrings_name_are_there() -> None:
+    """`room.module` or `room.module.name`, seen from the package."""
+    package = ROOT / "orchestrator" / "vnuma"
+    rooms = "|".join(place.name for place in package.iterdir() if place.is_dir())
+    named = {
+        (found, path.name)
+        for path in package.rglob("*.py")
+        for found in re.findall(rf"`((?:{rooms})(?:\.[a-z_]+)+)`", path.read_text("utf-8"))
+        if not found.endswith(".json")
+    }
+
+    assert named
+    assert [item for item in sorted(named) if not _in_package(package, item[0].split("."))] == []
+
+
+def _in_package(package: Path, words: list[str]) -> bool:
+    """Whether the words lead to a folder, a module, or a name in a module."""
+    place = package.joinpath(*words)
+    named = place.parent.with_suffix(".py")
+    return (
+        place.is_dir()
+        or place.with_suffix(".py").is_file()
+        or (named.is_file() and re.search(rf"\b{words[-1]}\b", named.read_text("utf-8")) is not None)
+    )
 
 
 def test_each_walk_through_the_code_opens_at_most_fifteen_files() -> None:

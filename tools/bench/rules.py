@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import sys
 import time
 from dataclasses import replace
 from random import Random
@@ -15,6 +16,7 @@ from vnuma.checks.subject import Subject
 from vnuma.domain.vm.facts import ClusterFacts
 
 VMS, HOSTS, CLUSTERS = 10_000, 300, 20
+LIMIT_S = 3
 SIZES = ((4, 2), (8, 4), (16, 4), (24, 6), (30, 6), (32, 16))
 
 
@@ -66,6 +68,7 @@ def main() -> None:
     print(f"{len(subjects)} VMs x {len(RULES)} rules: {rules_s:.2f} s, with findings {total_s:.2f} s")
     print(f"{failures} failures, {unseen} not evaluated")
     print(f"peak memory {after // 1024} MB, {(after - before) // 1024} MB of it for the answers")
+    sys.exit(rules_s >= LIMIT_S)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class Fix:
     """What to do, as text and as settings for tools.
 
     `arm` has the fields of a study's arm that the fix changes. `settings` has vSphere's own names
-    (`domain.setting`), None: remove the key. `commands` is T-SQL, esxcli or bcdedit, ready to paste.
+    (`domain.vm.setting`), None: remove the key. `commands` is T-SQL, esxcli or bcdedit, ready to paste.
     """
 
     text: str

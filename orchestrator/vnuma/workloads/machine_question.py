@@ -42,5 +42,5 @@ say shm_kb; df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }'
 
 
 def machine_question(folder: str) -> str:
-    """The script; `folder` is the file's. `domain.machine.machine_facts` parses its output."""
+    """The script; `folder` is the file's. `domain.vm.machine.machine_facts` parses its output."""
     return _SCRIPT.replace("NODES", _NODES).replace("FOLDER", quote(folder))

@@ -33,7 +33,7 @@ class FormExecutions:
     without_statistics: int = 0
 
     def add(self, known: Mapping[str, Any], times: int) -> None:
-        """Add a document for that many executions, as `workloads.clock` writes it; others are ignored."""
+        """Add a document of that many executions, in the form of `workloads.query_bench`; ignore others."""
         for name, counter in (
             ("clock", self.clocks),
             ("node_id", self.nodes),
