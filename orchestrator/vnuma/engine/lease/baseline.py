@@ -128,8 +128,10 @@ def refuse_altered(store: Store, run: Run, vm: Vm) -> None:
 
     Whoever can write the store can add a corrected one. Silent where this machine has recorded none.
     """
+    if vm.baseline is None:
+        return
     recorded = [line.detail for line in noted_here(store, run, vm.vm_key, _RECORDED)]
-    if recorded and vm.baseline is not None and _hash_of(vm.baseline) not in recorded:
+    if recorded and _hash_of(vm.baseline) not in recorded:
         raise NotAtBaseline(
             f"{vm.name} may not be at its baseline: the one in the store was not recorded on this machine, "
             f"whose audit log has {recorded[-1]}. Nothing was changed now.",
