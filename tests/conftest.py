@@ -63,10 +63,17 @@ def interrupts_are_heard() -> Iterator[None]:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Paths where nothing is yet. `tmp_path` makes a folder, which most tests have no use for."""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def vnuma_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def vnuma_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home for stores, labs and logs, so that tests never meet a user's own."""
-    home = tmp_path / "vnuma-home"
+    home = next(homes)
     monkeypatch.setenv("VNUMA_HOME", str(home))
     return home
 

@@ -231,7 +231,9 @@ def test_a_busy_store_is_not_a_full_one(
             release_dead_supervisor(steps.store, steps.run)
 
 
-def test_without_descriptors_the_vm_is_restored_nevertheless(tmp_path: Path, lab: LabFactory) -> None:
+def test_without_descriptors_the_vm_is_restored_nevertheless(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
     """What restoring needs was reserved before the first change; secrets do not stay behind."""
     running = lab()
     before = settings_now(running)
@@ -243,7 +245,7 @@ def test_without_descriptors_the_vm_is_restored_nevertheless(tmp_path: Path, lab
     assert settings_now(running) == before
     assert isinstance(ended.worst, EnvironmentProblem | StoreError), ended.problems
     assert [done.vm for done in ended.restored] == ["sql16"]
-    assert not list((tmp_path / "vnuma-home" / "private").iterdir())
+    assert not list((vnuma_home / "private").iterdir())
 
 
 @pytest.mark.long

@@ -38,7 +38,7 @@ from vnuma.store.states import CellState
 
 
 def test_a_study_runs_with_its_store_on_postgresql(
-    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster, vnuma_home: Path
 ) -> None:
     """Every cell valid, the VM restored, results and status read from there; nothing stored at home."""
     inventory = write_inventory(tmp_path, lab())
@@ -51,7 +51,7 @@ def test_a_study_runs_with_its_store_on_postgresql(
     assert "settings read back equal" in ran.err
     assert "VMs not at baseline: 0" in vnuma("status", env=url).out
     assert vnuma("results", "small.1", env=url).code == 0
-    assert list(tmp_path.rglob("*.db")) == []
+    assert [*tmp_path.rglob("*.db"), *vnuma_home.rglob("*.db")] == []
     ((sessions,),) = postgresql.ask(
         "SELECT sessions FROM pg_stat_database WHERE datname = %s", database_of(url["VNUMA_STORE"])
     )
