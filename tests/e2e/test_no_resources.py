@@ -18,6 +18,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma_here
 from tests.support.looking import change_by_hand, settings_now
+from tests.support.stores import new_store
 from tests.support.supervised import Struck
 from vnuma.engine.ansible_api import actions
 from vnuma.engine.lease.locking import StillLocked, vm_lock
@@ -282,8 +283,10 @@ def test_a_bug_outside_the_play_is_reported_after_the_vms_are_safe(tmp_path: Pat
     assert isinstance(ended.worst, AttributeError)
 
 
-def test_an_error_that_nobody_can_read_keeps_its_exit_code() -> None:
+def test_an_error_that_nobody_can_read_keeps_its_exit_code(vnuma_home: Path) -> None:
     """Standard output and error on a full disk: the code is all that is left to tell it."""
+    vnuma_home.mkdir()
+    new_store(vnuma_home / "vnuma.db")
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         ran = subprocess.run(command("restore", "nosuch"), stdout=full, stderr=full, check=False)
 
