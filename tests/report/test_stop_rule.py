@@ -15,6 +15,7 @@ from vnuma.engine.run.claim import next_cell
 from vnuma.engine.run.progress import progress_of
 from vnuma.report.model.methods import methods
 from vnuma.report.model.model import load_run
+from vnuma.report.model.trust import effective_count
 from vnuma.report.terminal.run_text import as_text
 from vnuma.store import facts, leases, vms
 from vnuma.store.open import Store
@@ -77,6 +78,8 @@ def test_what_it_left_out_is_no_gap_and_every_report_says_so(store: Store) -> No
     assert (analysis.ended_by, analysis.blocks_not_begun) == (reason, 0)
     assert "Ended by its rule: precise: after 6 blocks" in " ".join(as_text(loaded).split())
     assert "at most 24 blocks. It ended by this rule: precise" in methods(loaded, context.vm, analysis)
+    assert "For each of the 36 cells (36 valid)" in methods(loaded, context.vm, analysis)
+    assert effective_count(loaded, context.vm).words == "36 of 36 cells effective as intended"
 
 
 def test_an_arm_that_the_plan_left_out_keeps_no_run_going(store: Store) -> None:

@@ -100,7 +100,7 @@ class VmPart(Part):
         return cls.like(
             vm,
             vm=vm.name,
-            cells=effective.planned,
+            cells=len(loaded.cells_of(vm)),
             cells_effective_as_intended=effective.as_intended,
             cells_not_evaluated=effective.unseen,
             restore=vm.restore_outcome,

@@ -101,7 +101,7 @@ def topologies_of(loaded: LoadedRun, vm: Vm) -> list[ArmTopology]:
 def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
     arm = loaded.study.arm(label)
     valid = [item for item in loaded.attempts_of(vm, Outcome.VALID) if item.arm == label]
-    mine = [cell for cell in loaded.cells_of(vm) if cell.arm == label]
+    mine = [cell for cell in loaded.due_cells(vm) if cell.arm == label]
     predicted = _latest([item.predicted for item in loaded.attempts_of(vm) if item.arm == label])
     guests = [guest for guest in (_guest(item) for item in valid) if guest]
     last = guests[-1] if guests else {}

@@ -70,7 +70,7 @@ def scope_words(loaded: LoadedRun, vm: Vm) -> str:
 
 def method_words(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[str]:
     """How the cells of a machine were run."""
-    study, cells = loaded.study, loaded.cells_of(vm)
+    study, cells = loaded.study, loaded.due_cells(vm)
     valid = sum(cell.state is CellState.VALID for cell in cells)
     arms = list(dict.fromkeys(cell.arm for cell in cells))
     design = study.design

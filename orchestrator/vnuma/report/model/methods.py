@@ -84,7 +84,7 @@ def _form(study: Study, form: str) -> str:
 def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     """The methods paragraph."""
     study, design = loaded.study, loaded.study.design
-    cells = loaded.cells_of(vm)
+    cells = loaded.due_cells(vm)
     valid = sum(cell.state is CellState.VALID for cell in cells)
     a_a = f", the reference {study.reference} run twice in each block as an A/A check" if design.a_a else ""
     hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]

@@ -23,7 +23,7 @@ from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.analysed import cell_records
 from vnuma.store.open import Store
 from vnuma.store.rows import Attempt, Cell, Fact, Run, Vm
-from vnuma.store.states import Outcome, RunState
+from vnuma.store.states import CellState, Outcome, RunState
 from vnuma.store.timed import timed_batches
 
 _FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
@@ -86,6 +86,10 @@ class LoadedRun:
     def cells_of(self, vm: Vm) -> tuple[Cell, ...]:
         """The cells of one VM in the planned order."""
         return tuple(cell for cell in self.cells if cell.vm_id == vm.id)
+
+    def due_cells(self, vm: Vm) -> tuple[Cell, ...]:
+        """Those that no declared rule left out: in a run that ended early, fewer than planned."""
+        return tuple(cell for cell in self.cells_of(vm) if cell.state is not CellState.SKIPPED)
 
     def attempts_of(self, vm: Vm, *outcomes: Outcome) -> tuple[Attempt, ...]:
         """The attempts of one VM; with `outcomes`, those with one of them."""

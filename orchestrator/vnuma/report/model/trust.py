@@ -18,7 +18,10 @@ from vnuma.store.states import Outcome
 
 @dataclass(frozen=True)
 class EffectiveCount:
-    """Of `planned` cells: how many had the intended topology, and how many could not be judged."""
+    """Of the `planned` cells that no rule left out: how many had the intended topology.
+
+    `unseen` could not be judged.
+    """
 
     planned: int
     as_intended: int
@@ -39,11 +42,11 @@ def effective_count(loaded: LoadedRun, vm: Vm) -> EffectiveCount:
     """
     if machine_of(loaded, vm):
         valid = len(loaded.attempts_of(vm, Outcome.VALID))
-        return EffectiveCount(len(loaded.cells_of(vm)), valid, 0, "with the file's pages proven in place")
+        return EffectiveCount(len(loaded.due_cells(vm)), valid, 0, "with the file's pages proven in place")
     documents = [attempt.effective for attempt in loaded.attempts_of(vm, Outcome.VALID)]
     seen = [document for document in documents if isinstance(document, dict)]
     as_intended = sum(not document.get("mismatches") for document in seen)
-    return EffectiveCount(len(loaded.cells_of(vm)), as_intended, len(documents) - len(seen))
+    return EffectiveCount(len(loaded.due_cells(vm)), as_intended, len(documents) - len(seen))
 
 
 def a_a_words(analysis: Analysis, reference: str) -> str:
