@@ -214,7 +214,7 @@ def test_a_fixed_order_withholds_the_answer(loaded: Load) -> None:
     """The first sentence gives the reason, and no arm is recommended."""
     text = text_of(page_text(loaded(Story(text=study_text(order="fixed")))))
 
-    assert "Verdict withheld: fixed order. The figures below are as measured, without a verdict." in text
+    assert "Verdict withheld: fixed order. The figures are as measured, without a verdict." in text
     assert not re.search(r"\bUse 1x16|slower by|equivalent within", text)
     assert "FIXED order" in text
 

@@ -133,7 +133,7 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
         words = headline(verdict) if verdict else f"Verdict withheld: {analysis.withheld}"
         if analysis.withheld is Withheld.NOT_ENDED:
             words += f", {done_words(loaded, analysis)}"
-        return [(words, True), (". The figures below are as measured, without a verdict.", False)]
+        return [(words, True), (". The figures are as measured, without a verdict.", False)]
     control = loaded.study.control_arm
     arms = [arm for arm in analysis.arms if arm.arm != control]
     rest = [arm for arm in arms if arm.arm not in analysis.recommended]
