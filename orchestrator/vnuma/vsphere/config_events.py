@@ -6,7 +6,7 @@ A collector's latest page has the newest events; it reads older ones from there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from vnuma.domain.vm.config_event import ConfigEvent
-from vnuma.domain.vm.setting import HARDWARE, Value
+from vnuma.domain.vm.setting import DERIVED, HARDWARE, TYPED, Kind, SettingSpec, Value
 from vnuma.vsphere.session import Session
+from vnuma.vsphere.settings import VALUES
 
 _PAGE = 100
 MOST_EVENTS = 10_000
@@ -84,12 +85,16 @@ def _event(event: Any) -> ConfigEvent:
     listed = event.configChanges
     changes = None if listed is None else f"{listed.modified or ''}\n{listed.added or ''}"
     deleted = (listed.deleted or "") if listed else ""
-    return ConfigEvent(at, event.userName, _wrote(event.configSpec), changes, deleted)
+    return ConfigEvent(at, event.userName, requested_settings(event.configSpec), changes, deleted)
 
 
-def _wrote(spec: vim.vm.ConfigSpec) -> Mapping[str, Value]:
+def requested_settings(spec: vim.vm.ConfigSpec) -> Mapping[str, Value]:
     """The settings in a request."""
-    wrote: dict[str, Value] = {name: value for name, value in _plain(spec) if value is not None}
+    wrote: dict[str, Value] = {
+        setting.name: value
+        for setting in TYPED.values()
+        if setting.name not in DERIVED and (value := _requested(spec, setting)) is not None
+    }
     for option in spec.extraConfig or ():
         wrote[option.key] = str(option.value) or None
     if spec.version:
@@ -97,34 +102,11 @@ def _wrote(spec: vim.vm.ConfigSpec) -> Mapping[str, Value]:
     return wrote
 
 
-def _plain(spec: vim.vm.ConfigSpec) -> Iterator[tuple[str, Value]]:
-    for name in _SAME_NAME:
-        yield name, getattr(spec, name)
-    for name, part, leaf, made in _NESTED:
-        value = getattr(getattr(spec, part, None), leaf, None)
-        yield name, None if value is None else made(value)
-
-
-_SAME_NAME = (
-    *(
-        "numCPUs",
-        "numCoresPerSocket",
-        "cpuHotAddEnabled",
-        "memoryHotAddEnabled",
-        "memoryReservationLockedToMax",
-    ),
-    *("memoryMB", "rebootPowerOff"),
-)
-_NESTED: tuple[tuple[str, str, str, Callable[[Any], Value]], ...] = (
-    ("cpuAffinity", "cpuAffinity", "affinitySet", tuple),
-    ("memoryAffinity", "memoryAffinity", "affinitySet", tuple),
-    ("memoryReservation", "memoryAllocation", "reservation", int),
-    ("memoryLimit", "memoryAllocation", "limit", int),
-    ("memoryShares", "memoryAllocation", "shares", lambda shares: str(shares.level)),
-    ("cpuReservation", "cpuAllocation", "reservation", int),
-    ("cpuLimit", "cpuAllocation", "limit", int),
-    ("cpuShares", "cpuAllocation", "shares", lambda shares: str(shares.level)),
-    ("latencySensitivity", "latencySensitivity", "level", str),
-    ("coresPerNumaNode", "virtualNuma", "coresPerNumaNode", int),
-    ("exposeVnumaOnCpuHotadd", "virtualNuma", "exposeVnumaOnCpuHotadd", bool),
-)
+def _requested(spec: vim.vm.ConfigSpec, setting: SettingSpec) -> Value:
+    """One setting of a request; None where it has none. Numbers stay in the order requested."""
+    field, part = setting.request
+    asked = getattr(spec, field)
+    value = getattr(asked, part) if part and asked is not None else asked
+    if value is None or setting.kind is Kind.CPUS:
+        return None if value is None else tuple(value)
+    return str(value.level) if setting.kind is Kind.SHARES else VALUES[setting.kind](value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from vnuma.domain.vm.setting import LEASE_PREFIX, TYPED, Value, is_evidence, is_governed
+from vnuma.domain.vm.setting import LEASE_PREFIX, TYPED, Kind, Value, is_evidence, is_governed
 
 LEASE_KEY = f"{LEASE_PREFIX}run"
 
@@ -36,7 +36,12 @@ def settings_of(values: Mapping[str, Any], settings: Iterable[str] = TYPED) -> d
 
 
 def _value(name: str, value: Any) -> Value:
-    return _NORMAL[name](value) if name in _NORMAL else value
+    if name == "coresPerNumaNode":
+        return value or None  # 0 is automatic, which `autoCoresPerNumaNode` shows
+    spec = TYPED[name]
+    if value is None and spec.kind is Kind.SWITCH and not spec.since:
+        return False
+    return VALUES[spec.kind](value)
 
 
 def extra_config(options: Iterable[Any]) -> dict[str, str]:
@@ -44,7 +49,7 @@ def extra_config(options: Iterable[Any]) -> dict[str, str]:
     return {option.key: str(option.value) for option in options if str(option.value)}
 
 
-def _affinity(info: Any) -> tuple[int, ...]:
+def _numbers(info: Any) -> tuple[int, ...]:
     return () if info is None else tuple(sorted(int(number) for number in info.affinitySet))
 
 
@@ -55,23 +60,10 @@ def _shares(info: Any) -> Value:
     return int(info.shares) if level == "custom" else level
 
 
-def _number(value: Any) -> Value:
-    return None if value is None else int(value)
-
-
-_NORMAL: Mapping[str, Callable[[Any], Value]] = {
-    "coresPerNumaNode": lambda value: value or None,
-    "cpuHotAddEnabled": bool,
-    "memoryHotAddEnabled": bool,
-    "rebootPowerOff": bool,
-    "memoryReservationLockedToMax": bool,
-    "cpuAffinity": _affinity,
-    "memoryAffinity": _affinity,
-    "latencySensitivity": lambda value: None if value is None else str(value),
-    "memoryReservation": _number,
-    "memoryLimit": _number,
-    "memoryShares": _shares,
-    "cpuReservation": _number,
-    "cpuLimit": _number,
-    "cpuShares": _shares,
+VALUES: Mapping[Kind, Callable[[Any], Value]] = {
+    Kind.NUMBER: lambda value: None if value is None else int(value),
+    Kind.SWITCH: lambda value: None if value is None else bool(value),
+    Kind.WORD: lambda value: None if value is None else str(value),
+    Kind.CPUS: _numbers,
+    Kind.SHARES: _shares,
 }

@@ -6,15 +6,14 @@ Source, unless stated otherwise: VirtualMachineConfigSpec in VMware's API refere
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from pyVmomi import vim
 
 from vnuma.domain.vm.change import Change, Edit, differences
-from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Settings, Value, is_extra_config
+from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Kind, Settings, Value, is_extra_config
 
 _SHAPE = ("numCPUs", "numCoresPerSocket")
-_NUMA = tuple(name for name, one in TYPED.items() if one.path.startswith("numaInfo.") and name not in DERIVED)
-_AFFINITY = ("cpuAffinity", "memoryAffinity")
 
 
 def needs_shape(change: Change) -> bool:
@@ -51,7 +50,7 @@ def unmet(change: Change, observed: Settings) -> Change:
 def fields_of(change: Change) -> tuple[str, ...]:
     """The ConfigSpec fields that a change needs; older APIs lack some."""
     names = {edit.setting for edit in change if not is_extra_config(edit.setting)} - DERIVED
-    return tuple(sorted({_field(name) for name in names}))
+    return tuple(sorted({TYPED[name].request[0] for name in names}))
 
 
 def _explicit(edit: Edit) -> Value:
@@ -70,7 +69,7 @@ def _spec(wanted: Mapping[str, Value], current: Settings) -> vim.vm.ConfigSpec:
     spec = vim.vm.ConfigSpec()
     for name, value in _with_shape(wanted, current).items():
         if name in TYPED:
-            _WRITERS.get(name, _plain)(spec, name, value)
+            _write(spec, name, value)
     keys = {name: value for name, value in wanted.items() if is_extra_config(name)}
     if keys:
         spec.extraConfig = [
@@ -91,42 +90,22 @@ def _with_shape(wanted: Mapping[str, Value], current: Settings) -> dict[str, Val
     return complete
 
 
-def _field(name: str) -> str:
-    """The ConfigSpec field of a typed setting."""
-    if name in _NUMA:
-        return "virtualNuma"
-    for resource in ("memory", "cpu"):
-        if name in (f"{resource}Reservation", f"{resource}Limit", f"{resource}Shares"):
-            return f"{resource}Allocation"
-    return name
+def _write(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
+    """Send only what is requested: an absent part of a field stays unchanged."""
+    field, part = TYPED[name].request
+    made = _MADE.get(TYPED[name].kind, lambda plain: plain)(value)
+    if not part:
+        setattr(spec, field, made)
+        return
+    request: Any = type(spec)
+    holder = getattr(spec, field) or request._GetPropertyInfo(field).type()
+    setattr(holder, part, made)
+    setattr(spec, field, holder)
 
 
-def _plain(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
-    setattr(spec, name, value)
-
-
-def _affinity(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
+def _numbers(value: Value) -> list[int]:
     """An empty list clears an affinity; an absent one keeps it."""
-    numbers = list(value) if isinstance(value, tuple) else []
-    setattr(spec, name, vim.vm.AffinityInfo(affinitySet=numbers))
-
-
-def _virtual_numa(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
-    spec.virtualNuma = spec.virtualNuma or vim.vm.VirtualNuma()
-    setattr(spec.virtualNuma, name, value)
-
-
-def _latency(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
-    spec.latencySensitivity = vim.LatencySensitivity(level=value)
-
-
-def _allocation(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
-    """Send only what is requested: an unset part of an allocation stays unchanged."""
-    field = _field(name)
-    allocation = getattr(spec, field) or vim.ResourceAllocationInfo()
-    setattr(spec, field, allocation)
-    part = name.removeprefix(field.removesuffix("Allocation")).lower()
-    setattr(allocation, part, _shares(value) if part == "shares" else value)
+    return list(value) if isinstance(value, tuple) else []
 
 
 def _shares(value: Value) -> vim.SharesInfo:
@@ -134,6 +113,9 @@ def _shares(value: Value) -> vim.SharesInfo:
     if isinstance(value, str):
         return vim.SharesInfo(level=value, shares=0)
     return vim.SharesInfo(level="custom", shares=value)
+
+
+_MADE: Mapping[Kind, Callable[[Value], object]] = {Kind.CPUS: _numbers, Kind.SHARES: _shares}
 
 
 def _text(value: Value) -> str:
@@ -145,12 +127,3 @@ def _text(value: Value) -> str:
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return str(value)
-
-
-_Writer = Callable[[vim.vm.ConfigSpec, str, Value], None]
-_WRITERS: Mapping[str, _Writer] = {
-    **dict.fromkeys(_AFFINITY, _affinity),
-    **dict.fromkeys(_NUMA, _virtual_numa),
-    "latencySensitivity": _latency,
-    **{name: _allocation for name in TYPED if _field(name).endswith("Allocation")},
-}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.hosts import host_of
 from vnuma.domain.arm.affinity import physical_cores, refuse_impossible
+from vnuma.domain.vm.facts import HostFacts, NumaNode
 from vnuma.errors import PreflightBlocked
 
 
@@ -78,3 +79,33 @@ def test_nodes_are_filled_from_the_lowest_number_whatever_their_order() -> None:
     host = host_of(nodes=2, cores=16, threads=2)
 
     assert physical_cores(replace(host, numa_nodes=host.numa_nodes[::-1]), 4) == (0, 2, 4, 6)
+
+
+def uneven_host(*cores: int) -> HostFacts:
+    """A host whose nodes have these numbers of cores, two threads each."""
+    first, nodes = 0, []
+    for number, count in enumerate(cores):
+        nodes.append(NumaNode(number, tuple(range(first, first + 2 * count)), 65536))
+        first += 2 * count
+    host = host_of(nodes=len(cores))
+    return replace(host, cores=sum(cores), threads=first, numa_nodes=tuple(nodes))
+
+
+@pytest.mark.parametrize(
+    ("cores", "vcpus", "used"),
+    [
+        ((4, 16, 16), 24, [0, 12, 12]),
+        ((16, 4, 16), 24, [12, 0, 12]),
+        ((8, 4, 8, 16), 24, [8, 0, 0, 16]),
+        ((4, 4, 16), 16, [0, 0, 16]),
+        ((4, 8, 8), 20, [4, 8, 8]),
+    ],
+)
+def test_uneven_nodes_are_as_few_as_can_hold_the_vm(
+    cores: tuple[int, ...], vcpus: int, used: list[int]
+) -> None:
+    """A small node before two large ones is left out; of equally few, the lowest numbered are taken."""
+    host = uneven_host(*cores)
+    cpus = physical_cores(host, vcpus)
+
+    assert [sum(cpu in node.cpus for cpu in cpus) for node in host.numa_nodes] == used

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.arm.arm import Arm, Short, only_in_runs
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
@@ -129,15 +128,3 @@ def test_the_published_schema_takes_a_crossing() -> None:
 
     assert crossed["required"] == ["topologies"]
     assert {"topologies", "affinity", "vcpus", "vnuma_nodes"} <= crossed["properties"].keys()
-
-
-def test_a_field_of_an_arm_says_whether_the_vm_or_only_a_run_has_it() -> None:
-    """A role that shapes a VM refuses those of runs; one that says nothing would be accepted and not set."""
-    silent = {
-        name
-        for name, field in Arm.model_fields.items()
-        if not any(isinstance(item, Short) for item in field.metadata)
-    }
-
-    assert silent == {"name", "numa", "topology", "vcpus"}, "give a new field a Short (domain/arm/arm.py)"
-    assert set(only_in_runs()) == {"maxdop", "soft_numa", "workload"}

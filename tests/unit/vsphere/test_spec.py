@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pyVmomi import vim
 
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to
-from vnuma.domain.vm.setting import DERIVED, TYPED, Settings, Value
+from vnuma.domain.vm.setting import DERIVED, TYPED, Kind, Settings, Value
+from vnuma.vsphere.config_events import requested_settings
 from vnuma.vsphere.settings import settings_of
 from vnuma.vsphere.spec import fields_of, needs_shape, specs_for, unmet
 
@@ -167,11 +168,27 @@ def test_fields_are_named_for_older_apis() -> None:
     assert fields_of(asked) == ("memoryAllocation", "numCPUs", "virtualNuma")
 
 
-def test_every_typed_setting_has_a_field() -> None:
-    """Each typed setting that can be written goes into a field that ConfigSpec has."""
-    for name in TYPED.keys() - DERIVED:
-        for field in fields_of(change(**{name: 1})):
-            assert vim.vm.ConfigSpec._GetPropertyInfo(field)
+@pytest.mark.parametrize("name", sorted(TYPED))
+def test_every_typed_setting_is_read_where_vsphere_has_it(name: str) -> None:
+    """Each part of its path is a property."""
+    kind: Any = vim.vm.ConfigInfo
+    for part in TYPED[name].path.split("."):
+        kind = kind._GetPropertyInfo(part).type
+
+
+@pytest.mark.parametrize("name", sorted(TYPED.keys() - DERIVED))
+def test_every_typed_setting_is_written_where_vsphere_has_it_and_found_in_the_event(name: str) -> None:
+    """The request reads back as the setting, as it does from the event of that request."""
+    examples: dict[Kind, Value] = {
+        Kind.NUMBER: 8,
+        Kind.SWITCH: True,
+        Kind.WORD: "high",
+        Kind.CPUS: (0, 2),
+        Kind.SHARES: "low",
+    }
+    value = examples[TYPED[name].kind]
+
+    assert requested_settings(only_spec(change(**{name: value}))) == {name: value}
 
 
 def test_a_setting_that_reads_back_is_met() -> None:

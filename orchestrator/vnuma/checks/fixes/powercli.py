@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from vnuma.checks.finding import Fix
 from vnuma.checks.fixes.wording import Target, Written, as_text, explicit
-from vnuma.domain.vm.setting import Value, is_extra_config
+from vnuma.domain.vm.setting import TYPED, Kind, Value, is_extra_config
 
 _SPEC = "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec"
 _APPLY = "if ($vm.Count -eq 1) { $vm[0].ReconfigVM($spec) } else { throw 'This is not exactly one VM.' }"
@@ -45,35 +45,33 @@ def _with_vcpus(typed: Mapping[str, Value], fix: Fix) -> dict[str, Value]:
     return dict(typed)
 
 
-_PARTS: Mapping[str, tuple[str, str, str]] = {
-    "coresPerNumaNode": ("VirtualNuma", "CoresPerNumaNode", "VirtualMachineVirtualNuma"),
-    "exposeVnumaOnCpuHotadd": ("VirtualNuma", "ExposeVnumaOnCpuHotadd", "VirtualMachineVirtualNuma"),
-    "cpuAffinity": ("CpuAffinity", "AffinitySet", "VirtualMachineAffinityInfo"),
-    "memoryAffinity": ("MemoryAffinity", "AffinitySet", "VirtualMachineAffinityInfo"),
-    "memoryReservation": ("MemoryAllocation", "Reservation", "ResourceAllocationInfo"),
-    "memoryLimit": ("MemoryAllocation", "Limit", "ResourceAllocationInfo"),
-    "memoryShares": ("MemoryAllocation", "Shares", "ResourceAllocationInfo"),
-    "cpuReservation": ("CpuAllocation", "Reservation", "ResourceAllocationInfo"),
-    "cpuLimit": ("CpuAllocation", "Limit", "ResourceAllocationInfo"),
-    "cpuShares": ("CpuAllocation", "Shares", "ResourceAllocationInfo"),
-    "latencySensitivity": ("LatencySensitivity", "Level", "LatencySensitivity"),
+_CLASSES: Mapping[str, str] = {
+    "virtualNuma": "VirtualMachineVirtualNuma",
+    "cpuAffinity": "VirtualMachineAffinityInfo",
+    "memoryAffinity": "VirtualMachineAffinityInfo",
+    "memoryAllocation": "ResourceAllocationInfo",
+    "cpuAllocation": "ResourceAllocationInfo",
+    "latencySensitivity": "LatencySensitivity",
 }
-"""Settings inside a nested object of the spec: the spec's field, the object's field and its class."""
+"""The class of each field of the spec that is an object."""
 
 
 def _objects(lines: list[str], typed: Mapping[str, Value]) -> tuple[str, ...]:
     """The lines, preceded by the creation of each nested object."""
-    fields = dict.fromkeys(_PARTS[name][::2] for name in typed if name in _PARTS)
-    made = [f"$spec.{field} = New-Object VMware.Vim.{of}" for field, of in fields]
+    fields = dict.fromkeys(TYPED[name].request[0] for name in typed if TYPED[name].request[1])
+    made = [f"$spec.{_capital(field)} = New-Object VMware.Vim.{_CLASSES[field]}" for field in fields]
     at = lines.index(_SPEC) + 1
     return (*lines[:at], *made, *lines[at:])
 
 
 def _typed(name: str, value: Value) -> str:
-    if name not in _PARTS:
-        return f"$spec.{name[0].upper()}{name[1:]} = {_literal(value)}"
-    field, part, _ = _PARTS[name]
-    return f"$spec.{field}.{part} = {_literal(value) if part != 'Shares' else _shares(value)}"
+    setting = TYPED[name]
+    field = ".".join(map(_capital, filter(None, setting.request)))
+    return f"$spec.{field} = {_shares(value) if setting.kind is Kind.SHARES else _literal(value)}"
+
+
+def _capital(name: str) -> str:
+    return f"{name[0].upper()}{name[1:]}"
 
 
 def _shares(value: Value) -> str:

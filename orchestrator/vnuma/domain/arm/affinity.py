@@ -9,11 +9,9 @@ from vnuma.domain.vm.facts import HostFacts, NumaNode
 from vnuma.domain.vm.setting import Value
 from vnuma.errors import ArmImpossible
 
-NODE_AFFINITY = "numa.nodeAffinity"
-
 
 def affinity_settings(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]:
-    """The settings for an arm's three affinities. Raises ArmImpossible."""
+    """The CPUs that an arm pins the VM to. Raises ArmImpossible, also for unknown nodes of the others."""
     desired: dict[str, Value] = {}
     match arm.affinity:
         case "keep":
@@ -30,29 +28,10 @@ def affinity_settings(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]
         case cpus:
             refuse_impossible(cpus, vcpus, host)
             desired["cpuAffinity"] = tuple(sorted(set(cpus)))
-    return desired | _node_affinity(arm, host) | _memory_affinity(arm, host)
-
-
-def _node_affinity(arm: Arm, host: HostFacts) -> dict[str, Value]:
-    match arm.numa_node_affinity:
-        case "keep":
-            return {}
-        case "none":
-            return {NODE_AFFINITY: None}
-        case nodes:
-            _refuse_unknown_nodes(nodes, host, "numa_node_affinity")
-            return {NODE_AFFINITY: ",".join(map(str, sorted(set(nodes))))}
-
-
-def _memory_affinity(arm: Arm, host: HostFacts) -> dict[str, Value]:
-    match arm.memory_affinity:
-        case "keep":
-            return {}
-        case "none":
-            return {"memoryAffinity": ()}
-        case nodes:
-            _refuse_unknown_nodes(nodes, host, "memory_affinity")
-            return {"memoryAffinity": tuple(sorted(set(nodes)))}
+    for field in ("numa_node_affinity", "memory_affinity"):
+        if isinstance(nodes := getattr(arm, field), tuple):
+            _refuse_unknown_nodes(nodes, host, field)
+    return desired
 
 
 def core_firsts(node: NumaNode, threads_per_core: int) -> tuple[int, ...]:
@@ -85,7 +64,7 @@ def physical_cores(
     """
     cores = {node.id: core_firsts(node, host.threads_per_core) for node in host.numa_nodes}
     if nodes is None:
-        chosen, more = _fewest(host, cores, vcpus), sorted(cores)
+        chosen, more = _fewest_nodes(host, cores, vcpus), sorted(cores)
     else:
         _refuse_unknown_nodes(nodes, host, "affinity")
         chosen = more = sorted(set(nodes))
@@ -104,20 +83,24 @@ def physical_cores(
     return tuple(sorted([*taken, *free[:spare]]))
 
 
-def _fewest(host: HostFacts, cores: dict[int, tuple[int, ...]], vcpus: int) -> list[int]:
-    """The lowest numbered nodes with that many cores: one alone if possible."""
-    for node in sorted(cores):
-        if len(cores[node]) >= vcpus:
-            return [node]
-    for count in range(2, len(cores) + 1):
-        chosen = sorted(cores)[:count]
-        if sum(len(cores[node]) for node in chosen) >= vcpus:
-            return chosen
-    raise ArmImpossible(
-        "T10",
-        f"{host.name} has {host.cores} physical cores, but {vcpus} vCPUs need one core each.",
-        fix="Use fewer vCPUs, another host, or affinity: none.",
-    )
+def _fewest_nodes(host: HostFacts, cores: dict[int, tuple[int, ...]], vcpus: int) -> list[int]:
+    """As few nodes as have that many cores: of equally few, the lowest numbered."""
+    sizes = {node: len(cores[node]) for node in sorted(cores)}
+    largest = sorted(sizes.values(), reverse=True)
+    count = next((count for count in range(1, len(sizes) + 1) if sum(largest[:count]) >= vcpus), 0)
+    if not count:
+        raise ArmImpossible(
+            "T10",
+            f"{host.name} has {host.cores} physical cores, but {vcpus} vCPUs need one core each.",
+            fix="Use fewer vCPUs, another host, or affinity: none.",
+        )
+    chosen: list[int] = []
+    for node in sizes:
+        rest = sorted((sizes[other] for other in sizes if other > node), reverse=True)
+        best = sum(sizes[one] for one in [*chosen, node]) + sum(rest[: count - len(chosen) - 1])
+        if len(chosen) < count and best >= vcpus:
+            chosen.append(node)
+    return chosen
 
 
 def _evenly(nodes: list[tuple[int, ...]], vcpus: int) -> tuple[int, ...]:

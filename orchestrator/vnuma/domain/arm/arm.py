@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -16,7 +17,16 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from vnuma.domain.topology.release import (
+    AUTOSIZE_COOKIE,
+    AUTOSIZE_MAX,
+    FOLLOW,
+    MAX_PER_NODE,
+    MINIMUM,
+    PREFER_HT,
+)
 from vnuma.domain.topology.topology import Topology
+from vnuma.domain.vm.setting import TYPED, Since, is_extra_config
 
 Automatic = Literal["auto"]
 AsItIs = Literal["keep"]
@@ -55,25 +65,13 @@ MemorySize = Annotated[int, Field(gt=0, multiple_of=4)]
 Megahertz = Annotated[int, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
-# Keys that have a field of their own: the two would overwrite each other.
-_OWN_FIELDS = {
-    "numa.nodeaffinity": "numa_node_affinity",
-    "numa.vcpu.followcorespersocket": "follow_cores_per_socket",
-    "numa.vcpu.maxpervirtualnode": "max_per_virtual_node",
-    "numa.vcpu.min": "numa_vcpu_min",
-    "numa.vcpu.preferht": "prefer_ht",
-    "numa.vcpu.corespernode": "cores_per_numa_node",
-    "numa.autosize.cookie": "numa_autosize",
-    "numa.autosize.vcpu.maxpervirtualnode": "numa_autosize",
-}
-
 
 def _numa_keys(keys: Mapping[str, str]) -> Mapping[str, str]:
     for key in keys:
         if not key.lower().startswith("numa."):
             raise ValueError(f"'{key}' is not a numa.* key; this field sets nothing else")
-        if key.lower() in _OWN_FIELDS:
-            raise ValueError(f"'{key}' has its own field: use {_OWN_FIELDS[key.lower()]}")
+        if key.lower() in _own_fields():
+            raise ValueError(f"'{key}' has its own field: use {_own_fields()[key.lower()]}")
     return keys
 
 
@@ -106,12 +104,35 @@ class Strict(BaseModel):
 
 
 @dataclass(frozen=True)
-class Short:
-    """A field's name in the names of a crossing's arms: `1x16 mhz=full`; and what the field is set on."""
+class Becomes:
+    """The settings of the VM that a field becomes; `short` is its name in a crossing's arms: `1x16 mhz=full`.
 
-    word: str
-    of: Literal["vm", "run"]
-    """`run`: SQL Server's or the statements', which only a run sets and restores."""
+    Not `computed`: the field's value is the one setting's, `auto` and `none` are its "not set". `seen` is
+    where a boot shows it besides vSphere's read-back.
+    """
+
+    short: str
+    settings: tuple[str, ...]
+    computed: bool = False
+    seen: str = ""
+
+    @property
+    def since(self) -> Since | None:
+        """What the VM needs for it; None: every release has it, or another setting."""
+        spec = None if self.computed else TYPED.get(self.settings[0])
+        return spec.since if spec else None
+
+
+@dataclass(frozen=True)
+class OnlyInRuns:
+    """A field that is set on SQL Server or its statements, which only a run sets and restores."""
+
+    short: str
+    what: str
+    seen: str = ""
+
+
+_NODES = "memory nodes"
 
 
 class PhysicalCores(Strict):
@@ -132,7 +153,8 @@ class ArmSettings(Strict):
     """What an arm sets on the VM besides its topology. `keep` leaves the VM's own value."""
 
     affinity: Annotated[
-        Literal["keep", "none", "physical_cores"] | PhysicalCores | CpuList, Short("cpus", "vm")
+        Literal["keep", "none", "physical_cores"] | PhysicalCores | CpuList,
+        Becomes("cpus", ("cpuAffinity",), computed=True),
     ] = Field(
         default="keep",
         description=(
@@ -141,50 +163,61 @@ class ArmSettings(Strict):
             "the nodes and adds a core for the VM's other work. A list names logical CPUs of the host."
         ),
     )
-    numa_node_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("nodes", "vm")] = Field(
+    numa_node_affinity: Annotated[
+        Literal["keep", "none"] | NodeList, Becomes("nodes", ("numa.nodeAffinity",))
+    ] = Field(
         default="keep",
         description=(
             "numa.nodeAffinity: the host NUMA nodes that the VM may use. Unlike CPU affinity, it "
             "leaves the VM under ESXi's NUMA scheduler. `none` removes the key."
         ),
     )
-    memory_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("memnodes", "vm")] = Field(
+    memory_affinity: Annotated[
+        Literal["keep", "none"] | NodeList, Becomes("memnodes", ("memoryAffinity",))
+    ] = Field(
         default="keep",
         description=(
             "Experimental: host NUMA nodes to take memory from. Deprecated since vSphere 6.0. Accepted "
             "only if it reads back; vnuma cannot tell whether ESXi honours it. `none` clears it."
         ),
     )
-    memory_mb: Annotated[Literal["keep"] | MemorySize, Short("mb", "vm")] = Field(
+    memory_mb: Annotated[Literal["keep"] | MemorySize, Becomes("mb", ("memoryMB",))] = Field(
         default="keep", description="Memory size of the VM in MB, a multiple of 4."
     )
-    memory_reservation: Annotated[Literal["keep", "none", "locked"] | Megabytes, Short("reserved", "vm")] = (
-        Field(
-            default="keep",
-            description="`locked` reserves all memory, whatever its size; a number reserves that many MB.",
-        )
+    memory_reservation: Annotated[
+        Literal["keep", "none", "locked"] | Megabytes,
+        Becomes("reserved", ("memoryReservation", "memoryReservationLockedToMax"), computed=True),
+    ] = Field(
+        default="keep",
+        description="`locked` reserves all memory, whatever its size; a number reserves that many MB.",
     )
-    cpu_reservation: Annotated[Literal["keep", "none", "full"] | Megahertz, Short("mhz", "vm")] = Field(
+    cpu_reservation: Annotated[
+        Literal["keep", "none", "full"] | Megahertz, Becomes("mhz", ("cpuReservation",), computed=True)
+    ] = Field(
         default="keep",
         description="`full` reserves vCPUs times the host's clock; a number reserves that many MHz.",
     )
-    latency_sensitivity: Annotated[Latency, Short("latency", "vm")] = Field(
+    latency_sensitivity: Annotated[Latency, Becomes("latency", ("latencySensitivity",))] = Field(
         default="keep",
         description=(
             "`high` gives each vCPU its own core; it needs `memory_reservation: locked` and "
             "`cpu_reservation: full`."
         ),
     )
-    cpu_hot_add: Annotated[Switch, Short("hotadd", "vm")] = Field(
+    cpu_hot_add: Annotated[Switch, Becomes("hotadd", ("cpuHotAddEnabled",), seen=_NODES)] = Field(
         default="keep", description="CPU hot-add. When on, it hides vNUMA (see expose_vnuma_on_hot_add)."
     )
-    expose_vnuma_on_hot_add: Annotated[Switch, Short("expose", "vm")] = Field(
+    expose_vnuma_on_hot_add: Annotated[
+        Switch, Becomes("expose", ("exposeVnumaOnCpuHotadd",), seen=_NODES)
+    ] = Field(
         default="keep",
         description=(
             "ESXi 8, hardware 20: virtualNuma.exposeVnumaOnCpuHotadd, which shows vNUMA despite CPU hot-add."
         ),
     )
-    cores_per_numa_node: Annotated[Literal["keep", "auto"] | Count, Short("pernode", "vm")] = Field(
+    cores_per_numa_node: Annotated[
+        Literal["keep", "auto"] | Count, Becomes("pernode", ("coresPerNumaNode",), seen=_NODES)
+    ] = Field(
         default="keep",
         description=(
             "ESXi 8, hardware 20: virtualNuma.coresPerNumaNode, the vCPUs of a vNUMA node. It must "
@@ -192,28 +225,34 @@ class ArmSettings(Strict):
             "not power on."
         ),
     )
-    max_per_virtual_node: Annotated[Literal["keep", "auto"] | Count, Short("max", "vm")] = Field(
+    max_per_virtual_node: Annotated[
+        Literal["keep", "auto"] | Count, Becomes("max", (MAX_PER_NODE,), seen=_NODES)
+    ] = Field(
         default="keep",
         description=(
             "numa.vcpu.maxPerVirtualNode: the largest number of vCPUs in a vNUMA node. `auto` removes the "
             "key."
         ),
     )
-    numa_vcpu_min: Annotated[Literal["keep", "auto"] | Count, Short("min", "vm")] = Field(
-        default="keep",
-        description=(
-            "numa.vcpu.min: the smallest number of vCPUs that gets vNUMA nodes. `auto` removes the key "
-            "(ESXi's default is 9)."
-        ),
+    numa_vcpu_min: Annotated[Literal["keep", "auto"] | Count, Becomes("min", (MINIMUM,), seen=_NODES)] = (
+        Field(
+            default="keep",
+            description=(
+                "numa.vcpu.min: the smallest number of vCPUs that gets vNUMA nodes. `auto` removes the key "
+                "(ESXi's default is 9)."
+            ),
+        )
     )
-    prefer_ht: Annotated[AutoSwitch, Short("ht", "vm")] = Field(
+    prefer_ht: Annotated[AutoSwitch, Becomes("ht", (PREFER_HT,), seen=_NODES)] = Field(
         default="keep",
         description=(
             "numa.vcpu.preferHT: count threads, not cores, when fitting the VM into a node. `auto` removes "
             "the key."
         ),
     )
-    follow_cores_per_socket: Annotated[AutoSwitch, Short("follow", "vm")] = Field(
+    follow_cores_per_socket: Annotated[
+        AutoSwitch, Becomes("follow", (FOLLOW,), computed=True, seen=_NODES)
+    ] = Field(
         default="auto",
         description=(
             "numa.vcpu.followcorespersocket. `auto` turns it on where ESXi would otherwise ignore "
@@ -221,24 +260,33 @@ class ArmSettings(Strict):
             "socket then has no effect on vNUMA."
         ),
     )
-    numa_autosize: Annotated[Literal["clear", "keep"], Short("stored", "vm")] = Field(
+    numa_autosize: Annotated[
+        Literal["clear", "keep"],
+        Becomes("stored", (AUTOSIZE_COOKIE, AUTOSIZE_MAX), computed=True, seen=_NODES),
+    ] = Field(
         default="clear",
         description=(
             "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout "
             "of an earlier power-on. `clear` removes them; they are restored afterwards."
         ),
     )
-    soft_numa: Annotated[Switch, Short("soft", "run")] = Field(
+    soft_numa: Annotated[
+        Switch,
+        OnlyInRuns("soft", "ALTER SERVER CONFIGURATION SET SOFTNUMA", "`sys.configurations`, SQL CPU nodes"),
+    ] = Field(
         default="keep",
         description=(
             "SQL Server's automatic soft-NUMA (2016 and later), a setting of the whole instance: switched "
             "before the power-cycle that brings it about, and restored after the run. Needs ALTER SETTINGS."
         ),
     )
-    maxdop: Annotated[Literal["keep"] | Annotated[int, Field(ge=0, le=64)], Short("dop", "run")] = Field(
+    maxdop: Annotated[
+        Literal["keep"] | Annotated[int, Field(ge=0, le=64)],
+        OnlyInRuns("dop", "a hint on every statement", "the statement's plan, `last_dop` of each execution"),
+    ] = Field(
         default="keep", description="MAXDOP hint on every statement of this arm; `keep` uses the workload's."
     )
-    numa: NumaKeys = Field(
+    numa: Annotated[NumaKeys, Becomes("numa", ("numa.*",), computed=True, seen=_NODES)] = Field(
         default={},
         description=(
             "Any other numa.* key, as in `{numa.consolidate: FALSE}`; `auto` removes a key. Keys with "
@@ -250,19 +298,30 @@ class ArmSettings(Strict):
 class Arm(ArmSettings):
     """One configuration under test."""
 
-    topology: TopologyField = Field(
+    topology: Annotated[
+        TopologyField,
+        Becomes(
+            "topology",
+            ("numCPUs", "numCoresPerSocket"),
+            computed=True,
+            seen="SQL Server's sockets (2016 SP2)",
+        ),
+    ] = Field(
         description=(
             "Sockets x cores per socket, as in `2x8`. `auto` lets ESXi 8 (hardware 20) choose cores "
             "per socket at power-on. `keep` is for Linux machines, which are measured without shaping."
         )
     )
-    vcpus: Count | None = Field(
-        default=None, le=768, description="vCPUs of this arm, if they differ from the study's."
-    )
+    vcpus: Annotated[
+        Count | None, Becomes("vcpus", ("numCPUs",), computed=True, seen="SQL Server's CPUs")
+    ] = Field(default=None, le=768, description="vCPUs of this arm, if they differ from the study's.")
     name: str = Field(
         default="", description="Name in tables and charts; the topology by default.", max_length=40
     )
-    vnuma_nodes: Annotated[int | None, Short("vnuma", "vm")] = Field(
+    vnuma_nodes: Annotated[
+        int | None,
+        Becomes("vnuma", ("coresPerNumaNode", FOLLOW, MAX_PER_NODE, MINIMUM), computed=True, seen=_NODES),
+    ] = Field(
         default=None,
         ge=1,
         description=(
@@ -271,7 +330,10 @@ class Arm(ArmSettings):
         ),
     )
 
-    workload: Annotated[Annotated[Mapping[str, Any], BeforeValidator(_plain)], Short("with", "run")] = Field(
+    workload: Annotated[
+        Annotated[Mapping[str, Any], BeforeValidator(_plain)],
+        OnlyInRuns("with", "fields of the study's workload"),
+    ] = Field(
         default={},
         description=(
             "Fields of the study's workload that this arm sets differently, as in `{placement: "
@@ -295,17 +357,35 @@ class Arm(ArmSettings):
         return self.name or str(self.topology)
 
 
+def declared() -> Mapping[str, Becomes | OnlyInRuns]:
+    """What each field of an arm sets, by field; only the name sets nothing."""
+    found = {name: _declared(field.metadata) for name, field in Arm.model_fields.items()}
+    return {name: item for name, item in found.items() if item}
+
+
 def short_name(field: str) -> str:
     """A field's name in the names of arms; its own name unless another is declared."""
-    short = _short(field)
-    return short.word if short else field
+    item = declared().get(field)
+    return item.short if item else field
 
 
 def only_in_runs() -> tuple[str, ...]:
     """The fields of an arm that are not settings of the VM."""
-    return tuple(name for name in Arm.model_fields if (short := _short(name)) and short.of == "run")
+    return tuple(name for name, item in declared().items() if isinstance(item, OnlyInRuns))
 
 
-def _short(field: str) -> Short | None:
-    known = Arm.model_fields.get(field)
-    return next((item for item in known.metadata if isinstance(item, Short)), None) if known else None
+def _declared(metadata: Iterable[object]) -> Becomes | OnlyInRuns | None:
+    return next((item for item in metadata if isinstance(item, Becomes | OnlyInRuns)), None)
+
+
+@cache
+def _own_fields() -> Mapping[str, str]:
+    """extraConfig keys that have a field of their own: the two would overwrite each other."""
+    owned = {
+        setting.lower(): name
+        for name in ArmSettings.model_fields
+        if isinstance(item := _declared(ArmSettings.model_fields[name].metadata), Becomes)
+        for setting in item.settings
+        if is_extra_config(setting) and name != "numa"
+    }
+    return owned | {"numa.vcpu.corespernode": "cores_per_numa_node"}

@@ -10,23 +10,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from vnuma.domain.arm.affinity import affinity_settings
-from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.arm import Arm, Becomes, declared
 from vnuma.domain.arm.node_count import node_count_settings
-from vnuma.domain.arm.reservation import reservation_settings
+from vnuma.domain.arm.reservation import refuse_high_without_reservations, reservation_settings
 from vnuma.domain.topology.release import (
     AUTOSIZE_COOKIE,
     AUTOSIZE_MAX,
     DECOUPLED_SINCE,
     FOLLOW,
-    MAX_PER_NODE,
-    MINIMUM,
     MINIMUM_HARDWARE,
-    PREFER_HT,
-    has_virtual_numa,
+    has,
 )
 from vnuma.domain.vm.change import as_written, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
-from vnuma.domain.vm.setting import Settings, Value, is_extra_config
+from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Settings, Since, Value, is_extra_config
 from vnuma.errors import ArmImpossible
 
 __all__ = ["AUTOSIZE_COOKIE", "AUTOSIZE_MAX", "DECOUPLED_SINCE", "FOLLOW", "desired_settings", "vcpus_of"]
@@ -57,10 +54,14 @@ def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]
             f"{vcpus} vCPUs are more than the {host.cores} physical cores of {host.name}.",
             fix="Use fewer.",
         )
-    desired = _processors(arm, vcpus, vm, host)
+    if arm.cores_per_socket is None:
+        _refuse_older("topology: auto", VIRTUAL_NUMA, vm, host)
+    desired: dict[str, Value] = {"numCPUs": vcpus, "numCoresPerSocket": arm.cores_per_socket or 0}
+    desired |= _plain_settings(arm, vm, host)
     desired |= reservation_settings(arm, vcpus, vm, host)
+    refuse_high_without_reservations(arm, vcpus, {**vm.settings, **desired}, host)
     desired |= affinity_settings(arm, vcpus, host)
-    desired |= _numa_keys(arm, host)
+    desired |= _layout_keys(arm, host)
     desired |= node_count_settings(arm, vcpus, vm, host)
     desired |= {key: None if value == "auto" else value for key, value in arm.numa.items()}
     _refuse_incompatible_nodes(arm, vm, settings_after(vm.settings, desired))
@@ -74,35 +75,45 @@ def vcpus_of(arm: Arm, vm: VmFacts) -> int:
     return arm.vcpu_count or own
 
 
-def _processors(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
-    """Shape, hot-add and the fields of virtual hardware 20."""
-    desired: dict[str, Value] = {"numCPUs": vcpus, "numCoresPerSocket": arm.cores_per_socket or 0}
-    if arm.cpu_hot_add != "keep":
-        desired["cpuHotAddEnabled"] = arm.cpu_hot_add == "on"
-    if arm.expose_vnuma_on_hot_add != "keep":
-        desired["exposeVnumaOnCpuHotadd"] = arm.expose_vnuma_on_hot_add == "on"
-    if arm.cores_per_numa_node not in ("keep", "auto"):
-        desired["coresPerNumaNode"] = arm.cores_per_numa_node
-    elif arm.cores_per_numa_node == "auto" and has_virtual_numa(vm, host):
-        desired["coresPerNumaNode"] = 0
-    if not has_virtual_numa(vm, host):
-        asked = {
-            "topology: auto": arm.cores_per_socket is None,
-            "expose_vnuma_on_hot_add": "exposeVnumaOnCpuHotadd" in desired,
-            "cores_per_numa_node": "coresPerNumaNode" in desired,
-        }
-        for field, wanted in asked.items():
-            if wanted:
-                raise ArmImpossible(
-                    "T18",
-                    f"{field} needs ESXi 8.0 and hardware version 20; {vm.name} is vmx-{vm.hardware_version} "
-                    f"on ESXi {host.release.version}.",
-                    fix="Remove the field, or upgrade the clone's compatibility with the VM off.",
-                )
+def _plain_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    """The fields whose value is that of their setting. Raises ArmImpossible for one that the VM lacks."""
+    desired: dict[str, Value] = {}
+    for field, item in declared().items():
+        value = getattr(arm, field)
+        if not isinstance(item, Becomes) or item.computed or value == "keep":
+            continue
+        if value != "auto":
+            _refuse_older(field, item.since, vm, host)
+        if has(item.since, vm, host):
+            (name,) = item.settings
+            desired[name] = _as_setting(name, value)
     return desired
 
 
-def _numa_keys(arm: Arm, host: HostFacts) -> dict[str, Value]:
+def _refuse_older(what: str, since: Since | None, vm: VmFacts, host: HostFacts) -> None:
+    if since and not has(since, vm, host):
+        raise ArmImpossible(
+            "T18",
+            f"{what} needs {since.words}; {vm.name} is vmx-{vm.hardware_version} "
+            f"on ESXi {host.release.version}.",
+            fix="Remove the field, or upgrade the clone's compatibility with the VM off.",
+        )
+
+
+def _as_setting(name: str, value: int | str | tuple[int, ...]) -> Value:
+    """A field's value as its setting's: extraConfig is text, and None removes a key."""
+    typed = TYPED.get(name)
+    if value in ("auto", "none"):
+        return typed.unset if typed else None
+    if value in ("on", "off"):
+        return value == "on" if typed else str(value == "on").upper()
+    if isinstance(value, tuple):
+        numbers = tuple(sorted(set(value)))
+        return numbers if typed else ",".join(map(str, numbers))
+    return value if typed else str(value)
+
+
+def _layout_keys(arm: Arm, host: HostFacts) -> dict[str, Value]:
     desired: dict[str, Value] = {}
     decoupled = host.release.key >= DECOUPLED_SINCE
     match arm.follow_cores_per_socket:
@@ -116,23 +127,12 @@ def _numa_keys(arm: Arm, host: HostFacts) -> dict[str, Value]:
             pass
     if arm.numa_autosize == "clear":
         desired |= {AUTOSIZE_COOKIE: None, AUTOSIZE_MAX: None}
-    if arm.max_per_virtual_node != "keep":
-        desired[MAX_PER_NODE] = _number(arm.max_per_virtual_node)
-    if arm.numa_vcpu_min != "keep":
-        desired[MINIMUM] = _number(arm.numa_vcpu_min)
-    if arm.prefer_ht != "keep":
-        desired[PREFER_HT] = {"auto": None, "on": "TRUE", "off": "FALSE"}[arm.prefer_ht]
     return desired
 
 
 def _sized(arm: Arm) -> bool:
     """Whether the arm states a node size: sockets must then not be followed as well."""
     return isinstance(arm.max_per_virtual_node, int) or isinstance(arm.cores_per_numa_node, int)
-
-
-def _number(value: str | int) -> str | None:
-    """The text of a numeric key; None removes it, which restores ESXi's default."""
-    return None if value == "auto" else str(value)
 
 
 def _refuse_incompatible_nodes(arm: Arm, vm: VmFacts, after: Settings) -> None:

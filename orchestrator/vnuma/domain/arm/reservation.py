@@ -1,4 +1,4 @@
-"""Memory size, reservations and latency sensitivity of an arm, within the limits of VM and host."""
+"""Reservations of an arm, within the limits of VM and host."""
 
 from __future__ import annotations
 
@@ -12,20 +12,14 @@ _BEYOND = "P30"
 
 
 def reservation_settings(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
-    """The settings for memory, CPU reservation and latency sensitivity. Raises ArmImpossible."""
-    desired = _memory(arm, vm, host) | _cpu(arm, vcpus, host)
-    if arm.latency_sensitivity != "keep":
-        desired["latencySensitivity"] = arm.latency_sensitivity
-    _refuse_high_without_reservations(arm, vcpus, {**vm.settings, **desired}, host)
-    return desired
+    """The settings for both reservations. Raises ArmImpossible."""
+    return _memory(arm, vm, host) | _cpu(arm, vcpus, host)
 
 
 def _memory(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
     desired: dict[str, Value] = {}
     size = vm.settings["memoryMB"] if arm.memory_mb == "keep" else arm.memory_mb
     assert isinstance(size, int)
-    if arm.memory_mb != "keep":
-        desired["memoryMB"] = size
     match arm.memory_reservation:
         case "keep":
             kept = vm.settings.get("memoryReservation")
@@ -94,8 +88,11 @@ def full_cpu_reservation(vcpus: int, host: HostFacts) -> int:
     return vcpus * host.mhz
 
 
-def _refuse_high_without_reservations(arm: Arm, vcpus: int, after: dict[str, Value], host: HostFacts) -> None:
-    """High latency sensitivity gives every vCPU a core, and requires reserving all memory and CPU."""
+def refuse_high_without_reservations(arm: Arm, vcpus: int, after: dict[str, Value], host: HostFacts) -> None:
+    """High latency sensitivity gives every vCPU a core, and requires reserving all memory and CPU.
+
+    Raises ArmImpossible.
+    """
     if after.get("latencySensitivity") != "high":
         return
     memory = after.get("memoryReservationLockedToMax") is True or (

@@ -9,10 +9,11 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from vnuma.domain.arm.arm import Arm, ArmSettings, PhysicalCores
+from vnuma.domain.arm.arm import Arm, ArmSettings, Becomes, PhysicalCores, declared
 from vnuma.domain.study.design import Design
 from vnuma.domain.study.hours import AllowedHours
 from vnuma.domain.study.study import Dataset, Evidence, Limits, Power, Published, Quiet, Study
+from vnuma.domain.vm.setting import needs_power_off
 from vnuma.domain.workloads.kinds import KINDS
 
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
@@ -73,6 +74,7 @@ def markdown() -> str:
     written: dict[str, str] = {}
     for title, model in _SECTIONS:
         body = _ALL_ARMS if model is ArmSettings else _table(model, written, title)
+        body += f"\n{_what_arms_set()}" if model is Arm else ""
         parts.append(f"## {title}\n\n{cleandoc(model.__doc__ or '')}\n\n{body}")
     return "\n".join(parts)
 
@@ -101,8 +103,8 @@ called `1x16 cpus=none`, `1x16 cpus=cores@0+1`, `2x8 cpus=none` and so on: the t
 has several values. `vnuma plan` lists the names.
 
 In every field `keep` leaves the VM's own value, `auto` and `none` hand the choice back to ESXi, and a value
-is set, read back, and restored after the run. [arms.md](../arms.md) says what each field becomes on which
-ESXi release. Mappings have their own section.
+is set, read back, and restored after the run. [arms.md](../arms.md) says which settings give a number of
+vNUMA nodes on which ESXi release. Mappings have their own section.
 """
 
 _ALL_ARMS = """Fields, values and defaults are those of [each arm](#arms-each-arm), except `topology`,
@@ -122,6 +124,24 @@ def _table(model: type[BaseModel], written: dict[str, str], title: str) -> str:
         if before != title and len(meaning.split()) > _LONG:
             meaning = f"As in [{before}](#{before.replace(': ', '-')})."
         rows.append(f"| `{name}` | {_values(model, name)} | {_default(model, name, field)} | {meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def _what_arms_set() -> str:
+    """What each field of an arm becomes, from its declaration and its settings'."""
+    rows = [
+        "Fields of the VM are read back from vSphere; *seen in* says where a boot shows them besides.",
+        "",
+        "| field | becomes | since | takes effect | seen in |",
+        "|---|---|---|---|---|",
+    ]
+    for name, item in declared().items():
+        if isinstance(item, Becomes):
+            since = item.since.words if item.since else "all"
+            when = "at power-on" if any(map(needs_power_off, item.settings)) else "at once"
+            rows.append(f"| `{name}` | {', '.join(item.settings)} | {since} | {when} | {item.seen} |")
+        else:
+            rows.append(f"| `{name}` | {item.what} | all | at each cell | {item.seen} |")
     return "\n".join(rows) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Since
 
 FOLLOW = "numa.vcpu.followcorespersocket"
 AUTOSIZE_COOKIE = "numa.autosize.cookie"
@@ -21,14 +22,9 @@ SOCKETS_WHOLE_SINCE = (7, 0)
 VNUMA_SINCE = (5, 0)
 MINIMUM_HARDWARE = 8
 
-# virtualNuma and automatic cores per socket came with vSphere 8.0 and hardware version 20.
-VIRTUAL_NUMA_SINCE = (8, 0)
-VIRTUAL_NUMA_HARDWARE = 20
-VIRTUAL_NUMA_SETTINGS = (
-    *("autoCoresPerSocket", "coresPerNumaNode", "autoCoresPerNumaNode"),
-    "exposeVnumaOnCpuHotadd",
-)
-"""Their settings, which a VM of another release or hardware version lacks."""
+VIRTUAL_NUMA_SINCE, VIRTUAL_NUMA_HARDWARE = VIRTUAL_NUMA.release, VIRTUAL_NUMA.hardware
+VIRTUAL_NUMA_SETTINGS = tuple(spec.name for spec in TYPED.values() if spec.since == VIRTUAL_NUMA)
+"""Settings that a VM of another release or hardware version lacks."""
 
 # "numa.vcpu.min": smallest vCPU count that gets a vNUMA topology (vSphere 6.0 resource guide).
 DEFAULT_MINIMUM_VCPUS = 9
@@ -36,7 +32,12 @@ DEFAULT_MINIMUM_VCPUS = 9
 
 def has_virtual_numa(vm: VmFacts, host: HostFacts) -> bool:
     """Whether this VM on this host has virtualNuma and automatic cores per socket."""
-    return host.release.key >= VIRTUAL_NUMA_SINCE and vm.hardware_version >= VIRTUAL_NUMA_HARDWARE
+    return has(VIRTUAL_NUMA, vm, host)
+
+
+def has(since: Since | None, vm: VmFacts, host: HostFacts) -> bool:
+    """Whether this VM on this host has what came then."""
+    return since is None or (host.release.key >= since.release and vm.hardware_version >= since.hardware)
 
 
 # Newest hardware version of each release, newest first (VMware KB 1003746).

@@ -11,7 +11,7 @@ Latency sensitivity takes its cores at power-on, so a change while the VM runs w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 Value = int | bool | str | tuple[int, ...] | None
@@ -26,13 +26,42 @@ class Power(StrEnum):
     SUSPENDED = "suspended"
 
 
+class Kind(StrEnum):
+    """What a typed setting's value is: decides how it is read, written and found in an event."""
+
+    NUMBER = "number"
+    SWITCH = "switch"
+    WORD = "word"
+    CPUS = "CPUs or nodes"
+    """An object with a set of numbers; no set is ()."""
+    SHARES = "shares"
+    """A level as a word, custom shares as a number."""
+
+
+@dataclass(frozen=True)
+class Since:
+    """The first ESXi release, and the first virtual hardware version, that have a setting."""
+
+    release: tuple[int, int]
+    hardware: int
+
+    @property
+    def words(self) -> str:
+        """`ESXi 8.0 and hardware version 20`."""
+        return f"ESXi {'.'.join(map(str, self.release))} and hardware version {self.hardware}"
+
+
+VIRTUAL_NUMA = Since((8, 0), 20)
+"""virtualNuma and automatic cores per socket (vSphere 8.0 release notes)."""
+
+
 @dataclass(frozen=True)
 class SettingSpec:
     """A typed setting: `unit` for people, `cold` if the VM must be off to change it.
 
     `path` is below the VM's `config` and ends at a leaf, since its parent has much unneeded data
     (config.hardware has every device). `unset` is the explicit value for "not set"; None for a setting that
-    always has a value.
+    always has a value. `since` is None for a setting that every release has.
     """
 
     name: str
@@ -41,6 +70,21 @@ class SettingSpec:
     privilege: str
     path: str
     unset: Value = None
+    kind: Kind = Kind.NUMBER
+    since: Since | None = None
+
+    @property
+    def request(self) -> tuple[str, str]:
+        """Its field in a VirtualMachineConfigSpec, and the part of that field; empty if it is the value.
+
+        The spec has `hardware` flat and `numaInfo` as `virtualNuma`; everything else is where it is read.
+        """
+        parent, _, leaf = self.path.partition(".")
+        if self.kind is Kind.CPUS:
+            return self.path, "affinitySet"
+        if parent == "numaInfo":
+            return "virtualNuma", self.name
+        return (parent, leaf) if leaf and parent != "hardware" else (self.name, "")
 
 
 _COUNT = "VirtualMachine.Config.CPUCount"
@@ -48,32 +92,43 @@ _RESOURCE = "VirtualMachine.Config.Resource"
 _MEMORY = "VirtualMachine.Config.Memory"
 _SETTINGS = "VirtualMachine.Config.Settings"
 EXTRA_CONFIG_PRIVILEGE = "VirtualMachine.Config.AdvancedConfig"
+_8, _COLD, _HOT = VIRTUAL_NUMA, True, False
+_WORD, _CPUS, _SHARES = Kind.WORD, Kind.CPUS, Kind.SHARES
+
+
+def _switch(name: str, privilege: str, path: str = "", since: Since | None = None) -> SettingSpec:
+    """A switch that takes effect at power-on, off unless set."""
+    return SettingSpec(name, "", True, privilege, path or name, False, Kind.SWITCH, since)
+
+
+def _automatic(name: str, path: str) -> SettingSpec:
+    """Shows that vSphere chose a number itself."""
+    return SettingSpec(name, "", True, _COUNT, path, None, Kind.SWITCH, VIRTUAL_NUMA)
+
 
 TYPED: Mapping[str, SettingSpec] = {
     spec.name: spec
     for spec in (
-        SettingSpec("numCPUs", "vCPUs", True, _COUNT, "hardware.numCPU"),
-        SettingSpec("numCoresPerSocket", "cores", True, _COUNT, "hardware.numCoresPerSocket"),
-        SettingSpec("autoCoresPerSocket", "", True, _COUNT, "hardware.autoCoresPerSocket"),
-        SettingSpec("coresPerNumaNode", "cores", True, _COUNT, "numaInfo.coresPerNumaNode", 0),
-        SettingSpec("autoCoresPerNumaNode", "", True, _COUNT, "numaInfo.autoCoresPerNumaNode"),
-        SettingSpec("exposeVnumaOnCpuHotadd", "", True, _COUNT, "numaInfo.vnumaOnCpuHotaddExposed", False),
-        SettingSpec("cpuHotAddEnabled", "", True, _COUNT, "cpuHotAddEnabled", False),
-        SettingSpec("memoryHotAddEnabled", "", True, _MEMORY, "memoryHotAddEnabled", False),
-        SettingSpec("memoryMB", "MB", True, _MEMORY, "hardware.memoryMB"),
-        SettingSpec("cpuAffinity", "logical CPUs", True, _RESOURCE, "cpuAffinity", ()),
-        SettingSpec("memoryAffinity", "NUMA nodes", True, _RESOURCE, "memoryAffinity", ()),
-        SettingSpec(
-            "memoryReservationLockedToMax", "", False, _RESOURCE, "memoryReservationLockedToMax", False
-        ),
-        SettingSpec("memoryReservation", "MB", False, _RESOURCE, "memoryAllocation.reservation", 0),
-        SettingSpec("memoryLimit", "MB", False, _RESOURCE, "memoryAllocation.limit", -1),
-        SettingSpec("memoryShares", "shares", False, _RESOURCE, "memoryAllocation.shares", "normal"),
-        SettingSpec("cpuReservation", "MHz", False, _RESOURCE, "cpuAllocation.reservation", 0),
-        SettingSpec("cpuLimit", "MHz", False, _RESOURCE, "cpuAllocation.limit", -1),
-        SettingSpec("cpuShares", "shares", False, _RESOURCE, "cpuAllocation.shares", "normal"),
-        SettingSpec("rebootPowerOff", "", False, _SETTINGS, "rebootPowerOff", False),
-        SettingSpec("latencySensitivity", "", True, _RESOURCE, "latencySensitivity.level", "normal"),
+        SettingSpec("numCPUs", "vCPUs", _COLD, _COUNT, "hardware.numCPU"),
+        SettingSpec("numCoresPerSocket", "cores", _COLD, _COUNT, "hardware.numCoresPerSocket"),
+        _automatic("autoCoresPerSocket", "hardware.autoCoresPerSocket"),
+        SettingSpec("coresPerNumaNode", "cores", _COLD, _COUNT, "numaInfo.coresPerNumaNode", 0, since=_8),
+        _automatic("autoCoresPerNumaNode", "numaInfo.autoCoresPerNumaNode"),
+        _switch("exposeVnumaOnCpuHotadd", _COUNT, "numaInfo.vnumaOnCpuHotaddExposed", _8),
+        _switch("cpuHotAddEnabled", _COUNT),
+        _switch("memoryHotAddEnabled", _MEMORY),
+        SettingSpec("memoryMB", "MB", _COLD, _MEMORY, "hardware.memoryMB"),
+        SettingSpec("cpuAffinity", "logical CPUs", _COLD, _RESOURCE, "cpuAffinity", (), _CPUS),
+        SettingSpec("memoryAffinity", "NUMA nodes", _COLD, _RESOURCE, "memoryAffinity", (), _CPUS),
+        replace(_switch("memoryReservationLockedToMax", _RESOURCE), cold=False),
+        SettingSpec("memoryReservation", "MB", _HOT, _RESOURCE, "memoryAllocation.reservation", 0),
+        SettingSpec("memoryLimit", "MB", _HOT, _RESOURCE, "memoryAllocation.limit", -1),
+        SettingSpec("memoryShares", "shares", _HOT, _RESOURCE, "memoryAllocation.shares", "normal", _SHARES),
+        SettingSpec("cpuReservation", "MHz", _HOT, _RESOURCE, "cpuAllocation.reservation", 0),
+        SettingSpec("cpuLimit", "MHz", _HOT, _RESOURCE, "cpuAllocation.limit", -1),
+        SettingSpec("cpuShares", "shares", _HOT, _RESOURCE, "cpuAllocation.shares", "normal", _SHARES),
+        _switch("rebootPowerOff", _SETTINGS),
+        SettingSpec("latencySensitivity", "", _COLD, _RESOURCE, "latencySensitivity.level", "normal", _WORD),
     )
 }
 
