@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.arm.arm import Arm, Becomes, declared, only_in_runs
@@ -21,16 +23,15 @@ PLAIN = {
     for name, item in declared().items()
     if isinstance(item, Becomes) and not item.computed
 }
-VALUES: dict[str, Any] = {
-    "numa_node_affinity": [1],
-    "memory_affinity": [1],
-    "memory_mb": 32768,
-    "latency_sensitivity": "low",
-    "cores_per_numa_node": 4,
-    "max_per_virtual_node": 4,
-    "numa_vcpu_min": 4,
-}
-"""A value of each field that is not a switch."""
+
+
+def example(field: str) -> Any:
+    """A value that the field takes, other than handing the choice back."""
+    for value in ("on", 4, "low", [1]):
+        with suppress(ValidationError):
+            Arm.model_validate({"topology": "2x8", field: value})
+            return value
+    raise AssertionError(f"no example for {field}")
 
 
 def test_every_field_of_an_arm_but_its_name_says_what_it_becomes() -> None:
@@ -55,7 +56,7 @@ def test_what_a_field_becomes_is_read_for_the_baseline_and_has_its_privilege(nam
 def test_a_plain_field_is_planned_and_restored_from_its_declaration(field: str, setting: str) -> None:
     """From its value to the change, and back to a baseline that lacks it."""
     vm = replace(vm_of(), hardware_version=20)
-    arm = Arm.model_validate({"topology": "2x8", field: VALUES.get(field, "on")})
+    arm = Arm.model_validate({"topology": "2x8", field: example(field)})
     change = change_to(vm.settings, desired_settings(arm, vm, NEWEST))
     baseline = {**dict.fromkeys(TYPED), **vm.settings}
     back = change_back({**baseline, **change.desired}, baseline)
@@ -67,7 +68,7 @@ def test_a_plain_field_is_planned_and_restored_from_its_declaration(field: str, 
 @pytest.mark.parametrize(("field", "setting"), PLAIN.items())
 def test_the_kind_of_a_setting_is_that_of_its_fields_values(field: str, setting: str) -> None:
     """A switch takes on and off, a number a number: vSphere refuses anything else."""
-    value = VALUES.get(field, "on")
+    value = example(field)
     if setting in TYPED:
         kind = {str: Kind.SWITCH if value == "on" else Kind.WORD, int: Kind.NUMBER, list: Kind.CPUS}
         assert TYPED[setting].kind is kind[type(value)]
