@@ -17,11 +17,11 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext, vm_of_run
-from vnuma.engine.restore.restoration import Choice, Restored
+from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run.claim import claim
 from vnuma.engine.run.start import create_run, take

@@ -26,10 +26,10 @@ from vnuma.engine.cell.boot import boot_cell
 from vnuma.engine.cell.site import CellSite
 from vnuma.engine.instance.instance_setting import wait_for_server
 from vnuma.engine.lease.audit import Journal, audit_lines, noted_here
-from vnuma.engine.restore.restore_leftover import Wanted, show_leftovers
+from vnuma.engine.restore.restore_leftovers import Wanted, show_leftovers
 from vnuma.engine.run.claim import NoCell, claim
 from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused, StoreError
-from vnuma.store import attempts, leases, vms
+from vnuma.store import attempts, baselines, leases
 from vnuma.store.place import parse_place
 from vnuma.store.states import Outcome
 
@@ -67,7 +67,7 @@ def test_a_baseline_that_somebody_altered_in_the_store_is_not_restored(
     taken: Any = steps.vm.baseline
     altered = {**taken, "settings": {**taken["settings"], "numCoresPerSocket": 2}}
     with steps.store.write() as connection:
-        vms.correct_baseline(connection, steps.vm.id, context.token, altered)
+        baselines.correct(connection, steps.vm.id, context.token, altered)
 
     with pytest.raises(NotAtBaseline, match="not recorded on this machine"):
         steps.restore()
@@ -76,7 +76,7 @@ def test_a_baseline_that_somebody_altered_in_the_store_is_not_restored(
     with steps.store.write() as connection:
         token = leases.get_lease(connection, steps.vm.vm_key)
         assert token
-        vms.correct_baseline(connection, steps.vm.id, token.token, taken)
+        baselines.correct(connection, steps.vm.id, token.token, taken)
     assert steps.restore().changed
 
 
@@ -102,7 +102,7 @@ def test_a_resumed_run_does_not_take_over_an_altered_baseline(lab: LabFactory, t
         "guest": {"sql.softNuma": 0},
     }
     with steps.store.write() as connection:
-        vms.correct_baseline(connection, steps.vm.id, context.token, altered)
+        baselines.correct(connection, steps.vm.id, context.token, altered)
 
     with pytest.raises(NotAtBaseline, match="not recorded on this machine"):
         steps.take()
@@ -124,7 +124,7 @@ def test_a_correction_that_did_not_reach_the_store_leaves_its_baseline_valid(
     taken: Any = steps.vm.baseline
     audit_file(steps.store.place).unlink()
     with steps.store.write() as connection:
-        vms.correct_baseline(connection, steps.vm.id, context.token, {**taken, "guest_of": "elsewhere"})
+        baselines.correct(connection, steps.vm.id, context.token, {**taken, "guest_of": "elsewhere"})
         refused = "NEW.scope = 'baseline_corrected' BEGIN SELECT RAISE(ABORT, 'refused'); END"
         connection.execute(text(f"CREATE TRIGGER refused BEFORE INSERT ON fact WHEN {refused}"))
     with pytest.raises(StoreError, match="refused"):

@@ -13,7 +13,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext

@@ -17,7 +17,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.cell.measure import Turn, measure_turn
+from vnuma.engine.cell.measure_cell import Turn, measure_turn
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.run.claim import claim
 from vnuma.errors import ConnectionDropped, DriverMissing, EnvironmentProblem, ShutdownTimeout, SqlFailed

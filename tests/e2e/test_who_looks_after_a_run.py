@@ -33,8 +33,8 @@ from vnuma.engine.lease.supervision import (
     is_alive,
     require_supervision,
 )
-from vnuma.engine.restore.restoration import Restored
-from vnuma.engine.restore.restore_leftover import Wanted, restore_leftovers
+from vnuma.engine.restore.restore import Restored
+from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import claim
@@ -42,7 +42,7 @@ from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.engine.run.unsupervised import supervising
 from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld
-from vnuma.store import leases, runs, tables, vms
+from vnuma.store import baselines, leases, runs, tables, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run
 from vnuma.store.states import RestoreOutcome, StopRequest
@@ -99,7 +99,7 @@ def test_a_vm_that_the_run_s_own_play_puts_back_meanwhile_is_no_problem(
         until(lambda: unsupervised.lease_token(steps.free) != context.token)
         with steps.store.write() as connection:
             token = leases.raise_token(connection, steps.vm.vm_key, steps.run.id, "the play")
-            vms.set_restored(connection, steps.vm.id, token, RestoreOutcome.RESTORED)
+            baselines.set_restored(connection, steps.vm.id, token, RestoreOutcome.RESTORED)
             leases.release_lease(connection, steps.vm.vm_key, token)
     end.join()
 

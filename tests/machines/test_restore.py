@@ -23,16 +23,16 @@ from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.target import Machine as Box
 from vnuma.engine.access.target import Target
 from vnuma.engine.ansible_api import actions
-from vnuma.engine.cell.dataset import LEFT_BEHIND, left_behind
+from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import take_machine
 from vnuma.engine.lease.audit import Journal, audit_lines
 from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.restore.baseline_diff import stored_baseline
-from vnuma.engine.restore.restoration import Choice, Restored
-from vnuma.engine.restore.restore_leftover import Wanted, restore_by_audit
+from vnuma.engine.restore.restore import Choice, Restored
+from vnuma.engine.restore.restore_by_kind import restoration_of
+from vnuma.engine.restore.restore_leftovers import Wanted, restore_by_audit
 from vnuma.engine.restore.restore_machine import MachineRestoration
-from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import facts, leases, runs, vms
@@ -342,9 +342,9 @@ def test_a_database_that_was_dropped_after_all_is_not_left(machine: Machine) -> 
     vm = machine.leased.vm
     with machine.store.write() as connection:
         facts.add_vm_facts(connection, vm.id, LEFT_BEHIND, {"dataset": "database d was not dropped: refused"})
-        before = left_behind(connection, vm.run_id)
+        before = databases_left(connection, vm.run_id)
         facts.add_vm_facts(connection, vm.id, "dataset_dropped", {"dropped": True})
-        after = left_behind(connection, vm.run_id)
+        after = databases_left(connection, vm.run_id)
 
     assert before == {vm.id: "database d was not dropped: refused"}
     assert after == {}

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from tests.report.build import ARMS, build, story, study_text
 from tests.support.stores import new_store
 from vnuma.analysis.change_between_runs import Clocks, changes
-from vnuma.analysis.verdict import Rules, Withheld, Word
+from vnuma.analysis.verdict import Label, Rules, Withheld
 from vnuma.cli.main import app
 from vnuma.errors import InputError, ThresholdMet, UsageError
 from vnuma.report.comparison.condition import Condition, parse_condition
@@ -74,10 +74,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 def test_an_arm_that_became_slower_is_found_and_the_others_are_equivalent(runs: Runs) -> None:
     """Only 4x4 was slowed by 5%: it alone is slower, and its gap to the reference grew by as much."""
     (pair,) = runs.compared("plain", "4x4 slower, other host").pairs
-    words = {change.arm: change.gap.word for change in pair.changes if change.gap}
+    words = {change.arm: change.gap.label for change in pair.changes if change.gap}
     slowed = next(change for change in pair.changes if change.arm == "4x4")
 
-    assert words == {arm: Word.SLOWER if arm == "4x4" else Word.EQUIVALENT for arm in ARMS if arm != "1x16"}
+    assert words == {arm: Label.SLOWER if arm == "4x4" else Label.EQUIVALENT for arm in ARMS if arm != "1x16"}
     assert slowed.own.ratio == pytest.approx(1.05)
     assert slowed.gap is not None
     assert slowed.gap.ratio == pytest.approx(1.05)
@@ -89,7 +89,7 @@ def test_what_changed_for_every_arm_alike_is_no_arm_s_change(runs: Runs) -> None
     (pair,) = runs.compared("plain", "slower").pairs
     text = " ".join(as_text(runs.compared("plain", "slower"), SLOWER).split())
 
-    assert {change.gap.word for change in pair.changes if change.gap} == {Word.EQUIVALENT}
+    assert {change.gap.label for change in pair.changes if change.gap} == {Label.EQUIVALENT}
     assert [change.own.ratio for change in pair.changes] == pytest.approx([1.05] * len(ARMS))
     assert "1x16 the reference; own figures +5.0%" in text
     assert "FAILS" not in text
@@ -195,7 +195,7 @@ def test_a_clock_too_coarse_to_see_a_change_does_not_show_that_there_is_none() -
     assert change.gap.interval is not None
     width = stats.t.ppf(0.975, 14) * step * math.sqrt(4 / 12)
     assert math.log(change.gap.interval.high) == pytest.approx(width)
-    assert change.gap.word is not Word.EQUIVALENT
+    assert change.gap.label is not Label.EQUIVALENT
 
 
 def test_two_runs_in_coarse_steps_are_not_called_equivalent(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_two_runs_in_coarse_steps_are_not_called_equivalent(tmp_path: Path) -> N
     (pair,) = compare_runs(one, other).pairs
     gaps = [change.gap for change in pair.changes if change.gap]
 
-    assert Word.EQUIVALENT not in {gap.word for gap in gaps}
+    assert Label.EQUIVALENT not in {gap.label for gap in gaps}
 
 
 def test_a_control_that_failed_in_either_run_shows_no_equivalence(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ import pytest
 
 from vnuma.engine.lease.context import open_run
 from vnuma.engine.restore.baseline_diff import differences_now
-from vnuma.engine.restore.restore_leftover import Wanted, restore_leftovers
+from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.archive import manifest
 from vnuma.report.archive.read import import_run
 from vnuma.report.archive.write import default_path
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.page.render import write_report
-from vnuma.store import leases, runs, vms
+from vnuma.store import baselines, leases, runs, vms
 from vnuma.store.open import Store, open_store
 
 Change = Callable[[sqlite3.Connection], object]
@@ -155,7 +155,7 @@ def poisoned(exported: tuple[Store, LoadedRun, Path], tmp_path: Path, trap: Path
 def test_restore_leaves_an_earlier_products_import_alone(poisoned: Store, tmp_path: Path) -> None:
     """Its inventory is gone, no VM of it counts as left, and a name or run asked for is refused."""
     with poisoned.read() as connection:
-        assert vms.unrestored_vms(connection) == []
+        assert baselines.unrestored(connection) == []
         assert runs.get_run(connection, "quick.1").inventory is None
         assert leases.get_lease(connection, "vc/sql16") is None
     assert restore_leftovers(poisoned, Wanted()).problems == []

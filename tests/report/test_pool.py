@@ -19,7 +19,7 @@ from tests.support.stores import new_store
 from vnuma.analysis.compare import Contrast
 from vnuma.analysis.outliers import OddCell
 from vnuma.analysis.pooling import heterogeneity, pool
-from vnuma.analysis.verdict import Rules, Word
+from vnuma.analysis.verdict import Label, Rules
 from vnuma.cli.main import app
 from vnuma.errors import InputError
 from vnuma.report.comparison.pool import Pool, pool_runs
@@ -94,7 +94,7 @@ def test_runs_that_a_coarse_clock_rounds_alike_keep_its_error() -> None:
     assert found.prediction is not None
     assert math.log(found.verdict.interval.high) == pytest.approx(0.02 + width)
     assert math.log(found.prediction.high) == pytest.approx(0.02 + width)
-    assert found.verdict.word is Word.UNDECIDED
+    assert found.verdict.label is Label.UNDECIDED
 
 
 def test_with_equal_errors_it_is_hartung_and_knapps() -> None:
@@ -129,7 +129,7 @@ def test_runs_that_agree_give_their_word_and_a_wider_range_for_one_more(runs: di
     text = as_text(found)
 
     assert arm.verdict is not None
-    assert arm.verdict.word is Word.SLOWER
+    assert arm.verdict.label is Label.SLOWER
     assert arm.prediction is not None
     assert arm.prediction.high - arm.prediction.low > 0.01
     assert "slower in all 3" in " ".join(text.split())
@@ -145,7 +145,7 @@ def test_runs_that_contradict_each_other_are_said_to(runs: dict[str, LoadedRun])
     text = " ".join(as_text(found).split())
 
     assert arm.verdict is not None
-    assert arm.verdict.word is Word.UNDECIDED
+    assert arm.verdict.label is Label.UNDECIDED
     assert arm.heterogeneity is not None
     assert arm.heterogeneity.sd > 0.02
     assert "slower in 3, faster in 1: they contradict each other" in text
@@ -166,8 +166,8 @@ def test_every_equivalent_states_what_could_have_gone_unseen(runs: dict[str, Loa
     assert "up to 40% of an arm's boots may be in another state" in alone
 
 
-@pytest.mark.parametrize(("slow_in", "word"), [(1, Word.EQUIVALENT), (3, Word.UNDECIDED)])
-def test_boots_in_another_state_are_counted_over_all_runs(slow_in: int, word: Word) -> None:
+@pytest.mark.parametrize(("slow_in", "word"), [(1, Label.EQUIVALENT), (3, Label.UNDECIDED)])
+def test_boots_in_another_state_are_counted_over_all_runs(slow_in: int, word: Label) -> None:
     """1 of 24 odd boots is named; 3 of 24 are a second state, and no mean over both is given."""
     slow = OddCell("4x4", 2, 0.1, 0.02, 0.11)
     means = [0.0, 0.0001, -0.0001]
@@ -179,8 +179,8 @@ def test_boots_in_another_state_are_counted_over_all_runs(slow_in: int, word: Wo
     verdict = pool("4x4", runs, 1, RULES).verdict
 
     assert verdict is not None
-    assert (verdict.word, len(verdict.apart), verdict.other_boots) == (word, slow_in, 24 - slow_in)
-    if word is Word.EQUIVALENT:
+    assert (verdict.label, len(verdict.odd_boots), verdict.other_boots) == (word, slow_in, 24 - slow_in)
+    if word is Label.EQUIVALENT:
         assert verdict.unseen == pytest.approx(stats.beta.ppf(0.95, 2, 23))
 
 

@@ -25,7 +25,7 @@ from tests.unit.analysis.data import ARMS, Study, columns_of, study_of
 from vnuma.analysis import Analysis, NotEvaluated, analyse
 from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.result import ArmResult, RunResult
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import sentence
 from vnuma.assets import asset
 from vnuma.domain.study.declaration import METHOD
@@ -131,25 +131,25 @@ def wrong_in(said: Report) -> list[str]:
 def contradictions(arm: ArmResult) -> Iterator[str]:
     """What a verdict's own figures, as they are shown, say against its sentence."""
     verdict, text = arm.verdict, sentence(arm.verdict)
-    if verdict.withheld or verdict.interval is None or verdict.word is Word.TOO_FEW:
+    if verdict.withheld or verdict.interval is None or verdict.label is Label.TOO_FEW:
         return
     shown = LIMITS.search(text)
     low, high = map(float, shown.groups()) if shown else (0.0, 0.0)
     band = verdict.margin * 100
     wrong = {
-        "a direction whose shown limits hold 0": verdict.word in (Word.SLOWER, Word.FASTER) and low <= 0,
-        "undecided although the shown limits exclude 0": verdict.word is Word.UNDECIDED
+        "a direction whose shown limits hold 0": verdict.label in (Label.SLOWER, Label.FASTER) and low <= 0,
+        "undecided although the shown limits exclude 0": verdict.label is Label.UNDECIDED
         and not low <= 0 <= high,
-        "equivalent beyond the band": verdict.word is Word.EQUIVALENT and not -band < low <= high < band,
+        "equivalent beyond the band": verdict.label is Label.EQUIVALENT and not -band < low <= high < band,
         "at least the band, and a limit inside it": "by at least" in text and low < band,
         "decided by blocks that were run": verdict.blocks_needed is not None
         and verdict.blocks_needed <= arm.contrast.boots,
-        "not detectable, and 0 outside": verdict.word is Word.EQUIVALENT
+        "not detectable, and 0 outside": verdict.label is Label.EQUIVALENT
         and "detectable" not in text
         and not verdict.interval.contains(1.0),
-        "nothing unseen beside equivalent": verdict.word is Word.EQUIVALENT
+        "nothing unseen beside equivalent": verdict.label is Label.EQUIVALENT
         and "may be in a state" not in text,
-        "unseen, and seen": ", unseen" in text and "stand" in text and not verdict.reference_apart,
+        "unseen, and seen": ", unseen" in text and "stand" in text and not verdict.reference_odd_boots,
         "no limits": shown is None,
     }
     yield from (f"{arm.arm}: {what}: {text}" for what, holds in wrong.items() if holds)
@@ -157,14 +157,14 @@ def contradictions(arm: ArmResult) -> Iterator[str]:
 
 def advice(said: Report) -> Iterator[str]:
     """The reference only where no measured arm may still be faster; any other advice is of a faster arm."""
-    words = {arm.arm: arm.verdict.word for arm in said.found.arms}
-    open_arms = [arm for arm, word in words.items() if word in (Word.UNDECIDED, Word.TOO_FEW)]
+    words = {arm.arm: arm.verdict.label for arm in said.found.arms}
+    open_arms = [arm for arm, word in words.items() if word in (Label.UNDECIDED, Label.TOO_FEW)]
     advised = re.search(r"Use (\S+?)[:, ]", said.answer)
     if advised and advised[1] == said.reference:
-        if open_arms or Word.FASTER in words.values():
+        if open_arms or Label.FASTER in words.values():
             yield f"advice beside arms that may be faster: {said.answer}"
     elif advised:
-        if words[advised[1]] is not Word.FASTER:
+        if words[advised[1]] is not Label.FASTER:
             yield f"advice that is not of a faster arm: {said.answer}"
     elif not said.found.withheld and not (open_arms and all(arm in said.answer for arm in open_arms)):
         yield f"no advice, and not why: {said.answer}"
@@ -261,9 +261,9 @@ def test_no_verdict_changes_without_a_new_number_of_the_method(
     Every word is among them, and words that are withheld: else nothing would be held, here or above.
     """
     found = [result.primary[0] for result in results(tmp_path_factory, 0)]
-    words = [f"{arm.arm} {arm.verdict.word} {arm.verdict.withheld}" for one in found for arm in one.arms]
+    words = [f"{arm.arm} {arm.verdict.label} {arm.verdict.withheld}" for one in found for arm in one.arms]
 
-    assert {arm.verdict.word for one in found for arm in one.arms} == set(Word)
+    assert {arm.verdict.label for one in found for arm in one.arms} == set(Label)
     assert any(one.withheld for one in found)
     assert any(one.recommended for one in found)
     assert not all(isinstance(one.detectable_effect, NotEvaluated) for one in found)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from vnuma.domain.study.order import PlannedCell
-from vnuma.store import cells, leases, runs, vms
+from vnuma.store import baselines, cells, leases, runs, vms
 from vnuma.store.cells import AttemptsRule
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, Run, Sample, Vm
@@ -48,7 +48,7 @@ def new_vm(
         path = f"/DC/vm/{name}"
         vm = vms.add_vm(conn, run.id, vm_key=key, name=name, path=path, esxi_host=host, node=node)
         token = leases.take_lease(conn, key, run.id, "ops@ctl1")
-        vms.save_baseline(conn, vm.id, token, {"numCPUs": 16})
+        baselines.save(conn, vm.id, token, {"numCPUs": 16})
         plan = [(block, arm) for block in range(blocks) for arm in range(arms)]
         cells.add_cells(
             conn,

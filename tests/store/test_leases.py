@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from tests.store.build import claim, new_run, new_vm, samples
 from vnuma.errors import LeaseLost, StoreError, VmHeld
-from vnuma.store import attempts, cells, leases, runs, vms
+from vnuma.store import attempts, baselines, cells, leases, runs, vms
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
 from vnuma.store.states import Outcome, RestoreOutcome, RunState
@@ -53,7 +53,7 @@ def test_an_ended_run_that_put_its_vm_back_can_be_followed(store: Store) -> None
     """A lease that was merely not released does not block forever; the old token ends."""
     leased = new_vm(store)
     with store.write() as conn:
-        vms.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
+        baselines.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
         runs.set_run_state(conn, leased.run.id, RunState.FINISHED)
     rival = new_run(store)
     with store.write() as conn:
@@ -110,8 +110,8 @@ def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
         lambda conn: attempts.set_step(conn, attempt, old, "power_on"),
         lambda conn: attempts.save_effective(conn, attempt, old, {"nodes": 1}),
         lambda conn: attempts.finish(conn, attempt, old, Outcome.VALID),
-        lambda conn: vms.set_restored(conn, leased.vm.id, old, RestoreOutcome.RESTORED),
-        lambda conn: vms.mark_changing(conn, leased.vm.id, old),
+        lambda conn: baselines.set_restored(conn, leased.vm.id, old, RestoreOutcome.RESTORED),
+        lambda conn: baselines.mark_changing(conn, leased.vm.id, old),
         lambda conn: cells.interrupt_attempts(conn, leased.vm.id, old),
         lambda conn: cells.skip_cells(conn, leased.vm.id, old, reason="limit"),
         lambda conn: cells.claim_next(conn, leased.vm.id, old, cells.AttemptsRule(2), exclusive_host=True),
@@ -138,7 +138,7 @@ def test_a_baseline_is_written_once(store: Store) -> None:
     """A second baseline is refused and the first stays."""
     leased = new_vm(store)
     with pytest.raises(StoreError, match="already has a baseline"), store.write() as conn:
-        vms.save_baseline(conn, leased.vm.id, leased.token, {"numCPUs": 2})
+        baselines.save(conn, leased.vm.id, leased.token, {"numCPUs": 2})
     with store.read() as conn:
         assert vms.get_vm(conn, leased.vm.id).baseline == {"numCPUs": 16}
 
@@ -163,7 +163,7 @@ def test_a_vm_without_a_baseline_may_not_be_changed(store: Store) -> None:
         vm = vms.add_vm(conn, run.id, vm_key="vc/1", name="sql16", path="/DC/vm/sql16", esxi_host="esx01")
         token = leases.take_lease(conn, "vc/1", run.id, "ops@ctl1")
     with pytest.raises(StoreError, match="no baseline"), store.write() as conn:
-        vms.mark_changing(conn, vm.id, token)
+        baselines.mark_changing(conn, vm.id, token)
 
 
 def test_a_vm_is_owed_a_restore_until_one_is_settled(store: Store) -> None:
@@ -175,8 +175,8 @@ def test_a_vm_is_owed_a_restore_until_one_is_settled(store: Store) -> None:
         (RestoreOutcome.RESTORED, True),
     ]:
         with store.write() as conn:
-            vms.set_restored(conn, leased.vm.id, leased.token, outcome, {"settings": 31})
-            listed = [one for one in vms.unrestored_vms(conn) if not one[0].at_baseline]
+            baselines.set_restored(conn, leased.vm.id, leased.token, outcome, {"settings": 31})
+            listed = [one for one in baselines.unrestored(conn) if not one[0].at_baseline]
             vm = vms.get_vm(conn, leased.vm.id)
         assert (vm.restore_outcome, vm.restore_detail, vm.at_baseline) == (outcome, {"settings": 31}, settled)
         assert [(one.name, run.name) for one, run in listed] == ([] if settled else [("sql16", "quick.1")])
@@ -186,13 +186,13 @@ def test_a_claim_after_a_restore_owes_the_next_one(store: Store) -> None:
     """A run that was stopped, restored and resumed must restore its VM again."""
     leased = new_vm(store, arms=1)
     with store.write() as conn:
-        vms.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
+        baselines.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
     claim(store, leased)
     with store.read() as conn:
         vm = vms.get_vm(conn, leased.vm.id)
         assert not vm.at_baseline
         assert vm.restore_outcome is None
-        assert [one for one, _ in vms.unrestored_vms(conn)] == [vm]
+        assert [one for one, _ in baselines.unrestored(conn)] == [vm]
 
 
 def test_the_vms_of_a_run_are_listed_as_they_were_added(store: Store) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.store.build import claim, new_run, new_vm
 from vnuma.errors import InputError, LeaseLost, StoreError
-from vnuma.store import facts, runs, sites, vms
+from vnuma.store import baselines, facts, runs, sites, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.states import RunState, StopRequest
 
@@ -159,7 +159,7 @@ def test_a_step_reads_what_the_single_reads_give(store: Store, node: str | None)
         sites.add_sites(conn, run.id, ["site-b"])
         runs.touch_supervisor(conn, runs.at_site(conn, run, "site-b"), pid=7, host="b")
         runs.touch_supervisor(conn, run, pid=8, host="a")
-        vms.correct_baseline(conn, leased.vm.id, leased.token, {"numCPUs": 8})
+        baselines.correct(conn, leased.vm.id, leased.token, {"numCPUs": 8})
 
     with store.read() as conn:
         single = runs.get_run(conn, run.name)

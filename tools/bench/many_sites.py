@@ -25,7 +25,7 @@ from tools.bench import processes
 from tools.bench.figure import Figure, not_evaluated, untargeted
 from vnuma.domain.study.order import PlannedCell
 from vnuma.engine.run.progress import progress_of
-from vnuma.store import attempts, audit, cells, facts, leases, runs, tables, vms
+from vnuma.store import attempts, audit, baselines, cells, facts, leases, runs, tables, vms
 from vnuma.store import samples as sample_rows
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store, open_store
@@ -162,7 +162,7 @@ def _leased(conn: Any, run: Run, name: str, plan: list[PlannedCell]) -> Leased:
     key = f"vc{name.partition('-')[0]}/{name}"
     row = vms.add_vm(conn, run.id, vm_key=key, name=name, path=f"/DC/vm/{name}", esxi_host=f"esx-{name}")
     token = leases.take_lease(conn, key, run.id, "bench")
-    vms.save_baseline(conn, row.id, token, {"numCPUs": 16})
+    baselines.save(conn, row.id, token, {"numCPUs": 16})
     cells.add_cells(conn, row.id, plan)
     return Leased(run.name, name, row.id, key, token)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vnuma.analysis.calibration.measure import Rate
+from vnuma.analysis.calibration.error_rates import Rate
 from vnuma.analysis.calibration.targets import Case as Found
 from vnuma.analysis.calibration.targets import Target, at_least, at_most
 from vnuma.analysis.distributions import FloatArray, t_quantile

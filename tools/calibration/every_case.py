@@ -11,7 +11,7 @@ from tools.calibration.hard_cases import ONE_BY_ONE, hard_cases
 from tools.calibration.pilots import pilot_cases
 from tools.calibration.placed import placed_cases
 from tools.calibration.sentences import sentence_cases
-from vnuma.analysis.calibration.planning import PILOTS
+from vnuma.analysis.calibration.promised_power import PILOTS
 from vnuma.report.model.grid import GridTable
 from vnuma.report.terminal.calibration_tables import rate_texts, targets_table
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tools.calibration.case import Case, prediction_width, quiet
-from vnuma.analysis.calibration.measure import (
+from vnuma.analysis.calibration.error_rates import (
     MARGIN,
     Rate,
     found_faster,
@@ -35,7 +35,7 @@ from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding, rounding_of
 from vnuma.analysis.simulate import BoolArray, Simulated, differences
 from vnuma.analysis.variance import cell_sd
-from vnuma.analysis.verdict import Rules, Word, decide, run_withheld
+from vnuma.analysis.verdict import Label, Rules, decide, run_withheld
 
 ALPHA = 0.05
 CLEAR_EFFECT, BEYOND = math.log(1.03), math.log(1.012)
@@ -68,7 +68,7 @@ def _gaps(studies: int, generator: np.random.Generator) -> Iterator[Case]:
         y = draw(STANDARD, 8, studies, generator).cells
         y[:, held:, 1] = np.nan
         y[:, :, STANDARD.references :] += CLEAR_EFFECT
-        slower = [[word is Word.SLOWER for word in _words(one)] for one in _each(y, STANDARD)]
+        slower = [[word is Label.SLOWER for word in _words(one)] for one in _each(y, STANDARD)]
         where = f"A/A valid in {held} of 8 blocks, arms 3% slower"
         yield Case("right verdicts with gaps", where, 0.98, Rate.of(np.array(slower)), at_most=False)
     for blocks in (6, 8):
@@ -90,7 +90,7 @@ def _coarse_clocks(studies: int, generator: np.random.Generator) -> Iterator[Cas
         y = draw(truth, 8, studies, generator).times + generator.uniform(-0.1, 0.1, (studies, 1, 1, 1))
         y[:, :, truth.references :] += BEYOND
         found = [_rounded(times, at, step, truth) for times in y]
-        equivalent = np.array([[word is Word.EQUIVALENT for word in _words(one)] for one in found])
+        equivalent = np.array([[word is Label.EQUIVALENT for word in _words(one)] for one in found])
         wrong = np.array([_false(one, BEYOND) for one in found])
         yield Case("false equivalent with a coarse clock", f"{where}, truly 1.2%", 0.05, Rate.of(equivalent))
         yield Case("family-wise error with a coarse clock", where, 0.05, Rate.of(wrong))
@@ -270,15 +270,15 @@ def _each(y: FloatArray, truth: Truth, rounding: Rounding = NO_ROUNDING) -> Iter
         yield compare(present, labels[: truth.references], arms, ALPHA, rounding)
 
 
-def _words(found: Comparison) -> list[Word]:
+def _words(found: Comparison) -> list[Label]:
     rules = Rules(MARGIN, None, control_failed=False)
-    return [decide(item, rules, ALPHA).word for item in found.contrasts]
+    return [decide(item, rules, ALPHA).label for item in found.contrasts]
 
 
 def _false(found: Comparison, truth: float = 0.0) -> bool:
     """Whether the interval of some arm with a verdict excludes the truth."""
     return any(
-        word is not Word.TOO_FEW
+        word is not Label.TOO_FEW
         and item.inference is not None
         and not item.inference.interval.contains(math.exp(truth))
         for word, item in zip(_words(found), found.contrasts, strict=True)
@@ -286,4 +286,4 @@ def _false(found: Comparison, truth: float = 0.0) -> bool:
 
 
 def _thin(found: Comparison, arm: int) -> bool:
-    return _words(found)[arm] is not Word.TOO_FEW and len(found.contrasts[arm].differences) < BOOTS_FOR_WORDS
+    return _words(found)[arm] is not Label.TOO_FEW and len(found.contrasts[arm].differences) < BOOTS_FOR_WORDS

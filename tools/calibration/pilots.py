@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tools.calibration.case import Case, quiet
-from vnuma.analysis.calibration.planning import kept_pilots
+from vnuma.analysis.calibration.promised_power import kept_pilots
 from vnuma.analysis.calibration.truths import SD, Truth, heavy, normal
 from vnuma.analysis.distributions import FloatArray
 

@@ -12,7 +12,7 @@ import numpy as np
 from tools.calibration.case import Case, quiet
 from tools.calibration.hard_cases import ALPHA
 from vnuma.analysis.block_position import Place, terms
-from vnuma.analysis.calibration.measure import Rate
+from vnuma.analysis.calibration.error_rates import Rate
 from vnuma.analysis.calibration.truths import STANDARD, Truth, draw, linear, steady
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import Comparison, compare

@@ -15,7 +15,7 @@ from tools.soak.points import BARE, Chooser, Point, Stage
 from tools.soak.supervised import kill
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.run.claim import claim

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from vnuma.analysis.block_position import with_places
-from vnuma.analysis.by_size import sizes_apart
+from vnuma.analysis.by_size import differing_sizes
 from vnuma.analysis.cautions import Findings, cautions
 from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
 from vnuma.analysis.compare import Comparison, compare
@@ -109,14 +109,14 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         SizeResult(size, _arms(item, rules, item.alpha, cells.left_out))
         for size, item in zip(design.sizes, by_size, strict=True)
     )
-    apart = sizes_apart(arms, sizes)
+    differing = differing_sizes(arms, sizes)
     positions = {(boot.block, boot.label): boot.position for boot in cells.boots if boot.position is not None}
     drift = check_drift(full.unadjusted, positions) if full else NotEvaluated("no cell can be compared")
     watched = check_sentinel(cells.boots, [column.label for column in design.columns])
     first = check_first_iteration(cells.boots, measure.better)
     groups = bimodality(full) if full else NotEvaluated("no cell can be compared")
     found = Findings(
-        design, measure, cells, comparison, arms, apart, a_a, control, drift, watched, first, groups
+        design, measure, cells, comparison, arms, differing, a_a, control, drift, watched, first, groups
     )
     return Analysis(
         vm=vm,
@@ -135,7 +135,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         arms=arms,
         sizes=sizes,
         largest_gaps=_largest_gaps(design, by_size),
-        sizes_apart=apart,
+        differing_sizes=differing,
         growth=_growth(cells.boots, design, rules),
         a_a=a_a,
         positive_control=control,

@@ -9,43 +9,44 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from vnuma.analysis.result import ArmResult, SizeApart, SizeResult
-from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
+from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import listed, together
 from vnuma.domain.workloads.sizes import sized
 
 
-def sizes_apart(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[SizeApart, ...]:
+def differing_sizes(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[DifferingSize, ...]:
     """Sizes whose verdict differs from the arm's overall one, arm by arm.
 
     "Undecided" and "too few boots" do not count as different, since one size has less data.
     """
     return tuple(
-        SizeApart(arm.arm, size.size, item.verdict)
+        DifferingSize(arm.arm, size.size, item.verdict)
         for arm in arms
         for size in sizes
         for item in size.arms
-        if item.arm == arm.arm and item.verdict.word not in (Word.UNDECIDED, Word.TOO_FEW, arm.verdict.word)
+        if item.arm == arm.arm
+        and item.verdict.label not in (Label.UNDECIDED, Label.TOO_FEW, arm.verdict.label)
     )
 
 
-def apart_sentence(apart: Sequence[SizeApart], size_word: str) -> str:
+def differing_sizes_sentence(differing: Sequence[DifferingSize], size_word: str) -> str:
     """As in "At 500 rows a side 2x8 and 4x4 are equivalent within 1%; at 2,000 rows a side 2x8 is …"."""
     said = [
         f"at {sized(size, size_word)} {listed(list(_by_word(items)))}"
-        for size, items in groupby(sorted(apart, key=_size), key=_size)
+        for size, items in groupby(sorted(differing, key=_size), key=_size)
     ]
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _size(item: SizeApart) -> int:
+def _size(item: DifferingSize) -> int:
     return item.size
 
 
-def _by_word(apart: Iterable[SizeApart]) -> Iterator[str]:
+def _by_word(differing: Iterable[DifferingSize]) -> Iterator[str]:
     """The arms at one size, those of a word together."""
-    groups: dict[Word, list[tuple[str, Verdict]]] = {}
-    for item in apart:
-        groups.setdefault(item.verdict.word, []).append((item.arm, item.verdict))
+    groups: dict[Label, list[tuple[str, Verdict]]] = {}
+    for item in differing:
+        groups.setdefault(item.verdict.label, []).append((item.arm, item.verdict))
     yield from map(together, groups.values())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vnuma.analysis.by_size import apart_sentence
+from vnuma.analysis.by_size import differing_sizes_sentence
 from vnuma.analysis.cells import Cells, figures_by_size
 from vnuma.analysis.compare import Comparison
 from vnuma.analysis.drift import Drift, Slope
@@ -15,10 +15,10 @@ from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, AaCheck, ControlCh
 from vnuma.analysis.measure import Measure, worsening
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
-from vnuma.analysis.result import ArmResult, Caution, SizeApart
+from vnuma.analysis.result import ArmResult, Caution, DifferingSize
 from vnuma.analysis.rounding import SHARE_OF_MARGIN, relative_step, step_of
 from vnuma.analysis.sensitivity import sensitivity
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 from vnuma.domain.workloads.replicate import plural
 
 
@@ -31,7 +31,7 @@ class Findings:
     cells: Cells
     comparison: Comparison
     arms: Sequence[ArmResult]
-    apart: Sequence[SizeApart]
+    differing: Sequence[DifferingSize]
     a_a: AaCheck | NotEvaluated
     control: ControlCheck | NotEvaluated
     drift: Drift | NotEvaluated
@@ -75,7 +75,7 @@ def _withholding(found: Findings) -> Iterator[Caution]:
 def _data(found: Findings) -> Iterator[Caution]:
     if found.design.caution is not None:
         yield Caution("workload", *found.design.caution)
-    few = [item.arm for item in found.arms if item.verdict.word is Word.TOO_FEW and item.verdict.boots > 0]
+    few = [item.arm for item in found.arms if item.verdict.label is Label.TOO_FEW and item.verdict.boots > 0]
     absent = [item.arm for item in found.arms if item.verdict.boots == 0 and not item.verdict.left_out]
     if found.cells.boots and not found.comparison.reference:
         yield Caution(
@@ -189,10 +189,10 @@ def _moved(measure: Measure) -> str:
 
 def _spread(found: Findings) -> Iterator[Caution]:
     one = found.design.replicate
-    if found.apart:
+    if found.differing:
         yield Caution(
             "size_apart",
-            apart_sentence(found.apart, found.design.size_word),
+            differing_sizes_sentence(found.differing, found.design.size_word),
             "Report each size: the overall verdict averages them.",
         )
     tested = [flag.label for flag in found.comparison.gates if flag.testable and flag.flagged]

@@ -25,7 +25,7 @@ from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.simulate import Layout
 from vnuma.analysis.variance import Noise, pilot_upper
-from vnuma.analysis.verdict import Rules, Word, equivalence_withheld
+from vnuma.analysis.verdict import Label, Rules, equivalence_withheld
 
 
 @dataclass(frozen=True)
@@ -151,9 +151,9 @@ def with_blocks_needed(
 
 def _is_open(arm: ArmResult, rules: Rules) -> bool:
     verdict = arm.verdict
-    undecided = verdict.word is Word.UNDECIDED and not verdict.withheld
-    apart = verdict.apart or verdict.reference_apart
-    return undecided and not apart and equivalence_withheld(arm.contrast, rules) is None
+    undecided = verdict.label is Label.UNDECIDED and not verdict.withheld
+    odd = verdict.odd_boots or verdict.reference_odd_boots
+    return undecided and not odd and equivalence_withheld(arm.contrast, rules) is None
 
 
 def _needed(scatter: Scatter, arm: ArmResult, rules: Rules) -> int | None:

@@ -97,12 +97,12 @@ def share_limit(seen: int, boots: int) -> float:
     return 1.0 if seen >= boots else beta_quantile(0.95, seen + 1, boots - seen)
 
 
-def is_rare(apart: int, boots: int) -> bool:
+def is_rare(odd: int, boots: int) -> bool:
     """Whether so few boots are odd (at most a tenth) that a verdict may be about the rest.
 
     With heavy tails some boot is odd sooner or later: a single one does not make a second state.
     """
-    return apart * 10 <= boots
+    return odd * 10 <= boots
 
 
 def bimodality(full: Fit) -> Bimodality | NotEvaluated:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from vnuma.analysis.measure import worsening
 from vnuma.analysis.result import ArmResult
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 
 
 def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
@@ -18,18 +18,18 @@ def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
     """
     if any(arm.verdict.withheld for arm in arms):
         return ()
-    faster = [arm for arm in arms if arm.verdict.word is Word.FASTER]
+    faster = [arm for arm in arms if arm.verdict.label is Label.FASTER]
     if faster:
         return (min(faster, key=_slowness).arm,)
     if undecided(arms) or all(arm.verdict.left_out for arm in arms):
         return ()
-    return (reference, *(arm.arm for arm in arms if arm.verdict.word is Word.EQUIVALENT))
+    return (reference, *(arm.arm for arm in arms if arm.verdict.label is Label.EQUIVALENT))
 
 
 def undecided(arms: Sequence[ArmResult]) -> tuple[str, ...]:
     """The measured arms that may still turn out to be faster."""
-    open_words = (Word.UNDECIDED, Word.TOO_FEW)
-    return tuple(arm.arm for arm in arms if arm.verdict.word in open_words and not arm.verdict.left_out)
+    open_words = (Label.UNDECIDED, Label.TOO_FEW)
+    return tuple(arm.arm for arm in arms if arm.verdict.label in open_words and not arm.verdict.left_out)
 
 
 def _slowness(arm: ArmResult) -> float:

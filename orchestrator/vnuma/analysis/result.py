@@ -48,7 +48,7 @@ class SizeGap:
 
 
 @dataclass(frozen=True)
-class SizeApart:
+class DifferingSize:
     """A size at which an arm's verdict differs from the overall one."""
 
     arm: str
@@ -108,7 +108,7 @@ class Analysis:
     arms: tuple[ArmResult, ...]
     sizes: tuple[SizeResult, ...]
     largest_gaps: tuple[SizeGap, ...]
-    sizes_apart: tuple[SizeApart, ...]
+    differing_sizes: tuple[DifferingSize, ...]
     growth: tuple[Growth, ...] | NotEvaluated
     a_a: AaCheck | NotEvaluated
     positive_control: ControlCheck | NotEvaluated

@@ -16,7 +16,7 @@ import numpy as np
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.result import ArmResult
-from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.verdict import Label, Verdict
 from vnuma.domain.workloads.replicate import Replicate
 
 MOST_EXACT = 14
@@ -87,9 +87,9 @@ def _signs(n: int) -> FloatArray:
 
 def _dissent(arm: ArmResult, left_out: LeftOut | None, p: float | None) -> Iterator[str]:
     verdict = arm.verdict
-    if verdict.word in (Word.SLOWER, Word.FASTER):
+    if verdict.label in (Label.SLOWER, Label.FASTER):
         yield from _against_direction(verdict, left_out, p)
-    if verdict.word is Word.EQUIVALENT:
+    if verdict.label is Label.EQUIVALENT:
         yield from _against_equivalence(arm, left_out)
 
 

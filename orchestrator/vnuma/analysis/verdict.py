@@ -17,7 +17,7 @@ from vnuma.domain.workloads.metric import Better
 from vnuma.domain.workloads.replicate import Replicate
 
 
-class Word(StrEnum):
+class Label(StrEnum):
     """The five verdicts."""
 
     SLOWER = "slower"
@@ -64,13 +64,13 @@ class Verdict:
     `blocks_needed`: the total that would likely distinguish an effect of the margin from none; None where no
     number can be promised, and at single sizes. `better`: which direction of the ratio is faster.
     `replicate`: what `boots` counts. `left_out`: the plan left the arm out on this VM. `prediction`: where
-    the ratio of one more boot each lies in 95% of cases. `apart`: the distances of the arm's odd boots that
-    exceed the band, as ratios; `reference_apart`: of the reference; `others`: the ratio in the `other_boots`
-    pairs without those, None without any. For "equivalent", `unseen` is the largest share of boots that may
-    be in a state from `noticeable` on, a ratio minus 1.
+    the ratio of one more boot each lies in 95% of cases. `odd_boots`: the distances of those of the arm's
+    boots that exceed the band, as ratios; `reference_odd_boots`: of the reference; `others`: the ratio in the
+    `other_boots` pairs without those, None without any. For "equivalent", `unseen` is the largest share of
+    boots that may be in a state from `noticeable` on, a ratio minus 1.
     """
 
-    word: Word
+    label: Label
     withheld: Withheld | None
     ratio: float | None
     interval: Interval | None
@@ -90,8 +90,8 @@ class Verdict:
     replicate: Replicate = "boot"
     left_out: bool = False
     prediction: Interval | None = None
-    apart: tuple[float, ...] = ()
-    reference_apart: tuple[float, ...] = ()
+    odd_boots: tuple[float, ...] = ()
+    reference_odd_boots: tuple[float, ...] = ()
     others: float | None = None
     other_boots: int = 0
     unseen: float | None = None
@@ -129,15 +129,15 @@ def decide(contrast: Contrast, rules: Rules, alpha: float) -> Verdict:
     """The verdict of one arm."""
     band = math.log1p(rules.margin)
     far = [cell for cell in contrast.odd if abs(cell.shift) > band]
-    word, withheld = _word(contrast, rules, one_state=is_rare(len(far), contrast.boots))
-    apart = tuple(math.exp(cell.shift) for cell in far if cell.label == contrast.label)
+    label, withheld = _label(contrast, rules, one_state=is_rare(len(far), contrast.boots))
+    odd = tuple(math.exp(cell.shift) for cell in far if cell.label == contrast.label)
     others = _without(contrast, {cell.block for cell in far}) if far else ()
-    looked = word is Word.EQUIVALENT and contrast.noticeable is not None
+    looked = label is Label.EQUIVALENT and contrast.noticeable is not None
     inference = contrast.inference
     interval = inference.interval if inference else None
-    directed = word in (Word.SLOWER, Word.FASTER)
+    directed = label in (Label.SLOWER, Label.FASTER)
     return Verdict(
-        word=word,
+        label=label,
         withheld=withheld,
         ratio=contrast.ratio,
         interval=interval,
@@ -149,17 +149,17 @@ def decide(contrast: Contrast, rules: Rules, alpha: float) -> Verdict:
         boots_needed=BOOTS_FOR_WORDS,
         provisional=contrast.boots < BOOTS_FOR_WORDS,
         beyond_margin=directed and interval is not None and _beyond(interval, rules.margin),
-        detectable=word is Word.EQUIVALENT and interval is not None and not interval.contains(1.0),
+        detectable=label is Label.EQUIVALENT and interval is not None and not interval.contains(1.0),
         rank_supports=not _rank_contains_one(contrast) if directed and contrast.rank else None,
         half_width=math.expm1(inference.half_width) if inference else None,
         better=rules.better,
         replicate=rules.replicate,
         prediction=contrast.prediction,
-        apart=apart,
-        reference_apart=tuple(math.exp(cell.shift) for cell in far if cell.label != contrast.label),
+        odd_boots=odd,
+        reference_odd_boots=tuple(math.exp(cell.shift) for cell in far if cell.label != contrast.label),
         others=math.exp(statistics.fmean(others)) if others else None,
         other_boots=len(others),
-        unseen=share_limit(len(apart), contrast.boots) if looked else None,
+        unseen=share_limit(len(odd), contrast.boots) if looked else None,
         noticeable=math.expm1(max(contrast.noticeable or 0.0, band)) if looked else None,
     )
 
@@ -170,25 +170,25 @@ def _without(contrast: Contrast, blocks: Container[int]) -> tuple[float, ...]:
     return tuple(d for block, d in pairs if block not in blocks)
 
 
-def _word(contrast: Contrast, rules: Rules, *, one_state: bool) -> tuple[Word, Withheld | None]:
+def _label(contrast: Contrast, rules: Rules, *, one_state: bool) -> tuple[Label, Withheld | None]:
     if rules.withheld:
-        return Word.UNDECIDED, rules.withheld
+        return Label.UNDECIDED, rules.withheld
     inference = contrast.inference
     if contrast.boots < BOOTS_FOR_WORDS or inference is None:
-        return Word.TOO_FEW, None
+        return Label.TOO_FEW, None
     band = 1 + rules.margin
     if 1 / band < inference.equivalence.low and inference.equivalence.high < band:
         why = equivalence_withheld(contrast, rules)
         if why:
-            return Word.UNDECIDED, why
+            return Label.UNDECIDED, why
         if one_state:  # a mean over states describes no boot
-            return Word.EQUIVALENT, None
+            return Label.EQUIVALENT, None
     slowness = inference.interval.slowness(rules.better)
     if slowness.low > 1:
-        return Word.SLOWER, None
+        return Label.SLOWER, None
     if slowness.high < 1:
-        return Word.FASTER, None
-    return Word.UNDECIDED, None
+        return Label.FASTER, None
+    return Label.UNDECIDED, None
 
 
 def equivalence_withheld(contrast: Contrast, rules: Rules) -> Withheld | None:

@@ -15,7 +15,7 @@ from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
 from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.variance import Noise
-from vnuma.analysis.verdict import Verdict, Withheld, Word
+from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.domain.vm.plain_text import counted, duration
 from vnuma.domain.workloads.replicate import Replicate, plural
 
@@ -43,11 +43,11 @@ def headline(verdict: Verdict) -> str:
         return LEFT_OUT
     if verdict.withheld:
         return _WITHHELD[verdict.withheld]
-    if verdict.word is Word.TOO_FEW:
+    if verdict.label is Label.TOO_FEW:
         return _too_few(verdict)
-    if verdict.word is Word.EQUIVALENT:
+    if verdict.label is Label.EQUIVALENT:
         return f"equivalent within {_margin(verdict)}"
-    if verdict.word is Word.UNDECIDED:
+    if verdict.label is Label.UNDECIDED:
         return _undecided(verdict)
     return _directed(verdict)
 
@@ -55,7 +55,7 @@ def headline(verdict: Verdict) -> str:
 def sentence(verdict: Verdict) -> str:
     """The headline with its qualifications: band, detectability, the rank method's dissent."""
     text = headline(verdict)
-    if verdict.word is Word.EQUIVALENT and verdict.ratio is not None and verdict.equivalence_interval:
+    if verdict.label is Label.EQUIVALENT and verdict.ratio is not None and verdict.equivalence_interval:
         inner = verdict.equivalence_interval
         places = decimals([inner], verdict.margin)
         level = f"{verdict.equivalence_level * 100:.4g}%"
@@ -65,8 +65,8 @@ def sentence(verdict: Verdict) -> str:
         text += _states(verdict)
     if verdict.beyond_margin and _at_least_the_margin(verdict):
         text += f", by at least {_margin(verdict)}"
-    if apart_words(verdict) and verdict.word in (Word.SLOWER, Word.FASTER):
-        text += f"; {apart_words(verdict)}"
+    if odd_boots_words(verdict) and verdict.label in (Label.SLOWER, Label.FASTER):
+        text += f"; {odd_boots_words(verdict)}"
     if verdict.rank_supports is False:
         text += "; not supported by the rank method"
     return text
@@ -82,13 +82,13 @@ def _at_least_the_margin(verdict: Verdict) -> bool:
 def together(arms: Sequence[tuple[str, Verdict]]) -> str:
     """Arms that share a verdict, as in "2x8 and 4x4 are equivalent within 1%"; figures are each arm's own."""
     (first, verdict), *others = arms
-    if verdict.word is Word.EQUIVALENT:
+    if verdict.label is Label.EQUIVALENT:
         return f"{listed([name for name, _ in arms])} {'are' if others else 'is'} {headline(verdict)}"
-    if verdict.word is Word.UNDECIDED:
+    if verdict.label is Label.UNDECIDED:
         return _undecided_together(arms)
-    if verdict.word is Word.TOO_FEW:
+    if verdict.label is Label.TOO_FEW:
         return _too_few_together(arms)
-    parts = [f"{name} {headline(other).removeprefix(verdict.word).strip()}" for name, other in others]
+    parts = [f"{name} {headline(other).removeprefix(verdict.label).strip()}" for name, other in others]
     return listed([f"{first} is {headline(verdict)}", *parts])
 
 
@@ -245,7 +245,7 @@ def _directed(verdict: Verdict) -> str:
         size, low, high = -size, -high, -low
     while places < _MOST_PLACES and not round(low, places):
         places += 1  # a direction is not shown with a limit of 0
-    return f"{verdict.word} by {size:.{places}f}% ({low:.{places}f} to {high:.{places}f})"
+    return f"{verdict.label} by {size:.{places}f}% ({low:.{places}f} to {high:.{places}f})"
 
 
 def _undecided(verdict: Verdict) -> str:
@@ -253,29 +253,29 @@ def _undecided(verdict: Verdict) -> str:
     assert verdict.interval is not None
     places = decimals([verdict.interval], verdict.margin)
     text = f"undecided: {signed(verdict.ratio, places)} ({limits(verdict.interval, places)})"
-    return f"{text}; {apart_words(verdict)}" if apart_words(verdict) else text
+    return f"{text}; {odd_boots_words(verdict)}" if odd_boots_words(verdict) else text
 
 
 def _states(verdict: Verdict) -> str:
     """What an equivalence may hide: boots in another state, whether some were seen or none."""
-    apart = apart_words(verdict)
-    text = f"; {apart}" if apart else ""
+    odd = odd_boots_words(verdict)
+    text = f"; {odd}" if odd else ""
     if verdict.unseen is None or verdict.noticeable is None:
         return text
     share, boots = percent_whole(verdict.unseen), plural(verdict.replicate)
-    far = f"{percent_up(verdict.noticeable)} or more away{'' if verdict.apart else ', unseen'}"
+    far = f"{percent_up(verdict.noticeable)} or more away{'' if verdict.odd_boots else ', unseen'}"
     return f"{text}; up to {share} of its {boots} may be in a state {far}"
 
 
-def apart_words(verdict: Verdict) -> str:
+def odd_boots_words(verdict: Verdict) -> str:
     """As in "1 of 8 boots stands apart (+11.0%), the 7 other blocks give +0.1%"; empty without odd boots."""
     said = []
-    if verdict.apart:
-        of = f"{len(verdict.apart)} of {counted(verdict.boots, verdict.replicate)}"
-        said.append(f"{of} {_stand(verdict.apart)}")
-    if verdict.reference_apart:
-        of = f"{counted(len(verdict.reference_apart), verdict.replicate)} of the reference"
-        said.append(f"{of} {_stand(verdict.reference_apart)}")
+    if verdict.odd_boots:
+        of = f"{len(verdict.odd_boots)} of {counted(verdict.boots, verdict.replicate)}"
+        said.append(f"{of} {_stand(verdict.odd_boots)}")
+    if verdict.reference_odd_boots:
+        of = f"{counted(len(verdict.reference_odd_boots), verdict.replicate)} of the reference"
+        said.append(f"{of} {_stand(verdict.reference_odd_boots)}")
     if said and verdict.others is not None:
         one = verdict.other_boots == 1
         which = "the other block gives" if one else f"the {verdict.other_boots} other blocks give"
@@ -283,8 +283,8 @@ def apart_words(verdict: Verdict) -> str:
     return ", ".join(said)
 
 
-def _stand(apart: Sequence[float]) -> str:
-    return f"stand{'s' * (len(apart) == 1)} apart ({', '.join(map(signed, apart))})"
+def _stand(odd: Sequence[float]) -> str:
+    return f"stand{'s' * (len(odd) == 1)} apart ({', '.join(map(signed, odd))})"
 
 
 def percent_whole(share: float) -> str:
@@ -310,7 +310,7 @@ def _undecided_figures(verdict: Verdict) -> str:
     assert verdict.interval is not None
     places = decimals([verdict.interval], verdict.margin)
     text = f"{signed(verdict.ratio, places)}, {limits(verdict.interval, places)}"
-    return "; ".join(part for part in (text, apart_words(verdict)) if part)
+    return "; ".join(part for part in (text, odd_boots_words(verdict)) if part)
 
 
 def _too_few_together(arms: Sequence[tuple[str, Verdict]]) -> str:

@@ -55,7 +55,7 @@ def assumed_plans(study: Study) -> Plans:
     """Boots or iterations, from the assumed duration and spread of a cell's parts."""
     from vnuma import analysis
     from vnuma.analysis.allocation import Costs, allocate, wanted_width
-    from vnuma.analysis.planning import TYPICAL_SPREADS
+    from vnuma.analysis.study_forecast import TYPICAL_SPREADS
     from vnuma.domain.study.cell_time import assumed_boot_seconds, assumed_iteration_seconds
 
     design = analysis.design_of(study)

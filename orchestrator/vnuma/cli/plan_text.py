@@ -227,14 +227,14 @@ def _inside(study: Study) -> list[str]:
 def _detects(study: Study) -> list[str]:
     """What the design likely detects at an assumed spread; nothing if there will be no verdict."""
     from vnuma import analysis
-    from vnuma.analysis import planning
+    from vnuma.analysis import study_forecast
     from vnuma.analysis.wording import percent_up
 
     design = analysis.design_of(study)
     if not design.compared:
         return []
-    spread = planning.typical_spread(study.design.iterations, len(study.workload.sizes))
-    seen = planning.outlook(design, design.blocks, spread, design.equivalence)
+    spread = study_forecast.typical_spread(study.design.iterations, len(study.workload.sizes))
+    seen = study_forecast.outlook(design, design.blocks, spread, design.equivalence)
     if seen is None:
         return []
     found = percent_up(seen.detectable)

@@ -27,8 +27,8 @@ from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
-    from vnuma.analysis.planning import Ending, Needed, Outlook, Spread
     from vnuma.analysis.records import AnalysisDesign
+    from vnuma.analysis.study_forecast import Ending, Needed, Outlook, Spread
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.pilot import Pilot
 
@@ -50,7 +50,7 @@ def power(
     Examples: vnuma power studies/dakic2019.yml --effect 0.5%; vnuma power STUDY --pilot quick.1
     """
     from vnuma import analysis
-    from vnuma.analysis import planning
+    from vnuma.analysis import study_forecast
     from vnuma.domain.study.cell_time import assumed_cell_seconds
     from vnuma.domain.vm.percent import percent_of
 
@@ -61,13 +61,13 @@ def power(
     parsed, _ = read_study(study)
     try:
         design = analysis.design_of(parsed)
-        planning.layout_of(design, design.blocks)
+        study_forecast.layout_of(design, design.blocks)
     except ValueError as error:
         raise InputError(f"{study}: {error}.", fix="docs/reference/study.md describes `design`.") from error
     known = _pilot(pilot, parsed, store) if pilot else None
     iterations, sizes = parsed.design.iterations, len(parsed.workload.sizes)
-    spreads = [*planning.assumed_spreads(iterations, sizes), *([known.spread] if known else [])]
-    chosen = known.spread if known else planning.typical_spread(iterations, sizes)
+    spreads = [*study_forecast.assumed_spreads(iterations, sizes), *([known.spread] if known else [])]
+    chosen = known.spread if known else study_forecast.typical_spread(iterations, sizes)
     seconds = known.cell_seconds if known else assumed_cell_seconds(parsed)
     found = _Found(
         parsed,
@@ -75,8 +75,8 @@ def power(
         known,
         seconds * len(design.columns),
         _needed(design, spreads, wanted),
-        planning.outlook(design, design.blocks, chosen, wanted),
-        planning.ending(design, parsed.design.precision, chosen) if parsed.design.precision else None,
+        study_forecast.outlook(design, design.blocks, chosen, wanted),
+        study_forecast.ending(design, parsed.design.precision, chosen) if parsed.design.precision else None,
         chosen,
         _plans(parsed, design, known),
     )
@@ -88,13 +88,13 @@ def power(
 
 def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) -> list[Needed]:
     """The blocks at each spread. Shows progress, since simulating takes seconds or, if busy, a minute."""
-    from vnuma.analysis import planning
+    from vnuma.analysis import study_forecast
 
     found = []
     with working() as tell:
         for number, spread in enumerate(spreads, start=1):
             tell(f"Simulating studies, spread {number} of {len(spreads)}: {spread.label}")
-            found.append(planning.needed(design, spread, effect))
+            found.append(study_forecast.needed(design, spread, effect))
     return found
 
 

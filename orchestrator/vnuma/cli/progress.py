@@ -156,7 +156,7 @@ def detail_lines(progress: Progress, columns: int = USUAL) -> list[str]:
             lines.append(f"  repeated {counted(vm.repeated, 'attempt')} repeated")
         if vm.ended_by:
             lines.append(f"  ended by {vm.ended_by}")
-        lines += [f"  left behind {words}" for words in vm.left_behind]
+        lines += [f"  left behind {words}" for words in vm.databases_left]
         if vm.restore_words:
             lines += [f"  restored {line.strip()}" for line in vm.restore_words.splitlines()]
     return folded("\n".join(lines), columns).split("\n")

@@ -13,8 +13,8 @@ from vnuma.cli.options import InventoryOption, StoreOption, VmsArgument, find_in
 from vnuma.cli.screen import say
 
 if TYPE_CHECKING:
-    from vnuma.engine.restore.restoration import Choice
-    from vnuma.engine.restore.restore_leftover import RestoreReport
+    from vnuma.engine.restore.restore import Choice
+    from vnuma.engine.restore.restore_leftovers import RestoreReport
     from vnuma.store.open import Store
 
 
@@ -49,7 +49,7 @@ def restore(
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
     """
     from vnuma.engine.access.places import audit_files, store_url
-    from vnuma.engine.restore.restore_leftover import RestoreReport, Wanted, restore_by_audit, show_by_audit
+    from vnuma.engine.restore.restore_leftovers import RestoreReport, Wanted, restore_by_audit, show_by_audit
     from vnuma.engine.sites.restoring import restore_everywhere, show_everywhere
     from vnuma.errors import UsageError
     from vnuma.store.place import parse_place

@@ -343,7 +343,7 @@ def _tell(ended: RunOutcome) -> None:
             say(f"Ended     {vm.name}, {vm.ended_by}", sys.stderr)
         if vm.restore_words:
             say(f"Restored  {vm.restore_words}", sys.stderr)
-        for words in vm.left_behind:
+        for words in vm.databases_left:
             say(f"Left      {vm.name}, {words}", sys.stderr)
         if vm.note:
             told = None if vm.lasting and ended.names_lasting_causes else vm.note_detail

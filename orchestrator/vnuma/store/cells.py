@@ -24,10 +24,11 @@ from vnuma.errors import (
     reason_word,
 )
 from vnuma.store import tables
+from vnuma.store.baselines import leave
 from vnuma.store.rows import Busy, Cell, Claim, Vm
 from vnuma.store.states import CellState, Outcome
 from vnuma.store.types import utc_now
-from vnuma.store.vms import get_vm, leave_baseline, own_vm
+from vnuma.store.vms import get_vm, own_vm
 
 _cell = tables.cell.c
 _attempt = tables.attempt.c
@@ -119,7 +120,7 @@ def claim_next(
     cell = _one_cell(conn, _following_cell(vm_id, rule).with_for_update())
     if cell is None:
         return None
-    leave_baseline(conn, vm)
+    leave(conn, vm)
     return _open_attempt(conn, cell, token)
 
 

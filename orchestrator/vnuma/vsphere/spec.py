@@ -97,8 +97,9 @@ def _write(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
     if not part:
         setattr(spec, field, made)
         return
-    request: Any = type(spec)
-    holder = getattr(spec, field) or request._GetPropertyInfo(field).type()
+    request: type = vim.vm.ConfigSpec
+    info: Any = request._GetPropertyInfo(field)  # type: ignore[attr-defined]
+    holder = getattr(spec, field) or info.type()
     setattr(holder, part, made)
     setattr(spec, field, holder)
 

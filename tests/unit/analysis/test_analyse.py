@@ -23,21 +23,21 @@ from vnuma.analysis.growth import Growth
 from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import NotEvaluated, PositiveControl
-from vnuma.analysis.verdict import Withheld, Word
+from vnuma.analysis.verdict import Label, Withheld
 
 
-def _words(analysis: Analysis) -> dict[str, Word]:
-    return {item.arm: item.verdict.word for item in analysis.arms}
+def _words(analysis: Analysis) -> dict[str, Label]:
+    return {item.arm: item.verdict.label for item in analysis.arms}
 
 
 def test_a_complete_run() -> None:
     """Every part of a complete run is evaluated, and the words follow the truth it was made with."""
     found = analysed(usual_study())
     assert _words(found) == {
-        "2x8": Word.EQUIVALENT,
-        "4x4": Word.SLOWER,
-        "8x2": Word.SLOWER,
-        "16x1": Word.SLOWER,
+        "2x8": Label.EQUIVALENT,
+        "4x4": Label.SLOWER,
+        "8x2": Label.SLOWER,
+        "16x1": Label.SLOWER,
     }
     assert found.recommended == ("1x16", "2x8")
     assert (found.blocks, found.complete_blocks, found.df, len(found.points)) == (8, 8, 35, 48)
@@ -117,7 +117,7 @@ def test_without_a_a() -> None:
     found = analysed(study_of(ms, columns_of(a_a=False)))
     assert isinstance(found.a_a, NotEvaluated)
     assert "no_aa" in caution_ids(found)
-    assert _words(found)["16x1"] is Word.SLOWER
+    assert _words(found)["16x1"] is Label.SLOWER
 
 
 def test_two_columns() -> None:
@@ -125,7 +125,7 @@ def test_two_columns() -> None:
     found = analysed(study_of(noisy_ms(8, 2, 0.002, (0.0, 0.03)), columns_of(("2x8",), a_a=False)))
     (arm,) = found.arms
     assert arm.contrast.inference is not None
-    assert (arm.contrast.inference.basis, arm.verdict.word, found.gate) == ("own", Word.SLOWER, ())
+    assert (arm.contrast.inference.basis, arm.verdict.label, found.gate) == ("own", Label.SLOWER, ())
     assert "variance_gate" not in caution_ids(found)
 
 
@@ -149,7 +149,7 @@ def test_blocks_that_give_no_verdict_are_not_said_to_detect_anything() -> None:
 def test_few_blocks_are_provisional(blocks: int) -> None:
     """Below six blocks: intervals, but no words, no recommendation, and advice."""
     found = analysed(usual_study(blocks))
-    assert set(_words(found).values()) == {Word.TOO_FEW}
+    assert set(_words(found).values()) == {Label.TOO_FEW}
     assert all(item.verdict.interval is not None and item.verdict.provisional for item in found.arms)
     assert found.recommended == ()
     assert "too_few_boots" in caution_ids(found)
@@ -176,7 +176,7 @@ def test_an_interrupted_run_uses_what_there_is() -> None:
     found = analysed(study)
     assert (found.blocks, found.complete_blocks, found.blocks_not_begun) == (7, 6, 1)
     assert {item.arm: item.verdict.boots for item in found.arms} == {"2x8": 7, "4x4": 7, "8x2": 6, "16x1": 6}
-    assert Word.TOO_FEW not in _words(found).values()
+    assert Label.TOO_FEW not in _words(found).values()
     assert {"cells_missing", "blocks_not_begun"} <= caution_ids(found)
 
 
@@ -186,8 +186,8 @@ def test_an_arm_that_stopped_early_has_its_own_count() -> None:
     study.drop(lambda c: c.label == "8x2" and c.block > 4, reason="topology_mismatch")
     found = analysed(study)
     words = _words(found)
-    assert words.pop("8x2") is Word.TOO_FEW
-    assert words == {"2x8": Word.EQUIVALENT, "4x4": Word.SLOWER, "16x1": Word.SLOWER}
+    assert words.pop("8x2") is Label.TOO_FEW
+    assert words == {"2x8": Label.EQUIVALENT, "4x4": Label.SLOWER, "16x1": Label.SLOWER}
     assert {gap.reason for gap in found.missing} == {"topology_mismatch"}
 
 
@@ -197,7 +197,7 @@ def test_an_arm_that_never_ran() -> None:
     study.drop(lambda c: c.label == "8x2")
     found = analysed(study)
     arm = next(item for item in found.arms if item.arm == "8x2")
-    assert (arm.verdict.word, arm.verdict.boots, arm.verdict.ratio) == (Word.TOO_FEW, 0, None)
+    assert (arm.verdict.label, arm.verdict.boots, arm.verdict.ratio) == (Label.TOO_FEW, 0, None)
     assert next(cell for cell in found.table[0].cells if cell.arm == "8x2").median is None
     assert "arm_missing" in caution_ids(found)
     three = study_of(
@@ -217,7 +217,7 @@ def test_one_reference_column_lost() -> None:
     found = analysed(study)
     assert isinstance(found.a_a, NotEvaluated)
     assert "aa_missing" in caution_ids(found)
-    assert _words(found)["16x1"] is Word.SLOWER
+    assert _words(found)["16x1"] is Label.SLOWER
 
 
 @pytest.mark.parametrize("kept", [1, 2])
@@ -243,7 +243,7 @@ def test_the_reference_never_ran() -> None:
     study = usual_study()
     study.drop(lambda c: c.arm == "1x16")
     found = analysed(study)
-    assert set(_words(found).values()) == {Word.TOO_FEW}
+    assert set(_words(found).values()) == {Label.TOO_FEW}
     assert {item.verdict.ratio for item in found.arms} == {None}
     assert "reference_missing" in caution_ids(found)
     assert found.table[0].cells[1].median is not None
@@ -311,10 +311,10 @@ def test_identical_times_are_no_finer_than_their_step() -> None:
     ms = np.tile(np.array([100.0, 100, 100, 110, 160, 40]), (8, 1))
     found = analysed(study_of(ms, columns_of(), iterations=(1.0, 1.0, 1.0)))
     assert _words(found) == {
-        "2x8": Word.UNDECIDED,
-        "4x4": Word.UNDECIDED,
-        "8x2": Word.SLOWER,
-        "16x1": Word.FASTER,
+        "2x8": Label.UNDECIDED,
+        "4x4": Label.UNDECIDED,
+        "8x2": Label.SLOWER,
+        "16x1": Label.FASTER,
     }
     assert all((item.verdict.half_width or 0) > 0.05 for item in found.arms)
     assert "coarse_clock" in caution_ids(found)
@@ -326,8 +326,8 @@ def test_a_coarse_clock_shows_no_equivalence() -> None:
     coarse = dataclasses.replace(
         fine, samples=[s._replace(elapsed_ms=round((s.elapsed_ms or 0) / 5) * 5.0) for s in fine.samples]
     )
-    assert set(_words(analysed(fine)).values()) == {Word.EQUIVALENT}
-    assert Word.EQUIVALENT not in _words(analysed(coarse)).values()
+    assert set(_words(analysed(fine)).values()) == {Label.EQUIVALENT}
+    assert Label.EQUIVALENT not in _words(analysed(coarse)).values()
 
 
 @pytest.mark.parametrize(("blocks", "stop", "reason"), [(5, False, "too early"), (6, True, "precise")])

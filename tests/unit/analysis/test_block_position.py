@@ -14,7 +14,7 @@ from vnuma.analysis.block_position import terms
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
 from vnuma.analysis.records import AnalysisDesign
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 from vnuma.domain.study.declaration import Declared, declaration, deviations, hash_of
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
@@ -57,10 +57,10 @@ def half_width(found: Analysis) -> float:
 def test_the_covariate_takes_the_drift_out_where_it_is_declared() -> None:
     """The interval is less than half as wide, and 4x4 is found; without the declaration it is not."""
     plain, declared = analysed(), analysed(covariate="place")
-    words = [next(a.verdict.word for a in found.arms if a.arm == "4x4") for found in (plain, declared)]
+    words = [next(a.verdict.label for a in found.arms if a.arm == "4x4") for found in (plain, declared)]
 
     assert half_width(declared) < half_width(plain) / 2
-    assert words == [Word.UNDECIDED, Word.SLOWER]
+    assert words == [Label.UNDECIDED, Label.SLOWER]
     assert declared.df == plain.df - 1
 
 

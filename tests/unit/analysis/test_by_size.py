@@ -10,7 +10,7 @@ import pytest
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
 from vnuma.analysis import analyse
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 
 SIZES = (500, 1000)
 
@@ -45,10 +45,10 @@ def test_a_mean_that_hides_opposite_words_is_said() -> None:
     """3% slower at one size and 3% faster at the other: equivalent over both, and never silently so."""
     analysis = found(at_sizes(0.03, -0.03))
 
-    words = {arm.arm: arm.verdict.word for arm in analysis.arms}
-    assert words["2x8"] is Word.EQUIVALENT
-    apart = [(item.arm, item.size, item.verdict.word) for item in analysis.sizes_apart]
-    assert apart == [("2x8", 500, Word.SLOWER), ("2x8", 1000, Word.FASTER)]
+    words = {arm.arm: arm.verdict.label for arm in analysis.arms}
+    assert words["2x8"] is Label.EQUIVALENT
+    apart = [(item.arm, item.size, item.verdict.label) for item in analysis.differing_sizes]
+    assert apart == [("2x8", 500, Label.SLOWER), ("2x8", 1000, Label.FASTER)]
     text = said(analysis)["size_apart"]
     assert text.startswith("At 500 rows a side 2x8 is slower by 3.")
     assert "; at 1,000 rows a side 2x8 is faster by " in text
@@ -58,8 +58,10 @@ def test_an_effect_at_one_size_alone_is_another_class_at_the_other() -> None:
     """Slower over all, because it is far slower at one size; equivalent at the other."""
     analysis = found(at_sizes(0.06, 0.0))
 
-    assert {arm.arm: arm.verdict.word for arm in analysis.arms}["2x8"] is Word.SLOWER
-    assert [(item.size, item.verdict.word) for item in analysis.sizes_apart] == [(1000, Word.EQUIVALENT)]
+    assert {arm.arm: arm.verdict.label for arm in analysis.arms}["2x8"] is Label.SLOWER
+    assert [(item.size, item.verdict.label) for item in analysis.differing_sizes] == [
+        (1000, Label.EQUIVALENT)
+    ]
 
 
 def test_arms_that_share_a_word_at_a_size_share_one_sentence() -> None:
@@ -88,7 +90,7 @@ def test_sizes_that_agree_are_not_mentioned(effect: float) -> None:
     """The same verdict everywhere, or a size that is too noisy for one, is not a disagreement."""
     analysis = found(at_sizes(effect, effect))
 
-    assert analysis.sizes_apart == ()
+    assert analysis.differing_sizes == ()
     assert "size_apart" not in said(analysis)
 
 
@@ -97,4 +99,4 @@ def test_words_that_are_withheld_are_withheld_at_single_sizes_too() -> None:
     ms = noisy_ms(8, 4, 0.002)
     study = study_of(ms * np.array([1, 1, 1.05, 1]), columns_of(("2x8", "4x4")), sizes=SIZES, order="fixed")
 
-    assert found(study).sizes_apart == ()
+    assert found(study).differing_sizes == ()

@@ -15,7 +15,7 @@ from tools.calibration.__main__ import section
 from tools.calibration.case import Case, prediction_width, targets_of
 from tools.calibration.every_case import every_case
 from vnuma.analysis import compare_cells
-from vnuma.analysis.calibration.measure import (
+from vnuma.analysis.calibration.error_rates import (
     MARGIN,
     Rate,
     measure,
@@ -23,7 +23,7 @@ from vnuma.analysis.calibration.measure import (
     rank_intervals,
     words,
 )
-from vnuma.analysis.calibration.planning import stopping
+from vnuma.analysis.calibration.promised_power import stopping
 from vnuma.analysis.calibration.run import BLOCKS, SEED, STUDIES, Calibration, calibrate
 from vnuma.analysis.calibration.targets import targets
 from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, Studies, Truth, draw
@@ -34,7 +34,7 @@ from vnuma.analysis.measure import ELAPSED
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.stopping import half_widths, stop_on_precision
-from vnuma.analysis.verdict import Verdict, Word, decide, rules_for, run_withheld
+from vnuma.analysis.verdict import Label, Verdict, decide, rules_for, run_withheld
 
 ROOT = Path(__file__).parents[3]
 SIZE = 1000
@@ -121,12 +121,12 @@ def _word(verdict: Verdict) -> set[str]:
         if verdict.withheld
         else {
             {
-                Word.SLOWER: "slower",
-                Word.FASTER: "faster",
-                Word.EQUIVALENT: "equivalent",
-                Word.UNDECIDED: "undecided",
-                Word.TOO_FEW: "too_few",
-            }[verdict.word]
+                Label.SLOWER: "slower",
+                Label.FASTER: "faster",
+                Label.EQUIVALENT: "equivalent",
+                Label.UNDECIDED: "undecided",
+                Label.TOO_FEW: "too_few",
+            }[verdict.label]
         }
     )
 

@@ -19,7 +19,7 @@ from tests.unit.analysis.data import (
 from vnuma.analysis import analyse
 from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import sentence
 from vnuma.domain.study.design import Covariate
 from vnuma.domain.workloads.replicate import Replicate
@@ -94,7 +94,7 @@ def test_rank_dissent_is_reported() -> None:
     ms[:, 5] = ms[:, :2].mean(axis=1) * np.exp([0.02, 0.021, 0.019, 0.02, 0.018, -0.0005])
     found = analysed(study_of(ms, columns_of()))
     arm = found.arms[-1]
-    assert (arm.verdict.word, arm.verdict.rank_supports) == (Word.SLOWER, False)
+    assert (arm.verdict.label, arm.verdict.rank_supports) == (Label.SLOWER, False)
     assert "sensitivity" in caution_ids(found)
 
 

@@ -14,7 +14,7 @@ from vnuma.analysis.detectable import ArmError
 from vnuma.analysis.power import FEWEST_BLOCKS, blocks_for_equivalence, blocks_to_detect
 from vnuma.analysis.records import PositiveControl
 from vnuma.analysis.simulate import Simulated
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 
 BAND = math.log(1.01)
 
@@ -35,7 +35,7 @@ def test_calibrate_reads_what_reports_say(blocks: int) -> None:
         assert math.log1p(found.detectable_effect) == pytest.approx(said_to_detect(fast)[0], rel=1e-6)
         for place, arm in enumerate(found.arms):
             verdict, named = arm.verdict, named_blocks(fast)[0, place]
-            if verdict.word is Word.UNDECIDED and not (verdict.apart or verdict.reference_apart):
+            if verdict.label is Label.UNDECIDED and not (verdict.odd_boots or verdict.reference_odd_boots):
                 assert arm.contrast.inference is not None
                 bases.add(arm.contrast.inference.basis)
                 seen += verdict.blocks_needed is not None
@@ -75,7 +75,7 @@ def test_no_blocks_are_named_where_equivalence_would_be_withheld(cause: str) -> 
     study = study_of(shown, columns_of(), iterations=(1.0, 1.0, 1.0))
     if cause == "a failed control":
         study.design = replace(study.design, positive_control=PositiveControl("2x8", "slower"))
-    open_arms = [one.verdict for one in analysed(study).arms if one.verdict.word is Word.UNDECIDED]
+    open_arms = [one.verdict for one in analysed(study).arms if one.verdict.label is Label.UNDECIDED]
     named = [one.blocks_needed for one in open_arms[1:] if one.blocks_needed]
 
     assert len(open_arms) > 1

@@ -17,7 +17,7 @@ from vnuma.analysis.instrument_checks import AaCheck, check_a_a
 from vnuma.analysis.rank import rank_estimate
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.variance import pilot_upper
-from vnuma.analysis.verdict import Rules, Word, decide
+from vnuma.analysis.verdict import Label, Rules, decide
 from vnuma.analysis.wording import amount, signed_amount
 
 RULES = Rules(margin=0.01, withheld=None, control_failed=False)
@@ -82,7 +82,7 @@ def test_g1_a_a() -> None:
             "1.00478895 2.6475551 1.00000471 1.00959608 1.00059357 1.00900192",
             (0.049713333, 5e-10),
             "1.00505497 1.00037396 1.00975789",
-            Word.EQUIVALENT,
+            Label.EQUIVALENT,
             False,
             True,
         ),
@@ -91,7 +91,7 @@ def test_g1_a_a() -> None:
             "1.01875922 10.2994782 1.01390846 1.02363319 1.01450551 1.02303077",
             (1e-9, 5e-10),
             "1.01880647 1.01459402 1.02313983",
-            Word.SLOWER,
+            Label.SLOWER,
             True,
             False,
         ),
@@ -100,7 +100,7 @@ def test_g1_a_a() -> None:
             "1.02248299 12.3213847 1.01761450 1.02737477 1.01821373 1.02677015",
             (0.0, 1e-9),
             "1.02285160 1.01659863 1.02608310",
-            Word.SLOWER,
+            Label.SLOWER,
             True,
             False,
         ),
@@ -109,14 +109,14 @@ def test_g1_a_a() -> None:
             "1.03676434 20.0080863 1.03182785 1.04172445 1.03243545 1.04111138",
             (0.0, 1e-9),
             "1.03690561 1.03007532 1.04225146",
-            Word.SLOWER,
+            Label.SLOWER,
             True,
             False,
         ),
     ],
 )
 def test_g1_arms(
-    arm: str, figures: str, p: tuple[float, float], rank: str, word: Word, beyond: bool, detectable: bool
+    arm: str, figures: str, p: tuple[float, float], rank: str, word: Label, beyond: bool, detectable: bool
 ) -> None:
     """G1: estimate, t, adjusted p, both intervals, the rank companion and the verdict of each arm."""
     contrast, inference = _arm(compare_ms(G1_MS), arm)
@@ -126,7 +126,7 @@ def test_g1_arms(
     assert contrast.rank is not None
     _all_exactly([contrast.rank.ratio, contrast.rank.low, contrast.rank.high], rank)
     verdict = decide(contrast, RULES, 0.05)
-    assert (verdict.word, verdict.beyond_margin, verdict.detectable) == (word, beyond, detectable)
+    assert (verdict.label, verdict.beyond_margin, verdict.detectable) == (word, beyond, detectable)
 
 
 def test_g2_gate_falls_back() -> None:
@@ -143,16 +143,16 @@ def test_g2_gate_falls_back() -> None:
         ".007839036 4.6057295 .023240169 1.00625721 1.06819599",
     )
     _exactly(inference.constant, "3.81000470")
-    assert decide(contrast, RULES, 0.05).word is Word.SLOWER
+    assert decide(contrast, RULES, 0.05).label is Label.SLOWER
     contrast, inference = _arm(comparison, "4x4")
     _all_exactly(
         [inference.t, inference.adjusted_p, inference.interval.low, inference.interval.high],
         "4.4086154 .000670898 1.00746283 1.03018228",
     )
-    assert decide(contrast, RULES, 0.05).word is Word.SLOWER
+    assert decide(contrast, RULES, 0.05).label is Label.SLOWER
     contrast, inference = _arm(comparison, "2x8")
     _exactly(inference.adjusted_p, ".664810717")
-    assert decide(contrast, RULES, 0.05).word is Word.UNDECIDED
+    assert decide(contrast, RULES, 0.05).label is Label.UNDECIDED
 
 
 def test_g3_without_a_a() -> None:
@@ -169,7 +169,7 @@ def test_g3_without_a_a() -> None:
     )
     _all_exactly([inference.interval.low, inference.interval.high], "1.00042674 1.01143072")
     _all_exactly([inference.equivalence.low, inference.equivalence.high], "1.00114369 1.01070640")
-    assert decide(contrast, RULES, 0.05).word is Word.SLOWER
+    assert decide(contrast, RULES, 0.05).label is Label.SLOWER
 
 
 @pytest.mark.parametrize(
@@ -240,6 +240,6 @@ def test_g1_through_analyse_gives_the_mock_up() -> None:
     assert medians == ["76,452", "77,092", "77,962", "78,312", "79,449"]
     differences = [signed_amount(cell.difference or 0, "ms", 76_452) for cell in cells[1:]]
     assert differences == ["+366", "+1,434", "+1,719", "+2,811"]
-    assert [item.verdict.word for item in primary.arms] == [Word.EQUIVALENT, *[Word.SLOWER] * 3]
+    assert [item.verdict.label for item in primary.arms] == [Label.EQUIVALENT, *[Label.SLOWER] * 3]
     assert primary.recommended == ("1x16", "2x8")
     assert not isinstance(primary.a_a, NotEvaluated)

@@ -11,7 +11,7 @@ from vnuma.analysis import Analysis, PositiveControl, analyse
 from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.instrument_checks import ControlCheck
 from vnuma.analysis.measure import Measure, measure_of
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import headline
 from vnuma.domain.workloads.metric import Metric
 
@@ -36,7 +36,7 @@ def test_more_throughput_is_faster() -> None:
     found = _run(by_throughput(study_of(G1_MS, columns_of())))
     best = next(arm for arm in found.arms if arm.arm == "16x1")
 
-    assert best.verdict.word is Word.FASTER
+    assert best.verdict.label is Label.FASTER
     assert headline(best.verdict) == "faster by 3.7% (3.2 to 4.2)"
     assert found.recommended == ("16x1",)
 
@@ -46,7 +46,7 @@ def test_less_throughput_is_slower() -> None:
     found = _run(by_throughput(study_of(noisy_ms(8, 6, 0.003, (0, 0, -0.04)), columns_of())))
     worse = next(arm for arm in found.arms if arm.arm == "2x8")
 
-    assert worse.verdict.word is Word.SLOWER
+    assert worse.verdict.label is Label.SLOWER
     assert headline(worse.verdict).startswith("slower by 3.9% (3.6 to 4.2)")
 
 

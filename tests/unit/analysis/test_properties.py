@@ -174,8 +174,8 @@ def test_time_and_throughput_give_the_same_words(ms: FloatArray) -> None:
     for one, other in zip(slow.arms, fast.arms, strict=True):
         assert one.verdict.interval is not None
         assert other.verdict.interval is not None
-        assert (other.verdict.word, other.verdict.beyond_margin) == (
-            one.verdict.word,
+        assert (other.verdict.label, other.verdict.beyond_margin) == (
+            one.verdict.label,
             one.verdict.beyond_margin,
         )
         assert other.verdict.interval.low == pytest.approx(1 / one.verdict.interval.high)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.unit.analysis.data import analysed, usual_study
 from vnuma.analysis.recommend import recommend, undecided
 from vnuma.analysis.result import ArmResult
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 
-OPEN = (Word.UNDECIDED, Word.TOO_FEW)
+OPEN = (Label.UNDECIDED, Label.TOO_FEW)
 
 
 @pytest.fixture(scope="module")
@@ -22,24 +22,24 @@ def template() -> ArmResult:
     return analysed(usual_study()).arms[0]
 
 
-def arms_with(template: ArmResult, *words: Word) -> list[ArmResult]:
+def arms_with(template: ArmResult, *words: Label) -> list[ArmResult]:
     """Arms a, b, c, ... with these words."""
     return [
-        replace(template, arm=name, verdict=replace(template.verdict, word=word, withheld=None))
+        replace(template, arm=name, verdict=replace(template.verdict, label=word, withheld=None))
         for name, word in zip("abcdefgh", words, strict=False)
     ]
 
 
-@given(words=st.lists(st.sampled_from(list(Word)), min_size=1, max_size=8))
+@given(words=st.lists(st.sampled_from(list(Label)), min_size=1, max_size=8))
 def test_the_reference_is_no_advice_while_an_arm_may_be_faster(
-    template: ArmResult, words: list[Word]
+    template: ArmResult, words: list[Label]
 ) -> None:
     """Advice needs a faster arm, or that every arm is decided."""
     arms = arms_with(template, *words)
 
     advised = recommend("ref", arms)
 
-    if Word.FASTER in words:
+    if Label.FASTER in words:
         assert len(advised) == 1
         assert advised[0] != "ref"
     elif any(word in OPEN for word in words):
@@ -47,12 +47,12 @@ def test_the_reference_is_no_advice_while_an_arm_may_be_faster(
         assert len(undecided(arms)) == sum(word in OPEN for word in words)
     else:
         assert advised[0] == "ref"
-        assert set(advised[1:]) == {arm.arm for arm in arms if arm.verdict.word is Word.EQUIVALENT}
+        assert set(advised[1:]) == {arm.arm for arm in arms if arm.verdict.label is Label.EQUIVALENT}
 
 
 def test_an_arm_that_the_plan_left_out_keeps_no_advice_back(template: ArmResult) -> None:
     """It was never asked about."""
-    arms = arms_with(template, Word.SLOWER, Word.TOO_FEW)
+    arms = arms_with(template, Label.SLOWER, Label.TOO_FEW)
     arms[1] = replace(arms[1], verdict=replace(arms[1].verdict, left_out=True))
 
     assert recommend("ref", arms) == ("ref",)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from tests.unit.analysis.data import G1_MS, analysed, caution_ids, columns_of, noisy_ms, study_of
 from vnuma.analysis.sensitivity import leave_one_out, sensitivity, sign_flip_p
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 
 
 @pytest.mark.parametrize("pairs", [6, 8, 11])
@@ -62,7 +62,7 @@ def test_a_word_that_the_others_do_not_support_is_named() -> None:
     arm = next(item for item in found.arms if item.arm == "16x1")
     (said,) = [item.what for item in found.cautions if item.id == "sensitivity"]
 
-    assert arm.verdict.word is Word.SLOWER
+    assert arm.verdict.label is Label.SLOWER
     assert sensitivity(arm).sign_flip_p == 4 / 64
     assert "16x1 (" in said
     assert "sign-flip" in said

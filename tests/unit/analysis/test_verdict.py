@@ -14,7 +14,7 @@ from vnuma.analysis.compare import Contrast, Inference, Interval
 from vnuma.analysis.instrument_checks import AaCheck, ControlCheck, check_a_a, check_control
 from vnuma.analysis.rank import RankEstimate
 from vnuma.analysis.records import NotEvaluated, PositiveControl
-from vnuma.analysis.verdict import Rules, Verdict, Withheld, Word, decide, rules_for, run_withheld
+from vnuma.analysis.verdict import Label, Rules, Verdict, Withheld, decide, rules_for, run_withheld
 from vnuma.analysis.wording import sentence
 
 RULES = Rules(margin=0.01, withheld=None, control_failed=False)
@@ -50,35 +50,35 @@ def _decide(contrast: Contrast, rules: Rules = RULES) -> Verdict:
 @pytest.mark.parametrize(
     ("estimate", "half", "word", "beyond", "detectable"),
     [
-        (0.1, 0.5, Word.EQUIVALENT, False, False),
-        (0.5, 0.45, Word.EQUIVALENT, False, True),
-        (-0.5, 0.45, Word.EQUIVALENT, False, True),
-        (0.8, 0.5, Word.SLOWER, False, False),
-        (3.0, 0.5, Word.SLOWER, True, False),
-        (-0.8, 0.5, Word.FASTER, False, False),
-        (-3.0, 0.5, Word.FASTER, True, False),
-        (0.4, 0.9, Word.UNDECIDED, False, False),
-        (2.0, 2.1, Word.UNDECIDED, False, False),
+        (0.1, 0.5, Label.EQUIVALENT, False, False),
+        (0.5, 0.45, Label.EQUIVALENT, False, True),
+        (-0.5, 0.45, Label.EQUIVALENT, False, True),
+        (0.8, 0.5, Label.SLOWER, False, False),
+        (3.0, 0.5, Label.SLOWER, True, False),
+        (-0.8, 0.5, Label.FASTER, False, False),
+        (-3.0, 0.5, Label.FASTER, True, False),
+        (0.4, 0.9, Label.UNDECIDED, False, False),
+        (2.0, 2.1, Label.UNDECIDED, False, False),
     ],
 )
-def test_words(estimate: float, half: float, word: Word, beyond: bool, detectable: bool) -> None:
+def test_words(estimate: float, half: float, word: Label, beyond: bool, detectable: bool) -> None:
     """Rows 3 to 6: equivalence first, then the direction, else undecided."""
     verdict = _decide(_contrast(estimate, half))
-    assert (verdict.word, verdict.beyond_margin, verdict.detectable) == (word, beyond, detectable)
+    assert (verdict.label, verdict.beyond_margin, verdict.detectable) == (word, beyond, detectable)
 
 
 def test_the_band_is_symmetric_in_logarithms() -> None:
     """The band is 1/1.01 to 1.01: 0.9901 is outside on the low side only beyond ln 1.01."""
     edge = 100 * math.log(1.01)
-    assert _decide(_contrast(-0.5, 0.6, inner=edge - 0.5 - 1e-9)).word is Word.EQUIVALENT
-    assert _decide(_contrast(-0.5, 0.6, inner=edge - 0.5 + 1e-9)).word is Word.UNDECIDED
+    assert _decide(_contrast(-0.5, 0.6, inner=edge - 0.5 - 1e-9)).label is Label.EQUIVALENT
+    assert _decide(_contrast(-0.5, 0.6, inner=edge - 0.5 + 1e-9)).label is Label.UNDECIDED
 
 
 def test_too_few_boots_keeps_the_estimate_as_provisional() -> None:
     """Row 2: five blocks give no word, however clear the figures are."""
     verdict = _decide(_contrast(9.0, 0.5, boots=5))
-    assert (verdict.word, verdict.provisional, verdict.boots, verdict.boots_needed) == (
-        Word.TOO_FEW,
+    assert (verdict.label, verdict.provisional, verdict.boots, verdict.boots_needed) == (
+        Label.TOO_FEW,
         True,
         5,
         6,
@@ -90,7 +90,7 @@ def test_too_few_boots_keeps_the_estimate_as_provisional() -> None:
 def test_no_cells_is_too_few_boots_without_figures() -> None:
     """An arm that never ran has no ratio: not 1, not 0."""
     verdict = _decide(Contrast("2x8", "2x8", 0, None, None, None, ()))
-    assert (verdict.word, verdict.boots, verdict.ratio, verdict.interval) == (Word.TOO_FEW, 0, None, None)
+    assert (verdict.label, verdict.boots, verdict.ratio, verdict.interval) == (Label.TOO_FEW, 0, None, None)
 
 
 @pytest.mark.parametrize("reason", [Withheld.FIXED_ORDER, Withheld.A_A_ALARM])
@@ -98,7 +98,7 @@ def test_row_one_withholds_every_word(reason: Withheld) -> None:
     """Row 1 comes before everything, also before too few boots, and keeps estimate and interval."""
     for contrast in (_contrast(3, 0.5), _contrast(0, 0.5), _contrast(3, 0.5, boots=3)):
         verdict = _decide(contrast, Rules(0.01, reason, control_failed=False))
-        assert (verdict.word, verdict.withheld) == (Word.UNDECIDED, reason)
+        assert (verdict.label, verdict.withheld) == (Label.UNDECIDED, reason)
         assert verdict.interval is not None
         assert not verdict.beyond_margin
 
@@ -107,8 +107,8 @@ def test_a_failed_control_withholds_equivalence_alone() -> None:
     """An instrument that missed a known effect cannot show equivalence; "slower" remains."""
     rules = Rules(0.01, None, control_failed=True, control_arm="remote")
     assert _decide(_contrast(0.1, 0.5), rules).withheld is Withheld.CONTROL_FAILED
-    assert _decide(_contrast(0.1, 0.5), rules).word is Word.UNDECIDED
-    assert _decide(_contrast(3.0, 0.5), rules).word is Word.SLOWER
+    assert _decide(_contrast(0.1, 0.5), rules).label is Label.UNDECIDED
+    assert _decide(_contrast(3.0, 0.5), rules).label is Label.SLOWER
 
 
 @pytest.mark.parametrize(("step", "withheld"), [(0.01, Withheld.COARSE_CLOCK), (0.0001, None)])
@@ -116,8 +116,8 @@ def test_a_coarse_clock_withholds_equivalence_alone(step: float, withheld: Withh
     """A clock whose steps are as wide as the band shows no equivalence; a difference it does show."""
     close, far = (dataclasses.replace(_contrast(e, 0.5), step=step) for e in (0.1, 3.0))
     assert _decide(close).withheld is withheld
-    assert (_decide(close).word is Word.UNDECIDED) == (withheld is not None)
-    assert _decide(far).word is Word.SLOWER
+    assert (_decide(close).label is Label.UNDECIDED) == (withheld is not None)
+    assert _decide(far).label is Label.SLOWER
 
 
 def test_rank_dissent_is_noted_only_next_to_a_direction() -> None:
@@ -190,7 +190,7 @@ def test_a_failed_control_keeps_its_own_verdict() -> None:
     control = check_control(PositiveControl("2x8"), contrasts)
     rules = rules_for(0.01, None, control)
     found = {c.arm: decide(c, rules, 0.05) for c in contrasts}
-    assert found["2x8"].word is Word.EQUIVALENT
+    assert found["2x8"].label is Label.EQUIVALENT
     assert found["4x4"].withheld is Withheld.CONTROL_FAILED
 
 
@@ -219,9 +219,9 @@ def test_a_boot_in_another_state_takes_equivalence_away_and_is_reported() -> Non
 
     assert verdict.equivalence_interval is not None
     assert verdict.equivalence_interval.high < 1.05
-    assert verdict.word is Word.UNDECIDED
-    assert verdict.apart == pytest.approx((1.055,), abs=0.002)
-    assert (verdict.reference_apart, verdict.unseen) == ((), None)
+    assert verdict.label is Label.UNDECIDED
+    assert verdict.odd_boots == pytest.approx((1.055,), abs=0.002)
+    assert (verdict.reference_odd_boots, verdict.unseen) == ((), None)
 
 
 def test_the_blocks_without_a_boot_apart_are_reported_separately() -> None:
@@ -239,18 +239,18 @@ def test_a_boot_of_the_reference_apart_is_reported_as_the_references() -> None:
     """By its own shift and sign, not by the half of it that the pairs show."""
     verdict = _with_slow_boots(8, 3, column=0)
 
-    assert verdict.word is not Word.EQUIVALENT
-    assert verdict.apart == ()
-    assert verdict.reference_apart == pytest.approx((1.055,), abs=0.002)
+    assert verdict.label is not Label.EQUIVALENT
+    assert verdict.odd_boots == ()
+    assert verdict.reference_odd_boots == pytest.approx((1.055,), abs=0.002)
 
 
 def test_one_boot_apart_of_many_leaves_equivalence_and_is_reported() -> None:
     """With heavy tails some boot is odd sooner or later: at most a tenth of them, and it is reported."""
     rare, common = (_with_slow_boots(20, *slow, factor=1.08) for slow in ((3,), (3, 7, 11)))
 
-    assert (rare.word, len(rare.apart)) == (Word.EQUIVALENT, 1)
+    assert (rare.label, len(rare.odd_boots)) == (Label.EQUIVALENT, 1)
     assert rare.unseen == pytest.approx(float(stats.beta.ppf(0.95, 2, 19)))
-    assert (common.word, len(common.apart)) == (Word.UNDECIDED, 3)
+    assert (common.label, len(common.odd_boots)) == (Label.UNDECIDED, 3)
 
 
 def test_a_boot_apart_does_not_take_a_direction_away() -> None:
@@ -262,15 +262,15 @@ def test_a_boot_apart_does_not_take_a_direction_away() -> None:
     verdict = _decide(contrast, Rules(0.10, None, control_failed=False))
     again = _decide(contrast, Rules(0.05, None, control_failed=False))
 
-    assert verdict.word is Word.EQUIVALENT  # 6% lies within that band
-    assert again.word is Word.SLOWER
+    assert verdict.label is Label.EQUIVALENT  # 6% lies within that band
+    assert again.label is Label.SLOWER
 
 
 def test_a_boot_apart_by_less_than_the_band_leaves_equivalence() -> None:
     """It is odd, and no boot of the arm is further away than what is called equivalent."""
     verdict = _with_slow_boots(8, 3, factor=1.03)
 
-    assert (verdict.word, verdict.apart) == (Word.EQUIVALENT, ())
+    assert (verdict.label, verdict.odd_boots) == (Label.EQUIVALENT, ())
 
 
 @pytest.mark.parametrize("boots", [6, 8, 12])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
 from vnuma.analysis.instrument_checks import AaCheck
-from vnuma.analysis.verdict import Verdict, Withheld, Word
+from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.analysis.wording import (
     a_a_sentence,
     amount,
@@ -28,11 +28,11 @@ from vnuma.analysis.wording import (
 FORBIDDEN = ("significant", "proves", "no difference", "best", "±")
 
 
-def _verdict(word: Word, estimate: float, low: float, high: float, **more: Any) -> Verdict:
+def _verdict(label: Label, estimate: float, low: float, high: float, **more: Any) -> Verdict:
     """A verdict from percents."""
     interval = Interval(1 + low / 100, 1 + high / 100)
     plain = Verdict(
-        word=word,
+        label=label,
         withheld=None,
         ratio=1 + estimate / 100,
         interval=interval,
@@ -48,7 +48,7 @@ def _verdict(word: Word, estimate: float, low: float, high: float, **more: Any) 
 
 def test_slower() -> None:
     """The words of the mock-up, with and without the margin."""
-    verdict = _verdict(Word.SLOWER, 3.676, 3.183, 4.172, beyond_margin=True)
+    verdict = _verdict(Label.SLOWER, 3.676, 3.183, 4.172, beyond_margin=True)
     assert headline(verdict) == "slower by 3.7% (3.2 to 4.2)"
     assert sentence(verdict) == "slower by 3.7% (3.2 to 4.2), by at least 1%"
 
@@ -58,7 +58,7 @@ def test_slower() -> None:
 )
 def test_at_least_is_true_of_the_percentage_shown(low: float, high: float, said: bool) -> None:
     """9.2% less lies beyond a band of 10%, which ends at 1/1.1, and is not "at least 10%"."""
-    word = Word.SLOWER if low > 0 else Word.FASTER
+    word = Label.SLOWER if low > 0 else Label.FASTER
     verdict = _verdict(word, (low + high) / 2, low, high, beyond_margin=True, margin=0.10)
 
     assert ("by at least 10%" in sentence(verdict)) is said
@@ -66,12 +66,12 @@ def test_at_least_is_true_of_the_percentage_shown(low: float, high: float, said:
 
 def test_faster_is_reported_with_positive_numbers() -> None:
     """Faster mirrors the interval: smaller limit first, no sign."""
-    assert headline(_verdict(Word.FASTER, -3.676, -4.172, -3.183)) == "faster by 3.7% (3.2 to 4.2)"
+    assert headline(_verdict(Label.FASTER, -3.676, -4.172, -3.183)) == "faster by 3.7% (3.2 to 4.2)"
 
 
 def test_equivalent() -> None:
     """Equivalence names its band, and in full its own 90% interval."""
-    verdict = _verdict(Word.EQUIVALENT, 0.4789, 0.0594, 0.9002, detectable=True)
+    verdict = _verdict(Label.EQUIVALENT, 0.4789, 0.0594, 0.9002, detectable=True)
     assert headline(verdict) == "equivalent within 1%"
     assert sentence(verdict) == (
         "equivalent within 1%: +0.5% (90%: 0.1 to 0.9); detectable, too small to matter"
@@ -80,13 +80,13 @@ def test_equivalent() -> None:
 
 def test_size_wise_equivalence_names_its_level() -> None:
     """At four sizes together the inner interval is 97.5%."""
-    verdict = _verdict(Word.EQUIVALENT, 0.1, -0.4, 0.6, equivalence_level=0.975)
+    verdict = _verdict(Label.EQUIVALENT, 0.1, -0.4, 0.6, equivalence_level=0.975)
     assert sentence(verdict) == "equivalent within 1%: +0.1% (97.5%: -0.4 to 0.6)"
 
 
 def test_undecided() -> None:
     """Undecided tells the estimate and the interval."""
-    assert headline(_verdict(Word.UNDECIDED, 0.6, -0.1, 1.3)) == "undecided: +0.6% (-0.1 to 1.3)"
+    assert headline(_verdict(Label.UNDECIDED, 0.6, -0.1, 1.3)) == "undecided: +0.6% (-0.1 to 1.3)"
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_undecided_arms_together_say_once_what_would_decide(
     needed: tuple[int | None, int | None], said: str
 ) -> None:
     """Each with its own estimate and interval; the largest number of blocks, and for whom it holds."""
-    one = ("2x8", _verdict(Word.UNDECIDED, 0.3, -0.6, 1.2, blocks_needed=needed[0]))
-    other = ("4x4", _verdict(Word.UNDECIDED, 0.6, -0.1, 1.3, blocks_needed=needed[1]))
+    one = ("2x8", _verdict(Label.UNDECIDED, 0.3, -0.6, 1.2, blocks_needed=needed[0]))
+    other = ("4x4", _verdict(Label.UNDECIDED, 0.6, -0.1, 1.3, blocks_needed=needed[1]))
 
     both = "2x8 (+0.3%, -0.6 to 1.2) and 4x4 (+0.6%, -0.1 to 1.3) are undecided"
     assert together([one, other]) == both + said
@@ -112,7 +112,7 @@ def test_undecided_arms_together_say_once_what_would_decide(
 def test_arms_with_too_few_boots_share_one_sentence(boots: tuple[int, int], of: str) -> None:
     """How many each has of those needed, and what they give so far."""
     pairs = zip(("2x8", "4x4"), (0.2, 2.04), boots, strict=True)
-    arms = [(name, _verdict(Word.TOO_FEW, at, -1.0, 3.0, boots=n)) for name, at, n in pairs]
+    arms = [(name, _verdict(Label.TOO_FEW, at, -1.0, 3.0, boots=n)) for name, at, n in pairs]
     said = f"Too few boots for a verdict ({of} per arm): so far 2x8 +0.2%, 4x4 +2%, provisional"
     assert together(arms) == said
 
@@ -126,12 +126,12 @@ def test_arms_with_too_few_boots_share_one_sentence(boots: tuple[int, int], of: 
 )
 def test_too_few_boots(estimate: float, text: str) -> None:
     """Too few boots tells how many, and a provisional figure."""
-    assert headline(_verdict(Word.TOO_FEW, estimate, 1.0, 3.0, boots=4)) == text
+    assert headline(_verdict(Label.TOO_FEW, estimate, 1.0, 3.0, boots=4)) == text
 
 
 def test_no_boots_tells_no_figure() -> None:
     """An arm that never ran has nothing but its count."""
-    verdict = _verdict(Word.TOO_FEW, 0, 0, 0, boots=0, ratio=None, interval=None)
+    verdict = _verdict(Label.TOO_FEW, 0, 0, 0, boots=0, ratio=None, interval=None)
     assert sentence(verdict) == "too few boots (0 of 6)"
 
 
@@ -145,12 +145,12 @@ def test_no_boots_tells_no_figure() -> None:
 )
 def test_withheld_words_stand_in_the_verdicts_place(reason: Withheld, text: str) -> None:
     """Withheld words are replaced by their reason."""
-    assert sentence(_verdict(Word.UNDECIDED, 3.0, 2.0, 4.0, withheld=reason)) == text
+    assert sentence(_verdict(Label.UNDECIDED, 3.0, 2.0, 4.0, withheld=reason)) == text
 
 
 def test_rank_dissent_is_added() -> None:
     """The rank method's dissent follows the word."""
-    verdict = _verdict(Word.SLOWER, 1.5, 0.6, 2.4, rank_supports=False)
+    verdict = _verdict(Label.SLOWER, 1.5, 0.6, 2.4, rank_supports=False)
     assert sentence(verdict) == "slower by 1.5% (0.6 to 2.4); not supported by the rank method"
 
 
@@ -181,15 +181,15 @@ def test_a_decimal_more_where_intervals_would_read_alike() -> None:
 
 
 @given(
-    st.sampled_from([Word.SLOWER, Word.FASTER, Word.UNDECIDED, Word.EQUIVALENT, Word.TOO_FEW]),
+    st.sampled_from([Label.SLOWER, Label.FASTER, Label.UNDECIDED, Label.EQUIVALENT, Label.TOO_FEW]),
     st.floats(-20, 20),
     st.floats(0.001, 5),
 )
-def test_no_forbidden_word_and_no_crossing(word: Word, estimate: float, half: float) -> None:
+def test_no_forbidden_word_and_no_crossing(word: Label, estimate: float, half: float) -> None:
     """No sentence says more than it may, and a limit above 0 is never printed as negative."""
     text = sentence(_verdict(word, estimate, estimate - half, estimate + half))
     assert not any(forbidden in text for forbidden in FORBIDDEN)
-    if word is Word.UNDECIDED and estimate - half > 0:
+    if word is Label.UNDECIDED and estimate - half > 0:
         assert "(-" not in text
 
 
@@ -272,15 +272,15 @@ def test_a_difference_is_as_fine_as_the_figure_next_to_it() -> None:
 
 def test_equivalent_states_what_it_has_not_seen() -> None:
     """Rounded up: a promise may only err on the safe side. The smallest state that would show is named."""
-    verdict = _verdict(Word.EQUIVALENT, 0.1, -0.4, 0.6, unseen=0.3123, noticeable=0.0312)
+    verdict = _verdict(Label.EQUIVALENT, 0.1, -0.4, 0.6, unseen=0.3123, noticeable=0.0312)
 
     assert "up to 32% of its boots may be in a state 3.2% or more away, unseen" in sentence(verdict)
 
 
 def test_boots_apart_are_counted_with_every_verdict() -> None:
     """How many of how many, and how far; the reference's as the reference's."""
-    for word in (Word.SLOWER, Word.UNDECIDED, Word.EQUIVALENT):
+    for word in (Label.SLOWER, Label.UNDECIDED, Label.EQUIVALENT):
         own = sentence(_verdict(word, 0.4, 0.2, 0.6, boots=8, apart=(1.11, 1.092)))
-        other = sentence(_verdict(word, 0.4, 0.2, 0.6, boots=8, reference_apart=(1.11,)))
+        other = sentence(_verdict(word, 0.4, 0.2, 0.6, boots=8, reference_odd_boots=(1.11,)))
         assert "2 of 8 boots stand apart (+11.0%, +9.2%)" in own
         assert "1 boot of the reference stands apart (+11.0%)" in other

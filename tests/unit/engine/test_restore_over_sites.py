@@ -14,7 +14,7 @@ from tests.report.build import study_text
 from tests.store.build import new_vm
 from tests.support.cli import vnuma_here
 from vnuma.engine.lease.supervision import Supervisor, claim_supervision
-from vnuma.engine.restore.restore_leftover import Wanted
+from vnuma.engine.restore.restore_leftovers import Wanted
 from vnuma.engine.sites.restoring import restore_everywhere, show_everywhere
 from vnuma.store import runs, sites
 from vnuma.store.open import Store, default_url, open_store

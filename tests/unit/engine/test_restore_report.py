@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.engine.restore.restore_leftover import RestoreReport
+from vnuma.engine.restore.restore_leftovers import RestoreReport
 from vnuma.errors import AccountRefused, NotAtBaseline
 
 

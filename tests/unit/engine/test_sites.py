@@ -23,7 +23,7 @@ from vnuma.engine.run.overview import overview
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.sites.following import elsewhere_of
 from vnuma.errors import InputError, VmHeld
-from vnuma.store import runs, sites, tables, vms
+from vnuma.store import baselines, runs, sites, tables
 from vnuma.store.copy_run import copy_run
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Run
@@ -84,7 +84,7 @@ def test_each_vm_is_in_use_while_its_own_process_lives(going: Going) -> None:
     claim_supervision(going.store, going.part, BESIDE)
 
     with going.store.read() as connection:
-        used = {vm.name: is_alive(run) for vm, run in vms.unrestored_vms(connection)}
+        used = {vm.name: is_alive(run) for vm, run in baselines.unrestored(connection)}
 
     assert used == {"sql-b": True, "sql-a": False}
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vnuma.analysis.calibration.measure import Rate, Rates, measure
-from vnuma.analysis.calibration.planning import (
+from vnuma.analysis.calibration.error_rates import Rate, Rates, measure
+from vnuma.analysis.calibration.promised_power import (
     PILOTS,
     STOPPING,
     Promise,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from vnuma.analysis.calibration.measure import Rate, Rates
-from vnuma.analysis.calibration.planning import PROMISE, Promise, Stopping
+from vnuma.analysis.calibration.error_rates import Rate, Rates
+from vnuma.analysis.calibration.promised_power import PROMISE, Promise, Stopping
 from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.rank import walsh_coverage
 

@@ -13,7 +13,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
-from vnuma.engine.cell.measure import measure_cell, measure_pass
+from vnuma.engine.cell.measure_cell import measure_cell, measure_pass
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.lease.context import (
@@ -21,8 +21,8 @@ from vnuma.engine.lease.context import (
     open_context,
     supervisor_token,
 )
-from vnuma.engine.restore.restoration import Choice, Restored
-from vnuma.engine.restore.restore_target import restoration_of
+from vnuma.engine.restore.restore import Choice, Restored
+from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import NoCell, claim, next_cell, why_no_more
 from vnuma.errors import NotAtBaseline

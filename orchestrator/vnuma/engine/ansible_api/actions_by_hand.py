@@ -30,7 +30,7 @@ from vnuma.engine.cell.shape import (
 )
 from vnuma.engine.instance.sql_identity import require_by_hand
 from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import refuse_if_marked
+from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import connect as connect_sql

@@ -28,9 +28,10 @@ from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.instance.settings import SETTINGS, guest_of
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.lease.baseline import marking, plan_baseline
 from vnuma.engine.lease.context import VmContext, open_context
 from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.run_mark import marking
+from vnuma.engine.lease.take_over import plan_baseline
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import next_cell
 from vnuma.errors import LoginRefused, SqlUnreachable

@@ -91,7 +91,7 @@ def drop_planned(context: VmContext) -> tuple[Edit, ...]:
     return (Edit(DATABASE, context.study.dataset.database, None),)
 
 
-def left_behind(connection: Connection, run_id: int) -> dict[int, str]:
+def databases_left(connection: Connection, run_id: int) -> dict[int, str]:
     """Why the last attempt to drop the run's database failed, by VM id; without VMs that dropped it."""
     facts_found = [
         fact for scope in (LEFT_BEHIND, _DROPPED) for fact in facts.facts_of_run(connection, run_id, scope)

@@ -24,7 +24,7 @@ from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_change_check import SomebodysChange, refuse_foreign_changes
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ArmImpossible, HostChanged
-from vnuma.store import attempts, vms
+from vnuma.store import attempts, baselines
 from vnuma.vsphere import apply, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
@@ -132,7 +132,7 @@ def _shape_once(
         deferred_log.collect(journal_of(context), session, ref)
     earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
     with context.store.write() as connection:
-        vms.mark_changing(connection, context.vm.id, context.token)
+        baselines.mark_changing(connection, context.vm.id, context.token)
         attempts.save_plan(
             connection,
             attempt.id,

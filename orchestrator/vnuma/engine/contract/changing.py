@@ -27,7 +27,7 @@ from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import on_vsphere
-from vnuma.engine.restore.restoration import Restored
+from vnuma.engine.restore.restore import Restored
 from vnuma.engine.run.approval import VARIABLE, is_required
 from vnuma.engine.run.claim import NoCell, claim
 from vnuma.engine.run.oversight import Asked, stop_signals

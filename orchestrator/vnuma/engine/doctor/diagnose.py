@@ -13,7 +13,7 @@ from vnuma.engine.access.target import AnyTarget, Kind, Target
 from vnuma.engine.doctor import diagnose_vm
 from vnuma.engine.doctor.diagnose_machine import diagnose_machines
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
-from vnuma.engine.lease.baseline import parse_mark
+from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.surroundings import (
     server_findings,

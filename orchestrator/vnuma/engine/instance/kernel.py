@@ -11,7 +11,7 @@ from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.foreign_changes import ForeignChange
 from vnuma.errors import MeasurementFailed, StoreError
 from vnuma.logs import linux_nodes
-from vnuma.store import cells, facts, leases, vms
+from vnuma.store import baselines, cells, facts, leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.workloads.shell import Shell, require
@@ -86,7 +86,7 @@ def take_machine(store: Store, run: Run, vm: Vm) -> int:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, vm.id, token)
         if vm.baseline is None:
-            vms.save_baseline(connection, vm.id, token, baseline)
+            baselines.save(connection, vm.id, token, baseline)
     return token
 
 

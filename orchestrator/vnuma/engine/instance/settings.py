@@ -13,7 +13,8 @@ from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.instance.soft_numa import SOFT_NUMA
 from vnuma.engine.instance.tcp_ports import TCP_PORTS
-from vnuma.engine.lease.baseline import Guest, changed_sql_server
+from vnuma.engine.lease.baseline import Guest
+from vnuma.engine.lease.take_over import changed_sql_server
 from vnuma.errors import LoginRefused, PreflightBlocked, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
 from vnuma.store.open import Store

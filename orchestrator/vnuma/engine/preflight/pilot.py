@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from vnuma import analysis
 from vnuma.analysis.allocation import Costs, iteration_seconds, upper_spread
-from vnuma.analysis.planning import Spread
 from vnuma.analysis.records import Sample
+from vnuma.analysis.study_forecast import Spread
 from vnuma.analysis.variance import ROBUST_QUANTILE, pilot_upper
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study

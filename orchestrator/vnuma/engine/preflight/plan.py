@@ -16,7 +16,7 @@ from vnuma.domain.vm.role import needed_privileges, purpose_of
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import AnyTarget, Kind, Target
-from vnuma.engine.lease.baseline import host_document, refuse_if_marked
+from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.preflight.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.engine.preflight.locality_check import locality_findings
@@ -57,7 +57,7 @@ class VmPlan(TargetPlan):
 
     def documents(self) -> dict[str, dict[str, object]]:
         """With facts about the host and the VM."""
-        return {"host": host_document(self.host), "vm": _vm_document(self.vm), **super().documents()}
+        return {"host": _host_document(self.host), "vm": _vm_document(self.vm), **super().documents()}
 
     def refuse_if_held(self) -> None:
         """Raise VmHeld when the VM carries another run's mark."""
@@ -79,6 +79,22 @@ class VmPlan(TargetPlan):
                 if value not in during[name]:
                     during[name].append(value)
         return {name: (now[name], tuple(during[name])) for name in now}
+
+
+def _host_document(host: HostFacts) -> dict[str, object]:
+    """The facts about the host that decide whether results are comparable."""
+    return {
+        "name": host.name,
+        "esxi": str(host.release),
+        "model": f"{host.vendor} {host.model}",
+        "cpu": host.cpu_model,
+        "bios": host.bios,
+        "packages": host.packages,
+        "cores": host.cores,
+        "threads": host.threads,
+        "memory_mb": host.memory_mb,
+        "numa_nodes": [{"id": n.id, "cpus": list(n.cpus), "memory_mb": n.memory_mb} for n in host.numa_nodes],
+    }
 
 
 def _vm_document(vm: VmFacts) -> dict[str, object]:

@@ -15,8 +15,8 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SINCE
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.lease.hours import LONGER, why_never
+from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.errors import ArmImpossible
 

@@ -14,8 +14,8 @@ from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import KERNEL, kernel_baseline
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings
 from vnuma.engine.lease.context import VmContext, study_of
-from vnuma.engine.restore.restoration import Difference
-from vnuma.engine.restore.restore_target import restoration_of
+from vnuma.engine.restore.restore import Difference
+from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.errors import InputError
 from vnuma.store import runs, vms
 from vnuma.store.open import Store

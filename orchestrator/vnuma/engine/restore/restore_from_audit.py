@@ -20,11 +20,11 @@ from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.power_switch import PowerRules, PowerSwitch
 from vnuma.engine.lease.audit import Journal, edits_of, read_audit_file
-from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words
 from vnuma.engine.lease.identity import find_by_key
 from vnuma.engine.lease.locking import vm_lock
-from vnuma.engine.restore.restoration import Choice
+from vnuma.engine.lease.run_mark import parse_mark
+from vnuma.engine.restore.restore import Choice
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld
 from vnuma.store import runs
 from vnuma.store.audit import AuditLine

@@ -9,7 +9,7 @@ from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
 from vnuma.engine.lease.foreign_changes import conflict_words
 from vnuma.engine.lease.locking import vm_lock
-from vnuma.engine.restore.restoration import Difference, Held, Restoration, Restored, RestorePlan
+from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan
 from vnuma.errors import RestoreConflict
 from vnuma.store.states import RestoreOutcome
 from vnuma.workloads.find import machine_workload_named

@@ -17,14 +17,15 @@ from vnuma.engine.cell.power_switch import POWER_OFF, PowerRules, PowerSwitch
 from vnuma.engine.instance.settings import to_restore
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.audit import edits_of
-from vnuma.engine.lease.baseline import baseline_power, baseline_settings, foreign_mark
+from vnuma.engine.lease.baseline import baseline_power, baseline_settings
 from vnuma.engine.lease.foreign_changes import conflicts, written
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.locking import vm_lock
+from vnuma.engine.lease.run_mark import foreign_mark
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, retry_vcenter
-from vnuma.engine.restore.restoration import Difference, Held, Restoration, Restored, RestorePlan
+from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan
 from vnuma.engine.restore.restore_instance import InstanceRestore
-from vnuma.engine.restore.restore_plan import (
+from vnuma.engine.restore.settings_to_restore import (
     change_to_restore,
     held_by_another_run,
     settings_to_restore,

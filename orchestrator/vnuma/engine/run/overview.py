@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.store import runs, vms
+from vnuma.store import baselines, runs
 from vnuma.store.open import default_url, open_store
 from vnuma.store.place import parse_place
 from vnuma.store.rows import Run
@@ -83,7 +83,7 @@ def vms_away(connection: Connection) -> tuple[Away, ...]:
     """VMs of this site's runs that are not at their baseline, or still leased."""
     return tuple(
         Away(vm.name, run.name, is_alive(run), vm.restore_outcome)
-        for vm, run in vms.unrestored_vms(connection)
+        for vm, run in baselines.unrestored(connection)
     )
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from vnuma.domain.study.cell_time import seconds_in_all
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.host_key import HostKey
-from vnuma.engine.cell.dataset import left_behind
+from vnuma.engine.cell.dataset import databases_left
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
@@ -77,7 +77,7 @@ class VmProgress:
     """Who is measured on its host meanwhile, since when; None while it need not wait."""
     lasting: AttemptLine | None = None
     """The latest attempt, if any further one would fail alike until a person acts."""
-    left_behind: tuple[str, ...] = ()
+    databases_left: tuple[str, ...] = ()
     """What the run could not remove: its database, and why. Not the VM's own settings."""
     cells: tuple[CellProgress, ...] = ()
     """Every cell in the planned order."""
@@ -155,7 +155,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     plan_of, past_of = _by_vm(planned), _by_vm(every)
     retries = facts.facts_of_run(connection, run.id, RETRY)
     last_retry = {fact.vm_id: fact for fact in retries}
-    left = left_behind(connection, run.id)
+    left = databases_left(connection, run.id)
     every_vm = vms.vms_of_run(connection, run.id)
     take_turns = study.design.neighbours == "take_turns"
     busy = cells.busy_hosts(connection, every_vm, exclusive_host=take_turns)
@@ -202,7 +202,7 @@ def _vm(
     failed: set[int],
     usual: float | None,
     waits_for: str | None,
-    left_behind: tuple[str, ...],
+    databases_left: tuple[str, ...],
     *,
     asked: bool,
 ) -> VmProgress:
@@ -238,7 +238,7 @@ def _vm(
         note_detail=trouble.detail if trouble else None,
         waits_for=waits_for if now is None and done < len(planned) else None,
         lasting=permanent_failure(past),
-        left_behind=left_behind,
+        databases_left=databases_left,
         cells=grid,
         node=vm.node,
     )

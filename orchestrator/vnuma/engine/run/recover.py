@@ -14,11 +14,11 @@ from vnuma.engine.lease.supervision import (
     release_dead_supervisor,
     stop_unless_worked_on,
 )
-from vnuma.engine.restore.restore_target import restoration_of
+from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.run_outcome import naming_all
 from vnuma.errors import NotAtBaseline
-from vnuma.store import runs, vms
+from vnuma.store import baselines, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 
@@ -73,7 +73,7 @@ def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[
     said: list[str] = []
     away: list[NotAtBaseline] = []
     with store.read() as connection:
-        left = vms.unrestored_vms(connection)
+        left = baselines.unrestored(connection)
     for vm, run in left:
         if vm.name not in targets or is_alive(run):
             continue

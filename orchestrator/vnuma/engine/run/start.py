@@ -16,8 +16,8 @@ from vnuma.engine.access.target import AnyTarget, Kind
 from vnuma.engine.instance.kernel import take_machine
 from vnuma.engine.instance.settings import guest_of
 from vnuma.engine.lease.audit import journal_of, note_of_run
-from vnuma.engine.lease.baseline import take_over
 from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.take_over import take_over
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit

@@ -19,8 +19,8 @@ from vnuma.engine.lease.context import VmContext, digest_of
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.mesh.question import error_document
-from vnuma.engine.restore.restoration import Restored, possibly_changed, restore_abandoned
-from vnuma.engine.restore.restore_target import restoration_of
+from vnuma.engine.restore.restore import Restored, possibly_changed, restore_abandoned
+from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run.oversight import Elsewhere, Nowhere, Oversight, Watch, stop_signals
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, restoring

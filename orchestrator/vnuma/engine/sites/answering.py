@@ -27,8 +27,8 @@ from vnuma.engine.mesh.question import (
 )
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan import VmPlan, plan_all
-from vnuma.engine.restore.restoration import Choice
-from vnuma.engine.restore.restore_leftover import Wanted, restore_leftovers, show_leftovers
+from vnuma.engine.restore.restore import Choice
+from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers, show_leftovers
 from vnuma.engine.run.oversight import unwatched
 from vnuma.engine.run.recover import restore_after_death
 from vnuma.engine.run.start import client_of

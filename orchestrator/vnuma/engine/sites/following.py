@@ -17,7 +17,7 @@ from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.supervision import BEAT_S, SILENT_AFTER, is_alive
 from vnuma.engine.mesh import control as mesh
 from vnuma.engine.mesh.question import error_from, question_about
-from vnuma.engine.restore.restoration import possibly_changed
+from vnuma.engine.restore.restore import possibly_changed
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.sites.planning import by_node, control_of_mesh, refuse_unsendable
 from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, StoreError, VmHeld, VnumaError

@@ -13,7 +13,7 @@ from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
 from vnuma.engine.mesh.question import error_from, question_about
-from vnuma.engine.restore.restore_leftover import (
+from vnuma.engine.restore.restore_leftovers import (
     RestoreReport,
     Wanted,
     leftover_vms,

@@ -86,8 +86,8 @@ def _chart(found: list[Curve], key: str, width: int, of: str) -> Figure:
             shape=shape_of("line", lines, legend),
         ),
     ]
-    apart = {"legend": {"shape": "independent", "strokeDash": "independent"}}
-    chart = {"layer": layers, "resolve": apart, "width": width, "height": 240}
+    own_legends = {"legend": {"shape": "independent", "strokeDash": "independent"}}
+    chart = {"layer": layers, "resolve": own_legends, "width": width, "height": 240}
     title = f"{unit} by {over}, form {form}"
     words = f"{of}. " + " ".join(_point_texts(found))
     return draw(chart, key=key, title=title, words=words)

@@ -54,8 +54,8 @@ def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, 
     unit, divisor = _unit(analysis, index)
     boots, iterations = _strip_rows(analysis.points, arms, index, divisor)
     bars: Rows = [
-        {"x": lane - 0.42, "x2": lane + 0.42, "y": cell.median / divisor}
-        for lane, cell in enumerate(analysis.table[index].cells)
+        {"x": column - 0.42, "x2": column + 0.42, "y": cell.median / divisor}
+        for column, cell in enumerate(analysis.table[index].cells)
         if cell.median is not None
     ]
     axis = f"{unit}, {direction(analysis.measure)}"
@@ -64,11 +64,11 @@ def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, 
     # Without padding, the marks of the highest and lowest boot would be cut in half.
     scale = {"zero": False, "padding": 8}
     y = quantity("y", scale=scale, title=axis, axis={"tickCount": 5, "minExtent": room})
-    names: Rows = [{"x": lane, "arm": arm} for lane, arm in enumerate(arms)]
-    lanes: Rows = [{"x": lane - 0.5} for lane in range(1, len(arms))]
+    names: Rows = [{"x": column, "arm": arm} for column, arm in enumerate(arms)]
+    separators: Rows = [{"x": column - 0.5} for column in range(1, len(arms))]
     point = {"type": "point", "filled": True, "size": 44, "opacity": 1, "color": OURS}
     layers = [
-        layer(lanes, {"type": "rule", "color": GRID}, x=x),
+        layer(separators, {"type": "rule", "color": GRID}, x=x),
         layer(bars, {"type": "rule", "color": LESS, "strokeWidth": 2}, x=x, x2=until("x2"), y=y),
         _iteration_layer(iterations, x, y),
         layer(boots, point, x=x, y=y, shape=shape_of("arm", arms)),
@@ -79,7 +79,7 @@ def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, 
 
 
 def _name_mark(arms: Sequence[str], width: int) -> Spec:
-    """Names of the arms under their lanes; vertical if they would overlap."""
+    """Names of the arms under their columns; vertical if they would overlap."""
     if max(map(len, arms)) * LETTER * len(arms) > width:
         return {"type": "text", "angle": 270, "align": "right", "baseline": "middle"}
     return {"type": "text", "baseline": "top"}
@@ -91,11 +91,11 @@ def _strip_rows(
     """Boot medians and iterations; an arm's boots are in the order run, from left to right."""
     boots: Rows = []
     iterations: Rows = []
-    for lane, arm in enumerate(arms):
+    for column, arm in enumerate(arms):
         mine = sorted((p for p in points if p.arm == arm), key=lambda p: (p.position or 0, p.block))
         step = 0.84 / max(1, len(mine))
         for place, point in enumerate(mine):
-            x = lane - 0.42 + step * (place + 0.5)
+            x = column - 0.42 + step * (place + 0.5)
             boots.append({"arm": arm, "x": x, "y": point.medians[index] / divisor})
             iterations += [
                 {"x": x - step * 0.36, "x2": x + step * 0.36, "y": ms / divisor}
@@ -109,7 +109,7 @@ def _strip_rows(
             "y": min(point.iterations[index]) / divisor,
             "y2": max(point.iterations[index]) / divisor,
         }
-        for lane, arm in enumerate(arms)
+        for column, arm in enumerate(arms)
         for boot, point in zip(
             [boot for boot in boots if boot["arm"] == arm],
             sorted((p for p in points if p.arm == arm), key=lambda p: (p.position or 0, p.block)),

@@ -9,7 +9,7 @@ from typing import Any
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled
-from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import limits, listed, percent, signed
 from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
@@ -106,14 +106,14 @@ def summary(found: Pool, arm: Pooled) -> str:
 
 def agreement(found: Pool, arm: Pooled) -> str:
     """As in "slower in all 4", or "slower in 3, faster in 1: they contradict each other"."""
-    counts = Counter(one.verdict.word for unit in found.counted if (one := unit.arm(arm.arm)))
+    counts = Counter(one.verdict.label for unit in found.counted if (one := unit.arm(arm.arm)))
     if not counts:
         return "in no run decided"
     if len(counts) == 1:
         ((word, number),) = counts.items()
         return f"each VM {word}" if number == 1 else f"{word} in all {number}"
     text = ", ".join(f"{word} in {number}" for word, number in counts.most_common())
-    clash = counts[Word.SLOWER] and counts[Word.FASTER]
+    clash = counts[Label.SLOWER] and counts[Label.FASTER]
     return f"{text}: they contradict each other, and no single answer holds" if clash else text
 
 
@@ -158,7 +158,7 @@ def _pooled(found: Pool, arm: Pooled) -> dict[str, Any]:
         "runs": arm.runs,
         "ratio": verdict.ratio if verdict else None,
         "interval_95": _limits(verdict.interval if verdict else None),
-        "verdict": str(verdict.word) if verdict else None,
+        "verdict": str(verdict.label) if verdict else None,
         "withheld": str(verdict.withheld) if verdict and verdict.withheld else None,
         "boots": sum(one.contrast.boots for _, one in own),
         **_boots(verdict),
@@ -174,7 +174,7 @@ def _pooled(found: Pool, arm: Pooled) -> dict[str, Any]:
                 "ratio": one.contrast.ratio,
                 "unadjusted_95": _limits(_own(one.contrast.inference)),
                 "boots": one.contrast.boots,
-                "verdict": str(one.verdict.word),
+                "verdict": str(one.verdict.label),
                 **_boots(one.verdict),
             }
             for unit, one in own
@@ -187,8 +187,8 @@ def _boots(verdict: Verdict | None) -> dict[str, Any]:
     return {
         "unseen_share": verdict.unseen if verdict else None,
         "noticeable_shift": verdict.noticeable if verdict else None,
-        "boots_apart": list(verdict.apart) if verdict else [],
-        "reference_boots_apart": list(verdict.reference_apart) if verdict else [],
+        "boots_apart": list(verdict.odd_boots) if verdict else [],
+        "reference_boots_apart": list(verdict.reference_odd_boots) if verdict else [],
         "ratio_of_others": verdict.others if verdict else None,
     }
 

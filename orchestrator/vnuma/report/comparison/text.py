@@ -165,7 +165,7 @@ def _vm(pair: Pair, condition: Condition | None) -> dict[str, Any]:
 def _figures(verdict: Verdict) -> dict[str, Any]:
     return {
         **_interval(verdict),
-        "verdict": str(verdict.word),
+        "verdict": str(verdict.label),
         "withheld": None if verdict.withheld is None else str(verdict.withheld),
     }
 

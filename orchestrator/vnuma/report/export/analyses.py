@@ -9,7 +9,7 @@ from pydantic import Field
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.table import TableCell, TableRow
-from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import LEFT_OUT, too_few
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.report.export.checks import (
@@ -78,11 +78,11 @@ class ArmPart(Part):
             df=inference.df if inference else None,
             rank_ratio=rank.ratio if rank else None,
             rank_interval=limits(rank),
-            verdict=verdict.word,
+            verdict=verdict.label,
             unseen_share=verdict.unseen,
             noticeable_shift=verdict.noticeable,
-            boots_apart=verdict.apart,
-            reference_boots_apart=verdict.reference_apart,
+            boots_apart=verdict.odd_boots,
+            reference_boots_apart=verdict.reference_odd_boots,
             ratio_of_others=verdict.others,
             leave_one_out=limits(other.left_out),
             sign_flip_p=other.sign_flip_p,
@@ -138,7 +138,7 @@ class SizeArm(Part):
             level=verdict.level if verdict else None,
             interval=limits(verdict.interval) if verdict else None,
             equivalence_interval=limits(verdict.equivalence_interval) if verdict else None,
-            verdict=verdict.word if verdict else "reference",
+            verdict=verdict.label if verdict else "reference",
             reason=_why_not(cell, verdict, analysis),
         )
 
@@ -151,7 +151,7 @@ def _why_not(cell: TableCell, verdict: Verdict | None, analysis: Analysis) -> st
         return none_valid(analysis.replicate)
     if verdict is None:
         return "the reference arm"
-    if verdict.word is Word.TOO_FEW:
+    if verdict.label is Label.TOO_FEW:
         return too_few(verdict)
     unit = analysis.measure.unit
     return None if unit == "ms" else f"the unit is {unit}, not ms"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Protocol, Self
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Label
 
 
 class Part(BaseModel):
@@ -28,7 +28,7 @@ Utc = Annotated[
 Count = Annotated[int, Field(ge=0)]
 Number = Annotated[int | float, WithJsonSchema({"type": "number"})]
 VerdictWord = Annotated[
-    Word, WithJsonSchema({"enum": [str(word) for word in Word], "title": "Verdict", "type": "string"})
+    Label, WithJsonSchema({"enum": [str(word) for word in Label], "title": "Verdict", "type": "string"})
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from vnuma.analysis.by_size import apart_sentence
+from vnuma.analysis.by_size import differing_sizes_sentence
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.instrument_checks import ControlCheck
@@ -13,7 +13,7 @@ from vnuma.analysis.measure import Measure
 from vnuma.analysis.recommend import undecided
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult
-from vnuma.analysis.verdict import Verdict, Withheld, Word
+from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.analysis.wording import (
     decimals,
     headline,
@@ -117,7 +117,7 @@ def verdict_words(verdict: Verdict) -> str:
 
 def verdict_kind(verdict: Verdict) -> str:
     """The verdict's style class: `too-few-boots`, for instance; `withheld` without one."""
-    return "withheld" if verdict.withheld else str(verdict.word).replace(" ", "-")
+    return "withheld" if verdict.withheld else str(verdict.label).replace(" ", "-")
 
 
 def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
@@ -143,9 +143,9 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     text = " ".join(_against(rest, reference, fastest=fastest, told=bool(not_yet) and not recommended))
     if text:
         pieces.append((f" {text}" if pieces else text, not pieces))
-    alone = [item for item in analysis.sizes_apart if item.arm != control]
+    alone = [item for item in analysis.differing_sizes if item.arm != control]
     if alone:
-        pieces.append((f" {apart_sentence(alone, loaded.result.design.size_word)}", False))
+        pieces.append((f" {differing_sizes_sentence(alone, loaded.result.design.size_word)}", False))
     hidden = unseen_states([arm.verdict for arm in analysis.arms])
     pieces += [(f" {hidden}", False)] if hidden else []
     if not analysis.at_declared_end:
@@ -213,7 +213,7 @@ def _not_yet(arms: Sequence[ArmResult]) -> list[tuple[str, bool]]:
     names = undecided(arms)
     if not names or len(names) == len(arms):
         return []
-    open_arms = _sharing(arms, Word.UNDECIDED)
+    open_arms = _sharing(arms, Label.UNDECIDED)
     return [("No recommendation yet", True), (f": {together(open_arms)}." if open_arms else ".", False)]
 
 
@@ -223,24 +223,24 @@ def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool, told: 
     `told`: the undecided ones were named before.
     """
     made = []
-    for word in (Word.FASTER, Word.EQUIVALENT, Word.SLOWER, *([] if told else [Word.UNDECIDED])):
+    for word in (Label.FASTER, Label.EQUIVALENT, Label.SLOWER, *([] if told else [Label.UNDECIDED])):
         sharing = _sharing(arms, word)
         if sharing:
-            than = f" than {reference}." if fastest and word is not Word.UNDECIDED else "."
-            than = f" to {reference}." if word is Word.EQUIVALENT else than
+            than = f" than {reference}." if fastest and word is not Label.UNDECIDED else "."
+            than = f" to {reference}." if word is Label.EQUIVALENT else than
             made.append(together(sharing) + than)
-    few = [arm for arm in arms if arm.verdict.word is Word.TOO_FEW]
+    few = [arm for arm in arms if arm.verdict.label is Label.TOO_FEW]
     known = [arm for arm in few if arm.verdict.ratio is not None]
     if len(known) > 1:
-        made.append(together(_sharing(known, Word.TOO_FEW)) + ".")
+        made.append(together(_sharing(known, Label.TOO_FEW)) + ".")
         few = [arm for arm in few if arm not in known]
     held = [arm for arm in arms if arm.verdict.withheld]
     return made + [f"{arm.arm}: {headline(arm.verdict)}." for arm in (*held, *few)]
 
 
-def _sharing(arms: Sequence[ArmResult], word: Word) -> list[tuple[str, Verdict]]:
+def _sharing(arms: Sequence[ArmResult], word: Label) -> list[tuple[str, Verdict]]:
     """Arms of that verdict by name, without withheld verdicts."""
-    return [(arm.arm, arm.verdict) for arm in arms if arm.verdict.word is word and not arm.verdict.withheld]
+    return [(arm.arm, arm.verdict) for arm in arms if arm.verdict.label is word and not arm.verdict.withheld]
 
 
 def drift_words(drift: Drift | NotEvaluated) -> str:

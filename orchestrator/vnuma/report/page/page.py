@@ -8,7 +8,7 @@ from itertools import count as counter
 from markupsafe import Markup
 
 from vnuma.analysis.result import Analysis, ArmResult
-from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import growth_sentence, listed, signed
 from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.workloads.replicate import medians, plural
@@ -55,7 +55,7 @@ MOST_VMS_WITH_SECONDARY = 2
 STRIP_WIDTH = 370
 """Pixels: with its axis, half of the text's width."""
 
-SYMBOLS = {Word.EQUIVALENT: "≈", Word.UNDECIDED: "?", Word.TOO_FEW: "…"}
+SYMBOLS = {Label.EQUIVALENT: "≈", Label.UNDECIDED: "?", Label.TOO_FEW: "…"}
 UP, DOWN = "▲", "▼"
 """Symbols for slower and faster: where the figure went."""
 
@@ -246,9 +246,9 @@ def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> 
 
 def verdict_symbol(verdict: Verdict) -> str:
     """A shape for its verdict."""
-    if verdict.word in SYMBOLS:
-        return SYMBOLS[verdict.word]
-    return UP if (verdict.word is Word.SLOWER) == (verdict.better == "lower") else DOWN
+    if verdict.label in SYMBOLS:
+        return SYMBOLS[verdict.label]
+    return UP if (verdict.label is Label.SLOWER) == (verdict.better == "lower") else DOWN
 
 
 def _footnotes(analysis: Analysis) -> list[str]:

@@ -213,7 +213,7 @@ def _verdict_fields(verdict: Verdict) -> dict[str, object]:
         "level_percent": verdict.level * 100,
         "lo_percent": None if interval is None else (interval.low - 1) * 100,
         "hi_percent": None if interval is None else (interval.high - 1) * 100,
-        "verdict": str(verdict.word),
+        "verdict": str(verdict.label),
         "withheld": None if verdict.withheld is None else str(verdict.withheld),
         "provisional": verdict.provisional,
     }

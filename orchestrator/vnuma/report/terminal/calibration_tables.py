@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 
-from vnuma.analysis.calibration.measure import EFFECTS, Rate, Rates
-from vnuma.analysis.calibration.planning import CAPS
+from vnuma.analysis.calibration.error_rates import EFFECTS, Rate, Rates
+from vnuma.analysis.calibration.promised_power import CAPS
 from vnuma.analysis.calibration.run import Calibration
 from vnuma.analysis.calibration.targets import Target, targets
 from vnuma.domain.vm.plain_text import filled

@@ -30,7 +30,7 @@ from vnuma.errors import (
     VnumaError,
     from_os_error,
 )
-from vnuma.store import cells, leases, vms
+from vnuma.store import baselines, cells, leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Lease, Run, Vm
 from vnuma.store.states import RestoreOutcome
@@ -217,7 +217,7 @@ class Restoration(ABC):
         """
         try:
             with self.store.write() as connection:
-                vms.set_restored(connection, self.vm.id, token, settled, {"words": words})
+                baselines.set_restored(connection, self.vm.id, token, settled, {"words": words})
                 leases.release_lease(connection, self.vm.vm_key, token)
         except StoreError as error:
             raise StoreError(
@@ -228,7 +228,7 @@ class Restoration(ABC):
     def _record(self, token: int, outcome: RestoreOutcome, words: str) -> None:
         """Store the outcome; a failure to do so must not hide the error being raised."""
         with suppress(StoreError), self.store.write() as connection:
-            vms.set_restored(connection, self.vm.id, token, outcome, {"words": words, "token": token})
+            baselines.set_restored(connection, self.vm.id, token, outcome, {"words": words, "token": token})
 
 
 def restore_abandoned(vm: Vm, lease: Lease) -> bool:

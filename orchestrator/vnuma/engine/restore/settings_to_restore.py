@@ -5,9 +5,10 @@ from __future__ import annotations
 from vnuma.domain.vm.change import Change, Edit, change_back
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Settings, Value, is_evidence
-from vnuma.engine.lease.baseline import baseline_settings, foreign_mark
+from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.foreign_changes import conflict_words, conflicts, written
-from vnuma.engine.restore.restoration import Restoration
+from vnuma.engine.lease.run_mark import foreign_mark
+from vnuma.engine.restore.restore import Restoration
 from vnuma.errors import RestoreConflict
 from vnuma.store import attempts
 from vnuma.store.rows import Run

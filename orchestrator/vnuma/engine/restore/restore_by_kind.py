@@ -10,7 +10,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.target import AnyTarget, Kind
 from vnuma.engine.lease.context import VmContext, refuse_other_kind
-from vnuma.engine.restore.restoration import Choice, Restoration
+from vnuma.engine.restore.restore import Choice, Restoration
 from vnuma.engine.restore.restore_from_audit import AuditRestoration, MachineByHand, Unanswered
 from vnuma.engine.restore.restore_machine import MachineRestoration
 from vnuma.engine.restore.restore_vm import VmRestoration

@@ -11,10 +11,12 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.lease.audit_chain import read_chain
-from vnuma.engine.lease.baseline import parse_mark, refuse_altered
+from vnuma.engine.lease.baseline import refuse_altered
 from vnuma.engine.lease.context import VmContext, study_of
+from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
-from vnuma.engine.restore.restoration import Choice, Restoration
+from vnuma.engine.restore.restore import Choice, Restoration
+from vnuma.engine.restore.restore_by_kind import BY_AUDIT, restoration_of
 from vnuma.engine.restore.restore_from_audit import (
     AuditRestoration,
     MachineByHand,
@@ -22,9 +24,8 @@ from vnuma.engine.restore.restore_from_audit import (
     unanswered,
     undone_by_hand,
 )
-from vnuma.engine.restore.restore_target import BY_AUDIT, restoration_of
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
-from vnuma.store import runs, vms
+from vnuma.store import baselines, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.types import iso
@@ -233,7 +234,7 @@ def leftover_vms(store: Store, wanted: Wanted) -> Iterator[tuple[Vm, Run]]:
         run = runs.get_run(connection, wanted.run) if wanted.run else None
         if run:
             runs.refuse_imported(connection, run.id)
-        rows = vms.unrestored_vms(connection)
+        rows = baselines.unrestored(connection)
     missing = set(wanted.names) - {row.name for row, _ in rows}
     unknown = ", ".join(sorted(missing - {one.vm for one in unanswered(store)})) if missing else ""
     if unknown:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vnuma.analysis.calibration.measure import Rate, found_faster, found_slower, outcome, some_arm
+from vnuma.analysis.calibration.error_rates import Rate, found_faster, found_slower, outcome, some_arm
 from vnuma.analysis.calibration.truths import (
     ITERATIONS,
     SD,

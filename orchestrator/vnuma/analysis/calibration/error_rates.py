@@ -50,8 +50,8 @@ def within_band(result: Simulated, effect: float | FloatArray, margin: float) ->
     """Whether an arm slower by `effect` is called equivalent: 90% interval in the band, few odd boots."""
     band = math.log1p(margin)
     inside = np.abs(result.estimate + effect) + result.half_width_90 < band
-    apart = (result.odd_arm > band).sum(axis=1) + (result.odd_reference > band).sum(axis=(1, 2))[:, None]
-    return np.asarray(inside & is_rare(apart, result.odd_arm.shape[1]))
+    odd = (result.odd_arm > band).sum(axis=1) + (result.odd_reference > band).sum(axis=(1, 2))[:, None]
+    return np.asarray(inside & is_rare(odd, result.odd_arm.shape[1]))
 
 
 def some_arm(each: BoolArray) -> BoolArray:
