@@ -93,13 +93,13 @@ def _with_shape(wanted: Mapping[str, Value], current: Settings) -> dict[str, Val
 def _write(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
     """Send only what is requested: an absent part of a field stays unchanged."""
     field, part = TYPED[name].request
-    made = _MADE.get(TYPED[name].kind, lambda plain: plain)(value)
+    making = _MADE.get(TYPED[name].kind)
+    made = making(value) if making else value
     if not part:
         setattr(spec, field, made)
         return
-    request: type = vim.vm.ConfigSpec
-    info: Any = request._GetPropertyInfo(field)  # type: ignore[attr-defined]
-    holder = getattr(spec, field) or info.type()
+    known: Any = spec
+    holder = getattr(spec, field) or known._GetPropertyInfo(field).type()
     setattr(holder, part, made)
     setattr(spec, field, holder)
 
