@@ -14,7 +14,7 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from vnuma.domain.vm.config_event import ConfigEvent
-from vnuma.domain.vm.setting import DERIVED, HARDWARE, TYPED, Kind, SettingSpec, Value
+from vnuma.domain.vm.setting import DERIVED, HARDWARE, TYPED, ValueKind, SettingSpec, Value
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.settings import VALUES
 
@@ -107,6 +107,6 @@ def _requested(spec: vim.vm.ConfigSpec, setting: SettingSpec) -> Value:
     field, part = setting.request
     asked = getattr(spec, field)
     value = getattr(asked, part) if part and asked is not None else asked
-    if value is None or setting.kind is Kind.CPUS:
+    if value is None or setting.kind is ValueKind.CPUS:
         return None if value is None else tuple(value)
-    return str(value.level) if setting.kind is Kind.SHARES else VALUES[setting.kind](value)
+    return str(value.level) if setting.kind is ValueKind.SHARES else VALUES[setting.kind](value)

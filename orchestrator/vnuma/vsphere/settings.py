@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from vnuma.domain.vm.setting import LEASE_PREFIX, TYPED, Kind, Value, is_evidence, is_governed
+from vnuma.domain.vm.setting import LEASE_PREFIX, TYPED, ValueKind, Value, is_evidence, is_governed
 
 LEASE_KEY = f"{LEASE_PREFIX}run"
 
@@ -39,7 +39,7 @@ def _value(name: str, value: Any) -> Value:
     if name == "coresPerNumaNode":
         return value or None  # 0 is automatic, which `autoCoresPerNumaNode` shows
     spec = TYPED[name]
-    if value is None and spec.kind is Kind.SWITCH and not spec.since:
+    if value is None and spec.kind is ValueKind.SWITCH and not spec.since:
         return False
     return VALUES[spec.kind](value)
 
@@ -60,10 +60,10 @@ def _shares(info: Any) -> Value:
     return int(info.shares) if level == "custom" else level
 
 
-VALUES: Mapping[Kind, Callable[[Any], Value]] = {
-    Kind.NUMBER: lambda value: None if value is None else int(value),
-    Kind.SWITCH: lambda value: None if value is None else bool(value),
-    Kind.WORD: lambda value: None if value is None else str(value),
-    Kind.CPUS: _numbers,
-    Kind.SHARES: _shares,
+VALUES: Mapping[ValueKind, Callable[[Any], Value]] = {
+    ValueKind.NUMBER: lambda value: None if value is None else int(value),
+    ValueKind.SWITCH: lambda value: None if value is None else bool(value),
+    ValueKind.WORD: lambda value: None if value is None else str(value),
+    ValueKind.CPUS: _numbers,
+    ValueKind.SHARES: _shares,
 }

@@ -11,7 +11,7 @@ from typing import Any
 from pyVmomi import vim
 
 from vnuma.domain.vm.change import Change, Edit, differences
-from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Kind, Settings, Value, is_extra_config
+from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, ValueKind, Settings, Value, is_extra_config
 
 _SHAPE = ("numCPUs", "numCoresPerSocket")
 
@@ -116,7 +116,7 @@ def _shares(value: Value) -> vim.SharesInfo:
     return vim.SharesInfo(level="custom", shares=value)
 
 
-_MADE: Mapping[Kind, Callable[[Value], object]] = {Kind.CPUS: _numbers, Kind.SHARES: _shares}
+_MADE: Mapping[ValueKind, Callable[[Value], object]] = {ValueKind.CPUS: _numbers, ValueKind.SHARES: _shares}
 
 
 def _text(value: Value) -> str:

@@ -280,7 +280,7 @@ def test_equivalent_states_what_it_has_not_seen() -> None:
 def test_boots_apart_are_counted_with_every_verdict() -> None:
     """How many of how many, and how far; the reference's as the reference's."""
     for word in (Label.SLOWER, Label.UNDECIDED, Label.EQUIVALENT):
-        own = sentence(_verdict(word, 0.4, 0.2, 0.6, boots=8, apart=(1.11, 1.092)))
+        own = sentence(_verdict(word, 0.4, 0.2, 0.6, boots=8, odd_boots=(1.11, 1.092)))
         other = sentence(_verdict(word, 0.4, 0.2, 0.6, boots=8, reference_odd_boots=(1.11,)))
         assert "2 of 8 boots stand apart (+11.0%, +9.2%)" in own
         assert "1 boot of the reference stands apart (+11.0%)" in other

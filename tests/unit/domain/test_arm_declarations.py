@@ -15,7 +15,7 @@ from vnuma.domain.arm.recipe import desired_settings
 from vnuma.domain.study.study_schema import markdown
 from vnuma.domain.vm.change import change_back, change_to
 from vnuma.domain.vm.role import ROLE, needed_privileges
-from vnuma.domain.vm.setting import DERIVED, TYPED, Kind, is_governed, privilege_for
+from vnuma.domain.vm.setting import DERIVED, TYPED, ValueKind, is_governed, privilege_for
 
 NEWEST = host_of(release="8.0.3")
 PLAIN = {
@@ -70,7 +70,11 @@ def test_the_kind_of_a_setting_is_that_of_its_fields_values(field: str, setting:
     """A switch takes on and off, a number a number: vSphere refuses anything else."""
     value = example(field)
     if setting in TYPED:
-        kind = {str: Kind.SWITCH if value == "on" else Kind.WORD, int: Kind.NUMBER, list: Kind.CPUS}
+        kind = {
+            str: ValueKind.SWITCH if value == "on" else ValueKind.WORD,
+            int: ValueKind.NUMBER,
+            list: ValueKind.CPUS,
+        }
         assert TYPED[setting].kind is kind[type(value)]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyVmomi import vim
 
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to
-from vnuma.domain.vm.setting import DERIVED, TYPED, Kind, Settings, Value
+from vnuma.domain.vm.setting import DERIVED, TYPED, ValueKind, Settings, Value
 from vnuma.vsphere.config_events import requested_settings
 from vnuma.vsphere.settings import settings_of
 from vnuma.vsphere.spec import fields_of, needs_shape, specs_for, unmet
@@ -179,12 +179,12 @@ def test_every_typed_setting_is_read_where_vsphere_has_it(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(TYPED.keys() - DERIVED))
 def test_every_typed_setting_is_written_where_vsphere_has_it_and_found_in_the_event(name: str) -> None:
     """The request reads back as the setting, as it does from the event of that request."""
-    examples: dict[Kind, Value] = {
-        Kind.NUMBER: 8,
-        Kind.SWITCH: True,
-        Kind.WORD: "high",
-        Kind.CPUS: (0, 2),
-        Kind.SHARES: "low",
+    examples: dict[ValueKind, Value] = {
+        ValueKind.NUMBER: 8,
+        ValueKind.SWITCH: True,
+        ValueKind.WORD: "high",
+        ValueKind.CPUS: (0, 2),
+        ValueKind.SHARES: "low",
     }
     value = examples[TYPED[name].kind]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from vnuma.checks.finding import Fix
 from vnuma.checks.fixes.wording import Target, Written, as_text, explicit
-from vnuma.domain.vm.setting import TYPED, Kind, Value, is_extra_config
+from vnuma.domain.vm.setting import TYPED, ValueKind, Value, is_extra_config
 
 _SPEC = "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec"
 _APPLY = "if ($vm.Count -eq 1) { $vm[0].ReconfigVM($spec) } else { throw 'This is not exactly one VM.' }"
@@ -67,7 +67,7 @@ def _objects(lines: list[str], typed: Mapping[str, Value]) -> tuple[str, ...]:
 def _typed(name: str, value: Value) -> str:
     setting = TYPED[name]
     field = ".".join(map(_capital, filter(None, setting.request)))
-    return f"$spec.{field} = {_shares(value) if setting.kind is Kind.SHARES else _literal(value)}"
+    return f"$spec.{field} = {_shares(value) if setting.kind is ValueKind.SHARES else _literal(value)}"
 
 
 def _capital(name: str) -> str:

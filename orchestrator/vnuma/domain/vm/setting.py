@@ -26,7 +26,7 @@ class Power(StrEnum):
     SUSPENDED = "suspended"
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What a typed setting's value is: decides how it is read, written and found in an event."""
 
     NUMBER = "number"
@@ -70,7 +70,7 @@ class SettingSpec:
     privilege: str
     path: str
     unset: Value = None
-    kind: Kind = Kind.NUMBER
+    kind: ValueKind = ValueKind.NUMBER
     since: Since | None = None
 
     @property
@@ -80,7 +80,7 @@ class SettingSpec:
         The spec has `hardware` flat and `numaInfo` as `virtualNuma`; everything else is where it is read.
         """
         parent, _, leaf = self.path.partition(".")
-        if self.kind is Kind.CPUS:
+        if self.kind is ValueKind.CPUS:
             return self.path, "affinitySet"
         if parent == "numaInfo":
             return "virtualNuma", self.name
@@ -93,17 +93,17 @@ _MEMORY = "VirtualMachine.Config.Memory"
 _SETTINGS = "VirtualMachine.Config.Settings"
 EXTRA_CONFIG_PRIVILEGE = "VirtualMachine.Config.AdvancedConfig"
 _8, _COLD, _HOT = VIRTUAL_NUMA, True, False
-_WORD, _CPUS, _SHARES = Kind.WORD, Kind.CPUS, Kind.SHARES
+_WORD, _CPUS, _SHARES = ValueKind.WORD, ValueKind.CPUS, ValueKind.SHARES
 
 
 def _switch(name: str, privilege: str, path: str = "", since: Since | None = None) -> SettingSpec:
     """A switch that takes effect at power-on, off unless set."""
-    return SettingSpec(name, "", True, privilege, path or name, False, Kind.SWITCH, since)
+    return SettingSpec(name, "", True, privilege, path or name, False, ValueKind.SWITCH, since)
 
 
 def _automatic(name: str, path: str) -> SettingSpec:
     """Shows that vSphere chose a number itself."""
-    return SettingSpec(name, "", True, _COUNT, path, None, Kind.SWITCH, VIRTUAL_NUMA)
+    return SettingSpec(name, "", True, _COUNT, path, None, ValueKind.SWITCH, VIRTUAL_NUMA)
 
 
 TYPED: Mapping[str, SettingSpec] = {
