@@ -14,7 +14,7 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from vnuma.domain.vm.config_event import ConfigEvent
-from vnuma.domain.vm.setting import DERIVED, HARDWARE, TYPED, ValueKind, SettingSpec, Value
+from vnuma.domain.vm.setting import DERIVED, HARDWARE, TYPED, SettingSpec, Value, ValueKind
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.settings import VALUES
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from vnuma.domain.vm.setting import LEASE_PREFIX, TYPED, ValueKind, Value, is_evidence, is_governed
+from vnuma.domain.vm.setting import LEASE_PREFIX, TYPED, Value, ValueKind, is_evidence, is_governed
 
 LEASE_KEY = f"{LEASE_PREFIX}run"
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyVmomi import vim
 
 from vnuma.domain.vm.change import Change, Edit, differences
-from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, ValueKind, Settings, Value, is_extra_config
+from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Settings, Value, ValueKind, is_extra_config
 
 _SHAPE = ("numCPUs", "numCoresPerSocket")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyVmomi import vim
 
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to
-from vnuma.domain.vm.setting import DERIVED, TYPED, ValueKind, Settings, Value
+from vnuma.domain.vm.setting import DERIVED, TYPED, Settings, Value, ValueKind
 from vnuma.vsphere.config_events import requested_settings
 from vnuma.vsphere.settings import settings_of
 from vnuma.vsphere.spec import fields_of, needs_shape, specs_for, unmet

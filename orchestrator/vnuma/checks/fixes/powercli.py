@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from vnuma.checks.finding import Fix
 from vnuma.checks.fixes.wording import Target, Written, as_text, explicit
-from vnuma.domain.vm.setting import TYPED, ValueKind, Value, is_extra_config
+from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_extra_config
 
 _SPEC = "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec"
 _APPLY = "if ($vm.Count -eq 1) { $vm[0].ReconfigVM($spec) } else { throw 'This is not exactly one VM.' }"
