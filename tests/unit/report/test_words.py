@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.drift import Drift, Slope
-from vnuma.analysis.verdict import Verdict, Withheld, Word
+from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.analysis.wording import limits, listed
 from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.plain_text import counted
@@ -98,7 +98,7 @@ def test_nothing_is_minus_zero() -> None:
     """What rounds to 0 has no direction: neither a withheld estimate nor a drift reads "-0.0%"."""
     interval = Interval(0.98, 1.02)
     held = Verdict(
-        Word.UNDECIDED,
+        Label.UNDECIDED,
         Withheld.FIXED_ORDER,
         0.9999,
         interval,
