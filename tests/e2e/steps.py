@@ -23,7 +23,7 @@ from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_vm import VmRestoration
-from vnuma.engine.run.claim import claim
+from vnuma.engine.run.next_cell import claim
 from vnuma.engine.run.start import create_run, take
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store

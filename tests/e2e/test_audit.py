@@ -27,7 +27,7 @@ from vnuma.engine.cell.site import CellSite
 from vnuma.engine.instance.instance_setting import wait_for_server
 from vnuma.engine.lease.audit import Journal, audit_lines, noted_here
 from vnuma.engine.restore.restore_leftovers import Wanted, show_leftovers
-from vnuma.engine.run.claim import NoCell, claim
+from vnuma.engine.run.next_cell import NoCell, claim
 from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused, StoreError
 from vnuma.store import attempts, baselines, leases
 from vnuma.store.place import parse_place

@@ -17,7 +17,7 @@ from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.run.claim import claim
+from vnuma.engine.run.next_cell import claim
 from vnuma.errors import InputError, VnumaError
 from vnuma.lab import faults
 from vnuma.store import attempts

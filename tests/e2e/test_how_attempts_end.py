@@ -19,7 +19,7 @@ from vnuma.engine.cell import evidence
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.measure_cell import Turn, measure_turn
 from vnuma.engine.lease.attempt import Attempt, finish, step
-from vnuma.engine.run.claim import claim
+from vnuma.engine.run.next_cell import claim
 from vnuma.errors import ConnectionDropped, DriverMissing, EnvironmentProblem, ShutdownTimeout, SqlFailed
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover

@@ -14,7 +14,7 @@ from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.run.claim import NoCell, claim
+from vnuma.engine.run.next_cell import NoCell, claim
 from vnuma.errors import PreflightBlocked, PrivilegeMissing
 from vnuma.store.rows import Claim
 

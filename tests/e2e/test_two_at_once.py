@@ -18,19 +18,19 @@ from tests.support.looking import change_by_hand, settings_now
 from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.restore.restore import Restored
 from vnuma.errors import VmHeld, VnumaError
-from vnuma.vsphere import lease_mark
+from vnuma.vsphere import run_mark
 
 
 def _between(monkeypatch: pytest.MonkeyPatch, meddle: Callable[[], object]) -> None:
     """Somebody is quicker once: after the VM was read, before its mark is written."""
-    genuine, left = lease_mark.write_mark, [meddle]
+    genuine, left = run_mark.write_mark, [meddle]
 
     def write_mark(*given: Any) -> Any:
         while left:
             left.pop()()
         return genuine(*given)
 
-    monkeypatch.setattr(lease_mark, "write_mark", write_mark)
+    monkeypatch.setattr(run_mark, "write_mark", write_mark)
 
 
 def test_of_two_stores_that_race_for_a_vm_one_is_refused(

@@ -37,7 +37,7 @@ from vnuma.engine.restore.restore import Restored
 from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run import unsupervised
-from vnuma.engine.run.claim import claim
+from vnuma.engine.run.next_cell import claim
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.engine.run.unsupervised import supervising

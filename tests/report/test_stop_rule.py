@@ -11,7 +11,7 @@ from vnuma.engine.access.secrets import Secret
 from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.run import stop_rule
-from vnuma.engine.run.claim import next_cell
+from vnuma.engine.run.next_cell import next_cell
 from vnuma.engine.run.progress import progress_of
 from vnuma.report.model.methods import methods
 from vnuma.report.model.model import load_run

@@ -40,8 +40,8 @@ from vnuma.vsphere import tags
 from vnuma.vsphere.apply import submit
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, ChangedVm
-from vnuma.vsphere.lease_mark import read_mark, write_mark
 from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.vsphere.run_mark import read_mark, write_mark
 
 QUICK = {"tools_seconds": 0.05, "sql_seconds": 0.05, "shutdown_seconds": 0.05, "task_seconds": 0.01}
 ESXI8 = {"esxi": {"version": "8.0.3"}}

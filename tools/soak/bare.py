@@ -18,7 +18,7 @@ from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.run.claim import claim
+from vnuma.engine.run.next_cell import claim
 from vnuma.errors import VnumaError
 from vnuma.store.rows import Claim
 

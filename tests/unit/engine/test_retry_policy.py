@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.engine.run.claim import (
+from vnuma.engine.run.next_cell import (
     NEEDS_A_PERSON,
     needs_a_person,
     permanent_failure,

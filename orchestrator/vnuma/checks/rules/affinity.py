@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape import UNPIN, host_object, pinned
+from vnuma.checks.rules.shape_questions import UNPIN, host_object, pinned
 from vnuma.checks.rules.sources import (
     AFFINITY_7,
     AFFINITY_8,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape import gigabytes
+from vnuma.checks.rules.shape_questions import gigabytes
 from vnuma.checks.rules.sources import HARDWARE_22, HARDWARE_FEATURES, HARDWARE_VERSIONS
 from vnuma.domain.topology.release import MOST_MEMORY_GB, most_of_hardware, newest_hardware
 

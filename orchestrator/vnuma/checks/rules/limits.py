@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape import gigabytes
+from vnuma.checks.rules.shape_questions import gigabytes
 from vnuma.checks.rules.sources import ALLOCATION_API, LATENCY, VM_OPERATOR
 
 UNLIMITED = -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape import host_object
+from vnuma.checks.rules.shape_questions import host_object
 from vnuma.checks.rules.sources import EVC
 from vnuma.workloads.cross_join.settings import CrossJoin
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape import gigabytes, host_object, nodes_needed
+from vnuma.checks.rules.shape_questions import gigabytes, host_object, nodes_needed
 from vnuma.checks.rules.sources import CPU_READY, LARGE_MEMORY, VM_OPERATOR, VMCO
 from vnuma.domain.vm.cpu_waits import CO_STOP_LIMIT, READY_LIMIT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape import NO_HOT_ADD
+from vnuma.checks.rules.shape_questions import NO_HOT_ADD
 from vnuma.checks.rules.sources import EDITIONS, MAXDOP, MEMORY_NODES, NODE_OF_64, SOFT_NUMA, SYS_INFO
 from vnuma.domain.topology.licence import MOST_IN_A_NODE, SQL_2016, SQL_2022_CU11
 from vnuma.domain.workloads.settings import maxdop_of

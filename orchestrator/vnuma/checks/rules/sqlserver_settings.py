@@ -7,7 +7,7 @@ import re
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape import gigabytes
+from vnuma.checks.rules.shape_questions import gigabytes
 from vnuma.checks.rules.sources import EDITIONS, EDITIONS_2025, MAXDOP, MEMORY_LIMITS, TRACE_FLAGS
 from vnuma.domain.topology.licence import has_resource_governor, sql_limit
 

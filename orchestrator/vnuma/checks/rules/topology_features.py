@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
-from vnuma.checks.rules.shape import NO_HOT_ADD
+from vnuma.checks.rules.shape_questions import NO_HOT_ADD
 from vnuma.checks.rules.sources import (
     ADVANCED_65,
     HOT_ADD_8,

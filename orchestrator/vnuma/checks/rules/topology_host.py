@@ -7,7 +7,7 @@ import re
 from vnuma.checks.facts import DESCRIBED, Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape import gigabytes, host_object
+from vnuma.checks.rules.shape_questions import gigabytes, host_object
 from vnuma.checks.rules.sources import (
     ADVANCED_65,
     CORES_PER_SOCKET_7,

@@ -7,7 +7,7 @@ from math import ceil
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
-from vnuma.checks.rules.shape import (
+from vnuma.checks.rules.shape_questions import (
     fits_memory,
     follows_cores_per_socket,
     node_size_is_set,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape import NO_HOT_ADD
+from vnuma.checks.rules.shape_questions import NO_HOT_ADD
 from vnuma.checks.rules.sources import HOT_ADD_KB
 from vnuma.domain.topology.licence import windows_sockets
 from vnuma.domain.topology.topology import topologies

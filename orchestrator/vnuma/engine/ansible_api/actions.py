@@ -24,7 +24,7 @@ from vnuma.engine.lease.context import (
 from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run import unsupervised
-from vnuma.engine.run.claim import NoCell, claim, next_cell, why_no_more
+from vnuma.engine.run.next_cell import NoCell, claim, next_cell, why_no_more
 from vnuma.errors import NotAtBaseline
 from vnuma.workloads.shell import Shell
 

@@ -33,7 +33,7 @@ from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.run_mark import marking
 from vnuma.engine.lease.take_over import plan_baseline
 from vnuma.engine.run import unsupervised
-from vnuma.engine.run.claim import next_cell
+from vnuma.engine.run.next_cell import next_cell
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.connect import connect as connect_sql

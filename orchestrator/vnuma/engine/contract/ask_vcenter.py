@@ -27,10 +27,10 @@ from vnuma.engine.contract.changing import NOTHING, ChangingOutcome, LeasedWrite
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError, Interrupted, LeaseLost, VCenterUnreachable, VnumaError
 from vnuma.vsphere.connect import connect
-from vnuma.vsphere.contract import machine as machine
 from vnuma.vsphere.contract import off as off
 from vnuma.vsphere.contract import on as on
 from vnuma.vsphere.contract import server as server
+from vnuma.vsphere.contract import vm as vm
 from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, AskedVm, ChangedVm, KeyStays
 from vnuma.vsphere.faults import NotNow, fault_name, unexpected
 from vnuma.vsphere.read import find_vm, read_vm

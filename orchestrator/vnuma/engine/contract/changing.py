@@ -29,7 +29,7 @@ from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.engine.restore.restore import Restored
 from vnuma.engine.run.approval import VARIABLE, is_required
-from vnuma.engine.run.claim import NoCell, claim
+from vnuma.engine.run.next_cell import NoCell, claim
 from vnuma.engine.run.oversight import Asked, stop_signals
 from vnuma.engine.run.run_outcome import worst_of
 from vnuma.engine.run.start import take

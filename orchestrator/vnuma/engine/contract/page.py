@@ -9,10 +9,10 @@ from vnuma.domain.contract.belief import Belief
 from vnuma.sqlserver.contract import messages as messages
 from vnuma.sqlserver.contract import views as views
 from vnuma.sqlserver.contract.belief import BELIEFS
-from vnuma.vsphere.contract import machine as machine
 from vnuma.vsphere.contract import off as off
 from vnuma.vsphere.contract import on as on
 from vnuma.vsphere.contract import server as server
+from vnuma.vsphere.contract import vm as vm
 from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON
 
 _HEAD = """# What vnuma assumes about SQL Server and vSphere

@@ -1,4 +1,4 @@
-"""What a baseline contains: read from the VM and its SQL Server, and got back out of the store's document."""
+"""What a baseline contains, as facts of the VM and SQL Server and as the store's document."""
 
 from __future__ import annotations
 

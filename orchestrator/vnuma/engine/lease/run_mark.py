@@ -11,7 +11,7 @@ from vnuma.engine.lease.context import holder
 from vnuma.errors import VmHeld
 from vnuma.store.rows import Run
 from vnuma.store.types import iso
-from vnuma.vsphere import lease_mark
+from vnuma.vsphere import run_mark
 
 
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
@@ -26,7 +26,7 @@ def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
 
 def marking(run: Run, facts: VmFacts) -> Edit:
     """The mark as a change; a VM that this run has marked already is marked again."""
-    return Edit(lease_mark.LEASE_KEY, run.name if facts.lease else None, run.name)
+    return Edit(run_mark.LEASE_KEY, run.name if facts.lease else None, run.name)
 
 
 def mark_text(run: Run, token: int) -> str:

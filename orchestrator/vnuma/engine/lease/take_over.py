@@ -25,7 +25,7 @@ from vnuma.errors import PreflightBlocked, VmHeld
 from vnuma.store import audit, baselines, cells, leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
-from vnuma.vsphere import apply, lease_mark, read
+from vnuma.vsphere import apply, read, run_mark
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
@@ -60,8 +60,8 @@ def take_over(
         known = baseline
         with suppress(apply.ChangedMeanwhile):
             with journal.change("mark", [marking(run, facts)]):
-                lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
-            lease_mark.write_note(session, ref, note_text(run))
+                run_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
+            run_mark.write_note(session, ref, note_text(run))
             return token
     raise VmHeld(
         f"{vm.name} keeps changing while vnuma tries to mark it.",

@@ -29,11 +29,11 @@ from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld
 from vnuma.store import runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
-from vnuma.vsphere import apply, lease_mark, read
+from vnuma.vsphere import apply, read, run_mark
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 
-_MARK = lease_mark.LEASE_KEY
+_MARK = run_mark.LEASE_KEY
 
 
 @dataclass(frozen=True)
@@ -154,11 +154,11 @@ class AuditRestoration:
             elif facts.power is not wanted:
                 self.say(f"powering {one.vm} on")
                 switch.on_again(None)
-            mark = lease_mark.read_mark(session, ref)
+            mark = run_mark.read_mark(session, ref)
             if mark.text is not None:
                 with journal.change("mark", [Edit(_MARK, one.run, None)]):
-                    lease_mark.write_mark(session, ref, None, mark.change_version)
-            lease_mark.clear_note(session, ref)
+                    run_mark.write_mark(session, ref, None, mark.change_version)
+            run_mark.clear_note(session, ref)
         if one.inside:
             raise NotAtBaseline(
                 f"{one.vm}: {', '.join(one.inside)} inside the guest may still be as {one.run} set them.",

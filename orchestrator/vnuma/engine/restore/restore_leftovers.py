@@ -29,10 +29,10 @@ from vnuma.store import baselines, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.types import iso
-from vnuma.vsphere import lease_mark, read
+from vnuma.vsphere import read, run_mark
 from vnuma.vsphere.connect import connect
 
-_NO_SETTINGS = ("power", lease_mark.LEASE_KEY)
+_NO_SETTINGS = ("power", run_mark.LEASE_KEY)
 """Changes of a restore that are shown but not counted as settings."""
 
 
@@ -148,7 +148,7 @@ def _marked(store: Store, inventory: Path, unread: Collection[str]) -> Iterator[
             continue
         try:
             with connect(vcenter(target)) as session:
-                mark = parse_mark(lease_mark.read_mark(session, read.find_vm(session, target.vm)).text)
+                mark = parse_mark(run_mark.read_mark(session, read.find_vm(session, target.vm)).text)
         except VnumaError as error:
             yield error
             continue

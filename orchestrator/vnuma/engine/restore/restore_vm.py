@@ -44,7 +44,7 @@ from vnuma.store import attempts, audit
 from vnuma.store.audit import AuditLine
 from vnuma.store.rows import Vm
 from vnuma.store.types import utc_now
-from vnuma.vsphere import apply, lease_mark, power, read
+from vnuma.vsphere import apply, power, read, run_mark
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.uptime import seconds_since_power_on
@@ -167,15 +167,15 @@ class _Work:
     def _unmark(self) -> None:
         """Remove the run's own mark. Retries if somebody writes to the VM meanwhile."""
         for tries_left in reversed(range(UNMARK_TRIES)):
-            mark = lease_mark.read_mark(self.session, self.ref)
+            mark = run_mark.read_mark(self.session, self.ref)
             if foreign_mark(mark.text, self.restoration.run):
                 return
-            lease_mark.clear_note(self.session, self.ref)
+            run_mark.clear_note(self.session, self.ref)
             if mark.text is None:
                 return
             try:
                 with self.held.journal.change("mark", [unmarking(self.restoration.run)]):
-                    lease_mark.write_mark(self.session, self.ref, None, mark.change_version)
+                    run_mark.write_mark(self.session, self.ref, None, mark.change_version)
             except apply.ChangedMeanwhile:
                 if not tries_left:
                     raise

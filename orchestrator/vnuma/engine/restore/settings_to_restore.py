@@ -12,7 +12,7 @@ from vnuma.engine.restore.restore import Restoration
 from vnuma.errors import RestoreConflict
 from vnuma.store import attempts
 from vnuma.store.rows import Run
-from vnuma.vsphere import lease_mark
+from vnuma.vsphere import run_mark
 
 
 def settings_to_restore(asked: Restoration, facts: VmFacts) -> dict[str, Value]:
@@ -62,7 +62,7 @@ def held_by_another_run(asked: Restoration, facts: VmFacts) -> bool:
 
 
 def unmarking(run: Run) -> Edit:
-    return Edit(lease_mark.LEASE_KEY, run.name, None)
+    return Edit(run_mark.LEASE_KEY, run.name, None)
 
 
 def _written(asked: Restoration) -> dict[str, set[Value]]:

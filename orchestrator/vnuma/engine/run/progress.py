@@ -19,7 +19,7 @@ from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
 from vnuma.engine.run.approval import Approval, approval_of
-from vnuma.engine.run.claim import needs_a_person, permanent_failure, without_result
+from vnuma.engine.run.next_cell import needs_a_person, permanent_failure, without_result
 from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Busy, Cell, Fact, Run, Vm

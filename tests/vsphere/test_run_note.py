@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.vsphere.support import LabFactory, Login
-from vnuma.vsphere.lease_mark import clear_note, read_note, write_note
 from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.vsphere.run_mark import clear_note, read_note, write_note
 
 WORDS = "under study by ann@ctl1, run quick.4"
 

@@ -7,8 +7,8 @@ import pytest
 from tests.vsphere.support import LabFactory, Login
 from vnuma.errors import PrivilegeMissing
 from vnuma.vsphere.apply import ChangedMeanwhile
-from vnuma.vsphere.lease_mark import read_mark, write_mark
 from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.vsphere.run_mark import read_mark, write_mark
 
 
 def test_a_mark_is_written_read_and_removed(lab: LabFactory, login: Login) -> None:
