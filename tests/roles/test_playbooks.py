@@ -16,6 +16,7 @@ from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.playbook import Played, Result, Step, play, play_each
 from tests.support.site import write_inventory, write_study
+from tests.support.stores import new_store
 from vnuma.store.types import iso, utc_now
 
 
@@ -329,8 +330,10 @@ def test_a_playbook_without_a_run_says_how_to_name_one(
     assert "Name the run: -e vnuma_run=quick.4" in ended.text
 
 
-def test_an_unknown_run_is_named(tmp_path: Path, lab: LabFactory) -> None:
-    """Exit code 3, and where the names are."""
+def test_an_unknown_run_is_named(tmp_path: Path, vnuma_home: Path, lab: LabFactory) -> None:
+    """Exit code 3, and where the names are; without any store it would be 9."""
+    vnuma_home.mkdir()
+    new_store(vnuma_home / "vnuma.db")
     failed = by_hand(tmp_path, write_inventory(tmp_path, lab()), "cell", "nosuch.1").only("cell_claim")
 
     assert (failed["error"], failed["exit_code"]) == ("InputError", 3)
