@@ -292,7 +292,8 @@ def joined(home: Path) -> Iterator[tuple[Path, Path, socket.socket]]:
     program, base = find_receptor(), home / "mesh"
     address = f"127.0.0.1:{free_port()}"
     with ExitStack() as running:
-        store = running.enter_context(socket.create_server(("127.0.0.1", 0)))
+        # Not port 0: the node listens one above, which then may be a port of somebody's outgoing connection.
+        store = running.enter_context(socket.create_server(("127.0.0.1", free_port())))
         store.settimeout(60)
         at = f"127.0.0.1:{store.getsockname()[1]}"
         controller = init_controller(base, Node("controller", base / "controller", "false"), address, at)
