@@ -378,6 +378,25 @@ def test_the_doctor_shows_how_long_the_user_s_ticket_serves(
     assert ("fix: kinit" in " ".join(told.more)) == (state == "warn")
 
 
+def test_the_doctor_does_not_guess_when_klist_fails(
+    kdc: Kdc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A ticket that may be renewable is not said not to be."""
+    for name, text in kdc.environment.items():
+        monkeypatch.setenv(name, text)
+    kdc.kinit(kdc.folder / "keytab", ACCOUNT, "-l", "1h", "-r", "3d")
+    for program in ("kinit", "klist"):
+        (tmp_path / program).write_bytes(b"\0")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    (told,) = tickets([target()])
+
+    assert told.state == "warn"
+    assert "klist" in told.what
+    assert "not renewable" not in told.what
+
+
 def test_the_doctor_says_that_there_is_no_ticket(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:
     """A keytab needs none; a login with a password is not spoken of."""
     for name, text in kdc.environment.items():

@@ -89,7 +89,7 @@ def vm_named(conn: Connection, run_id: int, name: str) -> Vm | None:
 def vm_at_work(conn: Connection, run_name: str, name: str) -> tuple[Run, Study, Vm] | None:
     """A run, its study and its VM of that name in one SELECT; the run as `at_site` gives it for this VM.
 
-    None where there is no such run or VM, or the run was imported.
+    None if there is no such run or VM, or if the run was imported.
     """
     run, study, site = tables.run.c, tables.study.c, tables.site.c
     part = (site.supervisor_pid, site.supervisor_host, site.heartbeat_at)

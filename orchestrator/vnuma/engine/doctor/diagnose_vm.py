@@ -98,15 +98,18 @@ def tickets(targets: Iterable[Target]) -> Iterator[Diagnosis]:
             yield _own_ticket(ticket_left_s(), renewable_s())
 
 
-def _own_ticket(left_s: float, renewable_s: float) -> Diagnosis:
+def _own_ticket(left_s: float, renewable_s: float | None) -> Diagnosis:
     more = ("fix: kinit -r 7d USER@REALM; or a keytab for runs overnight: docs/sign-in.md",)
     if not left_s:
         return Diagnosis("warn", "ticket", "the user has no valid one", more)
-    renewed = (
-        f"a run renews it for {duration(renewable_s)}" if renewable_s > left_s else "it is not renewable"
-    )
+    if renewable_s is None:
+        renewed = "klist does not answer whether it is renewable"
+    elif renewable_s > left_s:
+        renewed = f"a run renews it for {duration(renewable_s)}"
+    else:
+        renewed = "it is not renewable"
     words = f"the user's lasts {duration(left_s)}, and {renewed}"
-    if max(left_s, renewable_s) >= _NIGHT_S:
+    if max(left_s, renewable_s or 0.0) >= _NIGHT_S:
         return Diagnosis("ok", "ticket", words)
     return Diagnosis("warn", "ticket", words, ("later no run can log in to SQL Server", *more))
 

@@ -57,7 +57,7 @@ class Overview:
 
 
 def overview(url: str | None, only: str | None = None) -> Overview:
-    """Read it; before the first run the default store does not exist, and there are no runs.
+    """Read the store. There are no runs before the first one has created the default store.
 
     Raises InputError for an unknown run, StoreError for any other store that does not exist.
     """

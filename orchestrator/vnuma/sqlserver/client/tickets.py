@@ -124,8 +124,8 @@ def renewing() -> Iterator[None]:
         thread.join(_SHORTEST_S)
 
 
-def renewable_s() -> float:
-    """How many seconds from now `kinit -R` can renew the user's own ticket; 0 where it cannot.
+def renewable_s() -> float | None:
+    """For how many seconds `kinit -R` can renew the user's own ticket; 0 if it cannot, None if klist fails.
 
     The library's calls do not tell, and without MIT's programs nothing renews it.
     """
@@ -142,7 +142,7 @@ def renewable_s() -> float:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return 0.0
+        return None
     found = _RENEWABLE.search(listed.stdout)
     if found is None:
         return 0.0
