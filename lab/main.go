@@ -24,15 +24,12 @@ import (
 
 const exitUsage = 2
 
-// The lab shares its machine with its clients: it collects garbage early rather than grow. With a few VMs
-// there is little, and collecting it often would take a fifth of the processor time of short calls.
+// The lab shares its machine with its clients. With many VMs it collects garbage early rather than grow; with a
+// few there is little, and collecting it often would take a fifth of the processor time of short calls.
 const (
-	garbagePercent = 40       // of the live memory, before a collection
-	garbageOfFew   = 300      // the same while memory stays within memoryAlone and memoryPerVM
-	fewVMs         = 4        // and no fleet
-	memoryAlone    = 40 << 20 // bytes above which, with those of the VMs, it collects as often as needed
-	memoryPerVM    = 24 << 20 // a dataset and what statements over it need
-	memoryPerRead  = 64 << 10 // a VM of the fleet, and an answer that has all of them
+	garbagePercent = 40  // of the live memory, before a collection
+	garbageOfFew   = 200 // the same with few VMs and no fleet
+	fewVMs         = 4
 )
 
 type options struct {
@@ -90,7 +87,7 @@ func run(o options) error {
 	if o.seed != 0 {
 		played.Seed = o.seed
 	}
-	limitMemory(len(played.VMs), played.Fleet.VMs)
+	debug.SetGCPercent(garbageFor(len(played.VMs), played.Fleet.VMs))
 	dir, err := stateDir(o.stateDir)
 	if err != nil {
 		return err
@@ -152,14 +149,12 @@ func run(o options) error {
 	return nil
 }
 
-// limitMemory sets how much garbage there may be with this many VMs, and this many in a fleet.
-func limitMemory(vms, fleet int) {
-	percent := garbagePercent
+// garbageFor is the percentage of garbage with this many VMs, and this many in a fleet.
+func garbageFor(vms, fleet int) int {
 	if vms <= fewVMs && fleet == 0 {
-		percent = garbageOfFew
+		return garbageOfFew
 	}
-	debug.SetGCPercent(percent)
-	debug.SetMemoryLimit(int64(memoryAlone + memoryPerVM*vms + memoryPerRead*fleet))
+	return garbagePercent
 }
 
 // stopRequests yields the reason to stop: a signal, or the end of standard input if requested.
