@@ -19,6 +19,7 @@ from vnuma.analysis.result import ArmResult, Caution, DifferingSize
 from vnuma.analysis.rounding import SHARE_OF_MARGIN, relative_step, step_of
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Label
+from vnuma.analysis.wording import p_words
 from vnuma.domain.workloads.replicate import plural
 
 
@@ -60,7 +61,7 @@ def _withholding(found: Findings) -> Iterator[Caution]:
         difference = (found.a_a.ratio - 1) * 100
         yield Caution(
             "aa_alarm",
-            f"The reference arm differs from itself by {difference:+.2f}% (p = {found.a_a.p:.2g}).",
+            f"The reference arm differs from itself by {difference:+.2f}% ({p_words(found.a_a.p)}).",
             f"Find what changed between {plural(found.design.replicate)} (host load, power policy, other "
             "VMs), then repeat.",
         )
@@ -149,10 +150,7 @@ def _checks(found: Findings) -> Iterator[Caution]:
     if isinstance(found.a_a, AaCheck) and found.a_a.state == "note":
         yield Caution(
             "aa_note",
-            (
-                f"The reference arm against itself gives p = {found.a_a.p:.2g}, as happens in 1 of 20 good "
-                "runs."
-            ),
+            f"The reference arm against itself gives {p_words(found.a_a.p)}, as happens in 1 of 20 good runs.",
             "Nothing to do after one run; check the host if it happens again.",
         )
     if isinstance(found.drift, Drift):
@@ -163,7 +161,7 @@ def _checks(found: Findings) -> Iterator[Caution]:
             if isinstance(slope, Slope) and slope.alarm:
                 yield Caution(
                     name,
-                    f"{_moved(found.measure)} moved by {slope.slope * 100:+.2f}% {unit} (p = {slope.p:.2g}).",
+                    f"{_moved(found.measure)} moved by {slope.slope * 100:+.2f}% {unit} ({p_words(slope.p)}).",
                     f"{_against_drift(found.design)} Check what changed on the host.",
                 )
     if isinstance(found.sentinel, Drift):

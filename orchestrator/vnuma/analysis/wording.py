@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from vnuma.analysis.allocation import Allocation, Plans
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
-from vnuma.analysis.instrument_checks import AaCheck
+from vnuma.analysis.instrument_checks import AA_ALARM, AA_NOTE, AaCheck
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.domain.vm.plain_text import counted, duration
@@ -102,9 +102,16 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 def a_a_sentence(check: AaCheck, reference: str) -> str:
     """The A/A check, as in "1x16 against itself +0.2% (-0.2 to 0.7), p = 0.29, no alarm"."""
     places = decimals([check.interval])
-    p = "p < 0.001" if check.p < 0.001 else f"p = {check.p:.2g}" if check.p < 0.01 else f"p = {check.p:.2f}"
     shown = f"{signed(check.ratio, places)} ({limits(check.interval, places)})"
-    return f"{reference} against itself {shown}, {p}, {check.state}"
+    return f"{reference} against itself {shown}, {p_words(check.p)}, {check.state}"
+
+
+def p_words(p: float) -> str:
+    """As in "p = 0.29": two digits, more where they would move it onto or across a level that decides."""
+    digits = 2
+    while any((float(f"{p:.{digits}g}") < level) != (p < level) for level in (AA_ALARM, AA_NOTE)):
+        digits += 1
+    return "p < 0.001" if p < 0.001 else f"p = {p:.{digits}g}"
 
 
 def growth_sentence(growth: Growth) -> str:
@@ -187,8 +194,9 @@ def amount(value: float, unit: str) -> str:
 
 
 def signed_amount(value: float, unit: str, next_to: float) -> str:
-    """A difference with the decimals of the figure next to it: "+1,434"."""
+    """A difference with the decimals of the figure next to it, more rather than showing 0: "+1,434"."""
     places = figure_decimals(next_to, unit)
+    places = next((more for more in range(places, _MOST_PLACES) if _half_up(value, more)), places)
     return f"{_half_up(value, places) + 0.0:+,.{places}f}"
 
 

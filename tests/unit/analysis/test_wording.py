@@ -19,6 +19,7 @@ from vnuma.analysis.wording import (
     decimals,
     growth_sentence,
     headline,
+    p_words,
     percent_up,
     sentence,
     signed_amount,
@@ -249,6 +250,22 @@ def test_growth_sentence(growth: Growth, text: str) -> None:
     assert growth_sentence(growth) == text
 
 
+@pytest.mark.parametrize(
+    ("p", "words"),
+    [
+        (0.0496, "p = 0.0496"),
+        (0.0504, "p = 0.05"),
+        (0.00996, "p = 0.00996"),
+        (0.29, "p = 0.29"),
+        (0.034, "p = 0.034"),
+        (0.0004, "p < 0.001"),
+    ],
+)
+def test_a_p_is_not_rounded_across_the_level_it_is_compared_with(p: float, words: str) -> None:
+    """A note at p below 0.05 does not read "p = 0.05"."""
+    assert p_words(p) == words
+
+
 def test_numbers() -> None:
     """Long times are whole, other figures have four digits; what a design can detect rounds up."""
     assert [amount(x, "ms") for x in (79448.5, 543.2, 52.31, 7.0, 0.2)] == [
@@ -263,10 +280,11 @@ def test_numbers() -> None:
 
 
 def test_a_difference_is_as_fine_as_the_figure_next_to_it() -> None:
-    """What is added to a whole figure is whole, and never reads "-0"."""
+    """What is added to a whole figure is whole, unless it would read 0 and is not."""
     assert signed_amount(1433.6, "ms", 76_452.0) == "+1,434"
     assert signed_amount(-236.2, "ms", 76_452.0) == "-236"
-    assert signed_amount(-0.3, "ms", 76_452.0) == "+0"
+    assert signed_amount(-0.3, "ms", 76_452.0) == "-0.3"
+    assert signed_amount(0.0, "ms", 76_452.0) == "+0"
     assert signed_amount(0.0351, "calls/s", 52.31) == "+0.04"
 
 

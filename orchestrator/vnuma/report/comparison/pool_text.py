@@ -10,7 +10,7 @@ from typing import Any
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled
 from vnuma.analysis.verdict import Label, Verdict
-from vnuma.analysis.wording import limits, listed, percent, signed
+from vnuma.analysis.wording import limits, listed, p_words, percent, signed
 from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
 from vnuma.report.comparison.pool import Pool, Unit
@@ -121,7 +121,7 @@ def scatter(found: Heterogeneity | None, runs: int) -> str:
     """Whether the runs differ by more than their own errors explain."""
     if found is None:
         return "whether runs differ is not evaluated, one does not scatter"
-    p = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.2g}"
+    p = p_words(found.p)
     if found.p < DIFFERS:
         return (
             f"runs differ by more than their own errors explain ({p}, SD between runs {found.sd * 100:.2f}%)"

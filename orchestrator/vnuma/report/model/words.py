@@ -19,6 +19,7 @@ from vnuma.analysis.wording import (
     headline,
     limits,
     listed,
+    p_words,
     percent_whole,
     sentence,
     signed,
@@ -257,6 +258,5 @@ def drift_words(drift: Drift | NotEvaluated) -> str:
 def _slope(text: str, slope: Slope | NotEvaluated, name: str) -> str:
     if isinstance(slope, NotEvaluated):
         return f"{name}: not evaluated, {slope.reason}"
-    p = "p < 0.001" if slope.p < 0.001 else f"p = {slope.p:.2g}"
     state = "alarm" if slope.alarm else "no alarm"
-    return f"{text.format(signed(1 + slope.slope, 2))} ({p}, {state})"
+    return f"{text.format(signed(1 + slope.slope, 2))} ({p_words(slope.p)}, {state})"
