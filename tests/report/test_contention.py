@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.report.build import Story, build, study_text
-from vnuma.report.model.contention import Contention, contention
 from vnuma.report.model.model import load_run
+from vnuma.report.model.saturation import Contention, contention
 from vnuma.store import attempts, cells, facts, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim

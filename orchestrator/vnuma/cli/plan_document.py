@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -17,18 +17,7 @@ from vnuma.domain.study.order import plan_cells
 from vnuma.domain.vm.plain_text import counted, duration
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
-from vnuma.report.page.change_page import (
-    MACHINES,
-    VMS,
-    ArmLine,
-    ChangePage,
-    ChangeWords,
-    Pairs,
-    Risk,
-    SettingLine,
-    VmChange,
-    write_change_page,
-)
+from vnuma.report.page.template import filled, write_file
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
@@ -43,110 +32,106 @@ _PLACES = {"interleave": "over all nodes in turn", "depleted": "where there is r
 
 
 @dataclass(frozen=True)
-class _Page:
-    """Differences between a page about VMs and one about machines."""
+class _Kind:
+    """What a page says about VMs, and what about machines that are not reshaped."""
 
-    words: ChangeWords
+    study: str
+    """The kind of study in the page's heading: `vNUMA study`."""
     each: str
-    facts: Callable[[Study], Pairs]
+    """What happens to each VM or machine, after `Nothing has been changed yet.`"""
+    cycle: str
+    """What is repeated: `power-cycle`."""
+    cycles: str
+    columns: tuple[str, str]
+    """Headings of what an arm is predicted to give, and of how sure that is."""
+    no_setting: str
+    named: str
+    facts: Callable[[Study], Iterable[tuple[str, str]]]
     steps: Callable[[Study], Iterator[str]]
     restore_steps: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Change:
-    """Differences between a VM's and a machine's plan."""
-
-    where: str
-    kind: str
-    power: str
-    settings: list[SettingLine]
-    arms: list[ArmLine]
-
-
 def write_document(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit, path: Path) -> Path:
-    """Write the page. Raises InputError when the file cannot be written."""
-    return write_change_page(change_page(study, text, plans, permit), path)
+    """Write the page: one file that works offline and without scripts. Raises InputError."""
+    write_file(path, page_text(study, text, plans, permit), "The document", fix="Name another file.")
+    return path
 
 
-def change_page(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit) -> ChangePage:
+def page_text(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit) -> str:
     """The page for a study planned on these VMs or machines."""
     from vnuma.engine.lease.context import holder
 
-    own = plans[0].by_kind(vm=lambda _: _VMS, machine=lambda _: _MACHINES)
+    kind = plans[0].by_kind(vm=lambda _: _VMS, machine=lambda _: _MACHINES)
     simulated = next((plan.simulated for plan in plans if plan.simulated), None)
     hours = study.allowed_hours
     blocks = sorted({f.id for plan in plans for f in plan.findings if f.severity == "block"})
     facts = (
         ("Change ticket", permit.ticket or "none"),
         ("Requested by", holder()),
-        (own.each, ", ".join(plan.name for plan in plans)),
+        (kind.named, ", ".join(plan.name for plan in plans)),
         ("When", hours.words if hours else "at any time: the study states no allowed hours"),
         ("Duration", f"about {duration(in_all(study, plans))} (assumed until measured)"),
-        (own.words.cycles.capitalize(), str(sum(plan.boots for plan in plans))),
-        *own.facts(study),
+        (kind.cycles.capitalize(), str(sum(plan.boots for plan in plans))),
+        *kind.facts(study),
         ("Blocked by", ", ".join(blocks) or "nothing"),
     )
-    return ChangePage(
+    return filled(
+        "change.html.j2",
+        "style.css",
+        "page.js",
         study=study.name,
         title=study.title,
         banner=banner(simulated),
+        kind=kind,
         facts=facts,
-        steps=tuple(own.steps(study)),
-        restore_steps=own.restore_steps,
-        vms=[_change(study, plan, index, own.words) for index, plan in enumerate(plans)],
+        steps=kind.steps(study),
+        vms=[_change(study, plan, index, kind) for index, plan in enumerate(plans)],
         study_text=text,
         study_sha256=sha256(text.encode()).hexdigest(),
         version=__version__,
-        words=own.words,
     )
 
 
-def _change(study: Study, plan: TargetPlan, index: int, words: ChangeWords) -> VmChange:
-    own = plan.by_kind(vm=partial(_vm, study), machine=partial(_machine, study))
+def _change(study: Study, plan: TargetPlan, index: int, kind: _Kind) -> dict[str, object]:
+    """Everything that happens to one VM or machine."""
     cells = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
-    return VmChange(
-        name=plan.name,
-        path=plan.path,
-        where=own.where,
-        kind=own.kind,
-        power=own.power,
-        boots=f"{plan.boots} {words.cycle if plan.boots == 1 else words.cycles}",
-        duration=f"about {duration(plan.seconds)}",
-        settings=own.settings,
-        arms=own.arms,
-        order=[
+    return {
+        "name": plan.name,
+        "path": plan.path,
+        "boots": f"{plan.boots} {kind.cycle if plan.boots == 1 else kind.cycles}",
+        "duration": f"about {duration(plan.seconds)}",
+        "order": [
             f"Block {block}: {', '.join(cell.label for cell in row)}"
             for block, row in groupby(cells, key=lambda cell: cell.block)
         ],
-        risks=[Risk(f.id, f.severity, f.what, f.fix) for f in plan.findings if f.severity != "info"],
-    )
+        "risks": [finding for finding in plan.findings if finding.severity != "info"],
+        **plan.by_kind(vm=partial(_vm, study), machine=partial(_machine, study)),
+    }
 
 
-def _vm(study: Study, plan: VmPlan) -> _Change:
+def _vm(study: Study, plan: VmPlan) -> dict[str, object]:
     release = f"ESXi {plan.host.release.version}, virtual hardware {plan.vm.hardware_version}"
     shown = partial(value_text, comma=", ", to=" to ")
-    return _Change(
-        where=f"on {plan.host.name}, {release}",
-        kind="Test clone" if plan.test_clone else "Production VM (not marked as a test clone)",
-        power="on" if plan.vm.power == "poweredOn" else "off",
-        settings=[
-            SettingLine(name, shown(now), "; ".join(map(shown, during)))
-            for name, (now, during) in plan.touched.items()
+    return {
+        "where": f"on {plan.host.name}, {release}",
+        "kind": "Test clone" if plan.test_clone else "Production VM (not marked as a test clone)",
+        "power": "on" if plan.vm.power == "poweredOn" else "off",
+        "settings": [
+            (name, shown(now), "; ".join(map(shown, during))) for name, (now, during) in plan.touched.items()
         ],
-        arms=[_vm_arm(study, arm) for arm in plan.arms],
-    )
+        "arms": [_vm_arm(study, arm) for arm in plan.arms],
+    }
 
 
-def _vm_arm(study: Study, arm: ArmPlan) -> ArmLine:
+def _vm_arm(study: Study, arm: ArmPlan) -> tuple[str, str, str]:
+    """What the guest is predicted to see, or why the arm is impossible; and how sure that is."""
     label = labelled(study, arm.label)
     if arm.prediction is None:
-        return ArmLine(label, f"impossible: {arm.impossible}", "")
-    seen = arm.prediction
-    return ArmLine(label, counted(seen.vnuma_nodes, "vNUMA node"), seen.confidence)
+        return label, f"impossible: {arm.impossible}", ""
+    return label, counted(arm.prediction.vnuma_nodes, "vNUMA node"), arm.prediction.confidence
 
 
-def _database(study: Study) -> Pairs:
+def _database(study: Study) -> Iterable[tuple[str, str]]:
     end = "created and dropped" if study.dataset.drop_after else "created and kept"
     return (("Database", f"{study.dataset.database} only, {end}; no other database is written to"),)
 
@@ -168,34 +153,35 @@ def _vm_steps(study: Study) -> Iterator[str]:
     )
 
 
-def _machine(study: Study, plan: MachinePlan) -> _Change:
-    return _Change(
-        where=plan.machine.words,
-        kind="Linux machine, measured as it is",
-        power="",
-        settings=list(_settings(study, plan)),
-        arms=[_machine_arm(study, plan, label) for label in study.labels],
-    )
+def _machine(study: Study, plan: MachinePlan) -> dict[str, object]:
+    return {
+        "where": plan.machine.words,
+        "kind": "Linux machine, measured as it is",
+        "power": "",
+        "settings": list(_settings(study, plan)),
+        "arms": [_machine_arm(study, plan, label) for label in study.labels],
+    }
 
 
-def _settings(study: Study, plan: MachinePlan) -> Iterator[SettingLine]:
+def _settings(study: Study, plan: MachinePlan) -> Iterator[tuple[str, str, str]]:
     now = {
         "numa_balancing": plan.machine.numa_balancing,
         "transparent_hugepages": plan.machine.transparent_hugepages,
     }
     for name, value in study.workload.kernel_settings().items():
-        yield SettingLine(f"linux.{name}", now.get(name) or "none", value)
+        yield f"linux.{name}", now.get(name) or "none", value
     folder = getattr(study.workload, "folder", "")
-    yield SettingLine(f"{folder}/vnuma-page-cache", "not there", "the study's files")
+    yield f"{folder}/vnuma-page-cache", "not there", "the study's files"
 
 
-def _machine_arm(study: Study, plan: MachinePlan, label: str) -> ArmLine:
+def _machine_arm(study: Study, plan: MachinePlan, label: str) -> tuple[str, str, str]:
+    """Whose CPUs read, and where the pages are."""
     shown = labelled(study, label)
     if label in plan.left_out:
-        return ArmLine(shown, f"left out: {plan.left_out[label]}", "")
+        return shown, f"left out: {plan.left_out[label]}", ""
     work = study.workload_of(label)
     reads, lies = getattr(work, "cpu_node", "?"), getattr(work, "memory_node", "?")
-    return ArmLine(shown, f"node {reads}", _PLACES.get(lies, f"on node {lies}"))
+    return shown, f"node {reads}", _PLACES.get(lies, f"on node {lies}")
 
 
 def _machine_steps(study: Study) -> Iterator[str]:
@@ -210,45 +196,46 @@ def _machine_steps(study: Study) -> Iterator[str]:
         yield "The kernel settings are restored, and read back."
 
 
-_VMS = _Page(
-    VMS,
+_VMS = _Kind(
+    "vNUMA study",
+    "Each VM below is reconfigured, power-cycled and measured again and again, and then restored to "
+    "what it was.",
+    "power-cycle",
+    "power-cycles",
+    ("The guest is predicted to see", "Confidence"),
+    "No setting; the VM is power-cycled only.",
     "VMs",
     _database,
     _vm_steps,
     (
         "The configuration is saved before the first change. Each restored setting is read back.",
-        (
-            "The VM is restored after the last power-cycle, on Ctrl-C, on failures, and when the allowed "
-            "hours end."
-        ),
+        "The VM is restored after the last power-cycle, on Ctrl-C, on failures, and when the allowed "
+        "hours end.",
         "If the controlling machine dies: at its next start, or by hand with: vnuma restore VM.",
-        (
-            "Changes that somebody else made meanwhile are never overwritten: the VM is left as it is, and "
-            "named."
-        ),
-        (
-            "During the study the VM carries the advanced setting vnuma.run, which names the run; it is "
-            "removed."
-        ),
+        "Changes that somebody else made meanwhile are never overwritten: the VM is left as it is, and "
+        "named.",
+        "During the study the VM carries the advanced setting vnuma.run, which names the run; it is removed.",
         "Every change is recorded in the audit log: vnuma audit.",
     ),
 )
-_MACHINES = _Page(
-    MACHINES,
+_MACHINES = _Kind(
+    "Page cache study",
+    "Each machine below is measured again and again as it is, with its page cache dropped before each pass; "
+    "it is neither reconfigured nor booted.",
+    "pass",
+    "passes",
+    ("Reads from", "Pages lie"),
+    "No setting.",
     "Machines",
     lambda _: (),
     _machine_steps,
     (
         "Kernel settings are saved before the first pass. Each restored setting is read back.",
-        (
-            "After the last pass, on Ctrl-C and on failures, the files are removed and the settings "
-            "checked again."
-        ),
+        "After the last pass, on Ctrl-C and on failures, the files are removed and the settings "
+        "checked again.",
         "If the controlling machine dies: at its next start, or by hand with: vnuma restore MACHINE.",
-        (
-            "A setting that somebody else changed meanwhile is never overwritten: it is left as it is, and "
-            "named."
-        ),
+        "A setting that somebody else changed meanwhile is never overwritten: it is left as it is, and "
+        "named.",
         "Every change is recorded in the audit log: vnuma audit.",
     ),
 )

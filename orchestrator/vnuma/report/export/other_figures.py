@@ -9,9 +9,9 @@ from pydantic import Field
 from vnuma.analysis.figures import FigureRow
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.report.export.parts import Count, Limits, Part, Reason, limits
+from vnuma.report.model.executions import WaitShare
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve
-from vnuma.report.model.wait_totals import WaitShare
 from vnuma.report.published.published_comparison import PublishedRow, published_rows
 from vnuma.report.tables.figures import NO_FIGURE, published_ratios, to_reference_arm
 from vnuma.report.tables.waits import NO_WAITS

@@ -17,11 +17,10 @@ from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import why_no_hardware
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
-from vnuma.report.model.contention import contention
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.machine_words import PASSES, machine_of
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.saturation import MEANS, saturation_sentences
+from vnuma.report.model.saturation import MEANS, contention, saturation_sentences
 from vnuma.report.model.trust import a_a_words, control_words, effective_count, lost_words
 from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
 from vnuma.store.rows import Vm

@@ -17,8 +17,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.domain.vm.provenance import mark
 from vnuma.errors import InputError, StoreError
-from vnuma.report.model.executions import ExecutionTotals, FormExecutions
-from vnuma.report.model.wait_totals import WaitShare, WaitTotals
+from vnuma.report.model.executions import ExecutionTotals, FormExecutions, WaitShare, WaitTotals
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.analysed import cell_records
 from vnuma.store.open import Store

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vnuma.domain.vm.provenance import banner
+from vnuma.report.model.executions import WaitShare
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.wait_totals import WaitShare
 
 MOST = 8
 """Most wait types shown; the raw data has all."""
