@@ -18,8 +18,8 @@ from vnuma.report.archive.manifest import NAME
 from vnuma.report.archive.read import differences, import_run
 from vnuma.report.archive.write import export_run
 from vnuma.report.export.results import document
-from vnuma.report.model.declared import plan_check
 from vnuma.report.model.model import LoadedRun, load_run
+from vnuma.report.model.trust import plan_check
 from vnuma.store import facts, runs
 from vnuma.store.open import Store
 from vnuma.store.states import RunState

@@ -19,9 +19,8 @@ from vnuma.analysis.change_between_runs import Clocks, changes
 from vnuma.analysis.verdict import Label, Rules, Withheld
 from vnuma.cli.main import app
 from vnuma.errors import InputError, ThresholdMet, UsageError
-from vnuma.report.comparison.condition import Condition, parse_condition
 from vnuma.report.comparison.pair import Comparison, compare_runs
-from vnuma.report.comparison.text import as_json, as_junit, as_text
+from vnuma.report.comparison.text import Condition, as_json, as_junit, as_text, parse_condition
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.page.comparison_page import write_comparison
 from vnuma.store.states import RunState

@@ -14,8 +14,8 @@ from vnuma.analysis.verdict import Withheld
 from vnuma.domain.study.declaration import METHOD, SCOPE, declaration, hash_of
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study_file import parse_study
-from vnuma.report.model.declared import plan_check
 from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.trust import plan_check
 from vnuma.report.terminal.run_text import all_as_text
 from vnuma.store.rows import Fact
 

@@ -150,7 +150,8 @@ def _checks(found: Findings) -> Iterator[Caution]:
     if isinstance(found.a_a, AaCheck) and found.a_a.state == "note":
         yield Caution(
             "aa_note",
-            f"The reference arm against itself gives {p_words(found.a_a.p)}, as happens in 1 of 20 good runs.",
+            f"The reference arm against itself gives {p_words(found.a_a.p)}, as happens in 1 of 20 good "
+            "runs.",
             "Nothing to do after one run; check the host if it happens again.",
         )
     if isinstance(found.drift, Drift):
@@ -159,9 +160,10 @@ def _checks(found: Findings) -> Iterator[Caution]:
             ("drift_within", found.drift.within_blocks, "from cell to cell within blocks"),
         ):
             if isinstance(slope, Slope) and slope.alarm:
+                moved = f"{_moved(found.measure)} moved by {slope.slope * 100:+.2f}%"
                 yield Caution(
                     name,
-                    f"{_moved(found.measure)} moved by {slope.slope * 100:+.2f}% {unit} ({p_words(slope.p)}).",
+                    f"{moved} {unit} ({p_words(slope.p)}).",
                     f"{_against_drift(found.design)} Check what changed on the host.",
                 )
     if isinstance(found.sentinel, Drift):

@@ -25,7 +25,7 @@ def export(
 
     Examples: vnuma export quick.4; vnuma export quick.4 -o /backup/quick.4.zip
     """
-    from vnuma.report.archive.arrow import HELP, parquet_possible
+    from vnuma.report.archive.raw import HELP, parquet_possible
     from vnuma.report.archive.write import default_path, export_run
     from vnuma.report.model.model import load_run
 

@@ -54,8 +54,8 @@ def compare(
     from vnuma.analysis.wording import listed
     from vnuma.errors import ThresholdMet, UsageError, writing
     from vnuma.report.comparison import text
-    from vnuma.report.comparison.condition import parse_condition
     from vnuma.report.comparison.pair import compare_runs
+    from vnuma.report.comparison.text import parse_condition
     from vnuma.report.model.model import load_run
 
     condition, twins = parse_condition(fail_if) if fail_if else None, _twins(vm or ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.report.charts.host_drawing import HostMap, HostNode, host_figures
+from vnuma.report.charts.topology_drawing import HostMap, HostNode, host_figures
 
 NODES = (HostNode(0, tuple(range(32)), 98_304), HostNode(1, tuple(range(32, 64)), 98_304))
 EVEN = tuple(range(0, 32, 2))

@@ -14,8 +14,7 @@ from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.report.archive.raw import COLUMNS, SAMPLES, sample_rows
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer
-from vnuma.report.tables.csv_export import TABLES
-from vnuma.report.tables.tidy import Column, Row
+from vnuma.report.tables.csv_export import TABLES, Column, Row
 from vnuma.store.open import Store
 
 if TYPE_CHECKING:

@@ -17,14 +17,12 @@ from vnuma.assets import asset
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import plural
 from vnuma.isolation import IsolationError
+from vnuma.report.charts.boot_charts import order, strip_unit, strips
 from vnuma.report.charts.convert import svg_as_pdf, svg_as_png
-from vnuma.report.charts.host_drawing import host_figures, host_map
-from vnuma.report.charts.order_chart import order
 from vnuma.report.charts.row_plots import all_sizes, differences_figure, each_size
 from vnuma.report.charts.scaling_chart import scaling_charts
-from vnuma.report.charts.strip_chart import strip_unit, strips
 from vnuma.report.charts.svg import Figure
-from vnuma.report.charts.topology_drawing import drawing
+from vnuma.report.charts.topology_drawing import drawing, host_figures, host_map
 from vnuma.report.model.arm_topologies import topologies_of
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import boots_words, direction, faster_side, named

@@ -12,17 +12,22 @@ from vnuma.analysis.table import TableCell, TableRow
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import LEFT_OUT, too_few
 from vnuma.domain.workloads.replicate import none_valid
-from vnuma.report.export.checks import (
+from vnuma.report.export.parts import (
     AaPart,
     ControlPart,
+    Count,
     Detectable,
     DriftPart,
     GatePart,
     GroupsPart,
     GrowthPart,
+    Limits,
+    Number,
     OddCellPart,
+    Part,
+    Reason,
+    VerdictWord,
 )
-from vnuma.report.export.parts import Count, Limits, Number, Part, Reason, VerdictWord, limits
 
 
 class ArmPart(Part):
@@ -71,20 +76,20 @@ class ArmPart(Part):
             verdict,
             arm=arm.arm,
             boots=contrast.boots,
-            interval_95=limits(verdict.interval),
-            interval_90=limits(verdict.equivalence_interval),
+            interval_95=verdict.interval,
+            interval_90=verdict.equivalence_interval,
             adjusted_p=inference.adjusted_p if inference else None,
             error=inference.basis if inference else None,
             df=inference.df if inference else None,
             rank_ratio=rank.ratio if rank else None,
-            rank_interval=limits(rank),
+            rank_interval=rank,
             verdict=verdict.label,
             unseen_share=verdict.unseen,
             noticeable_shift=verdict.noticeable,
             boots_apart=verdict.odd_boots,
             reference_boots_apart=verdict.reference_odd_boots,
             ratio_of_others=verdict.others,
-            leave_one_out=limits(other.left_out),
+            leave_one_out=other.left_out,
             sign_flip_p=other.sign_flip_p,
             dissent=other.dissent,
             reason=_why(verdict),
@@ -136,8 +141,8 @@ class SizeArm(Part):
             range_coverage=cell.coverage,
             ratio=verdict.ratio if verdict else None,
             level=verdict.level if verdict else None,
-            interval=limits(verdict.interval) if verdict else None,
-            equivalence_interval=limits(verdict.equivalence_interval) if verdict else None,
+            interval=verdict.interval if verdict else None,
+            equivalence_interval=verdict.equivalence_interval if verdict else None,
             verdict=verdict.label if verdict else "reference",
             reason=_why_not(cell, verdict, analysis),
         )
@@ -244,12 +249,12 @@ class AnalysisPart(Part):
                 for row, size in zip(analysis.table, analysis.sizes, strict=True)
             ],
             a_a=AaPart.of(analysis.a_a),
-            positive_control=ControlPart.of(analysis.positive_control),
+            positive_control=ControlPart.of_check(analysis.positive_control),
             drift=DriftPart.of(analysis.drift),
             sentinel=DriftPart.of(analysis.sentinel),
             gate=list(map(GatePart.like, analysis.gate)),
             growth=list(map(GrowthPart.of, growth)) if isinstance(growth, tuple) else [],
             odd_cells=list(map(OddCellPart.like, analysis.odd_cells)),
-            two_groups=GroupsPart.of(analysis.bimodality),
+            two_groups=GroupsPart.of_check(analysis.bimodality),
             missing_cells=list(map(MissingCell.like, analysis.missing)),
         )

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from vnuma.analysis.figures import FigureRow
 from vnuma.domain.workloads.replicate import none_valid
-from vnuma.report.export.parts import Count, Limits, Part, Reason, limits
+from vnuma.report.export.parts import Count, Limits, Part, Reason
 from vnuma.report.model.executions import WaitShare
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve
@@ -161,8 +161,8 @@ class PublishedPart(Part):
             published_ratio=row.their_ratio,
             published_bound=row.bound,
             ratio=verdict.ratio if verdict else None,
-            interval=limits(verdict.interval) if verdict else None,
-            prediction_95=limits(verdict.prediction) if verdict else None,
+            interval=verdict.interval if verdict else None,
+            prediction_95=verdict.prediction if verdict else None,
             published_is=row.where or None,
             reason=_why(row),
         )

@@ -15,12 +15,11 @@ from vnuma.domain.vm.provenance import in_json
 from vnuma.report.export.analyses import AnalysisPart, ArmPart
 from vnuma.report.export.boots import EffectivePart
 from vnuma.report.export.other_figures import FigurePart, PublishedFigures, ScalingPart, WaitsPart
-from vnuma.report.export.parts import Count, Part, Reason, Utc, utc
+from vnuma.report.export.parts import Count, Part, Reason, Utc
 from vnuma.report.model.costs import cheapest
-from vnuma.report.model.declared import plan_check
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import curves
-from vnuma.report.model.trust import effective_count, repeated
+from vnuma.report.model.trust import effective_count, plan_check, repeated
 from vnuma.store.rows import Attempt, Vm
 
 
@@ -104,7 +103,6 @@ class VmPart(Part):
             cells_effective_as_intended=effective.as_intended,
             cells_not_evaluated=effective.unseen,
             restore=vm.restore_outcome,
-            restored_at=utc(vm.restored_at),
         )
 
 
@@ -230,8 +228,6 @@ class Results(Part):
             partial=loaded.partial,
             study=StudyPart.of(loaded),
             declared=DeclaredPart.of(loaded),
-            created_at=utc(run.created_at),
-            finished_at=utc(run.finished_at),
             vms=[VmPart.of(loaded, vm) for vm in loaded.vms],
             arms=[PrimaryArm(vm=a.vm, **dict(ArmPart.of(arm))) for a in primary for arm in a.arms],
             allocation=[AllocationPart.of(loaded, a) for a in primary],

@@ -9,10 +9,10 @@ from typing import Any
 
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import measured_on
-from vnuma.report.model.declared import plan_check
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.machine_words import machine_of, machine_pairs
 from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.trust import plan_check
 from vnuma.store.facts import CLIENT
 from vnuma.store.rows import Vm
 from vnuma.store.states import Outcome

@@ -1,4 +1,4 @@
-"""How the timed executions ran: clock, nodes, DOP, plans and memory grants, by form."""
+"""How the timed executions of each form ran (clock, nodes, DOP, plans, grants), and what they waited for."""
 
 from __future__ import annotations
 

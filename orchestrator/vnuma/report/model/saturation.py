@@ -1,4 +1,4 @@
-"""One CPU that is always busy while others are not, as from interrupts that a single CPU serves."""
+"""Busy CPUs: one that interrupts saturate while others idle, and the host's, by CPU ready and co-stop."""
 
 from __future__ import annotations
 

@@ -12,9 +12,8 @@ from vnuma import __version__
 from vnuma.domain.vm.provenance import banner
 from vnuma.report.charts.row_plots import RowPlots, of_gaps
 from vnuma.report.comparison.comparability import Difference
-from vnuma.report.comparison.condition import Condition
 from vnuma.report.comparison.pair import Comparison, Pair
-from vnuma.report.comparison.text import CAUTION, estimate_words, judged_words, what_words
+from vnuma.report.comparison.text import CAUTION, Condition, estimate_words, judged_words, what_words
 from vnuma.report.model.words import verdict_kind
 from vnuma.report.page.page import verdict_symbol
 from vnuma.report.page.template import environment, filled, write_file

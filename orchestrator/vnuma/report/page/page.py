@@ -13,14 +13,12 @@ from vnuma.analysis.wording import growth_sentence, listed, signed
 from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.workloads.replicate import medians, plural
 from vnuma.domain.workloads.sizes import sized
-from vnuma.report.charts.host_drawing import host_figures, host_map
-from vnuma.report.charts.order_chart import order
+from vnuma.report.charts.boot_charts import order, strips
 from vnuma.report.charts.row_plots import RowPlots, all_sizes, each_size
 from vnuma.report.charts.scaling_chart import scaling_charts
-from vnuma.report.charts.strip_chart import strips
 from vnuma.report.charts.svg import Figure
-from vnuma.report.charts.topology_drawing import drawing
-from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
+from vnuma.report.charts.topology_drawing import drawing, host_figures, host_map
+from vnuma.report.model.arm_topologies import ArmTopology, Verified, topologies_of, verified
 from vnuma.report.model.configuration import Pairs, SettingRow, configuration, settings_rows
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.grid import GridTable
@@ -29,7 +27,6 @@ from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve, curves, scaling_note
 from vnuma.report.model.trust import attempt_words, repeated
-from vnuma.report.model.verified import Verified, verified
 from vnuma.report.model.warnings_list import Warning_, warnings_of
 from vnuma.report.model.words import (
     answer,
@@ -44,8 +41,8 @@ from vnuma.report.model.words import (
 )
 from vnuma.report.published.published_comparison import PublishedRow, published_exact, published_rows
 from vnuma.report.tables.figures import named_figures
+from vnuma.report.tables.paper_table import SizeRow, size_rows
 from vnuma.report.tables.sensitivity import SensitivityRow, sensitivity_rows
-from vnuma.report.tables.size_table import SizeRow, size_rows
 from vnuma.report.tables.waits import WaitsTable, waits_tables
 from vnuma.store.rows import Vm
 

@@ -1,18 +1,75 @@
-"""The run as tidy CSV: its comparisons, its samples' other figures, and its waits."""
+"""Tidy tables: one line per value, unrounded; an empty field is missing, never zero.
+
+The run's comparisons, its samples' other figures, and its waits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict
+from vnuma.domain.vm.plain_text import escaped, spreadsheet_safe
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.figures import NO_FIGURE
-from vnuma.report.tables.tidy import Column, Row, described, tidy_csv
 from vnuma.report.tables.waits import NO_WAITS
+
+Kind = Literal["text", "whole", "number", "yes/no", "time"]
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's content and unit. An empty field is unknown or missing."""
+
+    name: str
+    kind: Kind
+    unit: str
+    what: str
+
+
+def tidy_csv(columns: Sequence[Column], rows: Iterable[Row]) -> str:
+    """Comma-separated, below a header line."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [column.name for column in columns], lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows({name: field(value) for name, value in row.items()} for row in rows)
+    return out.getvalue()
+
+
+def described(heading: str, intro: str, columns: Sequence[Column]) -> str:
+    """The columns' descriptions: a part of the data dictionary."""
+    lines = [f"| {c.name} | {c.kind} | {c.unit} | {c.what} |" for c in columns]
+    return "\n".join(
+        [
+            f"## {heading}",
+            "",
+            intro,
+            "",
+            "| column | kind | unit | what it is |",
+            "| --- | --- | --- | --- |",
+            *lines,
+            "",
+        ]
+    )
+
+
+def field(value: object) -> object:
+    """A CSV value: true and false in lower case, empty for None, without formulas and control characters."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return escaped(spreadsheet_safe(value))
+    return value
+
 
 _RUN = (
     Column("run", "text", "", "name of the run"),

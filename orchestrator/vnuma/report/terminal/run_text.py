@@ -14,7 +14,6 @@ from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.report.export.results import as_json
 from vnuma.report.model import grid
 from vnuma.report.model.costs import boots_or_iterations
-from vnuma.report.model.declared import plan_check
 from vnuma.report.model.limits import limiting
 from vnuma.report.model.machine_words import machine_notes
 from vnuma.report.model.model import LoadedRun
@@ -26,6 +25,7 @@ from vnuma.report.model.trust import (
     control_words,
     effective_count,
     lost_words,
+    plan_check,
     spreads,
 )
 from vnuma.report.model.words import (
