@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from vnuma.estate.rvtools import COLUMNS, WORTH_NAMING
-from vnuma.estate.sheet import NO, YES
+from vnuma.estate.workbook import NO, YES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "rvtools.md"
 

@@ -21,7 +21,7 @@ from tests.vsphere.support import vcenter_of
 from vnuma.checks.against_design import Drift, compare_with_design
 from vnuma.domain.vm.estate import Estate
 from vnuma.report.check.as_page import as_page
-from vnuma.report.check.drift_words import headline
+from vnuma.report.check.words import drift_headline
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm
 from vnuma.vsphere.wait import wait_for_task
@@ -221,8 +221,8 @@ def test_one_vm_differs_and_several_differ() -> None:
     """The verb agrees with the number of VMs that do."""
     design, present = estate_of("a", "b"), estate_of("a", "b", numCoresPerSocket=4)
     one = replace(present, vms=(present.vms[0], design.vms[1]))
-    assert "1 of 2 VMs differs in 1 setting" in headline(compared(design, one))
-    assert "2 of 2 VMs differ in 2 settings" in headline(compared(design, present))
+    assert "1 of 2 VMs differs in 1 setting" in drift_headline(compared(design, one))
+    assert "2 of 2 VMs differ in 2 settings" in drift_headline(compared(design, present))
 
 
 def test_drift_is_on_the_page_too() -> None:

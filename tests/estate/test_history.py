@@ -18,7 +18,7 @@ from vnuma.engine.design_check.check import compare
 from vnuma.engine.design_check.filters import Filters
 from vnuma.engine.design_check.history import history, record
 from vnuma.errors import InputError
-from vnuma.estate.earlier import Earlier
+from vnuma.estate.snapshot import Earlier
 from vnuma.store.change_detection import finding_totals
 from vnuma.store.open import Store, default_url, open_store
 

@@ -11,7 +11,7 @@ from tests.estate.workbooks import export, rewrite, write
 from vnuma.errors import InputError
 from vnuma.estate import snapshot, waivers
 from vnuma.estate.rvtools import read_rvtools
-from vnuma.estate.sheet import number
+from vnuma.estate.workbook import number
 
 SNAPSHOTS = {
     "deep": "[" * 100_000,

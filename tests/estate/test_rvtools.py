@@ -15,7 +15,7 @@ from vnuma.domain.vm.estate import Estate
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.errors import InputError
 from vnuma.estate.rvtools import COLUMNS, read_rvtools
-from vnuma.estate.sheet import NO, YES, number, truth
+from vnuma.estate.workbook import NO, YES, number, truth
 
 
 def read(tmp_path: Path, sheets: dict[str, list[dict[str, Any]]]) -> Estate:

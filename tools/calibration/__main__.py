@@ -11,7 +11,7 @@ from pathlib import Path
 from tools.calibration.case import Case
 from tools.calibration.every_case import case_tables, every_case
 from tools.page_markers import write_between
-from vnuma.analysis.calibration.run import SEED, STUDIES, Calibration, calibrate
+from vnuma.analysis.calibration.targets import SEED, STUDIES, Calibration, calibrate
 from vnuma.report.model.grid import as_markdown
 from vnuma.report.terminal.calibration_tables import origin, tables
 

@@ -16,18 +16,16 @@ from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.detectable import detectable, with_blocks_needed
 from vnuma.analysis.drift import check_drift, check_sentinel
-from vnuma.analysis.figures import figure_rows
 from vnuma.analysis.first_iteration import check_first_iteration
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, check_a_a, check_control
-from vnuma.analysis.measure import COMPANIONS, Measure
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.recommend import recommend
-from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
+from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
 from vnuma.analysis.rounding import rounding_of
 from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
-from vnuma.analysis.table import table_row
+from vnuma.analysis.table import figure_rows, table_row
 from vnuma.analysis.variance import noise
 from vnuma.analysis.verdict import Rules, decide, rules_for, run_withheld
 

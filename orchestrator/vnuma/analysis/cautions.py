@@ -12,9 +12,8 @@ from vnuma.analysis.compare import Comparison
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
-from vnuma.analysis.measure import Measure, worsening
 from vnuma.analysis.outliers import Bimodality
-from vnuma.analysis.records import AnalysisDesign, NotEvaluated
+from vnuma.analysis.records import AnalysisDesign, Measure, NotEvaluated, worsening
 from vnuma.analysis.result import ArmResult, Caution, DifferingSize
 from vnuma.analysis.rounding import SHARE_OF_MARGIN, relative_step, step_of
 from vnuma.analysis.sensitivity import sensitivity

@@ -18,8 +18,7 @@ from operator import attrgetter
 import numpy as np
 
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.measure import Measure
-from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample
+from vnuma.analysis.records import AnalysisDesign, CellRecord, Measure, Sample
 
 # A block whose cells are all in these states was never started.
 NOT_BEGUN = ("pending", "skipped")

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from vnuma.analysis.cells import Boot
 from vnuma.analysis.compare import finite, own_se, t_ratio
 from vnuma.analysis.distributions import t_upper
-from vnuma.analysis.measure import worsening
-from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.records import NotEvaluated, worsening
 from vnuma.domain.workloads.metric import Better
 
 ALARM = 0.01

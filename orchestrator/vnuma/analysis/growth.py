@@ -15,7 +15,7 @@ from vnuma.analysis.cells import Boot
 from vnuma.analysis.compare import Contrast
 from vnuma.analysis.fit import ROUNDING
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
-from vnuma.analysis.measure import worsening
+from vnuma.analysis.records import worsening
 from vnuma.analysis.verdict import Withheld
 from vnuma.domain.workloads.metric import Better
 

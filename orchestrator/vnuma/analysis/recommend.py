@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vnuma.analysis.measure import worsening
+from vnuma.analysis.records import worsening
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Label
 

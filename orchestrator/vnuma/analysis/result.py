@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from vnuma.analysis.cells import Missing
 from vnuma.analysis.compare import Contrast
 from vnuma.analysis.drift import Drift
-from vnuma.analysis.figures import FigureRow
 from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.fit import GateFlag
 from vnuma.analysis.growth import Growth
 from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
-from vnuma.analysis.measure import Key, Measure
 from vnuma.analysis.outliers import Bimodality, OddCell
-from vnuma.analysis.records import AnalysisDesign, NotEvaluated
-from vnuma.analysis.table import TableRow
+from vnuma.analysis.records import AnalysisDesign, Key, Measure, NotEvaluated
+from vnuma.analysis.table import FigureRow, TableRow
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Verdict, Withheld
 from vnuma.domain.workloads.replicate import Replicate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Kind, Severity
@@ -78,21 +78,24 @@ class Fail:
 Check = Callable[[Facts], Fail | None]
 
 
-@dataclass(frozen=True, kw_only=True)
+def _no_check(facts: Facts) -> Fail | None:
+    raise NotImplementedError("a rule is complete when it has decorated its check")
+
+
+@dataclass(frozen=True)
 class Rule:
-    """One design rule. `check` returns None for a pass."""
+    """One design rule, as the decorator of its check: a function that returns None for a pass."""
 
     id: str
-    family: str
     severity: Severity
     title: str
+    _: KW_ONLY
     condition: str
     consequence: str
     fix: str
     sources: tuple[str, ...]
-    check: Check
-    needs: frozenset[str]
-    """Required parts of the subject: "vm", "host", "sql" and so on."""
+    reads: str
+    """Required parts of the subject, separated by spaces: "vm", "host", "sql" and so on."""
     applies: Applies = Applies()
     in_study: Severity | None = None
     """The severity for a VM under study, if different."""
@@ -103,53 +106,28 @@ class Rule:
     yields_to: Mapping[str, str] = field(default_factory=dict)
     """Rules that hide this one while they fail, each with the reason."""
     related: tuple[str, ...] = ()
+    check: Check = _no_check
+
+    def __call__(self, check: Check) -> Rule:
+        """The complete rule."""
+        return replace(self, check=check)
+
+    @property
+    def family(self) -> str:
+        """What it is about."""
+        return FAMILIES[self.id[0]]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The parts that it reads."""
+        return frozenset(self.reads.split())
 
     def severity_for(self, *, studied: bool) -> Severity:
         """The severity of a failure, for a VM under study or not."""
         return self.in_study if studied and self.in_study else self.severity
 
 
-def rule(
-    id_: str,
-    severity: Severity,
-    title: str,
-    *,
-    condition: str,
-    consequence: str,
-    fix: str,
-    sources: tuple[str, ...],
-    needs: str,
-    applies: Applies = Applies(),
-    in_study: Severity | None = None,
-    editions: str = "",
-    unconfirmed: bool = False,
-    yields_to: Mapping[str, str] | None = None,
-    related: tuple[str, ...] = (),
-) -> Callable[[Check], Rule]:
-    """Make a rule from a check function; `needs` names parts of the subject, separated by spaces."""
-
-    def made(check: Check) -> Rule:
-        return Rule(
-            id=id_,
-            family=FAMILIES[id_[0]],
-            severity=severity,
-            title=title,
-            condition=condition,
-            consequence=consequence,
-            fix=fix,
-            sources=sources,
-            check=check,
-            needs=frozenset(needs.split()),
-            applies=applies,
-            in_study=in_study,
-            editions=editions,
-            unconfirmed=unconfirmed,
-            yields_to=yields_to or {},
-            related=related,
-        )
-
-    return made
-
+rule = Rule
 
 FAMILIES = {
     "T": "topology",

@@ -28,7 +28,7 @@ def calibrate(
 
     Examples: vnuma calibrate; vnuma calibrate --studies 1000
     """
-    from vnuma.analysis.calibration.run import calibrate as run
+    from vnuma.analysis.calibration.targets import calibrate as run
     from vnuma.analysis.calibration.targets import targets
     from vnuma.errors import ThresholdMet
     from vnuma.report.terminal.calibration_tables import as_json, as_text

@@ -1,27 +1,34 @@
-"""`vnuma check`: the design rules, over one VM, a study or a whole estate."""
+"""`vnuma check`: the design rules, over one VM, a study or a whole estate; and its notifications."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from vnuma.cli.check_notify import notifying
 from vnuma.cli.check_options import CheckOptions
 from vnuma.cli.check_output import CheckFormat, judge, write, write_fixes
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import find_inventory, opened_store, read_study
 from vnuma.cli.screen import echo, echo_json, say, width
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner
-from vnuma.errors import InputError, UsageError
+from vnuma.errors import InputError, UsageError, VnumaError
 
 if TYPE_CHECKING:
+    from vnuma.checks.result import CheckResult
+    from vnuma.engine.notify.notifier import Notifier
+
+    Tell = Callable[[CheckResult], None]
     from collections.abc import Sequence
     from pathlib import Path
 
-    from vnuma.checks.result import CheckResult
     from vnuma.domain.vm.estate import Estate
     from vnuma.engine.design_check.check import Asked
 
@@ -184,3 +191,72 @@ def _from_file(snapshot: Path | None, rvtools: Path | None) -> Sequence[Estate]:
             fix="Save it again with an account that can see VMs: vnuma inventory save FILE",
         )
     return found
+
+
+_NAMED = 10
+
+
+@contextmanager
+def notifying(site: Path | None) -> Iterator[Tell]:
+    """Send notifications about the check inside, as the inventory `site` says; None: none.
+
+    A failed notification is only shown. Raises InputError for an invalid vnuma_notify.
+    """
+    if site is None:
+        yield lambda _result: None
+        return
+    from vnuma.engine.access.inventory import read_targets
+    from vnuma.engine.notify.channels import ready_channels
+    from vnuma.engine.notify.notifier import Notifier
+
+    notifier = Notifier(*ready_channels(site, read_targets(site)))
+    try:
+        yield lambda result: _tell(notifier, result)
+    except VnumaError as error:
+        _hear(
+            notifier,
+            "check_failed",
+            simulated=None,  # only a reading shows whether the source is a lab
+            words=error.what,
+            exit_code=error.exit_code,
+            next=error.fix,
+        )
+        raise
+    finally:
+        notifier.wait()
+        for words in notifier.failures():
+            with suppress(OSError):
+                say(f"Not sent  {words}", sys.stderr)
+
+
+def _tell(notifier: Notifier, result: CheckResult) -> None:
+    """New findings since the last recorded check; the first one has nothing to compare with."""
+    simulated = result.simulated is not None
+    new = [item.judged for item in result.groups if item.judged.change == "new" and not item.judged.waived]
+    if new:
+        found = [f"{item.severity.value} {item.finding.rule} {item.finding.name}" for item in new]
+        words = f"{counted(len(new), 'new finding')}: {_some(found)}."
+        _hear(notifier, "new_findings", simulated=simulated, words=words, next="vnuma check --history")
+    drift = result.drift
+    if drift and drift.any:
+        from vnuma.report.check.words import author_words, difference_words
+
+        found = [
+            f"{vm.facts.name}: {difference_words(one)}; {author_words(one)}"
+            for vm in drift.vms
+            for one in vm.differences
+        ]
+        found += [f"{one.name}: missing" for one in drift.only_design]
+        words = f"{counted(len(drift.vms) + len(drift.only_design), 'VM')} not as designed: {_some(found)}."
+        _hear(notifier, "drift", simulated=simulated, words=words, next=None)
+
+
+def _some(found: list[str]) -> str:
+    left = len(found) - _NAMED
+    return "; ".join(found[:_NAMED]) + (f"; and {left:,} more" if left > 0 else "")
+
+
+def _hear(notifier: Notifier, event: str, *, simulated: bool | None, **more: object) -> None:
+    from vnuma.engine.notify.message import event_line
+
+    notifier.hear(event_line(event, None, simulated=simulated, **more))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.predict_document import as_csv, document
-from vnuma.cli.predict_sweep import sweep_table, swept_sizes
+from vnuma.cli.predict_output import as_csv, document, sweep_table, swept_sizes
 from vnuma.cli.screen import WIDEST, aligned, say, width, write_out
 from vnuma.cli.shape_options import LookAhead, settings_of, some, where
 from vnuma.domain.vm.plain_text import filled

@@ -14,11 +14,17 @@ from typing import Any
 
 from vnuma.domain.vm.estate import Declared, Estate, Unseen
 from vnuma.errors import InputError
-from vnuma.estate.ansible_files import ARM, HINT, HostVars, host_vars, line_of, yaml_of
+from vnuma.estate.ansible_files import ARM, HINT, HostVars, Unresolved, host_vars, line_of, resolved, yaml_of
 from vnuma.estate.ansible_modules import TaskVm, Variables, vm_of_arm, vm_of_module
-from vnuma.estate.ansible_values import Unresolved, resolved
-from vnuma.estate.code_comments import accepted_in, block_end
-from vnuma.estate.design_vm import decoded, estate_of_designs, mapping, mappings, relative_to_here
+from vnuma.estate.design_vm import (
+    accepted_in,
+    block_end,
+    decoded,
+    estate_of_designs,
+    mapping,
+    mappings,
+    relative_to_here,
+)
 
 _MOST_VMS = 20_000
 _DEEPEST = 8

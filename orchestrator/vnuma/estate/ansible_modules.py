@@ -16,7 +16,7 @@ from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared
 from vnuma.domain.vm.setting import Value, is_evidence, is_governed
-from vnuma.estate.ansible_values import Unresolved, resolved
+from vnuma.estate.ansible_files import Unresolved, resolved
 from vnuma.estate.design_vm import NEW_VM, DesignedVm
 
 _TEMPLATE = "the template's own: the task does not set it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.errors import InputError
-from vnuma.estate.plausible import implausible_vm
+from vnuma.estate.snapshot import implausible_vm
 
 NEW_VM: Settings = {
     **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),
@@ -178,3 +178,29 @@ def mapping(value: object) -> Mapping[str, Any]:
 def mappings(value: object) -> list[Mapping[str, Any]]:
     """The mappings in a list of a document."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+MARK = "vnuma:ignore"
+_COMMENTS = ("#", "//", "/*", "*")
+
+
+def accepted_in(lines: Sequence[str], first: int, last: int) -> tuple[str, ...]:
+    """The marks in these lines, counted from 1, and in the comments just above them."""
+    above = first
+    while above > 1 and _is_comment(lines[above - 2]):
+        above -= 1
+    return tuple(line[line.index(MARK) :].strip() for line in lines[above - 1 : last] if MARK in line)
+
+
+def block_end(lines: Sequence[str], following: int) -> int:
+    """The last line of a block before the line `following` (0: the file's end). Comments just above that line
+    belong to it.
+    """
+    last = following - 1 if following else len(lines)
+    while last > 0 and following and _is_comment(lines[last - 1]):
+        last -= 1
+    return last
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith(_COMMENTS)

@@ -11,8 +11,7 @@ from vnuma.domain.vm.estate import Estate, Unseen
 from vnuma.errors import InputError
 from vnuma.estate.rvtools_hosts import Hosts, read_hosts
 from vnuma.estate.rvtools_vms import read_vms
-from vnuma.estate.sheet import Sheet
-from vnuma.estate.workbook import read_workbook
+from vnuma.estate.workbook import Sheet, read_workbook
 
 _VM_KEYS = {
     "vm": ("VM", "VM Name", "VMName"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from vnuma.domain.vm.estate import EstateVm, Unseen, running_memory
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, NumaNode, Release
-from vnuma.estate.sheet import Row, Sheet
+from vnuma.estate.workbook import Row, Sheet
 
 ASSUMED = (
     "RVTools exports no NUMA nodes: one per socket is assumed, which is wrong with sub-NUMA clustering "

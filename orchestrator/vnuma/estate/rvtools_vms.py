@@ -11,7 +11,7 @@ from vnuma.domain.vm.estate import EstateVm, Unseen
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.estate.rvtools_hosts import MOST_CPUS, Hosts
-from vnuma.estate.sheet import Row, Sheet
+from vnuma.estate.workbook import Row, Sheet
 
 _NOT_EXPORTED = "RVTools exports do not have it"
 _NEVER = dict.fromkeys(

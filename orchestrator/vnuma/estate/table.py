@@ -21,9 +21,8 @@ from vnuma.estate.design_vm import (
     estate_of_designs,
     relative_to_here,
 )
-from vnuma.estate.sheet import Sheet
 from vnuma.estate.table_row import KEYS, NOT_SAID, ContradictoryRow, vm_of_row
-from vnuma.estate.workbook import read_first_sheet
+from vnuma.estate.workbook import Sheet, read_first_sheet
 
 _MOST_BYTES = 20_000_000
 _MOST_VMS = 20_000

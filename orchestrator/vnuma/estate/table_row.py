@@ -15,7 +15,7 @@ from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts
 from vnuma.domain.vm.setting import Value
 from vnuma.estate.design_vm import NEW_VM, DesignedVm
-from vnuma.estate.sheet import NO, YES, Row, number, quantity, truth
+from vnuma.estate.workbook import NO, YES, Row, number, quantity, truth
 
 KEYS = (
     FOLLOW,

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.domain.vm.estate import Declared
-from vnuma.estate.code_comments import MARK, accepted_in, block_end
-from vnuma.estate.design_vm import mapping, relative_to_here
+from vnuma.estate.design_vm import MARK, accepted_in, block_end, mapping, relative_to_here
 
 _MOST_FILES = 500
 _MOST_BYTES = 1_000_000

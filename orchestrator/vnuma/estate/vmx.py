@@ -18,10 +18,10 @@ from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
 from vnuma.domain.vm.estate import Declared, Estate, Unseen
 from vnuma.domain.vm.setting import Value, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.code_comments import accepted_in
 from vnuma.estate.design_vm import (
     ACCEPTED_KEY,
     DesignedVm,
+    accepted_in,
     bounded_bytes,
     estate_of_designs,
     relative_to_here,

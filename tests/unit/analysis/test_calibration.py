@@ -24,14 +24,12 @@ from vnuma.analysis.calibration.error_rates import (
     words,
 )
 from vnuma.analysis.calibration.promised_power import stopping
-from vnuma.analysis.calibration.run import BLOCKS, SEED, STUDIES, Calibration, calibrate
-from vnuma.analysis.calibration.targets import targets
+from vnuma.analysis.calibration.targets import BLOCKS, SEED, STUDIES, Calibration, calibrate, targets
 from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, Studies, Truth, draw
 from vnuma.analysis.cells import Cells, collect
 from vnuma.analysis.compare import Comparison
 from vnuma.analysis.instrument_checks import check_a_a, check_control
-from vnuma.analysis.measure import ELAPSED
-from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
+from vnuma.analysis.records import ELAPSED, AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.stopping import half_widths, stop_on_precision
 from vnuma.analysis.verdict import Label, Verdict, decide, rules_for, run_withheld

@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
 from vnuma.analysis.cells import Cells, collect, grid
-from vnuma.analysis.measure import ELAPSED
-from vnuma.analysis.records import CellRecord, design_of
+from vnuma.analysis.records import ELAPSED, CellRecord, design_of
 from vnuma.domain.study.study import Study as StudyFile
 
 

@@ -14,9 +14,8 @@ from vnuma.analysis.cells import Boot, collect
 from vnuma.analysis.drift import Slope, between_blocks, within_blocks
 from vnuma.analysis.first_iteration import FirstIteration, check_first_iteration
 from vnuma.analysis.fit import fit
-from vnuma.analysis.measure import ELAPSED
 from vnuma.analysis.outliers import Bimodality, best_split, bimodality, odd_cells
-from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.records import ELAPSED, NotEvaluated
 
 
 def _positions(

@@ -10,7 +10,7 @@ from tests.unit.analysis.data import G1_MS, Study, columns_of, noisy_ms, study_o
 from vnuma.analysis import Analysis, PositiveControl, analyse
 from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.instrument_checks import ControlCheck
-from vnuma.analysis.measure import Measure, measure_of
+from vnuma.analysis.records import Measure, measure_of
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import headline
 from vnuma.domain.workloads.metric import Metric

@@ -1,16 +1,25 @@
-"""The tools for which fixes can be written."""
+"""The tools for which fixes can be written; Ansible's are variables of this collection's role vm_topology."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from vnuma.checks.finding import Finding, Fix
-from vnuma.checks.fixes.ansible import ansible
 from vnuma.checks.fixes.govc import govc
 from vnuma.checks.fixes.powercli import powercli
 from vnuma.checks.fixes.terraform import terraform
 from vnuma.checks.fixes.wording import Target, Written, in_comment
+
+_NO_ARM = "the role vm_topology has no variable for it"
+
+
+def ansible(fix: Fix, _target: Target) -> Written:
+    """Variables for the VM's host_vars, as YAML (JSON is YAML); the role shuts the guest down."""
+    lines = tuple(f"{name}: {json.dumps(value)}" for name, value in fix.ansible.items())
+    left_out = {} if lines else {edit.setting: _NO_ARM for edit in fix.change}
+    return Written(lines, left_out, shuts_down=True)
 
 
 class Tool(StrEnum):

@@ -32,7 +32,7 @@ _ONE_A_CORE = {"affinity": "physical_cores"}
     ),
     fix="Treat affinity as a factor of its own. numa.nodeAffinity restricts nodes and keeps NUMA management.",
     sources=(AFFINITY_7, NUMA_CONTROLS_8),
-    needs="vm",
+    reads="vm",
     related=("A10", "T17"),
 )
 def a03(facts: Facts) -> Fail | None:
@@ -57,7 +57,7 @@ def a03(facts: Facts) -> Fail | None:
     ),
     fix="Add CPUs to the list, or clear it.",
     sources=(AFFINITY_8,),
-    needs="vm",
+    reads="vm",
     related=("A05", "A06"),
 )
 def a04(facts: Facts) -> Fail | None:
@@ -83,7 +83,7 @@ def a04(facts: Facts) -> Fail | None:
     ),
     fix="List at least one more CPU; compare only arms with the same affinity.",
     sources=(AFFINITY_8,),
-    needs="vm",
+    reads="vm",
     related=("A04", "A06"),
 )
 def a05(facts: Facts) -> Fail | None:
@@ -121,7 +121,7 @@ def _one_more(facts: Facts) -> Fix | None:
     consequence="Two vCPUs share a core: with hyper-threading, CPUs 0 to 15 are 8 cores.",
     fix="List one CPU of each core (0,2,4 and so on), as affinity: physical_cores does.",
     sources=(HYPER_THREADING,),
-    needs="vm host",
+    reads="vm host",
     related=("A04", "A05"),
 )
 def a06(facts: Facts) -> Fail | None:
@@ -149,7 +149,7 @@ def a06(facts: Facts) -> Fail | None:
         "https://developer.broadcom.com/xapis/vsphere-web-services-api/8.0U3/vim.host.NumaNode.html",
         NUMA_CONTROLS_8,
     ),
-    needs="vm host",
+    reads="vm host",
     related=("A03",),
 )
 def a07(facts: Facts) -> Fail | None:
@@ -171,7 +171,7 @@ def a07(facts: Facts) -> Fail | None:
     consequence="Other VMs may use the same cores at any time.",
     fix="Empty the host, or use latency sensitivity high with CPU and memory fully reserved.",
     sources=(PINNING, VM_OPERATOR),
-    needs="vm host",
+    reads="vm host",
 )
 def a08(facts: Facts) -> Fail | None:
     if not facts.affinity or facts.setting("latencySensitivity") == "high":
@@ -190,7 +190,7 @@ def a08(facts: Facts) -> Fail | None:
     consequence="Admission control ignores affinity: the VM may not get what it reserved.",
     fix="Remove one of the two.",
     sources=(AFFINITY_7,),
-    needs="vm",
+    reads="vm",
 )
 def a09(facts: Facts) -> Fail | None:
     reserved = facts.number("cpuReservation")
@@ -210,7 +210,7 @@ def a09(facts: Facts) -> Fail | None:
     consequence="Memory may be allocated on other nodes than the vCPUs.",
     fix="Set Numa.AutoMemAffinity to 1 (the default).",
     sources=(ATTRIBUTES_55,),
-    needs="vm host",
+    reads="vm host",
     related=("A03",),
 )
 def a10(facts: Facts) -> Fail | None:
@@ -247,7 +247,7 @@ def a10(facts: Facts) -> Fail | None:
         SCHEDULER_PLANNING,
         "https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/HostHyperThreadScheduleInfo",
     ),
-    needs="vm host",
+    reads="vm host",
     related=("A06", "T16"),
 )
 def a12(facts: Facts) -> Fail | None:

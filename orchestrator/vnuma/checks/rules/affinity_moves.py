@@ -24,7 +24,7 @@ from vnuma.checks.rules.sources import AFFINITY_8, AFFINITY_API
         AFFINITY_8,
         "https://github.com/ansible-collections/community.vmware/issues/2338",
     ),
-    needs="vm cluster",
+    reads="vm cluster",
     related=("A02",),
 )
 def a01(facts: Facts) -> Fail | None:
@@ -55,7 +55,7 @@ def a01(facts: Facts) -> Fail | None:
     sources=(
         "https://developer.broadcom.com/xapis/vsphere-web-services-api/8.0U3/vim.fault.AffinityConfigured.html",
     ),
-    needs="vm",
+    reads="vm",
     in_study=Severity.INFO,
     related=("A01", "A11"),
 )
@@ -71,7 +71,7 @@ def a02(facts: Facts) -> Fail | None:
     consequence="A null affinitySet leaves the affinity unchanged; only an empty list removes it.",
     fix="Send cpuAffinity.affinitySet = [] (vnuma restore does).",
     sources=(AFFINITY_API,),
-    needs="vm",
+    reads="vm",
     related=("A02",),
 )
 def a11(facts: Facts) -> Fail | None:

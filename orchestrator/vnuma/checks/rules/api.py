@@ -21,7 +21,7 @@ from vnuma.domain.topology.release import MOST_MEMORY_GB, most_of_hardware, newe
         "https://developer.broadcom.com/xapis/vsphere-web-services-api/7.0u3/"
         "vim.fault.NumVirtualCoresPerSocketNotSupported.html",
     ),
-    needs="vm host",
+    reads="vm host",
 )
 def r06(facts: Facts) -> Fail | None:
     most = facts.host.max_cores_per_socket
@@ -40,7 +40,7 @@ def r06(facts: Facts) -> Fail | None:
     consequence="The host cannot run the VM: it neither powers on there nor moves there.",
     fix="Use a hardware version that the oldest host runs, or upgrade ESXi.",
     sources=(HARDWARE_VERSIONS,),
-    needs="vm host",
+    reads="vm host",
     related=("T18",),
 )
 def r07(facts: Facts) -> Fail | None:
@@ -70,7 +70,7 @@ def r07(facts: Facts) -> Fail | None:
     consequence="vSphere refuses the size, or does not power the VM on.",
     fix="Upgrade the VM's compatibility with the VM off, or use a smaller size.",
     sources=(HARDWARE_FEATURES, HARDWARE_22),
-    needs="vm",
+    reads="vm",
     related=("T18",),
 )
 def r08(facts: Facts) -> Fail | None:

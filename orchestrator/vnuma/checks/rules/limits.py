@@ -23,7 +23,7 @@ UNLIMITED = -1
     ),
     fix="Set the memory limit to Unlimited.",
     sources=(ALLOCATION_API,),
-    needs="vm",
+    reads="vm",
     in_study=Severity.BLOCK,
     related=("M01", "A13"),
 )
@@ -51,7 +51,7 @@ def m08(facts: Facts) -> Fail | None:
     ),
     fix="Set the CPU limit to Unlimited.",
     sources=(ALLOCATION_API,),
-    needs="vm host",
+    reads="vm host",
     related=("M08",),
 )
 def a13(facts: Facts) -> Fail | None:
@@ -78,7 +78,7 @@ def a13(facts: Facts) -> Fail | None:
     ),
     fix="Reserve all memory, and the VM's CPUs; or set latency sensitivity to normal.",
     sources=(LATENCY, VM_OPERATOR),
-    needs="vm",
+    reads="vm",
     related=("M01", "A08"),
 )
 def m11(facts: Facts) -> Fail | None:

@@ -45,7 +45,7 @@ def _cross_join(facts: Facts) -> CrossJoin:
         "https://sqlperformance.com/2020/03/waits-2/execution-plan-impact-on-async_network_io-waits-part-1",
         "https://davebally.co.uk/repost-my-favourite-wait-state-async_network_iorepost/",
     ),
-    needs="study",
+    reads="study",
 )
 def q01(facts: Facts) -> Fail | None:
     forms = _cross_join(facts).forms
@@ -66,7 +66,7 @@ def q01(facts: Facts) -> Fail | None:
     consequence="SET STATISTICS TIME is not accurate in fiber mode.",
     fix="Turn lightweight pooling off and restart SQL Server.",
     sources=(_STATISTICS_TIME,),
-    needs="sql",
+    reads="sql",
 )
 def q04(facts: Facts) -> Fail | None:
     return (
@@ -84,7 +84,7 @@ def q04(facts: Facts) -> Fail | None:
     consequence="Each run may read different rows with a different plan.",
     fix="Order by the primary key, and record the plan's hash.",
     sources=("https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql",),
-    needs="study",
+    reads="study",
 )
 def q05(facts: Facts) -> Fail | None:
     workload = facts.study.study.workload
@@ -105,7 +105,7 @@ def q05(facts: Facts) -> Fail | None:
     consequence="Data that fits the cache is not read from memory, so the distance to memory cannot show.",
     fix="Also measure scan_aggregate over several times the cache size, or mention it with the result.",
     sources=("https://frankdenneman.nl/2016/07/11/numa-deep-dive-part-3-cache-coherency/",),
-    needs="study",
+    reads="study",
 )
 def q06(facts: Facts) -> Fail | None:
     megabytes = _megabytes_read(facts)
@@ -137,7 +137,7 @@ def _megabytes_read(facts: Facts) -> float:
         "https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/"
         "sys-dm-exec-query-stats-transact-sql",
     ),
-    needs="study",
+    reads="study",
     unconfirmed=True,
 )
 def q07(facts: Facts) -> Fail | None:
@@ -165,7 +165,7 @@ def q07(facts: Facts) -> Fail | None:
         EVC,
         "https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/EVCMode",
     ),
-    needs="host",
+    reads="host",
     in_study=Severity.WARN,
     related=("T19",),
 )

@@ -29,7 +29,7 @@ LOCAL_ENOUGH = 95.0
     consequence="Ballooning and swapping can take memory away and change results.",
     fix="Reserve all memory of a VM that is measured or latency-sensitive.",
     sources=(VM_OPERATOR,),
-    needs="vm",
+    reads="vm",
     in_study=Severity.WARN,
     related=("M02",),
 )
@@ -65,7 +65,7 @@ def _overcommitted(facts: Facts) -> bool:
     consequence="What does not fit on its nodes is allocated on others; locked pages then stay remote.",
     fix="Free the node, or the host, before the power-on.",
     sources=(LARGE_MEMORY,),
-    needs="vm host",
+    reads="vm host",
     in_study=Severity.BLOCK,
     related=("M01", "T09"),
 )
@@ -111,7 +111,7 @@ def _room(facts: Facts) -> int:
         "https://learn.microsoft.com/sql/database-engine/configure-windows/"
         "enable-the-lock-pages-in-memory-option-windows",
     ),
-    needs="sql",
+    reads="sql",
     related=("M01",),
 )
 def m03(facts: Facts) -> Fail | None:
@@ -127,7 +127,7 @@ def m03(facts: Facts) -> Fail | None:
     consequence="Clock frequency changes with load, and timings change with it.",
     fix="Set the policy to High performance (no reboot).",
     sources=(VMCO,),
-    needs="vm host",
+    reads="vm host",
 )
 def m04(facts: Facts) -> Fail | None:
     policy = known(facts.host.power_policy, "the host's power policy")
@@ -158,7 +158,7 @@ _POLICIES = {"static": "High performance", "dynamic": "Balanced", "low": "Low po
         "http://www.datacenterdan.com/blog/vsphere-55-bptroubleshooting03-esxtop-memory",
         "http://tech-jockey.blogspot.com/2016/12/",
     ),
-    needs="placement",
+    reads="placement",
     related=("M06",),
 )
 def m05(facts: Facts) -> Fail | None:
@@ -175,7 +175,7 @@ def m05(facts: Facts) -> Fail | None:
     consequence="What ran meanwhile has no single layout: memory follows its vCPUs slowly.",
     fix="Check what else runs on the node; repeat what was measured meanwhile.",
     sources=("http://www.datacenterdan.com/blog/vsphere-55-bptroubleshooting03-esxtop-memory",),
-    needs="placement",
+    reads="placement",
     related=("M05",),
 )
 def m06(facts: Facts) -> Fail | None:
@@ -210,7 +210,7 @@ def _listed(nodes: tuple[int, ...] | None) -> str:
     ),
     fix="Move VMs off the host, remove CPU limits, or give VMs fewer vCPUs.",
     sources=(CPU_READY, "https://xormon.com/VMware-CPU-monitoring.php"),
-    needs="vm waits",
+    reads="vm waits",
     unconfirmed=True,
     related=("M10", "A13"),
 )
@@ -236,7 +236,7 @@ def m09(facts: Facts) -> Fail | None:
         "https://virtual-talks.com/2020/06/30/what-is-cstp-or-cstop",
         "https://ntpro.nl/blog/archives/2536-High-co-stop-values-seen-during-virtual-machine-snapshot-activities.html",
     ),
-    needs="vm waits",
+    reads="vm waits",
     unconfirmed=True,
     related=("M09",),
 )

@@ -26,7 +26,7 @@ LARGE_FOREIGN = 0.05
     fix="Leave it on for normal use. In a study, hold it constant or make it a factor: SOFTNUMA OFF and a "
     "restart.",
     sources=(SOFT_NUMA,),
-    needs="sql",
+    reads="sql",
     in_study=Severity.WARN,
     related=("S07", "S17"),
 )
@@ -64,7 +64,7 @@ def s05(facts: Facts) -> Fail | None:
     ),
     fix="Power-cycle the VM once; if it persists, remove the stored numa.autosize keys (T14).",
     sources=(MEMORY_NODES,),
-    needs="vm host sql",
+    reads="vm host sql",
     yields_to={
         "T24": "The guest is still on an older topology: fix T24 first.",
         "S11": "SQL Server is set to ignore NUMA: fix S11 first.",
@@ -99,7 +99,7 @@ def s06(facts: Facts) -> Fail | None:
     consequence="Its value is not the number of hardware nodes.",
     fix="Count memory nodes: DISTINCT memory_node_id in sys.dm_os_nodes without the DAC's.",
     sources=(SYS_INFO,),
-    needs="sql",
+    reads="sql",
     related=("S05",),
 )
 def s07(facts: Facts) -> Fail | None:
@@ -119,7 +119,7 @@ def s07(facts: Facts) -> Fail | None:
     ),
     fix="Restart SQL Server after the boot, and check the free memory of each node.",
     sources=(MEMORY_NODES,),
-    needs="sql",
+    reads="sql",
     related=("M05",),
 )
 def s08(facts: Facts) -> Fail | None:
@@ -155,7 +155,7 @@ def maxdop_guidance(nodes: int, vcpus: int, major: int) -> int:
     consequence="A plan may use more CPUs than a node has, and its degree differs between arms.",
     fix="Set one MAXDOP for all arms (1 for a study of locality); otherwise follow the guidance.",
     sources=(MAXDOP,),
-    needs="sql",
+    reads="sql",
     related=("S05", "S19"),
 )
 def s09(facts: Facts) -> Fail | None:
@@ -189,7 +189,7 @@ def s09(facts: Facts) -> Fail | None:
     consequence="SQL Server's nodes contain only the CPUs that it is bound to.",
     fix="Set process affinity to AUTO.",
     sources=(SYS_INFO,),
-    needs="sql",
+    reads="sql",
     related=("S04",),
 )
 def s13(facts: Facts) -> Fail | None:
@@ -210,7 +210,7 @@ def s13(facts: Facts) -> Fail | None:
     consequence="SQL Server does not support this combination.",
     fix="Turn CPU hot-add off.",
     sources=(SOFT_NUMA,),
-    needs="vm sql",
+    reads="vm sql",
     yields_to={"T11": "Turning CPU hot-add off fixes both: fix T11 first."},
     related=("T11", "T12"),
 )
@@ -235,7 +235,7 @@ def s17(facts: Facts) -> Fail | None:
     ),
     fix="Use more nodes with at most 64 vCPUs each: more sockets, or cores per NUMA node.",
     sources=(NODE_OF_64, EDITIONS),
-    needs="vm host edition",
+    reads="vm host edition",
     related=("S05", "S06"),
 )
 def s22(facts: Facts) -> Fail | None:

@@ -65,7 +65,7 @@ def _whole(facts: Facts, limit: SqlLimit) -> Fix:
         EDITIONS_2025,
         "https://www.adscon.com/blogs/news/are-cpus-assigned-to-your-sql-server-going-to-waste",
     ),
-    needs="vm edition",
+    reads="vm edition",
     editions="SQL Server Standard",
     yields_to=_SEEN,
     related=("S04", "W04"),
@@ -91,7 +91,7 @@ def s01(facts: Facts) -> Fail | None:
     fix="Use another edition (Developer on a test clone); or for Express one socket of up to 4 cores, for "
     "Web at most 4 sockets and 16 cores.",
     sources=(EDITIONS,),
-    needs="vm edition",
+    reads="vm edition",
     editions="SQL Server Express, Web",
     yields_to=_SEEN,
     related=("S04",),
@@ -114,7 +114,7 @@ def s02(facts: Facts) -> Fail | None:
     consequence="SQL Server uses 20 cores at most.",
     fix="License by core, or use at most 20 vCPUs.",
     sources=(EDITIONS,),
-    needs="vm edition",
+    reads="vm edition",
     editions="SQL Server Enterprise (Server+CAL)",
     yields_to=_SEEN,
     related=("S04",),
@@ -139,7 +139,7 @@ def s03(facts: Facts) -> Fail | None:
         "https://github.com/BrentOzarULTD/SQL-Server-First-Responder-Kit/issues/403",
         "https://github.com/BrentOzarULTD/SQL-Server-First-Responder-Kit/issues/402",
     ),
-    needs="vm sql",
+    reads="vm sql",
     related=("S01", "S02", "S03", "S13"),
 )
 def s04(facts: Facts) -> Fail | None:

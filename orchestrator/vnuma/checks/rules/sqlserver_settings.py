@@ -41,7 +41,7 @@ def _without(number: int) -> Fix:
     ),
     fix="Keep it the same in all arms, and raise max server memory.",
     sources=(TRACE_FLAGS,),
-    needs="sql",
+    reads="sql",
     editions="SQL Server Enterprise with locked pages",
 )
 def s10(facts: Facts) -> Fail | None:
@@ -56,7 +56,7 @@ def s10(facts: Facts) -> Fail | None:
     consequence="SQL Server shows and uses one node: arms cannot be distinguished.",
     fix="Remove it, or use it on purpose as a control arm.",
     sources=("https://support.microsoft.com/kb/948450", TRACE_FLAGS),
-    needs="sql",
+    reads="sql",
     related=("S06",),
 )
 def s11(facts: Facts) -> Fail | None:
@@ -74,7 +74,7 @@ def s11(facts: Facts) -> Fail | None:
         "https://learn.microsoft.com/sql/relational-databases/memory-management-architecture-guide",
         TRACE_FLAGS,
     ),
-    needs="sql",
+    reads="sql",
 )
 def s12(facts: Facts) -> Fail | None:
     version = [int(part) for part in re.findall(r"\d+", facts.sql.server.version)[:3]]
@@ -93,7 +93,7 @@ def s12(facts: Facts) -> Fail | None:
     sources=(
         "https://learn.microsoft.com/sql/database-engine/configure-windows/server-memory-server-configuration-options",
     ),
-    needs="sql",
+    reads="sql",
     unconfirmed=True,
     related=("M03", "S20"),
 )
@@ -128,7 +128,7 @@ def s14(facts: Facts) -> Fail | None:
     ),
     fix="Bind it to a pool with MIN = MAX, then take the database offline and online.",
     sources=(_XTP_POOL, EDITIONS_2025),
-    needs="sql",
+    reads="sql",
     editions="SQL Server with Resource Governor: Enterprise, Developer, Evaluation; from 2025 on Standard",
 )
 def s15(facts: Facts) -> Fail | None:
@@ -166,7 +166,7 @@ def s15(facts: Facts) -> Fail | None:
         "https://learn.microsoft.com/sql/database-engine/configure-windows/"
         "map-tcp-ip-ports-to-numa-nodes-sql-server",
     ),
-    needs="sql",
+    reads="sql",
 )
 def s18(facts: Facts) -> Fail | None:
     facts.require_running_shape()
@@ -202,7 +202,7 @@ def _is_one_node(mask: str) -> bool:
     consequence="The same query may run with a different degree from one execution to the next.",
     fix="Turn DOP feedback off for the study's database.",
     sources=(MAXDOP,),
-    needs="sql",
+    reads="sql",
     related=("S09",),
 )
 def s19(facts: Facts) -> Fail | None:
@@ -227,7 +227,7 @@ def s19(facts: Facts) -> Fail | None:
     ),
     fix="Size the VM and the data for the limit, or use Enterprise (Developer on a test clone).",
     sources=(EDITIONS_2025, EDITIONS, MEMORY_LIMITS),
-    needs="vm edition",
+    reads="vm edition",
     editions="SQL Server Standard, Web, Express",
     unconfirmed=True,
     related=("S14",),

@@ -35,7 +35,7 @@ MANUAL_SINCE = (8, 0)
     fix="Power the VM off and turn CPU hot-add off. If it must stay on, cpuid.maxVCPUs of at most 64 "
     "avoids the empty nodes.",
     sources=(HOT_ADD_KB,),
-    needs="vm host",
+    reads="vm host",
     applies=Applies(since=DECOUPLED_SINCE, until=(7, 0)),
     related=("T04", "T05", "S17", "W01"),
 )
@@ -55,7 +55,7 @@ def t11(facts: Facts) -> Fail | None:
     fix="Set virtualNuma.exposeVnumaOnCpuHotadd (hardware version 20; hot-add must be on), or turn hot-add "
     "off.",
     sources=(HOT_ADD_8, VIRTUAL_NUMA_API),
-    needs="vm host",
+    reads="vm host",
     applies=Applies(since=MANUAL_SINCE),
     related=("T11", "T18"),
 )
@@ -108,7 +108,7 @@ def _of_hot_add(facts: Facts, nodes: int) -> Iterator[str]:
     consequence="The VM fails to power on, or vSphere refuses the setting.",
     fix="Choose cores per NUMA node that divide the vCPUs and match the cores per socket.",
     sources=(VM_OPERATOR,),
-    needs="vm host",
+    reads="vm host",
     applies=Applies(since=MANUAL_SINCE),
     related=("T18",),
 )
@@ -168,7 +168,7 @@ def _manual_problem(facts: Facts, size: int) -> str:
     consequence="The feature does not exist: the setting is refused or has no effect.",
     fix="Upgrade the VM's compatibility, or plan without the feature.",
     sources=(VNUMA_6, VM_OPERATOR, ADVANCED_65),
-    needs="vm",
+    reads="vm",
     related=("T12", "T13"),
 )
 def t18(facts: Facts) -> Fail | None:

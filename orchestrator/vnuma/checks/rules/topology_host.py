@@ -36,7 +36,7 @@ PREFER_HT, HOST_PREFER_HT = "numa.vcpu.preferHT", "Numa.PreferHT"
     ),
     fix="Turn it off for a study that counts cores; otherwise keep it on purpose.",
     sources=(DECOUPLED, ADVANCED_65),
-    needs="vm host",
+    reads="vm host",
 )
 def t16(facts: Facts) -> Fail | None:
     if facts.key_on(PREFER_HT):
@@ -69,7 +69,7 @@ def t16(facts: Facts) -> Fail | None:
     ),
     fix="Remove numa.nodeAffinity unless it is a factor of the study.",
     sources=(NUMA_CONTROLS_8,),
-    needs="vm",
+    reads="vm",
     related=("A03",),
 )
 def t17(facts: Facts) -> Fail | None:
@@ -100,7 +100,7 @@ def t17(facts: Facts) -> Fail | None:
     ),
     fix="Size the VM to the smallest host; power-cycle it after a move.",
     sources=(MISMATCH, VMCO),
-    needs="vm cluster",
+    reads="vm cluster",
     related=("T14", "T20"),
 )
 def t19(facts: Facts) -> Fail | None:
@@ -148,7 +148,7 @@ def _shape(host: HostFacts) -> str:
     ),
     fix="Size by the host's own list of NUMA nodes; record the BIOS mode.",
     sources=(SUB_NUMA, VMCO),
-    needs="host",
+    reads="host",
     related=("T22",),
 )
 def t20(facts: Facts) -> Fail | None:
@@ -191,7 +191,7 @@ CORE_COMPLEX = {"1": 4, "2": 4, "3": 8}
     "boundary hides it from the guest.",
     fix="Consider a multiple of the core complex as cores per socket, and measure.",
     sources=(CORES_PER_SOCKET_7,),
-    needs="vm host",
+    reads="vm host",
 )
 def t21(facts: Facts) -> Fail | None:
     model = known(facts.host.cpu_model or None, "the host's processor model")
@@ -219,7 +219,7 @@ def t21(facts: Facts) -> Fail | None:
     ),
     fix="Turn node interleaving off in the host's BIOS (needs a host reboot).",
     sources=(INTERLEAVING,),
-    needs="host",
+    reads="host",
     related=("T20",),
 )
 def t22(facts: Facts) -> Fail | None:
@@ -242,7 +242,7 @@ def t22(facts: Facts) -> Fail | None:
     fix="Power the VM off and on. For stored numa.* keys only, vmx.reboot.PowerCycle = TRUE makes the next "
     "guest reboot a power-cycle.",
     sources=(MISMATCH,),
-    needs="vm sql",
+    reads="vm sql",
     yields_to={"W03": "The guest uses a different number of CPUs: see W03 first."},
     related=("T14", "S06", "W02"),
 )

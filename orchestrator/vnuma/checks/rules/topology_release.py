@@ -44,7 +44,7 @@ MANUAL_SINCE = (8, 0)
     ),
     fix="Expect vCPUs divided by cores per socket as the number of nodes.",
     sources=(VNUMA_6,),
-    needs="vm host",
+    reads="vm host",
     applies=COUPLED,
     related=("T03", "T15"),
 )
@@ -73,7 +73,7 @@ def t02(facts: Facts) -> Fail | None:
     ),
     fix="Label such an arm by the nodes observed; numa.vcpu.maxPerVirtualNode = 1 gives one node per vCPU.",
     sources=(VNUMA_6, ATTRIBUTES_6),
-    needs="vm host",
+    reads="vm host",
     applies=COUPLED,
     in_study=Severity.WARN,
     related=("T02", "T15"),
@@ -106,7 +106,7 @@ def t03(facts: Facts) -> Fail | None:
     "shapes nodes: numa.vcpu.followcorespersocket = 1 on the VM, Numa.FollowCoresPerSocket = 1 on the host, "
     "or on ESXi 8 virtualNuma.coresPerNumaNode.",
     sources=(DECOUPLED, VNUMA_65, RIGHT_SIZING),
-    needs="vm host",
+    reads="vm host",
     applies=DECOUPLED_RELEASES,
     in_study=Severity.BLOCK,
     yields_to={
@@ -192,7 +192,7 @@ def _follow() -> Fix:
     ),
     fix="Remove both stored keys with the VM off; restore them later (arms do this: numa_autosize: clear).",
     sources=(VNUMA_65, MISMATCH),
-    needs="vm host",
+    reads="vm host",
     applies=DECOUPLED_RELEASES,
     in_study=Severity.BLOCK,
     yields_to={
@@ -238,7 +238,7 @@ def t14(facts: Facts) -> Fail | None:
     consequence="The documentation says to use only one of them; it does not say which one wins.",
     fix="Keep one: remove numa.vcpu.maxPerVirtualNode, or set cores per socket to 1.",
     sources=(ATTRIBUTES_6,),
-    needs="vm host",
+    reads="vm host",
     applies=COUPLED,
 )
 def t15(facts: Facts) -> Fail | None:
@@ -268,7 +268,7 @@ def t15(facts: Facts) -> Fail | None:
     ),
     fix="Remove numa.vcpu.maxPerVirtualNode with the VM off, unless it was measured to be better.",
     sources=(ADVANCED_65, RIGHT_SIZING),
-    needs="vm host",
+    reads="vm host",
     applies=DECOUPLED_RELEASES,
     in_study=Severity.INFO,
     related=("T15", "T08"),

@@ -45,7 +45,7 @@ from vnuma.domain.topology.topology import topologies
         "https://github.com/vmware/pyvmomi-community-samples/issues/627",
         "https://blog.solori.net/2010/11/08/short-take-vsphere-multi-core-virtual-machines/",
     ),
-    needs="vm",
+    reads="vm",
 )
 def t01(facts: Facts) -> Fail | None:
     if facts.vcpus % facts.per_socket == 0:
@@ -76,7 +76,7 @@ def t01(facts: Facts) -> Fail | None:
     ),
     fix="Set cores per socket to the vCPUs of one node: vCPUs divided by the nodes used.",
     sources=(CORES_PER_SOCKET_7,),
-    needs="vm host",
+    reads="vm host",
     applies=Applies(since=DECOUPLED_SINCE),
     yields_to={
         "T11": "While CPU hot-add hides vNUMA the guest has one node, so this has no effect: fix T11 first.",
@@ -123,7 +123,7 @@ def t05(facts: Facts) -> Fail | None:
     ),
     fix="Lower numa.vcpu.min on the VM to its number of vCPUs.",
     sources=(ADVANCED_65,),
-    needs="vm host",
+    reads="vm host",
     related=("T09",),
 )
 def t06(facts: Facts) -> Fail | None:
@@ -155,7 +155,7 @@ def t06(facts: Facts) -> Fail | None:
     consequence="Sized by ESXi, the guest gets one vNUMA node: usually the best shape.",
     fix="No change needed.",
     sources=(DECOUPLED,),
-    needs="vm host",
+    reads="vm host",
     applies=Applies(since=DECOUPLED_SINCE),
     related=("T09",),
 )
@@ -180,7 +180,7 @@ def t07(facts: Facts) -> Fail | None:
     ),
     fix="Use a number of vCPUs that divides evenly over the smallest number of nodes that holds it.",
     sources=(RIGHT_SIZING, VMCO),
-    needs="vm host",
+    reads="vm host",
     yields_to={"T10": "The VM has more vCPUs than the host has cores: see T10 first."},
     related=("T05", "T10"),
 )
@@ -209,7 +209,7 @@ def t08(facts: Facts) -> Fail | None:
     ),
     fix="ESXi 8: set cores per socket and two NUMA nodes. Earlier: numa.consolidate = FALSE.",
     sources=(LARGE_MEMORY,),
-    needs="vm host",
+    reads="vm host",
     related=("T06", "T07"),
 )
 def t09(facts: Facts) -> Fail | None:
@@ -251,7 +251,7 @@ def _spread_for_memory(facts: Facts) -> Fix:
     consequence="vCPUs share cores with each other; no topology can compensate.",
     fix="Use at most as many vCPUs as the host has cores.",
     sources=(VMCO, RIGHT_SIZING),
-    needs="vm host",
+    reads="vm host",
 )
 def t10(facts: Facts) -> Fail | None:
     if facts.vcpus <= facts.host.cores:

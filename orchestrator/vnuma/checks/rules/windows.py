@@ -29,7 +29,7 @@ _GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups
         "groups."
     ),
     sources=(HOT_ADD_KB,),
-    needs="vm guest",
+    reads="vm guest",
     editions="Windows before build 20348 (Server 2019 and earlier)",
     related=("T11",),
 )
@@ -65,7 +65,7 @@ def _most_cpus(facts: Facts) -> int:
     "Microsoft offers for testing); threads of a process may stay in one.",
     fix="Check bcdedit for groupsize, remove it, and restart Windows.",
     sources=(_BCDEDIT, _GROUPS),
-    needs="vm sql",
+    reads="vm sql",
     unconfirmed=True,
     related=("W01",),
 )
@@ -93,7 +93,7 @@ def w02(facts: Facts) -> Fail | None:
         "https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/"
         "sys-dm-os-sys-info-transact-sql",
     ),
-    needs="vm sql",
+    reads="vm sql",
     unconfirmed=True,
     related=("T24",),
 )
@@ -113,7 +113,7 @@ def w03(facts: Facts) -> Fail | None:
     consequence="CPUs in the other sockets are not used.",
     fix="Use fewer, larger sockets.",
     sources=("https://learn.microsoft.com/windows-server/get-started/locks-limits",),
-    needs="vm guest",
+    reads="vm guest",
     editions="Windows Home (1 socket), Pro (2), Enterprise and Pro for Workstations (4), Server (64)",
     unconfirmed=True,
     related=("S01",),

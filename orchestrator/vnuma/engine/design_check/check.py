@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.check_scope import Seen
+from vnuma.checks.check_history import Seen
 from vnuma.checks.evaluate import Evaluation, evaluate
 from vnuma.checks.facts import Facts, Unknown, shape_of
 from vnuma.checks.finding import Finding, Severity
@@ -26,7 +26,7 @@ from vnuma.engine.design_check.filters import Filters
 from vnuma.engine.design_check.outlook import DESIGNS, Present, added_by_host, planned, present_vms, today
 from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.errors import InputError
-from vnuma.estate.earlier import Earlier
+from vnuma.estate.snapshot import Earlier
 from vnuma.estate.waivers import Waiver, in_design
 
 # What concerns a measurement alone is asked only of a study.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from vnuma.checks.check_scope import Seen
+from vnuma.checks.check_history import Seen
 from vnuma.checks.result import CheckResult
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.errors import InputError
 from vnuma.estate import snapshot
-from vnuma.estate.earlier import Earlier, from_document
+from vnuma.estate.snapshot import Earlier, earlier_of
 
 
 def earlier(path: Path, asked: Asked) -> Earlier:
@@ -20,7 +20,7 @@ def earlier(path: Path, asked: Asked) -> Earlier:
     """
     document = snapshot.read_json(path)
     if not snapshot.is_snapshot(document):
-        return from_document(document, path)
+        return earlier_of(document, path)
     estates = snapshot.from_document(document, path)
     result = run_check(estates, replace(asked, sql=None))
     found = {item.key: item.finding.name for vm in result.vms for item in vm.findings}

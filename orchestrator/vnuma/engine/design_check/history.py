@@ -9,12 +9,11 @@ from sqlalchemy import Connection
 
 from vnuma import __version__
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.check_history import History, RecordedCheck, StandingFinding, history_of
-from vnuma.checks.check_scope import Seen
+from vnuma.checks.check_history import History, RecordedCheck, Seen, StandingFinding, history_of
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Judged, Key, Source
 from vnuma.errors import InputError
-from vnuma.estate.earlier import Earlier
+from vnuma.estate.snapshot import Earlier
 from vnuma.store import estate_checks
 from vnuma.store.estate_checks import NewFinding
 from vnuma.store.open import Store

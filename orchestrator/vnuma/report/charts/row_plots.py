@@ -14,7 +14,7 @@ from types import MappingProxyType
 from markupsafe import Markup, escape
 
 from vnuma.analysis.change_between_runs import Change
-from vnuma.analysis.measure import Measure
+from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import percent

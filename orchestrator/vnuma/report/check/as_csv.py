@@ -10,7 +10,7 @@ from vnuma.checks.against_design import DRIFT
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.domain.vm.plain_text import spreadsheet_safe
-from vnuma.report.check import drift_words
+from vnuma.report.check.words import DRIFT_RULE, DriftRow, drift_rows
 
 COLUMNS = (
     *("simulated", "vm", "path", "cluster", "host", "esxi", "shape", "memory_mb", "guest_nodes"),
@@ -29,18 +29,18 @@ def as_csv(result: CheckResult) -> str:
             cells = _cells(result, vm, item)
             writer.writerow(spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in cells)
     known = {vm.key: vm for vm in result.vms}
-    for row in drift_words.rows(result.drift):
+    for row in drift_rows(result.drift):
         cells = _drift_cells(result, row, known.get(row.key))
         writer.writerow(spreadsheet_safe(cell) if isinstance(cell, str) else cell for cell in cells)
     return text.getvalue()
 
 
-def _drift_cells(result: CheckResult, row: drift_words.DriftRow, vm: CheckedVm | None) -> Iterator[object]:
+def _drift_cells(result: CheckResult, row: DriftRow, vm: CheckedVm | None) -> Iterator[object]:
     yield "true" if result.simulated else "false"
     yield from (row.name, row.path)
     yield from (vm.cluster, vm.host, vm.release, vm.shape, vm.memory_mb, vm.guest) if vm else ("",) * 6
     yield from (DRIFT, Severity.WARN.value, "vm", row.name, "", row.title, row.observed)
-    yield from (drift_words.FIX, row.design, "", "", "")
+    yield from (DRIFT_RULE.fix, row.design, "", "", "")
 
 
 def _cells(result: CheckResult, vm: CheckedVm, item: Judged) -> Iterator[object]:

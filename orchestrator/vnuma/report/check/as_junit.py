@@ -11,8 +11,7 @@ from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Judged
 from vnuma.checks.rule import Rule
 from vnuma.domain.vm.plain_text import counted
-from vnuma.report.check import drift_words
-from vnuma.report.check.words import xml_text
+from vnuma.report.check.words import DRIFT_RULE, drift_rows, xml_text
 
 
 def as_junit(result: CheckResult) -> str:
@@ -78,11 +77,11 @@ def _suite(
 
 def _drift_suite(root: Element, drift: Drift, checked_at: str) -> None:
     """VMs that are not as designed fail; those that could not be compared are skipped."""
-    suite = SubElement(root, "testsuite", name=f"{DRIFT} {drift_words.TITLE}", timestamp=checked_at[:19])
+    suite = SubElement(root, "testsuite", name=f"{DRIFT} {DRIFT_RULE.title}", timestamp=checked_at[:19])
     failures = 0
-    for row in drift_words.rows(drift):
+    for row in drift_rows(drift):
         case = SubElement(suite, "testcase", classname=f"vnuma.{DRIFT}", name=xml_text(row.path))
-        words = [row.observed, f"Design: {row.design}", f"Fix: {drift_words.FIX}"]
+        words = [row.observed, f"Design: {row.design}", f"Fix: {DRIFT_RULE.fix}"]
         failure = SubElement(case, "failure", type=Severity.WARN.value, message=row.title)
         failure.text = xml_text("\n".join(line for line in words if line))
         failures += 1

@@ -10,8 +10,18 @@ from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.estate import Declared
 from vnuma.domain.vm.plain_text import counted, escaped
-from vnuma.report.check import drift_words
-from vnuma.report.check.words import coverage_words, headline, outlook_words, since_words, unseen_words
+from vnuma.report.check.words import (
+    author_words,
+    coverage_words,
+    difference_words,
+    drift_headline,
+    headline,
+    one_sided_words,
+    outlook_words,
+    silent_words,
+    since_words,
+    unseen_words,
+)
 
 _MOST = 50
 """Most rows of a table: a comment on GitHub is limited to 65,536 characters."""
@@ -32,7 +42,7 @@ def as_markdown(result: CheckResult) -> str:
     if result.since:
         parts.append(since_words(result.since))
     if result.drift:
-        parts += _section(f"**{_plain(drift_words.headline(result.drift))}**", _drift(result.drift))
+        parts += _section(f"**{_plain(drift_headline(result.drift))}**", _drift(result.drift))
     parts += _section("", _findings(result))
     parts += _section("**What the guest sees**", _outlooks(result))
     parts += _folded("Not evaluated", _not_evaluated(result))
@@ -45,14 +55,14 @@ def _drift(drift: Drift) -> list[str]:
     rows = [
         _row(
             _where(vm.facts.name, vm.declared),
-            _plain(drift_words.difference_words(one)),
-            _plain(drift_words.author_words(one)),
+            _plain(difference_words(one)),
+            _plain(author_words(one)),
         )
         for vm in drift.vms
         for one in vm.differences
     ]
     table = _table(["| VM | setting | changed by |", "|--|--|--|"], rows, "json")
-    notes = [*drift_words.one_sided_words(drift), *drift_words.silent_words(drift)]
+    notes = [*one_sided_words(drift), *silent_words(drift)]
     return [*table, *([""] if table and notes else []), *(f"- {_plain(words)}" for words in notes)]
 
 

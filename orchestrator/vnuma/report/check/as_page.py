@@ -11,14 +11,20 @@ from markupsafe import Markup
 from vnuma import __version__
 from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Finding, Severity
-from vnuma.checks.fixes.ansible import ansible
-from vnuma.checks.fixes.tool import Tool, fix_in_tools
+from vnuma.checks.fixes.tool import Tool, ansible, fix_in_tools
 from vnuma.checks.fixes.wording import Target
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner
-from vnuma.report.check import drift_words
-from vnuma.report.check.words import mixed_words, unseen_words
+from vnuma.report.check.words import (
+    author_words,
+    difference_words,
+    drift_headline,
+    mixed_words,
+    one_sided_words,
+    silent_words,
+    unseen_words,
+)
 from vnuma.report.page.template import filled
 
 WITHOUT_SCRIPTS = 100
@@ -69,15 +75,15 @@ def as_page(result: CheckResult) -> str:
 def _drift(drift: Drift) -> dict[str, Any]:
     """The drift as text: a line for each differing setting, of the first VMs in a large estate."""
     found = [
-        (vm.facts.name, f"{drift_words.difference_words(one)}; {drift_words.author_words(one)}")
+        (vm.facts.name, f"{difference_words(one)}; {author_words(one)}")
         for vm in drift.vms[:MOST_DRIFTED]
         for one in vm.differences
     ]
     left = len(drift.vms) - MOST_DRIFTED
     more = [f"{counted(left, 'more VM')}: vnuma check --format json shows all"] if left > 0 else []
-    notes = [*more, *drift_words.one_sided_words(drift)]
-    silent = [f"not compared: {words}" for words in drift_words.silent_words(drift)]
-    return {"head": drift_words.headline(drift), "vms": found, "notes": [*notes, *silent]}
+    notes = [*more, *one_sided_words(drift)]
+    silent = [f"not compared: {words}" for words in silent_words(drift)]
+    return {"head": drift_headline(drift), "vms": found, "notes": [*notes, *silent]}
 
 
 def _title(result: CheckResult) -> str:

@@ -14,7 +14,7 @@ from vnuma.checks.result import CheckResult, Group
 from vnuma.checks.rule import Rule
 from vnuma.domain.vm.estate import Declared
 from vnuma.domain.vm.provenance import in_json
-from vnuma.report.check import drift_words
+from vnuma.report.check.words import DRIFT_RULE, DriftRow, drift_rows
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.BLOCK: "error", Severity.WARN: "warning", Severity.INFO: "note"}
@@ -30,14 +30,14 @@ def as_sarif(result: CheckResult) -> str:
             "driver": {
                 "name": "vnuma",
                 "version": __version__,
-                "rules": [*(_rule(rule) for rule in result.rules), *([_DRIFT_RULE] if result.drift else [])],
+                "rules": [*map(_rule, (*result.rules, *([DRIFT_RULE] if result.drift else [])))],
             }
         },
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notes(result))}],
         "results": [
             *(_result(group, index, result) for group in result.groups),
             *_fixed(result, index),
-            *(_drift(row, len(result.rules)) for row in drift_words.rows(result.drift)),
+            *(_drift(row, len(result.rules)) for row in drift_rows(result.drift)),
         ],
         "properties": {
             **in_json(result.simulated),
@@ -87,19 +87,10 @@ def _result(group: Group, index: Mapping[str, int], result: CheckResult) -> dict
     return found
 
 
-_DRIFT_RULE = {
-    "id": DRIFT,
-    "shortDescription": {"text": drift_words.TITLE},
-    "fullDescription": {"text": drift_words.CONSEQUENCE},
-    "help": {"text": f"Found when: a setting differs from the design. Fix: {drift_words.FIX}"},
-    "defaultConfiguration": {"level": _LEVELS[Severity.WARN]},
-}
-
-
-def _drift(row: drift_words.DriftRow, index: int) -> dict[str, Any]:
+def _drift(row: DriftRow, index: int) -> dict[str, Any]:
     """A VM that is not as designed, at its line of the design."""
     observed = f" ({row.observed})" if row.observed else ""
-    text = f"{row.name}: {row.title}{observed}. {drift_words.CONSEQUENCE} Fix: {drift_words.FIX}"
+    text = f"{row.name}: {row.title}{observed}. {DRIFT_RULE.consequence} Fix: {DRIFT_RULE.fix}"
     return {
         "ruleId": DRIFT,
         "ruleIndex": index,

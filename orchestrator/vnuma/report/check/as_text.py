@@ -10,11 +10,15 @@ from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.plain_text import counted
-from vnuma.report.check import drift_words
 from vnuma.report.check.words import (
+    author_words,
     coverage_words,
+    difference_words,
+    drift_headline,
     headline,
+    one_sided_words,
     outlook_words,
+    silent_words,
     since_words,
     taken_over_words,
     unseen_words,
@@ -65,20 +69,18 @@ def lines(result: CheckResult, width: int = WIDTH) -> Iterator[tuple[str, str]]:
 
 def _drift(drift: Drift, width: int) -> Iterator[tuple[str, str]]:
     """Shown before the findings, since a person's recent change is more urgent than an old finding."""
-    yield from _wrapped("", drift_words.headline(drift), width)
+    yield from _wrapped("", drift_headline(drift), width)
     for vm in drift.vms[:MOST]:
         yield from _wrapped("drift      ", vm.facts.name, width)
         for one in vm.differences:
-            yield from _wrapped(
-                _INDENT, f"{drift_words.difference_words(one)}; {drift_words.author_words(one)}", width
-            )
+            yield from _wrapped(_INDENT, f"{difference_words(one)}; {author_words(one)}", width)
     if len(drift.vms) > MOST:
         yield from _wrapped(
             "drift      ", f"{len(drift.vms) - MOST:,} more VMs (--format json has all)", width
         )
-    for words in drift_words.one_sided_words(drift):
+    for words in one_sided_words(drift):
         yield from _wrapped("drift      ", words, width)
-    for words in drift_words.silent_words(drift):
+    for words in silent_words(drift):
         yield from _wrapped("not compared ", words, width)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, ControlCheck
-from vnuma.analysis.measure import Measure
 from vnuma.analysis.pooling import FEWEST_RUNS, Pooled, pool
+from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Rules
 from vnuma.errors import InputError

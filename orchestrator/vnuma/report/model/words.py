@@ -9,9 +9,8 @@ from vnuma.analysis.by_size import differing_sizes_sentence
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.instrument_checks import ControlCheck
-from vnuma.analysis.measure import Measure
 from vnuma.analysis.recommend import undecided
-from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.records import Measure, NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.analysis.wording import (

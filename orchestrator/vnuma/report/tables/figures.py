@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from vnuma.analysis.figures import FigureCell, FigureRow
+from vnuma.analysis.table import FigureCell, FigureRow
 from vnuma.analysis.wording import amount
 from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.workloads.replicate import medians

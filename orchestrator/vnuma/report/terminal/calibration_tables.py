@@ -9,8 +9,7 @@ from itertools import groupby
 
 from vnuma.analysis.calibration.error_rates import EFFECTS, Rate, Rates
 from vnuma.analysis.calibration.promised_power import CAPS
-from vnuma.analysis.calibration.run import Calibration
-from vnuma.analysis.calibration.targets import Target, targets
+from vnuma.analysis.calibration.targets import Calibration, Target, targets
 from vnuma.domain.vm.plain_text import filled
 from vnuma.report.model.grid import WIDEST, GridTable, as_screen
 
