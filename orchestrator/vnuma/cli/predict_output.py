@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from vnuma.cli.screen import aligned, width
 from vnuma.cli.shape_options import some
-from vnuma.domain.vm.plain_text import spreadsheet_safe
 from vnuma.domain.vm.provenance import in_json
 from vnuma.errors import UsageError
 
@@ -44,29 +41,21 @@ def as_csv(rows: Sequence[Forecast], there: VmLocation) -> str:
     cores. `otherwise_cores` is the other reading of the edition's limit.
     """
     from vnuma.domain.topology.sizes import is_even
+    from vnuma.report.model.grid import csv_text
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for number, row in enumerate(rows):
+    lines: list[Iterable[object]] = []
+    for row in rows:
         found = _row(row)
         cells = {
-            "simulated": "true" if there.simulated else "false",
+            "simulated": bool(there.simulated),
             **{name: value for name, value in found.items() if name not in _NESTED},
             **{name: "+".join(map(str, found[name])) for name in _LISTED},
             "confidence": "" if row.too_wide else found["confidence"],
-            "even": "true" if is_even(row) else "false",
+            "even": is_even(row),
             "otherwise_cores": row.by_sql.otherwise,
         }
-        if number == 0:
-            writer.writerow(cells)
-        writer.writerow(_cell(value) for value in cells.values())
-    return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return spreadsheet_safe(value) if isinstance(value, str) else value
+        lines += [cells.values()] if lines else [cells, cells.values()]
+    return csv_text(lines)
 
 
 def _row(row: Forecast) -> dict[str, Any]:

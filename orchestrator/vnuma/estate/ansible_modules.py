@@ -8,14 +8,14 @@ vmware.vmware.vm, https://docs.ansible.com/ansible/latest/collections/vmware/vmw
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared
-from vnuma.domain.vm.setting import Value, is_evidence, is_governed
+from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.estate.ansible_files import Unresolved, resolved
 from vnuma.estate.design_vm import NEW_VM, DesignedVm
 
@@ -98,44 +98,19 @@ def _switch(value: object) -> Value:
     return text in {"true", "yes", "on", "1"}
 
 
-@dataclass(frozen=True)
-class _Option:
-    """An option's place, its setting, and a new VM's value without it (None: unknown)."""
-
-    path: tuple[str, ...]
-    setting: str
-    read: Callable[[object], Value]
-    default: Value
-
-
-def _options(*rows: tuple[str, str, Callable[[object], Value], Value]) -> tuple[_Option, ...]:
-    return tuple(_Option(tuple(path.split(".")), *rest) for path, *rest in rows)  # type: ignore[arg-type]
-
-
-_GUEST = _options(
-    ("hardware.num_cpus", "numCPUs", _count, None),
-    ("hardware.num_cpu_cores_per_socket", "numCoresPerSocket", _count, None),
-    ("hardware.memory_mb", "memoryMB", _count, None),
-    ("hardware.hotadd_cpu", "cpuHotAddEnabled", _switch, False),
-    ("hardware.hotadd_memory", "memoryHotAddEnabled", _switch, False),
-    ("hardware.memory_reservation_lock", "memoryReservationLockedToMax", _switch, False),
-    ("hardware.mem_reservation", "memoryReservation", _count, 0),
-    ("hardware.mem_limit", "memoryLimit", _count, -1),
-    ("hardware.cpu_reservation", "cpuReservation", _count, 0),
-    ("hardware.cpu_limit", "cpuLimit", _count, -1),
-)
-_VM = _options(
-    ("cpu.cores", "numCPUs", _count, None),
-    ("cpu.cores_per_socket", "numCoresPerSocket", _count, None),
-    ("memory.size_mb", "memoryMB", _count, None),
-    ("cpu.enable_hot_add", "cpuHotAddEnabled", _switch, False),
-    ("memory.enable_hot_add", "memoryHotAddEnabled", _switch, False),
-    ("memory.reserve_all_memory", "memoryReservationLockedToMax", _switch, False),
-    ("memory.reservation", "memoryReservation", _count, 0),
-    ("memory.limit", "memoryLimit", _count, -1),
-    ("cpu.reservation", "cpuReservation", _count, 0),
-    ("cpu.limit", "cpuLimit", _count, -1),
-)
+_OPTIONS: Mapping[str, tuple[str, str]] = {
+    "numCPUs": ("hardware.num_cpus", "cpu.cores"),
+    "numCoresPerSocket": ("hardware.num_cpu_cores_per_socket", "cpu.cores_per_socket"),
+    "memoryMB": ("hardware.memory_mb", "memory.size_mb"),
+    "cpuHotAddEnabled": ("hardware.hotadd_cpu", "cpu.enable_hot_add"),
+    "memoryHotAddEnabled": ("hardware.hotadd_memory", "memory.enable_hot_add"),
+    "memoryReservationLockedToMax": ("hardware.memory_reservation_lock", "memory.reserve_all_memory"),
+    "memoryReservation": ("hardware.mem_reservation", "memory.reservation"),
+    "memoryLimit": ("hardware.mem_limit", "memory.limit"),
+    "cpuReservation": ("hardware.cpu_reservation", "cpu.reservation"),
+    "cpuLimit": ("hardware.cpu_limit", "cpu.limit"),
+}
+"""Each setting's option in vmware_guest, and in vm. Without it, a new VM has vSphere's "not set"."""
 
 
 def vm_of_module(module: str, options: Variables, variables: Variables, vm: TaskVm) -> None:
@@ -148,8 +123,8 @@ def vm_of_module(module: str, options: Variables, variables: Variables, vm: Task
         vm.leave(NEW_VM, {})
     else:
         vm.leave({}, dict.fromkeys((*NEW_VM, EXTRA_CONFIG), _TEMPLATE))
-    for option in _GUEST if module == "guest" else _VM:
-        _read(option, options, variables, vm, copied=copied)
+    for setting, (of_guest, of_vm) in _OPTIONS.items():
+        _read(setting, of_guest if module == "guest" else of_vm, options, variables, vm, copied=copied)
     _read_hardware(options, variables, vm, copied=copied)
     try:
         keys = resolved(options.get("advanced_settings") or [], variables)
@@ -159,25 +134,29 @@ def vm_of_module(module: str, options: Variables, variables: Variables, vm: Task
         vm.absent[EXTRA_CONFIG] = f"advanced_settings: {error}"
 
 
-def _read(option: _Option, options: Variables, variables: Variables, vm: TaskVm, *, copied: bool) -> None:
+def _read(
+    setting: str, path: str, options: Variables, variables: Variables, vm: TaskVm, *, copied: bool
+) -> None:
     value: Any = options
+    spec = TYPED[setting]
     try:
-        for step in option.path:
+        for step in path.split("."):
             value = resolved(value, variables) if isinstance(value, str) else value
             value = value.get(step) if isinstance(value, Mapping) else None
         if value is not None:
-            vm.state(option.setting, option.read(resolved(value, variables)))
-            if option.setting == "numCoresPerSocket":
+            read = _switch if spec.kind is ValueKind.SWITCH else _count
+            vm.state(setting, read(resolved(value, variables)))
+            if setting == "numCoresPerSocket":
                 vm.settings["autoCoresPerSocket"] = False
             return
     except Unresolved as error:
-        vm.settings.pop(option.setting, None)
-        vm.absent[option.setting] = f"{'.'.join(option.path)}: {error}"
+        vm.settings.pop(setting, None)
+        vm.absent[setting] = f"{path}: {error}"
         return
-    if option.default is None or copied:
-        vm.leave({}, {option.setting: _TEMPLATE if copied else _OPEN})
+    if spec.unset is None or copied:
+        vm.leave({}, {setting: _TEMPLATE if copied else _OPEN})
     else:
-        vm.leave({option.setting: option.default}, {})
+        vm.leave({setting: spec.unset}, {})
 
 
 def _read_hardware(options: Variables, variables: Variables, vm: TaskVm, *, copied: bool) -> None:

@@ -18,7 +18,7 @@ from xml.parsers import expat
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
 from vnuma.domain.vm.estate import Declared, Estate
-from vnuma.domain.vm.setting import Value, is_governed
+from vnuma.domain.vm.setting import TYPED, Value, is_governed
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import (
     DesignedVm,
@@ -46,15 +46,12 @@ _POWER = re.compile(r"(?:byte|hertz)\s*\*\s*(2|10)\s*\^\s*([0-9]{1,2})", re.ASCI
 _RANGE = frozenset({"min", "max"})
 """Values of `bound` for an item that limits the allowed range instead of being deployed."""
 _ALLOCATION = {
-    _CPU: {"Reservation": ("cpuReservation", 0), "Limit": ("cpuLimit", -1)},
-    _MEMORY: {"Reservation": ("memoryReservation", 0), "Limit": ("memoryLimit", -1)},
+    _CPU: {"Reservation": "cpuReservation", "Limit": "cpuLimit"},
+    _MEMORY: {"Reservation": "memoryReservation", "Limit": "memoryLimit"},
 }
 _NOT_IN_OVF = "an OVF descriptor has no field for it"
 _NO_FIELD = ("cpuAffinity", "memoryAffinity", "memoryReservationLockedToMax")
-_CONFIG = {
-    "cpuhotaddenabled": ("cpuHotAddEnabled", False),
-    "memoryhotaddenabled": ("memoryHotAddEnabled", False),
-}
+_CONFIG = {"cpuhotaddenabled": "cpuHotAddEnabled", "memoryhotaddenabled": "memoryHotAddEnabled"}
 
 
 def read_ovf(path: Path) -> Estate:
@@ -75,14 +72,13 @@ def read_ovf(path: Path) -> Estate:
 
 
 def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
-    settings: dict[str, Value] = dict(_CONFIG.values())
+    names = (*_CONFIG.values(), *(name for fields in _ALLOCATION.values() for name in fields.values()))
+    settings: dict[str, Value] = {name: TYPED[name].unset for name in names}
     absent = dict.fromkeys((*_NO_FIELD, *VIRTUAL_NUMA_SETTINGS), _NOT_IN_OVF)
     for item in _items(system, configuration):
         kind = _text(item, "ResourceType")
         if kind in _ALLOCATION and _attribute(item, "bound") not in _RANGE:
             settings |= _of_item(kind, item)
-    for name, default in (one for fields in _ALLOCATION.values() for one in fields.values()):
-        settings.setdefault(name, default)
     if _number_of(settings, "memoryReservation") < _number_of(settings, "memoryMB"):
         # Locked to the maximum, the reservation is always all memory (VirtualMachineConfigSpec).
         settings["memoryReservationLockedToMax"] = False
@@ -91,7 +87,7 @@ def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
         absent[name] = "the descriptor's hardware section does not give it"
     for key, value in _pairs(system, "Config"):
         if key.lower() in _CONFIG:
-            settings[_CONFIG[key.lower()][0]] = value.strip().lower() == "true"
+            settings[_CONFIG[key.lower()]] = value.strip().lower() == "true"
         elif key.lower() == "virtualnuma.corespernumanode" and (size := _number(value)) is not None:
             settings |= {"coresPerNumaNode": size, "autoCoresPerNumaNode": size == 0}
             for name in ("coresPerNumaNode", "autoCoresPerNumaNode"):
@@ -124,7 +120,7 @@ def _of_item(kind: str, item: ET.Element) -> dict[str, Value]:
         own = _text(item, "VirtualQuantityUnits") or units
         name, factor = ("numCPUs", 1.0) if kind == _CPU else ("memoryMB", _factor(own, _MEGA[kind]))
         found[name] = int(quantity * factor)
-    for tag, (name, _) in _ALLOCATION[kind].items():
+    for tag, name in _ALLOCATION[kind].items():
         number = _number(_text(item, tag))
         if number is not None:
             found[name] = number if number < 0 else int(number * _factor(units, _MEGA[kind]))

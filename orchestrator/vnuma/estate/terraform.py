@@ -17,7 +17,7 @@ from vnuma.checks.fixes.terraform import ATTRIBUTES, NO_ATTRIBUTE
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm import bounded_json
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, Unseen
-from vnuma.domain.vm.setting import Value, is_evidence, is_governed
+from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs, mapping, mappings
 from vnuma.estate.terraform_code import Code
@@ -34,33 +34,9 @@ _TEMPLATE = "the plan does not contain the template's own keys"
 _SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
 
 
-@dataclass(frozen=True)
-class _Attribute:
-    """A setting's attribute, and the provider's value if the code sets none."""
-
-    setting: str
-    default: Value
-    kind: type
-
-    @property
-    def name(self) -> str:
-        """The provider's name for it."""
-        return ATTRIBUTES[self.setting]
-
-
-_ATTRIBUTES = (
-    _Attribute("numCPUs", 1, int),
-    _Attribute("numCoresPerSocket", 1, int),
-    _Attribute("memoryMB", 1024, int),
-    _Attribute("memoryReservation", 0, int),
-    _Attribute("memoryReservationLockedToMax", False, bool),
-    _Attribute("memoryLimit", -1, int),
-    _Attribute("cpuReservation", 0, int),
-    _Attribute("cpuLimit", -1, int),
-    _Attribute("cpuHotAddEnabled", False, bool),
-    _Attribute("memoryHotAddEnabled", False, bool),
-    _Attribute("latencySensitivity", "normal", str),
-)
+_DEFAULTS: Mapping[str, Value] = {"numCPUs": 1, "numCoresPerSocket": 1, "memoryMB": 1024}
+"""The provider's values if the code sets none; of other settings, vSphere's "not set"."""
+_TYPES = {ValueKind.NUMBER: int, ValueKind.SWITCH: bool, ValueKind.WORD: str}
 
 
 @dataclass(frozen=True)
@@ -197,15 +173,16 @@ def _vm(instance: _Instance, code: Code) -> DesignedVm:
 def _designed(instance: _Instance, code: Code) -> DesignedVm:
     settings: dict[str, Value] = dict(NEW_VM) if instance.from_scratch else {}
     absent = {} if instance.from_scratch else dict.fromkeys(NEW_VM, NO_ATTRIBUTE)
-    for attribute in _ATTRIBUTES:
-        value = instance.values.get(attribute.name)
-        why = instance.why_not(attribute.name)
-        if not why and value is not None and type(value) is not attribute.kind:
-            why = f"{attribute.name} is {str(value)[:20]!r}, which Terraform's provider never writes"
+    for setting, name in ATTRIBUTES.items():
+        if setting == "coresPerNumaNode":
+            continue
+        value, why, spec = instance.values.get(name), instance.why_not(name), TYPED[setting]
+        if not why and value is not None and type(value) is not _TYPES[spec.kind]:
+            why = f"{name} is {str(value)[:20]!r}, which Terraform's provider never writes"
         if why:
-            absent[attribute.setting] = why
+            absent[setting] = why
         else:
-            settings[attribute.setting] = attribute.default if value is None else value
+            settings[setting] = _DEFAULTS.get(setting, spec.unset) if value is None else value
     _read_lock(settings)
     _read_topology(instance, settings, absent)
     _read_keys(instance, settings, absent)

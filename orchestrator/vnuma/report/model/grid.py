@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from vnuma.domain.vm.plain_text import aligned, filled, spreadsheet_safe
@@ -46,12 +46,21 @@ def as_markdown(table: GridTable) -> str:
 
 
 def as_csv(table: GridTable) -> str:
-    """Comma-separated, as shown; what a spreadsheet would run as a formula gets an apostrophe."""
+    """Comma-separated, as shown."""
+    return csv_text([table.headings, *table.rows])
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Lines of cells: empty for None; what a spreadsheet would run as a formula gets an apostrophe."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.headings)
-    writer.writerows([spreadsheet_safe(cell) for cell in row] for row in table.rows)
+    csv.writer(out, lineterminator="\n").writerows(map(_csv_cell, row) for row in rows)
     return out.getvalue()
+
+
+def _csv_cell(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return spreadsheet_safe(value) if isinstance(value, str) else value
 
 
 def as_latex(table: GridTable) -> str:
