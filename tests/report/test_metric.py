@@ -25,9 +25,8 @@ from vnuma.report.model.model import LoadedRun
 from vnuma.report.page.page import vm_parts
 from vnuma.report.published.published_comparison import PublishedRow, published_rows, to_reference
 from vnuma.report.tables.csv_export import TABLES
-from vnuma.report.tables.figures import named_figures
 from vnuma.report.tables.paper_table import paper_table
-from vnuma.report.tables.waits import waits_grids
+from vnuma.report.tables.secondary import named_figures, waits_grids
 from vnuma.report.terminal.run_text import as_csv, as_json, as_text
 
 Load = Callable[[Story], LoadedRun]

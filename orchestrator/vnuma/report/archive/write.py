@@ -20,9 +20,8 @@ from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.page.render import page_text
 from vnuma.report.tables.csv_export import TABLES
-from vnuma.report.tables.figures import named_figures
 from vnuma.report.tables.paper_table import paper_table
-from vnuma.report.tables.waits import waits_grids
+from vnuma.report.tables.secondary import named_figures, waits_grids
 from vnuma.store.copy_run import copy_run
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.schema import HEAD

@@ -13,8 +13,7 @@ from vnuma.report.model.executions import WaitShare
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve
 from vnuma.report.published.published_comparison import PublishedRow, published_rows
-from vnuma.report.tables.figures import NO_FIGURE, published_ratios, to_reference_arm
-from vnuma.report.tables.waits import NO_WAITS
+from vnuma.report.tables.secondary import NO_FIGURE, NO_WAITS, published_ratios, to_reference_arm
 
 
 class WaitPart(Part):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +21,7 @@ from vnuma.report.model.executions import of_vm
 from vnuma.report.model.machine_words import PASSES, machine_of
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import MEANS, contention, saturation_sentences
-from vnuma.report.model.trust import a_a_words, control_words, effective_count, lost_words
+from vnuma.report.model.trust import a_a_words, control_words, effective_count, limits_the_result, lost_words
 from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
 from vnuma.store.rows import Vm
 
@@ -122,13 +122,6 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
             f"Form {analysis.form} ran with {len(ran.plans)} plans: a difference may come from the optimiser."
         )
         yield Statement("limits it", "The plan changed.", text)
-
-
-def limits_the_result(finding: Mapping[str, str]) -> bool:
-    """Whether a finding of preflight limits the figures' meaning: it is then listed here, not as a
-    warning.
-    """
-    return finding["id"].startswith(("Q", "T04"))
 
 
 def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:

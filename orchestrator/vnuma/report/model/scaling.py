@@ -42,7 +42,6 @@ class Curve:
     at: str
     unit: str
     found: Scaling
-    losses: tuple[Loss, ...]
     negative: tuple[int, ...]
     unshown: str
 
@@ -158,7 +157,7 @@ def _curve(
     negative = tuple(load for load in found.lower if load in shown)
     why = "" if set(negative) == set(found.lower) else withheld or _why(tested, analysis.replicate)
     over, at = place
-    yield Curve(analysis.form, over, at, analysis.measure.unit, found, tested, negative, why)
+    yield Curve(analysis.form, over, at, analysis.measure.unit, found, negative, why)
 
 
 def _why(tested: tuple[Loss, ...], replicate: Replicate) -> str:

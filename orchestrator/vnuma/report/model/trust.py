@@ -1,10 +1,10 @@
-"""What a result rests on: its declared plan, checks of the instrument, topologies, uncounted attempts."""
+"""What a result rests on: its declared plan, checks of the instrument, topologies, warnings."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
@@ -14,6 +14,7 @@ from vnuma.domain.study.declaration import SCOPE, Declared, declaration, deviati
 from vnuma.domain.vm.plain_text import counted
 from vnuma.report.model.machine_words import machine_of
 from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.words import lead
 from vnuma.store.rows import Attempt, Fact, Vm
 from vnuma.store.states import Outcome
 
@@ -173,3 +174,59 @@ def _short(loaded: LoadedRun) -> Iterator[str]:
             yield f"{counted(analysis.blocks_not_begun, 'declared block')} not begun on {analysis.vm}"
         elif not analysis.at_declared_end:
             yield f"the last declared block is not complete on {analysis.vm}"
+
+
+def limits_the_result(finding: Mapping[str, str]) -> bool:
+    """Whether a finding of preflight limits the figures' meaning: it is in `limits`, not a warning."""
+    return finding["id"].startswith(("Q", "T04"))
+
+
+@dataclass(frozen=True)
+class Warning_:
+    """One warning with its next step."""
+
+    id: str
+    severity: str
+    what: str
+    advice: str
+
+    @property
+    def lead(self) -> str:
+        """Its topic."""
+        return lead(self.what)[0]
+
+    @property
+    def rest(self) -> str:
+        """The rest of its text."""
+        return lead(self.what)[1]
+
+
+def warnings_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]:
+    """The analysis' cautions, then preflight's and the run's findings; worst first in each.
+
+    Findings of preflight that limit the result are in `limits` instead.
+    """
+    warnings = [Warning_(item.id, "warn", item.what, item.advice) for item in analysis.cautions]
+    every = loaded.vm_facts(vm, "preflight").values()
+    findings = [finding for finding in every if not limits_the_result(finding)]
+    rank = ["block", "warn", "info"]
+    findings.sort(key=lambda item: rank.index(item["severity"]))
+    warnings += [
+        Warning_(item["id"], item["severity"], item["what"], item.get("fix") or "") for item in findings
+    ]
+    warnings += [
+        Warning_(key, "warn", str(value), "See docs and the log of the run.")
+        for key, value in loaded.vm_facts(vm, "warning").items()
+    ]
+    busy = [ready for ready in loaded.attempt_facts(vm, "boot", "ready").values() if _busy(ready)]
+    if busy:
+        what = f"{len(busy)} boots were measured although the guest did not become quiet."
+        warnings.append(
+            Warning_("busy_guest", "warn", what, "Raise quiet.timeout_s, or find what is running there.")
+        )
+    return warnings
+
+
+def _busy(ready: object) -> bool:
+    quietness = ready.get("quietness") if isinstance(ready, dict) else None
+    return isinstance(quietness, dict) and quietness.get("quiet") is False

@@ -26,8 +26,7 @@ from vnuma.report.model.limits import Statement, limit_statements
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve, curves, scaling_note
-from vnuma.report.model.trust import attempt_words, repeated
-from vnuma.report.model.warnings_list import Warning_, warnings_of
+from vnuma.report.model.trust import Warning_, attempt_words, repeated, warnings_of
 from vnuma.report.model.words import (
     answer,
     boots_words,
@@ -40,10 +39,8 @@ from vnuma.report.model.words import (
     verdict_words,
 )
 from vnuma.report.published.published_comparison import PublishedRow, published_exact, published_rows
-from vnuma.report.tables.figures import named_figures
 from vnuma.report.tables.paper_table import SizeRow, size_rows
-from vnuma.report.tables.sensitivity import SensitivityRow, sensitivity_rows
-from vnuma.report.tables.waits import WaitsTable, waits_tables
+from vnuma.report.tables.secondary import named_figures, sensitivity_table, waits_tables
 from vnuma.store.rows import Vm
 
 MOST_VMS_WITH_CHARTS = 8
@@ -122,7 +119,7 @@ class VmPart(AnswerPart):
     order: tuple[Figure, Figure] | None
     host: tuple[Figure, ...]
     topologies: tuple[tuple[ArmTopology, Figure], ...]
-    waits: tuple[WaitsTable, ...]
+    waits: tuple[GridTable, ...]
     scaling: tuple[Curve, ...]
     scaling_note: str
     scaling_charts: tuple[tuple[Figure, Figure], ...]
@@ -137,7 +134,7 @@ class VmPart(AnswerPart):
     split: str
     """Where the spread comes from: boots or iterations."""
     numbers: tuple[ArmResult, ...]
-    sensitivity: tuple[SensitivityRow, ...]
+    sensitivity: GridTable
     configuration: tuple[tuple[str, Pairs], ...]
     settings: tuple[SettingRow, ...]
 
@@ -214,7 +211,7 @@ def _vm_part(loaded: LoadedRun, first: AnswerPart) -> VmPart:
         methods=methods(loaded, vm, analysis),
         split=boots_or_iterations(loaded, analysis),
         numbers=analysis.arms,
-        sensitivity=tuple(sensitivity_rows(analysis)),
+        sensitivity=sensitivity_table(analysis),
         configuration=tuple(configuration(loaded, vm)),
         settings=tuple(settings_rows(loaded, vm)),
     )

@@ -17,8 +17,7 @@ from vnuma.analysis.verdict import Verdict
 from vnuma.domain.vm.plain_text import escaped, spreadsheet_safe
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.tables.figures import NO_FIGURE
-from vnuma.report.tables.waits import NO_WAITS
+from vnuma.report.tables.secondary import NO_FIGURE, NO_WAITS
 
 Kind = Literal["text", "whole", "number", "yes/no", "time"]
 Row = Mapping[str, object]

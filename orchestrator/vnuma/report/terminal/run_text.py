@@ -41,9 +41,8 @@ from vnuma.report.model.words import (
 )
 from vnuma.report.published.published_comparison import comparison_caution, published_text
 from vnuma.report.tables.csv_export import as_csv
-from vnuma.report.tables.figures import figures_text
 from vnuma.report.tables.paper_table import paper_rows, paper_table
-from vnuma.report.tables.sensitivity import sensitivity_text
+from vnuma.report.tables.secondary import figures_text, sensitivity_text
 
 __all__ = ["as_csv", "as_json", "as_text"]
 
