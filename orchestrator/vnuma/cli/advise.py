@@ -11,7 +11,7 @@ import typer
 
 from vnuma.checks.fixes.tool import Tool, fix_as
 from vnuma.checks.fixes.wording import Target, in_comment
-from vnuma.cli.options import TextOrJson, TextOrJsonOption
+from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import WIDEST, echo, echo_json, say, width
 from vnuma.cli.shape_options import LookAhead, where
 from vnuma.domain.vm.plain_text import counted, filled
@@ -39,7 +39,7 @@ def advise(
         Tool | None,
         typer.Option("--fix-as", help="Print only the settings of the best shape, in a form for this tool."),
     ] = None,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
 ) -> None:
     """Suggest topologies, best first, each with its reasons; --write makes a study that tests them.
 
@@ -63,7 +63,7 @@ def advise(
     if fix_as_:
         echo(_as_tool(fix_as_, advice.candidates[0], there, name))
         return
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         echo_json(_document(advice, there))
         return
     if there.simulated:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption, TextOrJson, TextOrJsonOption, opened_store
+from vnuma.cli.options import StoreOption, TextOrJsonOption, opened_store
 from vnuma.cli.screen import echo, say
 from vnuma.cli.verb import Verbs, verb
 
@@ -42,14 +41,6 @@ app = typer.Typer(
 )
 
 
-class AuditFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
-    JSONL = "jsonl"
-
-
 @app.command("show")
 @verb
 def show(
@@ -59,7 +50,9 @@ def show(
             metavar="RUN", help="Only this run, such as quick.4, or `latest`.", autocompletion=run_names
         ),
     ] = None,
-    format_: Annotated[AuditFormat, typer.Option("--format", help="text, json or jsonl.")] = AuditFormat.TEXT,
+    format_: Annotated[
+        Literal["text", "json", "jsonl"], typer.Option("--format", help="text, json or jsonl.")
+    ] = "text",
     store: StoreOption = None,
 ) -> None:
     """Show who changed what on which VM, when, for which run and change ticket.
@@ -75,10 +68,10 @@ def show(
 
     opened = opened_store(store)
     lines = audit_lines(opened, run)
-    if format_ is AuditFormat.JSON:
+    if format_ == "json":
         echo(json.dumps({"schema": "vnuma/audit/1", "changes": list(map(as_json, lines))}, indent=2))
         return
-    if format_ is AuditFormat.JSONL:
+    if format_ == "jsonl":
         for line in lines:
             echo(json.dumps(as_json(line)))
         return
@@ -103,7 +96,7 @@ def verify(
             help="Hash of a line that you kept elsewhere; the log must contain it.",
         ),
     ] = None,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
     store: StoreOption = None,
 ) -> None:
     """Check that no line of the audit log was changed, inserted or removed.
@@ -117,7 +110,7 @@ def verify(
     from vnuma.engine.lease.audit_verify import verify_files, verify_store
 
     found = verify_files((file,), expected) if file else verify_store(opened_store(store), expected)
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         echo(json.dumps({"schema": "vnuma/audit-verify/1", **found.as_json()}, indent=2))
     else:
         for line in found.lines():

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names, vm_names
-from vnuma.cli.options import InventoryOption, StoreOption, TextOrJson, TextOrJsonOption, opened_store
+from vnuma.cli.options import InventoryOption, StoreOption, TextOrJsonOption, opened_store
 from vnuma.cli.screen import aligned, echo, echo_json, say, width
 from vnuma.cli.verb import verb
 
@@ -26,7 +26,7 @@ RunOption = Annotated[
 def show(
     vm: VmArgument,
     run: RunOption = None,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
     store: StoreOption = None,
 ) -> None:
     """Show the configuration that was saved before the first change.
@@ -38,7 +38,7 @@ def show(
     from vnuma.engine.restore.baseline_diff import stored_baseline
 
     found = stored_baseline(opened_store(store), vm, run)
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
     state = "restored" if found.at_baseline else "not restored yet"
@@ -56,7 +56,7 @@ def show(
 def diff(
     vm: VmArgument,
     run: RunOption = None,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
     inventory: InventoryOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -69,7 +69,7 @@ def diff(
     from vnuma.engine.restore.baseline_diff import differences_now
 
     baseline, found = differences_now(opened_store(store), vm, run, inventory)
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         document = {"schema": "vnuma/baseline-diff/1", "vm": vm, "run": baseline.run}
         echo_json(document | {"differences": [asdict(item) for item in found]})
         return

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.options import TableOrJson, TableOrJsonOption
+from vnuma.cli.options import TableOrJsonOption
 from vnuma.cli.screen import echo, say
 
 MOST_STUDIES = 50_000
@@ -19,7 +19,7 @@ def calibrate(
         int, typer.Option(min=100, max=MOST_STUDIES, help="Simulated studies for each row of the tables.")
     ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same results.")] = 20190601,
-    format_: TableOrJsonOption = TableOrJson.TABLE,
+    format_: TableOrJsonOption = "table",
 ) -> None:
     """Run the analysis on thousands of simulated studies whose truth is known, and show how often it errs.
 
@@ -34,7 +34,7 @@ def calibrate(
     from vnuma.report.terminal.calibration_tables import as_json, as_text
 
     found = run(studies, seed, progress=lambda name: say(f"simulating: {name}", sys.stderr))
-    render = {TableOrJson.TABLE: as_text, TableOrJson.JSON: as_json}[format_]
+    render = {"table": as_text, "json": as_json}[format_]
     echo(render(found), nl=False)
     missed = [target.name for target in targets(found) if not target.met]
     if missed:

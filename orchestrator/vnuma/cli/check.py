@@ -96,9 +96,9 @@ def _explain(rule: str, format_: CheckFormat) -> None:
     from vnuma.checks.explain import document
     from vnuma.checks.explain import explain as explanation
 
-    if format_ is CheckFormat.JSON:
+    if format_ == "json":
         echo_json(document(rule))
-    elif format_ is CheckFormat.TABLE:
+    elif format_ == "table":
         typer.echo(explanation(rule, min(EXPLAINED_WIDTH, width() or EXPLAINED_WIDTH)))
     else:
         raise typer.BadParameter("--explain is available as table or json.")
@@ -109,11 +109,11 @@ def _show_history(given: CheckOptions) -> None:
     from vnuma.engine.design_check.history import history
     from vnuma.report.check import as_history
 
-    if given.format_ not in (CheckFormat.TABLE, CheckFormat.JSON):
+    if given.format_ not in ("table", "json"):
         raise typer.BadParameter("--history is available as table or json.")
     since = _time(given.since) if given.since else None
     found = history(opened_store(given.store), since)
-    if given.format_ is CheckFormat.JSON:
+    if given.format_ == "json":
         echo(as_history.as_json(found), nl=False)
         return
     banner_shown = ""

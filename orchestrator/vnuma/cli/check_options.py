@@ -131,7 +131,7 @@ class CheckOptions:
         ),
     ] = None
     store: StoreOption = None
-    format_: Annotated[CheckFormat, typer.Option("--format", help="Output format.")] = CheckFormat.TABLE
+    format_: Annotated[CheckFormat, typer.Option("--format", help="Output format.")] = "table"
     fix_as: Annotated[
         Tool | None,
         typer.Option(
@@ -196,11 +196,11 @@ class CheckOptions:
                 "--host-nodes describes the hosts for --design; every other source has its own.",
             ),
             (
-                self.fix_as and (self.study or self.format_ is not CheckFormat.TABLE),
+                self.fix_as and (self.study or self.format_ != "table"),
                 "--fix-as cannot be combined with --study or --format.",
             ),
             (
-                self.fail_on is FailOn.DRIFT and not self.against,
+                self.fail_on == "drift" and not self.against,
                 "--fail-on drift needs --against DESIGN.",
             ),
             (

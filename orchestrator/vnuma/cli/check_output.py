@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from vnuma.cli.screen import console, echo, signed, width, write_out
 from vnuma.domain.vm.plain_text import counted, escaped
@@ -15,29 +14,17 @@ if TYPE_CHECKING:
     from vnuma.checks.result import CheckResult
 
 
-class CheckFormat(StrEnum):
-    """What to write."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    SARIF = "sarif"
-    JUNIT = "junit"
-    HTML = "html"
-    MARKDOWN = "markdown"
+CheckFormat = Literal["table", "json", "csv", "sarif", "junit", "html", "markdown"]
+"""What to write."""
 
 
-class FailOn(StrEnum):
-    """The lowest severity at which an unwaived finding means exit code 10. Drift counts as a warning."""
-
-    BLOCK = "block"
-    WARN = "warn"
-    DRIFT = "drift"
+FailOn = Literal["block", "warn", "drift"]
+"""The lowest severity at which an unwaived finding means exit code 10. Drift counts as a warning."""
 
 
 def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> None:
     """Print on the screen, or write a file and print its name. Raises InputError if it cannot be written."""
-    if format_ is CheckFormat.TABLE and output is None:
+    if format_ == "table" and output is None:
         _show(result)
         return
     _written(result, _text(result, format_), output)
@@ -60,13 +47,13 @@ def _text(result: CheckResult, format_: CheckFormat) -> str:
     from vnuma.report.check import as_csv, as_json, as_junit, as_markdown, as_page, as_sarif, as_text
 
     writers = {
-        CheckFormat.TABLE: lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
-        CheckFormat.JSON: lambda: as_json.as_json(result),
-        CheckFormat.CSV: lambda: as_csv.as_csv(result),
-        CheckFormat.SARIF: lambda: as_sarif.as_sarif(result),
-        CheckFormat.JUNIT: lambda: as_junit.as_junit(result),
-        CheckFormat.HTML: lambda: as_page.as_page(result),
-        CheckFormat.MARKDOWN: lambda: as_markdown.as_markdown(result),
+        "table": lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
+        "json": lambda: as_json.as_json(result),
+        "csv": lambda: as_csv.as_csv(result),
+        "sarif": lambda: as_sarif.as_sarif(result),
+        "junit": lambda: as_junit.as_junit(result),
+        "html": lambda: as_page.as_page(result),
+        "markdown": lambda: as_markdown.as_markdown(result),
     }
     return writers[format_]()
 
@@ -112,20 +99,20 @@ def judge(result: CheckResult, fail_on: FailOn | None) -> None:
     from vnuma.errors import ThresholdMet
 
     drift = result.drift
-    if fail_on is not FailOn.BLOCK and drift and drift.any:
+    if fail_on != "block" and drift and drift.any:
         first = (*(vm.facts.name for vm in drift.vms), *(one.name for one in drift.only_design))[0]
         raise ThresholdMet(
             f"{counted(len(drift.vms) + len(drift.only_design), 'VM')} not as designed in "
             f"{', '.join(drift.designs)}; the first is {first}.",
             fix="Restore the designed settings, or change the design.",
         )
-    if fail_on is FailOn.DRIFT:
+    if fail_on == "drift":
         return
-    found = list(result.open(Severity(fail_on.value)))
+    found = list(result.open(Severity(fail_on)))
     if found:
         worst = found[0].judged.finding
         raise ThresholdMet(
-            f"{counted(len(found), 'finding')} of severity {fail_on.value} or worse, not waived; "
+            f"{counted(len(found), 'finding')} of severity {fail_on} or worse, not waived; "
             f"the first is {worst.rule} on {worst.name}.",
             fix="Fix them, or accept them until a date in a waivers file: --waivers FILE",
         )

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption, opened_store
+from vnuma.cli.options import AllowOption, StoreOption, TableOrJsonOption, opened_store
 from vnuma.cli.screen import USUAL, echo, note, say, width
 
 
@@ -40,7 +40,7 @@ def compare(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write an HTML page too.")
     ] = None,
-    format_: TableOrJsonOption = TableOrJson.TABLE,
+    format_: TableOrJsonOption = "table",
     store: StoreOption = None,
 ) -> None:
     """Show how each topology's gap to the reference changed between two runs, if they are comparable.
@@ -63,7 +63,7 @@ def compare(
         raise UsageError("--junit reports a condition, so it needs --fail-if.", fix="--fail-if 'slower>2%'")
     opened = opened_store(store)
     found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
-    if format_ is TableOrJson.JSON:
+    if format_ == "json":
         echo(text.as_json(found, condition), nl=False)
     else:
         say(text.as_text(found, condition, min(width() or USUAL, USUAL)).rstrip("\n"))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from vnuma.cli.options import (
     InventoryOption,
     PermitOptions,
-    TextOrJson,
     TextOrJsonOption,
     inventory_of,
     reached_by,
@@ -51,7 +50,7 @@ def contract(
         Path | None,
         typer.Option("--output", metavar="FILE", help="Write the answers as JSON, without names."),
     ] = None,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
 ) -> None:
     """Check vnuma's assumptions against a real SQL Server or vCenter; or list them. Exit code 4 if one
     differs.
@@ -89,7 +88,7 @@ def contract(
     else:
         from vnuma.engine.contract.page import document, markdown
 
-        as_json = format_ is TextOrJson.JSON
+        as_json = format_ == "json"
         echo(json.dumps(document(), indent=2) if as_json else markdown().rstrip("\n"))
 
 
@@ -143,14 +142,14 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
     require_yes("Start?")
 
 
-def tell(answers: Answers, output: Path | None, format_: TextOrJson = TextOrJson.TEXT) -> None:
+def tell(answers: Answers, output: Path | None, format_: Literal["text", "json"] = "text") -> None:
     """A line for each assumption, the file, and the count of each result. Raises the error that ended the
     checks early, and when an assumption differs.
     """
     from vnuma.domain.contract.belief import Verdict
     from vnuma.errors import EnvironmentProblem, writing
 
-    in_words = format_ is TextOrJson.TEXT
+    in_words = format_ == "text"
     if not in_words:
         echo_json(answers.document())
     elif answers.simulated:

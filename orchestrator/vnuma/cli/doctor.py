@@ -10,7 +10,6 @@ import typer
 
 from vnuma.cli.options import (
     InventoryOption,
-    TextOrJson,
     TextOrJsonOption,
     VmsArgument,
     find_inventory,
@@ -39,7 +38,7 @@ def doctor(
         str | None,
         typer.Option("--site", metavar="NODE", help="Let this node check itself and the VMs that name it."),
     ] = None,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
 ) -> None:
     """Check driver, vCenter, certificate, VM, privileges and SQL Server. Exit code 4 when one fails.
 
@@ -83,7 +82,7 @@ def doctor(
         findings = [*diagnose(targets, where), *notified, *diagnose_forwarding()]
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         # A lab identifies itself in its vCenter's or its machine's name.
         scenario = next(filter(None, (scenario_of(item.what) for item in findings)), None)
         checks = [asdict(item) for item in findings]
@@ -97,7 +96,7 @@ def doctor(
     closing = f"{failed} failed, {counted(warned, 'warning')}. Nothing was changed."
     if failed:
         raise EnvironmentProblem(closing)
-    if format_ is TextOrJson.TEXT:
+    if format_ == "text":
         echo(closing)
 
 

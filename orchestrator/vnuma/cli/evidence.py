@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vnuma.cli.options import TextOrJson, TextOrJsonOption
+from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import WIDEST, echo, say, width
 from vnuma.cli.shape_options import EsxiOption, ThreadsOption, hosts_of
 from vnuma.domain.vm.plain_text import filled
@@ -31,7 +31,7 @@ def evidence(
     ] = None,
     esxi: EsxiOption = "8.0",
     threads_per_core: ThreadsOption = 2,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
 ) -> None:
     """Show what a vmware.log, sched-stats, esxtop, error log, Coreinfo, lscpu or lstopo says about the
     topology.
@@ -48,7 +48,7 @@ def evidence(
     text = read_text(file)
     readings = read_any(text)
     concluded = [_conclusion(text, reading, host_nodes, esxi, threads_per_core) for reading in readings]
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         found = [
             {"kind": reading.kind, "conclusion": words, **reading.figures}
             for reading, words in zip(readings, concluded, strict=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import TextOrJson, TextOrJsonOption
+from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo_json, require_yes, say
 from vnuma.cli.verb import verb
 from vnuma.domain.vm.provenance import in_json
@@ -108,7 +108,7 @@ def _refuse_under_a_run() -> None:
 
 @app.command()
 @verb
-def status(format_: TextOrJsonOption = TextOrJson.TEXT) -> None:
+def status(format_: TextOrJsonOption = "text") -> None:
     """Show whether a lab is running, and where."""
     from vnuma import lab as labs
     from vnuma.errors import EnvironmentProblem
@@ -116,7 +116,7 @@ def status(format_: TextOrJsonOption = TextOrJson.TEXT) -> None:
     state = labs.status()
     if state is None:
         raise EnvironmentProblem("No lab is running.", fix="vnuma lab up")
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         at = {"host": state.host, "port": state.port, "esxi": state.esxi, "pid": state.pid}
         echo_json({"schema": "vnuma/lab/1", **in_json(state.scenario), **at})
         return

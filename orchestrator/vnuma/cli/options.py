@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -77,22 +76,8 @@ class PermitOptions:
             raise UsageError(error.what, fix=error.fix) from error
 
 
-class TextOrJson(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class TableOrJson(StrEnum):
-    """What to print."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-TextOrJsonOption = Annotated[TextOrJson, typer.Option("--format", help="text or json.")]
-TableOrJsonOption = Annotated[TableOrJson, typer.Option("--format", help="table or json.")]
+TextOrJsonOption = Annotated[Literal["text", "json"], typer.Option("--format", help="text or json.")]
+TableOrJsonOption = Annotated[Literal["table", "json"], typer.Option("--format", help="table or json.")]
 VmsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="VM", help="Inventory names; all by default.", autocompletion=vm_names),

@@ -15,7 +15,6 @@ from vnuma.cli.options import (
     InventoryOption,
     PermitOptions,
     StudyArgument,
-    TextOrJson,
     TextOrJsonOption,
     reached_by,
     read_study,
@@ -38,7 +37,7 @@ def plan(
     *,
     inventory: InventoryOption = None,
     checks: Annotated[bool, typer.Option("--checks", help="Show every finding in full.")] = False,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
     allowed: PermitOptions,
     document: Annotated[
         Path | None,
@@ -66,7 +65,7 @@ def plan(
     asking = Asking(parsed, text, targets, permit, where)
     planned = plan_everywhere(asking)
     plans = list(planned.values())
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         found = _document(parsed, plans) | {"needs_approval": is_required(where, targets)}
         echo_json(found)
     else:
@@ -87,7 +86,7 @@ def plan(
 
         echo(f"Wrote {write_document(parsed, text, plans, permit, document)}", err=True)
     findings = [finding for one in plans for finding in one.findings]
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         refuse_blocked(findings)
     else:
         refuse_shown(findings, _command("plan", study, inventory, permit))

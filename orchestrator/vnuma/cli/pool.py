@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import AllowOption, StoreOption, TableOrJson, TableOrJsonOption, opened_store
+from vnuma.cli.options import AllowOption, StoreOption, TableOrJsonOption, opened_store
 from vnuma.cli.screen import echo, say
 
 
@@ -17,7 +17,7 @@ def pool(
         typer.Argument(metavar="RUN...", help="Runs of one study, 3 VMs or more.", autocompletion=run_names),
     ],
     allow: AllowOption = None,
-    format_: TableOrJsonOption = TableOrJson.TABLE,
+    format_: TableOrJsonOption = "table",
     store: StoreOption = None,
 ) -> None:
     """Summarise many runs: each arm's mean difference, how well runs agree, and the range for one more run.
@@ -34,7 +34,7 @@ def pool(
 
     opened = opened_store(store)
     found = pool_runs([load_run(opened, name) for name in runs], allow or ())
-    if format_ is TableOrJson.JSON:
+    if format_ == "json":
         echo(pool_text.as_json(found), nl=False)
         return
     say(pool_text.as_text(found).rstrip("\n"))

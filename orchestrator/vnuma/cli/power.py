@@ -14,7 +14,6 @@ from vnuma.cli.design_lines import assumed_plans
 from vnuma.cli.options import (
     StoreOption,
     StudyArgument,
-    TextOrJson,
     TextOrJsonOption,
     opened_store,
     read_study,
@@ -40,7 +39,7 @@ def power(
         str | None,
         typer.Option("--pilot", metavar="RUN", help="An earlier run to plan with.", autocompletion=run_names),
     ] = None,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
     store: StoreOption = None,
 ) -> None:
     """Show how many boots an effect needs, how long that takes, and what the study can tell.
@@ -80,7 +79,7 @@ def power(
         chosen,
         _plans(parsed, design, known),
     )
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         echo_json(found.document())
     else:
         say(found.text(study))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,15 +20,6 @@ if TYPE_CHECKING:
     from vnuma.domain.topology.topology import Topology
     from vnuma.domain.topology.vm_location import VmLocation
     from vnuma.domain.vm.setting import Value
-
-
-class PredictFormat(StrEnum):
-    """What to print."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-    SVG = "svg"
 
 
 def predict(
@@ -62,8 +52,9 @@ def predict(
         typer.Option("--soft-numa/--no-soft-numa", help="Automatic soft-NUMA (SQL Server 2016 or later)."),
     ] = True,
     format_: Annotated[
-        PredictFormat, typer.Option("--format", help="text, json or csv; svg is a picture of --sweep.")
-    ] = PredictFormat.TEXT,
+        Literal["text", "json", "csv", "svg"],
+        typer.Option("--format", help="text, json or csv; svg is a picture of --sweep."),
+    ] = "text",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; standard output by default.")
     ] = None,
@@ -83,11 +74,11 @@ def predict(
     there = asked.site()
     if sweep and asked.vcpus:
         raise UsageError("--sweep and --vcpus both set the number of vCPUs.", fix="Leave one of them out.")
-    if format_ is PredictFormat.SVG and not sweep:
+    if format_ == "svg" and not sweep:
         raise UsageError(
             "--format svg is a picture of many VM sizes.", fix="Name the sizes: --sweep vcpus=4..128"
         )
-    if output is not None and format_ is PredictFormat.TEXT:
+    if output is not None and format_ == "text":
         raise UsageError(f"{output} needs a format.", fix="Add --format json, csv or svg.")
     version, guest = asked.hardware_version(there), asked.guest(soft_numa=soft_numa)
     swept = swept_sizes(sweep, cores_per_socket, version) if sweep else []
@@ -105,11 +96,11 @@ def predict(
     named, many = f"{there.vm.name}: " if there.vm else "", _vcpus(shapes) if swept else count
     head = f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}"
     runs = f"SQL Server {asked.sql} {asked.edition}{f', {guest.windows}' if guest.windows else ''}"
-    if format_ is not PredictFormat.TEXT:
+    if format_ != "text":
         writers = {
-            PredictFormat.JSON: lambda: json.dumps(document(rows, there), indent=2) + "\n",
-            PredictFormat.CSV: lambda: as_csv(rows, there),
-            PredictFormat.SVG: lambda: _picture(rows, there, f"{head}; {runs}"),
+            "json": lambda: json.dumps(document(rows, there), indent=2) + "\n",
+            "csv": lambda: as_csv(rows, there),
+            "svg": lambda: _picture(rows, there, f"{head}; {runs}"),
         }
         write_out(writers[format_](), output, "The prediction")
         return

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from vnuma.cli.screen import echo
-
-
-class ReanalyseFormat(StrEnum):
-    """What to print."""
-
-    TABLE = "table"
-    JSON = "json"
-    MARKDOWN = "markdown"
 
 
 def reanalyse(
@@ -24,8 +15,8 @@ def reanalyse(
         Path, typer.Argument(metavar="TABLE", help="CSV: rows_per_side, then one column an arm, in ms.")
     ],
     format_: Annotated[
-        ReanalyseFormat, typer.Option("--format", help="table, json or markdown.")
-    ] = ReanalyseFormat.TABLE,
+        Literal["table", "json", "markdown"], typer.Option("--format", help="table, json or markdown.")
+    ] = "table",
 ) -> None:
     """Re-analyse a published table of medians: percentages, the effect of drift alone, what it can show.
 
@@ -35,8 +26,8 @@ def reanalyse(
 
     found = read_publication(table)
     render = {
-        ReanalyseFormat.TABLE: as_text,
-        ReanalyseFormat.JSON: as_json,
-        ReanalyseFormat.MARKDOWN: as_page,
+        "table": as_text,
+        "json": as_json,
+        "markdown": as_page,
     }
     echo(render[format_](found), nl=False)

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from vnuma.cli.options import RunArgument, StoreOption, opened_store
 from vnuma.cli.screen import echo
-
-
-class ReportFormat(StrEnum):
-    """What to write."""
-
-    HTML = "html"
-    MARKDOWN = "markdown"
-    PNG = "png"
-    PDF = "pdf"
 
 
 def report(
@@ -27,9 +17,9 @@ def report(
         Path | None, typer.Option("--output", "-o", help="File; reports/RUN.html by default.")
     ] = None,
     format_: Annotated[
-        ReportFormat,
+        Literal["html", "markdown", "png", "pdf"],
         typer.Option("--format", help="The whole report; or one page with answer, verdicts and limits."),
-    ] = ReportFormat.HTML,
+    ] = "html",
     store: StoreOption = None,
 ) -> None:
     """Write a run as one HTML file that needs no network, or as Markdown, PNG or PDF.
@@ -42,5 +32,5 @@ def report(
     from vnuma.report.page.render import write_report
 
     loaded = load_run(opened_store(store), run)
-    for path in write_report(loaded, output, format_.value):
+    for path in write_report(loaded, output, format_):
         echo(f"Report     {path}")

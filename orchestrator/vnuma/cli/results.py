@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,39 +13,20 @@ from vnuma.cli.screen import USUAL, echo, note, say, width
 from vnuma.errors import UsageError
 
 
-class ResultsFormat(StrEnum):
-    """What to print."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    XLSX = "xlsx"
-
-
-class CsvTableName(StrEnum):
-    """Which table of a run, named like the files in its archive."""
-
-    RESULTS = "results"
-    FIGURES = "figures"
-    WAITS = "waits"
-    SAMPLES = "samples"
-
-
 def results(
     run: RunArgument = "latest",
     format_: Annotated[
-        ResultsFormat,
+        Literal["table", "csv", "json", "markdown", "xlsx"],
         typer.Option("--format", help="What to print; xlsx writes a workbook with every table."),
-    ] = ResultsFormat.TABLE,
+    ] = "table",
     table: Annotated[
-        CsvTableName,
+        Literal["results", "figures", "waits", "samples"],
         typer.Option(
             help="For --format csv. results: the comparisons; figures: the workload's other figures; waits: "
             "shares of wait types by arm; samples: every iteration. `vnuma schema results --format "
             "markdown` explains the columns."
         ),
-    ] = CsvTableName.RESULTS,
+    ] = "results",
     everything: Annotated[
         bool,
         typer.Option(
@@ -71,36 +51,36 @@ def results(
     from vnuma.report.tables.csv_export import TABLES
     from vnuma.report.terminal import run_text
 
-    if table is not CsvTableName.RESULTS and format_ is not ResultsFormat.CSV:
+    if table != "results" and format_ != "csv":
         raise UsageError(
             f"--table {table} needs --format csv.", fix=f"vnuma results {run} --format csv --table {table}"
         )
-    if everything and format_ is not ResultsFormat.TABLE:
+    if everything and format_ != "table":
         raise UsageError(
             f"--all adds to the table; --format {format_} includes everything already.",
             fix=f"vnuma results {run} --all",
         )
-    if output and format_ is not ResultsFormat.XLSX:
+    if output and format_ != "xlsx":
         raise UsageError("--output goes with --format xlsx.", fix=f"vnuma results {run} --format xlsx")
     opened = opened_store(store)
     loaded = load_run(opened, run)
-    if table is CsvTableName.SAMPLES:
+    if table == "samples":
         from vnuma.report.archive.raw import print_samples
 
         print_samples(opened, loaded, sys.stdout)
         return
-    if format_ is ResultsFormat.XLSX:
+    if format_ == "xlsx":
         from vnuma.report.archive.workbook import write_workbook
 
         path = output or Path(f"{loaded.file_stem}.xlsx")
         write_workbook(opened, loaded, path)
         echo(f"Workbook   {path}")
         return
-    if format_ is not ResultsFormat.TABLE:
+    if format_ != "table":
         render = {
-            ResultsFormat.CSV: TABLES[table].of,
-            ResultsFormat.JSON: run_text.as_json,
-            ResultsFormat.MARKDOWN: run_text.as_markdown,
+            "csv": TABLES[table].of,
+            "json": run_text.as_json,
+            "markdown": run_text.as_markdown,
         }
         echo(render[format_](loaded), nl=False)
         return

@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 
-class SchemaFormat(StrEnum):
-    """What to print."""
-
-    JSON = "json"
-    MARKDOWN = "markdown"
-
-
-class SchemaOf(StrEnum):
-    """The documented model."""
-
-    STUDY = "study"
-    RESULTS = "results"
-
-
 def schema(
     of: Annotated[
-        SchemaOf, typer.Argument(help="study: the study file; results: `vnuma results --format json`.")
-    ] = SchemaOf.STUDY,
+        Literal["study", "results"],
+        typer.Argument(help="study: the study file; results: `vnuma results --format json`."),
+    ] = "study",
     format_: Annotated[
-        SchemaFormat,
+        Literal["json", "markdown"],
         typer.Option(
             "--format",
             help="json for editors and programs. markdown for people: the fields of a study, the columns of "
             "a run's tables.",
         ),
-    ] = SchemaFormat.JSON,
+    ] = "json",
 ) -> None:
     """Print the JSON Schema of study files or results, or describe a study's fields and a run's columns.
 
     Examples: vnuma schema > study.schema.json; vnuma schema results; vnuma schema results --format markdown
     """
-    if of is SchemaOf.RESULTS:
-        if format_ is SchemaFormat.MARKDOWN:
+    if of == "results":
+        if format_ == "markdown":
             from vnuma.report.archive.raw import dictionary
 
             typer.echo(dictionary(), nl=False)
@@ -51,4 +37,4 @@ def schema(
         return
     from vnuma.domain.study.study_schema import json_schema, markdown
 
-    typer.echo(json_schema() if format_ is SchemaFormat.JSON else markdown(), nl=False)
+    typer.echo(json_schema() if format_ == "json" else markdown(), nl=False)

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 from rich.console import Console
 
@@ -33,19 +32,15 @@ _NARROWEST_CELL = 16
 _LABEL = 24
 
 
-class Colour(StrEnum):
-    """When text is coloured. `auto`: on a terminal, unless NO_COLOR is set or TERM is dumb."""
-
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
+Colour = Literal["auto", "always", "never"]
+"""When text is coloured. `auto`: on a terminal, unless NO_COLOR is set or TERM is dumb."""
 
 
 @dataclass
 class Manner:
     """How this process prints; set once, by the options of every verb."""
 
-    colour: Colour = Colour.AUTO
+    colour: Colour = "auto"
     quiet: bool = False
     verbose: bool = False
 
@@ -55,8 +50,8 @@ MANNER = Manner()
 
 def coloured(stream: TextIO) -> bool:
     """Whether output to that stream is coloured."""
-    if MANNER.colour is not Colour.AUTO:
-        return MANNER.colour is Colour.ALWAYS
+    if MANNER.colour != "auto":
+        return MANNER.colour == "always"
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
@@ -106,7 +101,7 @@ def painted(text: str, stream: TextIO) -> str:
 def console(stream: TextIO | None = None) -> Console:
     """A console on standard output, coloured as `coloured` says and at most 100 columns wide."""
     target = stream or sys.stdout
-    forced = True if MANNER.colour is Colour.ALWAYS else None
+    forced = True if MANNER.colour == "always" else None
     made = Console(
         file=target, highlight=False, no_color=not coloured(target), force_terminal=forced, soft_wrap=True
     )

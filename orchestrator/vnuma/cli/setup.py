@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 
-class Odbc(StrEnum):
-    """The source of an ODBC driver for SQL Server."""
-
-    WHEEL = "wheel"
-
-
 def setup(
     odbc: Annotated[
-        Odbc | None,
+        Literal["wheel"] | None,
         typer.Option("--odbc", help="wheel: installs Microsoft's driver from PyPI into this environment."),
     ] = None,
 ) -> None:
@@ -26,7 +19,7 @@ def setup(
     """
     from vnuma.engine.doctor.this_machine import fetch_odbc_wheel, machine_lines
 
-    if odbc is Odbc.WHEEL:
+    if odbc == "wheel":
         typer.echo(
             "Fetching mssql-python-odbc: Microsoft's driver, under Microsoft's licence (not open source).",
             err=True,

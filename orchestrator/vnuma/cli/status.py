@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import StoreOption, TextOrJson, TextOrJsonOption
+from vnuma.cli.options import StoreOption, TextOrJsonOption
 from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, echo_json, say, sign, width
 from vnuma.domain.vm.plain_text import duration
 from vnuma.domain.vm.provenance import in_json, kind
@@ -20,7 +20,7 @@ def status(
     run: Annotated[
         str | None, typer.Argument(metavar="RUN", help="Only this run, in detail.", autocompletion=run_names)
     ] = None,
-    format_: TextOrJsonOption = TextOrJson.TEXT,
+    format_: TextOrJsonOption = "text",
     store: StoreOption = None,
 ) -> None:
     """Show runs, their progress and VMs that are not at their baseline.
@@ -30,7 +30,7 @@ def status(
     from vnuma.engine.run.overview import overview
 
     seen = overview(store, run)
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         echo_json(_document(seen))
         return
     if run and seen.progress:

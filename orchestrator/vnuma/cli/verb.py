@@ -19,7 +19,7 @@ _MANNERS: dict[str, tuple[object, object]] = {
         Annotated[bool, typer.Option("--verbose", "-v", help="Show each step, and the cause of an error.")],
         False,
     ),
-    "color": (Annotated[Colour, typer.Option("--color", help="When to colour text.")], Colour.AUTO),
+    "color": (Annotated[Colour, typer.Option("--color", help="When to colour text.")], "auto"),
 }
 """The options that every verb has, with annotation and default."""
 

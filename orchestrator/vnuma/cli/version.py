@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from vnuma.cli.options import TextOrJson, TextOrJsonOption
+from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo, echo_json
 
 
-def version(format_: TextOrJsonOption = TextOrJson.TEXT) -> None:
+def version(format_: TextOrJsonOption = "text") -> None:
     """Show what this machine has: vnuma, Python, the lab's program, the ODBC driver, store and audit log.
 
     JSON also has the method of analysis, the store's schema, SQLite, and the packages that matter.
@@ -15,7 +15,7 @@ def version(format_: TextOrJsonOption = TextOrJson.TEXT) -> None:
     """
     from vnuma.engine.doctor.this_machine import machine_document, machine_lines
 
-    if format_ is TextOrJson.JSON:
+    if format_ == "json":
         echo_json(machine_document())
         return
     for line in machine_lines():
