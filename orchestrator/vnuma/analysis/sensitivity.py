@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from vnuma.analysis.compare import Interval
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.result import ArmResult
@@ -27,23 +28,16 @@ _SEED = 20190601
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """Range of the estimate as a ratio to the reference, each pair of boots left out once."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Sensitivity:
     """One arm by other methods, from its own pairs.
 
-    `left_out` is None below 2 pairs, `sign_flip_p` (two-sided) below 6. `dissent` names each method that
-    disagrees with the arm's verdict, and how. The Hodges-Lehmann estimate is in the arm's contrast.
+    `left_out` is the range of the estimate, each pair of boots left out once; None below 2 pairs.
+    `sign_flip_p` (two-sided) is None below 6. `dissent` names each method that disagrees with the arm's
+    verdict, and how. The Hodges-Lehmann estimate is in the arm's contrast.
     """
 
     arm: str
-    left_out: LeftOut | None
+    left_out: Interval | None
     sign_flip_p: float | None
     dissent: tuple[str, ...]
 
@@ -56,11 +50,11 @@ def sensitivity(arm: ArmResult) -> Sensitivity:
     return Sensitivity(arm.arm, left_out, p, tuple(_dissent(arm, left_out, p)))
 
 
-def leave_one_out(differences: Sequence[float]) -> LeftOut:
+def leave_one_out(differences: Sequence[float]) -> Interval:
     """The lowest and highest mean of all but one difference (ln scale); from two on."""
     d = np.asarray(differences, dtype=np.float64)
     means = (d.sum() - d) / (len(d) - 1)
-    return LeftOut(math.exp(means.min()), math.exp(means.max()))
+    return Interval(math.exp(means.min()), math.exp(means.max()))
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:
@@ -85,7 +79,7 @@ def _signs(n: int) -> FloatArray:
     return np.where(bits == 1, -1.0, 1.0)
 
 
-def _dissent(arm: ArmResult, left_out: LeftOut | None, p: float | None) -> Iterator[str]:
+def _dissent(arm: ArmResult, left_out: Interval | None, p: float | None) -> Iterator[str]:
     verdict = arm.verdict
     if verdict.label in (Label.SLOWER, Label.FASTER):
         yield from _against_direction(verdict, left_out, p)
@@ -93,7 +87,7 @@ def _dissent(arm: ArmResult, left_out: LeftOut | None, p: float | None) -> Itera
         yield from _against_equivalence(arm, left_out)
 
 
-def _against_direction(verdict: Verdict, left_out: LeftOut | None, p: float | None) -> Iterator[str]:
+def _against_direction(verdict: Verdict, left_out: Interval | None, p: float | None) -> Iterator[str]:
     if verdict.rank_supports is False:
         yield "the Hodges-Lehmann interval contains no difference"
     if left_out is not None and left_out.low <= 1 <= left_out.high:
@@ -102,7 +96,7 @@ def _against_direction(verdict: Verdict, left_out: LeftOut | None, p: float | No
         yield f"the sign-flip test gives p = {p:.2f}"
 
 
-def _against_equivalence(arm: ArmResult, left_out: LeftOut | None) -> Iterator[str]:
+def _against_equivalence(arm: ArmResult, left_out: Interval | None) -> Iterator[str]:
     band = 1 + arm.verdict.margin
     rank = arm.contrast.rank
     if rank is not None and not 1 / band <= rank.ratio <= band:

@@ -122,11 +122,11 @@ def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:
 
 
 def _picture(rows: list[Forecast], there: VmLocation, conditions: str) -> str:
-    from vnuma.report.charts.size_chart import SizeChart, sizes_svg
+    from vnuma.report.charts.size_chart import sizes_svg
 
     unread = f"; not read: {', '.join(there.unread)}" if there.unread else ""
     simulated = banner(there.simulated) if there.simulated else ""
-    return sizes_svg(rows, SizeChart("Good VM sizes on these hosts", f"{conditions}{unread}", simulated))
+    return sizes_svg(rows, "Good VM sizes on these hosts", f"{conditions}{unread}", simulated)
 
 
 def _vcpus(swept: list[dict[str, Value]]) -> str:

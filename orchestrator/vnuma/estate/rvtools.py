@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -100,20 +99,12 @@ WORTH_NAMING: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class Export:
-    """The sheets; missing ones are empty and listed in `unseen`."""
-
-    sheets: Mapping[str, Sheet]
-    unseen: tuple[Unseen, ...]
-
-
 def read_rvtools(path: Path) -> Estate:
     """Read an .xlsx exported by RVTools. Raises InputError for another file, or one without readable VMs."""
-    export = _open(path)
-    hosts: Hosts = read_hosts(export.sheets)
-    vms, lost = read_vms(export.sheets, hosts)
-    metadata = next(iter(export.sheets["vMetaData"]), None)
+    sheets, unseen = _open(path)
+    hosts: Hosts = read_hosts(sheets)
+    vms, lost = read_vms(sheets, hosts)
+    metadata = next(iter(sheets["vMetaData"]), None)
     release = metadata.text("version") if metadata else ""
     return Estate(
         source=path.name,
@@ -123,11 +114,12 @@ def read_rvtools(path: Path) -> Estate:
         version="",
         vms=tuple(vms),
         clusters=tuple(hosts.with_memory(vms).clusters()),
-        unseen=(*export.unseen, *hosts.unseen, *lost),
+        unseen=(*unseen, *hosts.unseen, *lost),
     )
 
 
-def _open(path: Path) -> Export:
+def _open(path: Path) -> tuple[Mapping[str, Sheet], list[Unseen]]:
+    """The sheets; missing ones are empty, and named among what was not seen."""
     book = read_workbook(path, COLUMNS)
     unseen = []
     for name, aliases in COLUMNS.items():
@@ -142,7 +134,7 @@ def _open(path: Path) -> Export:
         ]
     sheets = {name: book.sheets.get(name) or Sheet(name, {}) for name in COLUMNS}
     _require(path, sheets["vInfo"], book.names)
-    return Export(sheets, tuple(unseen))
+    return sheets, unseen
 
 
 def _require(path: Path, info: Sheet, names: Sequence[str]) -> None:

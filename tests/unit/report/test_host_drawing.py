@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from vnuma.report.charts.topology_drawing import HostMap, HostNode, host_figures
+from vnuma.domain.vm.facts import NumaNode
+from vnuma.report.charts.topology_drawing import HostMap, host_figures
 
-NODES = (HostNode(0, tuple(range(32)), 98_304), HostNode(1, tuple(range(32, 64)), 98_304))
+NODES = (NumaNode(0, tuple(range(32)), 98_304), NumaNode(1, tuple(range(32, 64)), 98_304))
 EVEN = tuple(range(0, 32, 2))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import escape
@@ -29,21 +28,15 @@ _KEY = (
 )
 
 
-@dataclass(frozen=True)
-class SizeChart:
-    """The picture's texts: a heading, the conditions below it, and the banner if hosts are simulated."""
+def sizes_svg(rows: Sequence[Forecast], title: str, conditions: str, simulated: str) -> str:
+    """An SVG document for light paper: for each host the boxes, and its ranges as text.
 
-    title: str
-    subtitle: str
-    simulated: str = ""
-
-
-def sizes_svg(rows: Sequence[Forecast], chart: SizeChart) -> str:
-    """An SVG document for light paper: for each host the boxes, and its ranges as text."""
+    `conditions` stand below the title; `simulated` is the banner if hosts are simulated.
+    """
     found = spans_by_hosts(rows)
     page = _Page()
-    page.text(chart.title, "title")
-    for kind, text in (("simulated", chart.simulated), ("note", chart.subtitle), ("note", _KEY)):
+    page.text(title, "title")
+    for kind, text in (("simulated", simulated), ("note", conditions), ("note", _KEY)):
         page.paragraph(text, kind)
     for hosts, spans in found.items():
         page.gap()
@@ -54,7 +47,7 @@ def sizes_svg(rows: Sequence[Forecast], chart: SizeChart) -> str:
     if len(found) > 1:
         page.gap()
         page.paragraph(f"Even on every host: {ranges(even_everywhere(found.values())) or 'none'}", "head")
-    return page.document(chart)
+    return page.document(title, conditions)
 
 
 def _words(span: Span) -> str:
@@ -91,13 +84,13 @@ class _Page:
             self._parts.extend(_box(row, x, self._y + place // _PER_ROW * _STEP))
         self._y += -(-len(rows) // _PER_ROW) * _STEP + 6
 
-    def document(self, chart: SizeChart) -> str:
+    def document(self, title: str, conditions: str) -> str:
         height = self._y + _MARGIN
         colours = palette("light")
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{_WIDTH}" height="{height}" '
-            f'viewBox="0 0 {_WIDTH} {height}"><title>{escape(chart.title)}</title>'
-            f"<desc>{escape(chart.subtitle)}</desc><style>{_style(colours)}</style>"
+            f'viewBox="0 0 {_WIDTH} {height}"><title>{escape(title)}</title>'
+            f"<desc>{escape(conditions)}</desc><style>{_style(colours)}</style>"
             f'<rect class="paper" width="{_WIDTH}" height="{height}"/>{"".join(self._parts)}</svg>\n'
         )
 

@@ -12,6 +12,7 @@ from markupsafe import escape
 from vnuma.analysis.wording import listed
 from vnuma.domain.study.order import columns
 from vnuma.domain.topology.topology import Topology
+from vnuma.domain.vm.facts import NumaNode
 from vnuma.domain.vm.plain_text import counted
 from vnuma.report.charts.svg import Figure, inline
 from vnuma.report.model.arm_topologies import ArmTopology
@@ -94,20 +95,11 @@ _NODE_WIDTH = _PER_ROW * _STEP + 2 * _PAD
 
 
 @dataclass(frozen=True)
-class HostNode:
-    """A NUMA node of the host."""
-
-    id: int
-    cpus: tuple[int, ...]
-    memory_mb: int
-
-
-@dataclass(frozen=True)
 class HostMap:
     """`affinity`: each set of logical CPUs that boots were pinned to, with its arms; () is none."""
 
     name: str
-    nodes: tuple[HostNode, ...]
+    nodes: tuple[NumaNode, ...]
     affinity: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]
 
 
@@ -115,7 +107,7 @@ def host_map(loaded: LoadedRun, vm: Vm) -> HostMap | None:
     """From the stored facts of the host and of each valid boot; None if its nodes are unknown."""
     host = loaded.vm_facts(vm, "host")
     nodes = tuple(
-        HostNode(node["id"], tuple(node["cpus"]), node["memory_mb"]) for node in host.get("numa_nodes") or ()
+        NumaNode(node["id"], tuple(node["cpus"]), node["memory_mb"]) for node in host.get("numa_nodes") or ()
     )
     if not nodes:
         return None
@@ -155,7 +147,7 @@ def _figure(found: HostMap, cpus: Sequence[int], arms: Sequence[str], key: str) 
     return Figure(inline(svg, key, title, words), title, words)
 
 
-def _node(node: HostNode, top: int, height: int, pinned: frozenset[int]) -> str:
+def _node(node: NumaNode, top: int, height: int, pinned: frozenset[int]) -> str:
     boxes = []
     for place, cpu in enumerate(node.cpus):
         x = _PAD + (place % _PER_ROW) * _STEP

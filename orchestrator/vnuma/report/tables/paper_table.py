@@ -21,9 +21,8 @@ from vnuma.report.model.words import boots_words, direction, named, places
 def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:
     """The table with a self-contained caption: unit, n, direction, and whether it is simulated."""
     size_word = loaded.result.design.size_word
-    first, *rest = paper_rows(analysis, size_word, secondary=not analysis.primary)
+    (label, arms), *rest = paper_rows(analysis, size_word, secondary=not analysis.primary)
     measure = analysis.measure
-    width = len(first.cells)
     reference = loaded.study.reference
     simulated = banner(loaded.simulated)
     caption = (
@@ -31,31 +30,27 @@ def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:
         f"{named(measure)} in {measure.unit}, {medians(analysis.replicate)}, {direction(measure)}; "
         f"{boots_words(analysis, reference)}; differences are within-block ratios to {reference}"
     )
-    rows = tuple((row.label.strip(), *row.cells, *[""] * (width - len(row.cells))) for row in rest)
-    return GridTable(caption, (first.label, *first.cells), rows)
+    rows = tuple((name.strip(), *cells, *[""] * (len(arms) - len(cells))) for name, cells in rest)
+    return GridTable(caption, (label, *arms), rows)
 
 
-@dataclass(frozen=True)
-class PaperRow:
-    """One line: medians, differences in their unit or percent, or limits; the reference first."""
-
-    label: str
-    cells: list[str]
+PaperRow = tuple[str, list[str]]
+"""A label, and a line of medians, differences in their unit or percent, or limits; the reference first."""
 
 
 def paper_rows(analysis: Analysis, size_word: str, *, secondary: bool) -> Iterator[PaperRow]:
     """For each size: medians, then the differences from the reference; all sizes last."""
     unit = analysis.measure.unit
-    yield PaperRow(size_word, [cell.arm for cell in analysis.table[0].cells])
+    yield size_word, [cell.arm for cell in analysis.table[0].cells]
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
         medians = ["-" if cell.median is None else amount(cell.median, unit) for cell in table.cells]
-        yield PaperRow(in_table(table.size), medians)
+        yield in_table(table.size), medians
         verdicts = [arm.verdict for arm in sizes.arms]
         if not secondary:
-            yield PaperRow(f"  {unit}", ["ref", *_amounts(table, unit)])
+            yield f"  {unit}", ["ref", *_amounts(table, unit)]
         yield from _differences(verdicts, with_limits=not secondary)
     if len(analysis.table) > 1:
-        yield PaperRow("all sizes", ["" for _ in analysis.table[0].cells])
+        yield "all sizes", ["" for _ in analysis.table[0].cells]
         yield from _differences([arm.verdict for arm in analysis.arms], with_limits=True)
 
 
@@ -68,10 +63,8 @@ def _amounts(table: TableRow, unit: str) -> list[str]:
 
 
 def _differences(verdicts: Sequence[Verdict], *, with_limits: bool) -> Iterator[PaperRow]:
-    yield PaperRow(
-        "  %",
-        ["ref", *("-" if item.ratio is None else signed(item.ratio).removesuffix("%") for item in verdicts)],
-    )
+    percents = ("-" if item.ratio is None else signed(item.ratio).removesuffix("%") for item in verdicts)
+    yield "  %", ["ref", *percents]
     if not with_limits or not verdicts:
         return
     intervals = [item.interval for item in verdicts]
@@ -79,7 +72,7 @@ def _differences(verdicts: Sequence[Verdict], *, with_limits: bool) -> Iterator[
         "-" if interval is None else limits(interval, n)
         for interval, n in zip(intervals, places(intervals, verdicts[0].margin), strict=True)
     ]
-    yield PaperRow(f"  {percent_text(verdicts[0].level)}", ["", *shown])
+    yield f"  {percent_text(verdicts[0].level)}", ["", *shown]
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def sensitivity_table(analysis: Analysis) -> GridTable:
                 (
                     arm.arm,
                     f"{signed(rank.ratio, 2)} ({limits(Interval(rank.low, rank.high), 2)})" if rank else few,
-                    limits(Interval(out.low, out.high), 2) + "%" if out else f"one {analysis.replicate} only",
+                    limits(out, 2) + "%" if out else f"one {analysis.replicate} only",
                     few if other.sign_flip_p is None else f"{other.sign_flip_p:.3g}",
                     "; ".join(other.dissent) or "no",
                 )

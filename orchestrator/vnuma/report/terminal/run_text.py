@@ -217,15 +217,14 @@ def _figures(analysis: Analysis, size_word: str, width: int, *, secondary: bool)
         return f"{title}\n(no cell gave a valid measurement)"
     rows = list(paper_rows(analysis, size_word, secondary=secondary))
     widths = [
-        max([10 if i == 0 else 12, *(len(row.cells[i]) + 2 for row in rows)])
-        for i in range(len(rows[0].cells))
+        max([10 if i == 0 else 12, *(len(cells[i]) + 2 for _, cells in rows)]) for i in range(len(rows[0][1]))
     ]
-    label = max(_LABEL, *(len(row.label) for row in rows))
+    label = max(_LABEL, *(len(name) for name, _ in rows))
     if label + sum(widths) > width:
         return "\n".join([_wrap(title, "  ", width), *_lines(analysis, size_word, width)])
     lines = [
-        f"{row.label:<{label}}" + "".join(f"{cell:>{w}}" for cell, w in zip(row.cells, widths, strict=True))
-        for row in rows
+        f"{name:<{label}}" + "".join(f"{cell:>{w}}" for cell, w in zip(cells, widths, strict=True))
+        for name, cells in rows
     ]
     return "\n".join([_wrap(title, "  ", width), *(line.rstrip() for line in lines)])
 
