@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.report.build import EFFECTS, Story, noisy, study_text
+from vnuma.report.export.results import as_json
 from vnuma.report.model.methods import methods
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer
 from vnuma.report.page.render import page_text
-from vnuma.report.terminal.run_text import as_json, as_text
+from vnuma.report.terminal.run_text import as_text
 
 TEXT = study_text(blocks=8, sizes="500", forms="client").replace("a_a: true", "a_a: true, control: remote")
 

@@ -20,10 +20,10 @@ from tests.report.build import ARMS, GOLDEN_STORY, LABELS, Lost, Story, build, s
 from tests.support.stores import new_store
 from vnuma.errors import EnvironmentProblem
 from vnuma.report.archive.workbook import write_workbook
-from vnuma.report.export.results import results_schema
+from vnuma.report.export.results import as_json, results_schema
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.tables.csv_export import TABLES
-from vnuma.report.terminal.run_text import as_csv, as_json, as_markdown
+from vnuma.report.terminal.run_text import as_markdown
 from vnuma.store.states import RunState
 
 Load = Callable[[Story], LoadedRun]
@@ -33,7 +33,7 @@ SNAKE = r"^[a-z][a-z0-9_]*$"
 
 def rows(loaded: LoadedRun) -> list[dict[str, str]]:
     """The CSV's lines."""
-    return list(csv.DictReader(io.StringIO(as_csv(loaded))))
+    return list(csv.DictReader(io.StringIO(TABLES["results"].of(loaded))))
 
 
 def document(loaded: LoadedRun) -> dict[str, Any]:

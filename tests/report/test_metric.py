@@ -18,7 +18,7 @@ from vnuma.domain.workloads.replicate import Replicate
 from vnuma.errors import InputError
 from vnuma.report.charts.pictures import pictures
 from vnuma.report.comparison.text import parse_condition
-from vnuma.report.export.results import Results
+from vnuma.report.export.results import Results, as_json
 from vnuma.report.model.grid import as_latex
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
@@ -27,7 +27,7 @@ from vnuma.report.published.published_comparison import PublishedRow, published_
 from vnuma.report.tables.csv_export import TABLES
 from vnuma.report.tables.paper_table import paper_table
 from vnuma.report.tables.secondary import named_figures, waits_grids
-from vnuma.report.terminal.run_text import as_csv, as_json, as_text
+from vnuma.report.terminal.run_text import as_text
 
 Load = Callable[[Story], LoadedRun]
 
@@ -52,7 +52,7 @@ def test_the_terminal_says_unit_and_direction(calls: LoadedRun) -> None:
 
 def test_no_output_speaks_of_sides_or_of_less_being_faster(calls: LoadedRun) -> None:
     """Words of the cross join stay with it."""
-    outputs = [as_text(calls), text_of(page_text(calls)), as_csv(calls), as_json(calls)]
+    outputs = [as_text(calls), text_of(page_text(calls)), TABLES["results"].of(calls), as_json(calls)]
     outputs += [picture.svg for picture in pictures(calls)]
 
     for output in outputs:
@@ -132,7 +132,7 @@ def test_json_and_csv_have_the_figure_under_neutral_names(calls: LoadedRun) -> N
     document = json.loads(as_json(calls))
     Results.model_validate(document)
     size = document["analyses"][0]["sizes"][0]["arms"][1]
-    row = next(csv.DictReader(io.StringIO(as_csv(calls))))
+    row = next(csv.DictReader(io.StringIO(TABLES["results"].of(calls))))
 
     assert document["study"]["size_word"] == "connections"
     assert [document["analyses"][0][key] for key in ("metric", "metric_name", "unit", "better")] == [

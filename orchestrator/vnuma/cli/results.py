@@ -47,6 +47,7 @@ def results(
 
     Examples: vnuma results; vnuma results --all; vnuma results quick.4 --format csv --table samples > all.csv
     """
+    from vnuma.report.export.results import as_json
     from vnuma.report.model.model import load_run
     from vnuma.report.tables.csv_export import TABLES
     from vnuma.report.terminal import run_text
@@ -79,7 +80,7 @@ def results(
     if format_ != "table":
         render = {
             "csv": TABLES[table].of,
-            "json": run_text.as_json,
+            "json": as_json,
             "markdown": run_text.as_markdown,
         }
         echo(render[format_](loaded), nl=False)

@@ -19,7 +19,7 @@ from vnuma.checks.result import SCHEMA, Key
 from vnuma.domain.vm import bounded_json
 from vnuma.domain.vm.estate import Estate
 from vnuma.domain.vm.facts import HostFacts, VmFacts
-from vnuma.errors import InputError
+from vnuma.errors import InputError, writing
 from vnuma.estate.rvtools_hosts import MOST_CPUS
 
 FORMAT = 1
@@ -46,12 +46,8 @@ def save(estates: Sequence[Estate], path: Path) -> None:
         "written_by": __version__,
         "estates": _ESTATES.dump_python(tuple(estates), mode="json"),
     }
-    try:
+    with writing(path, "The snapshot"):
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"The snapshot cannot be written to {path} ({error.strerror}).", fix="Name another file."
-        ) from error
 
 
 def load(path: Path) -> tuple[Estate, ...]:

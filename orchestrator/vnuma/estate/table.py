@@ -107,11 +107,7 @@ def read_table(path: Path) -> Estate:
 
 def is_table(sheet: Sheet) -> bool:
     """Whether the headers are those of a design table."""
-    return _is_header(sheet.columns)
-
-
-def _is_header(columns: Mapping[str, int]) -> bool:
-    return all(any(column in columns for column in group) for group in _NEEDED)
+    return all(any(column in sheet.columns for column in group) for group in _NEEDED)
 
 
 def sheet_of_mappings(rows: Sequence[Mapping[str, Any]]) -> Sheet:
@@ -172,7 +168,7 @@ def _csv(text: str) -> tuple[Sheet, tuple[int, ...]]:
             continue
         for at, (_, header) in enumerate(rows[:_TITLE_ROWS]):
             sheet = Sheet.of("", [header, *[cells for _, cells in rows[at + 1 :]]], COLUMNS)
-            if _is_header(sheet.columns) and len(sheet.columns) > len(best.columns):
+            if is_table(sheet) and len(sheet.columns) > len(best.columns):
                 best, lines = sheet, tuple(line for line, _ in rows[at + 1 :])
     return best, lines
 

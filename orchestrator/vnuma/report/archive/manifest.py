@@ -7,7 +7,7 @@ import json
 import zipfile
 import zlib
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from vnuma import __version__
@@ -106,14 +106,7 @@ def read_manifest(archive: zipfile.ZipFile, name: str) -> Manifest:
                 fix=f"Install vnuma {writer} or newer. Nothing was imported.",
             )
         files = tuple(Entry(str(one["path"]), one["bytes"], one["sha256"]) for one in document["files"])
-        return Manifest(
-            format=document["format"],
-            run=document["run"],
-            simulated=document["simulated"],
-            product_version=document["product_version"],
-            store_schema=document["store_schema"],
-            files=files,
-        )
+        return Manifest(**{field.name: document[field.name] for field in fields(Manifest)} | {"files": files})
     except (KeyError, TypeError, *UNREADABLE) as error:
         raise _foreign(name) from error
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.domain.vm.provenance import banner
-from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.errors import EnvironmentProblem, InputError, writing
 from vnuma.report.archive.raw import COLUMNS, SAMPLES, sample_rows
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer
@@ -39,13 +39,9 @@ def write_workbook(store: Store, loaded: LoadedRun, path: Path) -> None:
     for name, (columns, rows) in tables.items():
         _add_table(book, name, columns, rows)
     _add_columns(book, {name: columns for name, (columns, _) in tables.items()})
-    try:
+    with writing(path, "The workbook", fix="Name another file: -o FILE"):
         path.parent.mkdir(parents=True, exist_ok=True)
         book.save(path)
-    except OSError as error:
-        raise InputError(
-            f"The workbook cannot be written to {path} ({error.strerror}).", fix="Name another file: -o FILE"
-        ) from error
 
 
 def _new_workbook() -> Workbook:

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from vnuma.assets import asset
-from vnuma.errors import InputError
+from vnuma.errors import writing
 
 
 def filled(template: str, style: str, script: str, **values: object) -> str:
@@ -28,11 +28,9 @@ def filled(template: str, style: str, script: str, **values: object) -> str:
 
 def write_file(path: Path, content: str | bytes, what: str, fix: str = "Name another file: -o FILE") -> None:
     """Write a page or picture, called `what` in messages, and make its folders. Raises InputError."""
-    try:
+    with writing(path, what, fix=fix):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-    except OSError as error:
-        raise InputError(f"{what} cannot be written to {path} ({error.strerror}).", fix=fix) from error
 
 
 @cache

@@ -206,11 +206,6 @@ TABLES = {
 """By name, as in `vnuma results --table` and the archive's files."""
 
 
-def as_csv(loaded: LoadedRun) -> str:
-    """The comparisons: a line for each VM, form, metric, size and arm."""
-    return TABLES["results"].of(loaded)
-
-
 def _run(loaded: LoadedRun, vm: str, form: str) -> dict[str, object]:
     return {
         "run": loaded.run.name,

@@ -11,7 +11,6 @@ from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
-from vnuma.report.export.results import as_json
 from vnuma.report.model import grid
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.limits import limiting
@@ -40,11 +39,8 @@ from vnuma.report.model.words import (
     verdict_words,
 )
 from vnuma.report.published.published_comparison import comparison_caution, published_text
-from vnuma.report.tables.csv_export import as_csv
 from vnuma.report.tables.paper_table import paper_rows, paper_table
 from vnuma.report.tables.secondary import figures_text, sensitivity_text
-
-__all__ = ["as_csv", "as_json", "as_text"]
 
 WIDTH = 80
 _ATTEMPTS_SHOWN = 5
