@@ -84,37 +84,25 @@ class LineLog:
     """One timestamped line per ended cell, and a heartbeat that distinguishes a quiet run from a dead one."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, tuple[tuple[str, str], ...]]] = {}
+        self._seen: dict[tuple[str, str], object] = {}
         self._spoke = time.monotonic()
-        self._stopping = False
-        self._waiting: dict[str, str | None] = {}
-        self._back: dict[str, str | None] = {}
-        self._steps: dict[str, str | None] = {}
-        self._sites: dict[str, str | None] = {}
 
     def show(self, progress: Progress) -> None:
         """Print what is new."""
-        if progress.run.stop_requested and not self._stopping:
-            self._stopping = True
+        if self._is_new("stop", "", bool(progress.run.stop_requested)) and progress.run.stop_requested:
             self._print(stopping_words(progress))
         for site in progress.sites:
-            if self._sites.get(site.node) != site.words:
+            if self._is_new("site", site.node, site.words):
                 self._print(f"site={site.node} {site.words or 'is seen again'}")
-            self._sites[site.node] = site.words
         for vm in progress.vms:
-            if vm.waits_for and self._waiting.get(vm.name) != vm.waits_for:
+            if self._is_new("waiting", vm.name, vm.waits_for) and vm.waits_for:
                 self._print(f"waiting vm={vm.name}: {vm.waits_for}")
-            self._waiting[vm.name] = vm.waits_for
             back = vm.step_words if _is_restoring(vm) else None
-            if back and self._back.get(vm.name) != back:
+            if self._is_new("back", vm.name, back) and back:
                 self._print(f"{RESTORING} vm={vm.name}{back.removeprefix(RESTORING)}")
-            self._back[vm.name] = back
-            if MANNER.verbose and vm.step and self._steps.get(vm.name) != vm.step:
+            if self._is_new("step", vm.name, vm.step) and vm.step and MANNER.verbose:
                 self._print(f"step vm={vm.name} arm={vm.label or '-'} {vm.step_words}")
-            self._steps[vm.name] = vm.step
-            state = (vm.done, vm.last)
-            if vm.last and self._seen.get(vm.name) != state:
-                self._seen[vm.name] = state
+            if self._is_new("cell", vm.name, (vm.done, vm.last)) and vm.last:
                 label, outcome = vm.last[0]
                 left = f" left={duration(progress.left_s)}" if progress.left_s is not None else ""
                 self._print(f"cell {vm.done}/{vm.total} vm={vm.name} arm={label} {outcome}{left}")
@@ -125,6 +113,12 @@ class LineLog:
                 if vm.step or vm.waits_for
             )
             self._print(f"alive {progress.done}/{progress.total} {busy}")
+
+    def _is_new(self, what: str, name: str, state: object) -> bool:
+        if self._seen.get((what, name)) == state:
+            return False
+        self._seen[what, name] = state
+        return True
 
     def _print(self, text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

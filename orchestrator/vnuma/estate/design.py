@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.errors import InputError
 from vnuma.estate.ansible import is_ansible, read_ansible
-from vnuma.estate.ansible_files import yaml_of
+from vnuma.estate.ansible_files import line_of, yaml_of
 from vnuma.estate.design_vm import mappings
 from vnuma.estate.ovf import read_ovf
 from vnuma.estate.table import estate_of_table, is_table, read_table, sheet_of_mappings
@@ -85,12 +84,7 @@ def _of_yaml(path: Path) -> Estate:
         if not is_ansible(rows) and (found := mappings(rows)):
             sheet = sheet_of_mappings(found)
             if is_table(sheet):
-                return estate_of_table(path, sheet, [_line(row) for row in found], has_lines=True)
+                return estate_of_table(path, sheet, list(map(line_of, found)), has_lines=True)
     if document == [] or (document and all(rows == [] for rows in lists)):
         raise InputError(f"{path} lists no VMs: its list is empty.", fix=_A_ROW)
     return read_ansible(path)
-
-
-def _line(row: Mapping[str, Any]) -> int:
-    position = getattr(row, "lc", None)
-    return int(position.line) + 1 if position else 1
