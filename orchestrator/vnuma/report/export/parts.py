@@ -132,8 +132,10 @@ class DriftPart(Part):
         """Both trends, or why they were not evaluated."""
         if isinstance(found, NotEvaluated):
             return cls.of_check(found)
-        slopes = map(SlopePart.of_check, (found.between_blocks, found.within_blocks))
-        return cls(**dict(zip(("between_blocks", "within_blocks"), slopes, strict=True)))
+        return cls(
+            between_blocks=SlopePart.of_check(found.between_blocks),
+            within_blocks=SlopePart.of_check(found.within_blocks),
+        )
 
 
 class GatePart(Part):
