@@ -10,17 +10,15 @@ from dataclasses import replace
 import numpy as np
 
 from vnuma.analysis.block_position import with_places
-from vnuma.analysis.by_size import differing_sizes
 from vnuma.analysis.cautions import Findings, cautions
 from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
 from vnuma.analysis.compare import Comparison, compare
+from vnuma.analysis.conclusions import differing_sizes, recommend
 from vnuma.analysis.detectable import detectable, with_blocks_needed
-from vnuma.analysis.drift import check_drift, check_sentinel
-from vnuma.analysis.first_iteration import check_first_iteration
+from vnuma.analysis.drift import check_drift, check_first_iteration, check_sentinel
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, check_a_a, check_control
 from vnuma.analysis.outliers import bimodality
-from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
 from vnuma.analysis.rounding import rounding_of

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vnuma.analysis.by_size import differing_sizes_sentence
 from vnuma.analysis.cells import Cells, figures_by_size
 from vnuma.analysis.compare import Comparison
-from vnuma.analysis.drift import Drift, Slope
-from vnuma.analysis.first_iteration import FirstIteration
+from vnuma.analysis.conclusions import differing_sizes_sentence
+from vnuma.analysis.drift import Drift, FirstIteration, Slope
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, Measure, NotEvaluated, worsening

@@ -1,22 +1,25 @@
-"""Drift over time: two slopes, each with an alarm at 1%.
+"""Drift over time: two slopes, and the first iteration of each boot, all with an alarm at 1%.
 
-Randomised blocks keep the verdicts valid under drift; the alarms say that the host was not steady. A slope
-over raw cells would alarm falsely in 7% of studies, so these use their own error.
+Randomised blocks keep the verdicts valid under drift; the alarms say that the host was not steady, or that
+one warm-up was not enough. A slope over raw cells would alarm falsely in 7% of studies, so these use their
+own error.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from vnuma.analysis.cells import Boot, Grid, grid
-from vnuma.analysis.compare import finite, t_ratio
-from vnuma.analysis.distributions import FloatArray, t_two_sided
+from vnuma.analysis.compare import finite, own_se, t_ratio
+from vnuma.analysis.distributions import FloatArray, t_two_sided, t_upper
 from vnuma.analysis.fit import ROUNDING, Fit, fit
-from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.records import NotEvaluated, worsening
+from vnuma.domain.workloads.metric import Better
 
 ALARM = 0.01
 
@@ -106,3 +109,36 @@ def check_sentinel(boots: Sequence[Boot], labels: Sequence[str]) -> Drift | NotE
     cells = grid(watched, labels, lambda boot: math.log(boot.sentinel_ms or 1.0))
     positions = {(boot.block, boot.label): boot.position for boot in watched if boot.position is not None}
     return check_drift(fit(cells), positions)
+
+
+@dataclass(frozen=True)
+class FirstIteration:
+    """Mean over cells of ln(first) - ln(median of the rest), as a ratio; one-sided t, alarm at 1%.
+
+    Only the slow side alarms: above 1 where lower is better, below it where higher is.
+    """
+
+    ratio: float
+    df: int
+    t: float | None
+    p: float
+    alarm: bool
+
+
+def check_first_iteration(boots: Sequence[Boot], better: Better = "lower") -> FirstIteration | NotEvaluated:
+    """Whether the first timed iteration is slower than the later ones of its boot."""
+    usable = [boot for boot in boots if all(len(times) >= 2 and min(times) > 0 for times in boot.iterations)]
+    if len(usable) < 3:
+        return NotEvaluated("needs 3 cells with at least 2 timed iterations")
+    scores = [_score(boot) for boot in usable]
+    mean, df = statistics.fmean(scores), len(scores) - 1
+    t = t_ratio(mean, own_se(scores))
+    slow = worsening(t, better)
+    p = (0.0 if slow > 0 else 1.0) if math.isinf(slow) else t_upper(slow, df)
+    return FirstIteration(math.exp(mean), df, finite(t), p, p < ALARM)
+
+
+def _score(boot: Boot) -> float:
+    return statistics.fmean(
+        math.log(times[0]) - math.log(statistics.median(times[1:])) for times in boot.iterations
+    )

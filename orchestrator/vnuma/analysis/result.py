@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from vnuma.analysis.cells import Missing
 from vnuma.analysis.compare import Contrast
-from vnuma.analysis.drift import Drift
-from vnuma.analysis.first_iteration import FirstIteration
+from vnuma.analysis.drift import Drift, FirstIteration
 from vnuma.analysis.fit import GateFlag
 from vnuma.analysis.growth import Growth
 from vnuma.analysis.instrument_checks import AaCheck, ControlCheck

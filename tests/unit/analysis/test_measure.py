@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.analysis.data import G1_MS, Study, columns_of, noisy_ms, study_of
 from vnuma.analysis import Analysis, PositiveControl, analyse
-from vnuma.analysis.first_iteration import FirstIteration
+from vnuma.analysis.drift import FirstIteration
 from vnuma.analysis.instrument_checks import ControlCheck
 from vnuma.analysis.records import Measure, measure_of
 from vnuma.analysis.verdict import Label

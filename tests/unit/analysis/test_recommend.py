@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.analysis.data import analysed, usual_study
-from vnuma.analysis.recommend import recommend, undecided
+from vnuma.analysis.conclusions import recommend, undecided
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Label
 

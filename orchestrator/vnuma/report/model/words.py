@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from vnuma.analysis.by_size import differing_sizes_sentence
 from vnuma.analysis.compare import Interval
+from vnuma.analysis.conclusions import differing_sizes_sentence, undecided
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.instrument_checks import ControlCheck
-from vnuma.analysis.recommend import undecided
 from vnuma.analysis.records import Measure, NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Label, Verdict, Withheld

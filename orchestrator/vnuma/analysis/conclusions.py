@@ -1,4 +1,4 @@
-"""Sizes whose verdict differs from the overall one.
+"""What verdicts say together: which arms may be recommended, and the sizes that differ from the whole.
 
 The overall verdict is about the mean: an arm that is slower at small sizes and faster at large ones may be
 equivalent overall. Verdicts at single sizes hold together at 1 - alpha over all arms and sizes.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from vnuma.analysis.records import worsening
 from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import listed, together
@@ -50,3 +51,31 @@ def _by_word(differing: Iterable[DifferingSize]) -> Iterator[str]:
     for item in differing:
         groups.setdefault(item.verdict.label, []).append((item.arm, item.verdict))
     yield from map(together, groups.values())
+
+
+def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
+    """The fastest arm alone; without a faster one, the reference and its equivalents.
+
+    Empty while an arm's verdict is withheld. Without a faster arm, also empty while a measured arm is
+    undecided, as that arm may be faster. Comparing faster arms with each other would be exploratory, so only
+    the fastest is named.
+    """
+    if any(arm.verdict.withheld for arm in arms):
+        return ()
+    faster = [arm for arm in arms if arm.verdict.label is Label.FASTER]
+    if faster:
+        return (min(faster, key=_slowness).arm,)
+    if undecided(arms) or all(arm.verdict.left_out for arm in arms):
+        return ()
+    return (reference, *(arm.arm for arm in arms if arm.verdict.label is Label.EQUIVALENT))
+
+
+def undecided(arms: Sequence[ArmResult]) -> tuple[str, ...]:
+    """The measured arms that may still turn out to be faster."""
+    open_words = (Label.UNDECIDED, Label.TOO_FEW)
+    return tuple(arm.arm for arm in arms if arm.verdict.label in open_words and not arm.verdict.left_out)
+
+
+def _slowness(arm: ArmResult) -> float:
+    """How much slower than the reference, on the ln scale; below 0 is faster."""
+    return worsening(arm.contrast.log_ratio or 0.0, arm.verdict.better)
