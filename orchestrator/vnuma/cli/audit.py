@@ -10,7 +10,7 @@ import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption, TextOrJsonOption, opened_store
-from vnuma.cli.screen import echo, say
+from vnuma.cli.screen import echo, echo_json, say
 from vnuma.cli.verb import Verbs, verb
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def show(
     opened = opened_store(store)
     lines = audit_lines(opened, run)
     if format_ == "json":
-        echo(json.dumps({"schema": "vnuma/audit/1", "changes": list(map(as_json, lines))}, indent=2))
+        echo_json({"schema": "vnuma/audit/1", "changes": list(map(as_json, lines))})
         return
     if format_ == "jsonl":
         for line in lines:
@@ -111,7 +111,7 @@ def verify(
 
     found = verify_files((file,), expected) if file else verify_store(opened_store(store), expected)
     if format_ == "json":
-        echo(json.dumps({"schema": "vnuma/audit-verify/1", **found.as_json()}, indent=2))
+        echo_json({"schema": "vnuma/audit-verify/1", **found.as_json()})
     else:
         for line in found.lines():
             say(line)

@@ -13,7 +13,7 @@ from vnuma.domain.vm.provenance import banner
 from vnuma.errors import EnvironmentProblem, InputError, writing
 from vnuma.report.archive.raw import COLUMNS, SAMPLES, sample_rows
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import answer
+from vnuma.report.model.words import answer_words
 from vnuma.report.tables.csv_export import TABLES, Column, Row
 from vnuma.store.open import Store
 
@@ -69,7 +69,7 @@ def _about(loaded: LoadedRun) -> Iterator[tuple[str, object]]:
     yield "state", str(loaded.run.state)
     yield "began (UTC)", loaded.run.created_at
     for analysis in loaded.result.primary:
-        yield analysis.vm, "".join(text for text, _ in answer(loaded, analysis))
+        yield analysis.vm, answer_words(loaded, analysis)
     yield "sheets", "Nothing is rounded. An empty cell is missing or not known, never zero."
 
 

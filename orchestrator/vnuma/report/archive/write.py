@@ -125,10 +125,8 @@ def _charts(loaded: LoadedRun, folder: Path) -> None:
 
 def _methods(loaded: LoadedRun) -> str:
     parts = [f"# How the figures of {loaded.run.name} came about\n"]
-    for analysis in loaded.result.primary:
-        vm = loaded.vm(analysis.vm)
-        if vm is not None:
-            parts += [scope(loaded, vm, analysis) + "\n", methods(loaded, vm, analysis) + "\n"]
+    for vm, analysis in loaded.primary:
+        parts += [scope(loaded, vm, analysis) + "\n", methods(loaded, vm, analysis) + "\n"]
     return "\n".join(parts)
 
 

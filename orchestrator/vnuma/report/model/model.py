@@ -10,7 +10,7 @@ from typing import Any
 from vnuma import analysis
 from vnuma.analysis.allocation import iteration_seconds
 from vnuma.analysis.records import Sample
-from vnuma.analysis.result import RunResult
+from vnuma.analysis.result import Analysis, RunResult
 from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Published, Study
 from vnuma.domain.study.study_file import parse_study
@@ -77,6 +77,12 @@ class LoadedRun:
     def published(self) -> Published | None:
         """Other people's figures for the same arms and sizes."""
         return self.study.published
+
+    @property
+    def primary(self) -> list[tuple[Vm, Analysis]]:
+        """Each VM with its primary analysis."""
+        found = [(self.vm(one.vm), one) for one in self.result.primary]
+        return [(vm, one) for vm, one in found if vm]
 
     def vm(self, name: str) -> Vm | None:
         """The VM of that inventory name."""

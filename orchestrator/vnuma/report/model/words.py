@@ -154,6 +154,11 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     return [(blind, True), (" ", False), *pieces] if blind else pieces
 
 
+def answer_words(loaded: LoadedRun, analysis: Analysis) -> str:
+    """The same as one text."""
+    return "".join(text for text, _ in answer(loaded, analysis))
+
+
 def done_words(loaded: LoadedRun, analysis: Analysis) -> str:
     """As in "7 of 12 declared blocks are complete"."""
     planned = loaded.study.design.most_blocks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count as counter
 
 from markupsafe import Markup
 
@@ -141,12 +140,9 @@ class VmPart(AnswerPart):
 
 def answer_parts(loaded: LoadedRun) -> list[AnswerPart]:
     """The first part of each VM, in the study's order."""
-    numbers = counter(1)
     return [
-        _answer_part(loaded, vm, analysis, f"vm{next(numbers)}")
-        for analysis in loaded.result.primary
-        for vm in loaded.vms
-        if vm.name == analysis.vm
+        _answer_part(loaded, vm, analysis, f"vm{number}")
+        for number, (vm, analysis) in enumerate(loaded.primary, start=1)
     ]
 
 

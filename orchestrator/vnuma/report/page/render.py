@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from vnuma.analysis.result import Analysis
 from vnuma.domain.vm.provenance import banner
 from vnuma.errors import EnvironmentProblem
 from vnuma.isolation import IsolationError
@@ -18,11 +17,10 @@ from vnuma.report.model.grid import GridTable, as_markdown
 from vnuma.report.model.limits import limit_statements
 from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import answer, progress_words
+from vnuma.report.model.words import answer_words, progress_words
 from vnuma.report.page.page import VerdictRow, VmPart, verdict_rows, vm_parts
 from vnuma.report.page.template import filled, write_file
 from vnuma.report.published.published_comparison import comparison_caution
-from vnuma.store.rows import Vm
 
 Kind = Literal["html", "markdown", "png", "pdf"]
 ENDINGS: dict[Kind, str] = {"html": "html", "markdown": "md", "png": "png", "pdf": "pdf"}
@@ -123,7 +121,7 @@ def _markdown(loaded: LoadedRun) -> str:
     """The page as Markdown, by VM."""
     parts = [f"# {loaded.run.name}: {loaded.study.title or loaded.study.name}"]
     parts += [f"**{banner(loaded.simulated)}**"] if loaded.simulated else []
-    for vm, analysis in _vms(loaded):
+    for vm, analysis in loaded.primary:
         rows = verdict_rows(loaded.study.reference, analysis, None)
         table = GridTable(
             "Difference from the reference over all sizes, simultaneous 95% intervals",
@@ -133,7 +131,7 @@ def _markdown(loaded: LoadedRun) -> str:
         limits = (
             f"- **{item.kind}**: {item.what} {item.text}" for item in limit_statements(loaded, vm, analysis)
         )
-        parts += [f"## {vm.name}", _sentence(loaded, analysis), scope(loaded, vm, analysis)]
+        parts += [f"## {vm.name}", answer_words(loaded, analysis), scope(loaded, vm, analysis)]
         parts += [as_markdown(table).strip(), "### How far this goes", "\n".join(limits)]
     return "\n\n".join(parts) + "\n"
 
@@ -144,11 +142,11 @@ def _write_pictures(loaded: LoadedRun, path: Path, kind: Literal["png", "pdf"]) 
     Raises EnvironmentProblem where the picture cannot be drawn, InputError where it cannot be written.
     """
     written = []
-    for vm, analysis in _vms(loaded):
+    for vm, analysis in loaded.primary:
         several = len(loaded.vms) > 1
         file = path.with_name(f"{path.stem}-{plain(vm.name)}{path.suffix}") if several else path
         figure = differences_figure(all_sizes(analysis), analysis, key="forest", width=640)
-        words = f"{_sentence(loaded, analysis)} {scope(loaded, vm, analysis)}"
+        words = f"{answer_words(loaded, analysis)} {scope(loaded, vm, analysis)}"
         picture = Picture(plain(vm.name), standalone(figure, words, loaded, "light"))
         try:
             drawn = picture.png if kind == "png" else picture.pdf
@@ -160,13 +158,3 @@ def _write_pictures(loaded: LoadedRun, path: Path, kind: Literal["png", "pdf"]) 
         write_file(file, drawn, "The report")
         written.append(file)
     return written
-
-
-def _vms(loaded: LoadedRun) -> Iterator[tuple[Vm, Analysis]]:
-    for analysis in loaded.result.primary:
-        if vm := loaded.vm(analysis.vm):
-            yield vm, analysis
-
-
-def _sentence(loaded: LoadedRun, analysis: Analysis) -> str:
-    return "".join(text for text, _ in answer(loaded, analysis))

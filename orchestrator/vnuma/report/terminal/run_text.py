@@ -29,7 +29,7 @@ from vnuma.report.model.trust import (
 )
 from vnuma.report.model.words import (
     ORDER_WORDS,
-    answer,
+    answer_words,
     blindness,
     boots_words,
     direction,
@@ -65,7 +65,7 @@ def as_markdown(loaded: LoadedRun) -> str:
     ]
     for analysis in loaded.result.primary:
         verdicts = "\n".join(f"- **{one.arm}**: {verdict_words(one.verdict)}" for one in analysis.arms)
-        sentence = "".join(text for text, _ in answer(loaded, analysis))
+        sentence = answer_words(loaded, analysis)
         parts += [
             f"## {analysis.vm}",
             sentence,
@@ -96,9 +96,8 @@ def brief_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 def answer_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     """The report's first sentence and its limits; with several VMs, one for each."""
     lines = list(_answers(loaded, width))
-    for found in loaded.result.primary:
-        vm = loaded.vm(found.vm)
-        said = [item.short for item in limiting(loaded, vm, found)] if vm else []
+    for vm, found in loaded.primary:
+        said = [item.short for item in limiting(loaded, vm, found)]
         if said:
             more = f"Details: vnuma results {loaded.run.name} --all"
             lines.append(_wrap(f"Limits  {_of(loaded, found)}{'. '.join(said)}. {more}", " " * 8, width))
@@ -113,7 +112,7 @@ def _answers(loaded: LoadedRun, width: int) -> Iterator[str]:
 def answer_sentences(loaded: LoadedRun) -> Iterator[str]:
     """The report's first sentence; with several VMs, one for each."""
     for found in loaded.result.primary:
-        yield _of(loaded, found) + "".join(text for text, _ in answer(loaded, found))
+        yield _of(loaded, found) + answer_words(loaded, found)
 
 
 def _of(loaded: LoadedRun, found: Analysis) -> str:
@@ -123,9 +122,8 @@ def _of(loaded: LoadedRun, found: Analysis) -> str:
 
 def _limits(loaded: LoadedRun, width: int) -> Iterator[str]:
     """What limits the verdicts, in full."""
-    for found in loaded.result.primary:
-        vm = loaded.vm(found.vm)
-        for item in limiting(loaded, vm, found) if vm else ():
+    for vm, found in loaded.primary:
+        for item in limiting(loaded, vm, found):
             yield _wrap(f"{_of(loaded, found)}{item.what} {item.text}", "  ", width)
 
 
