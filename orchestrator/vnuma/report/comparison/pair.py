@@ -82,18 +82,14 @@ def _vms(before: LoadedRun, after: LoadedRun) -> list[tuple[Vm, Vm]]:
 
 def _named(before: LoadedRun, after: LoadedRun, twins: Mapping[str, str]) -> list[tuple[Vm, Vm]]:
     """The VMs that the user pairs."""
-    found = []
-    for run, names in ((before, twins.keys()), (after, twins.values())):
-        strangers = [name for name in names if run.vm(name) is None]
+    ours, theirs = ({vm.name: vm for vm in run.vms} for run in (before, after))
+    for run, known, names in ((before, ours, twins.keys()), (after, theirs, twins.values())):
+        strangers = [name for name in names if name not in known]
         if strangers:
-            known = ", ".join(vm.name for vm in run.vms)
-            raise InputError(f"{run.run.name} has no VM {', '.join(strangers)}.", fix=f"It has {known}.")
-    for one, other in twins.items():
-        pair = before.vm(one), after.vm(other)
-        assert pair[0] is not None
-        assert pair[1] is not None
-        found.append((pair[0], pair[1]))
-    return found
+            raise InputError(
+                f"{run.run.name} has no VM {', '.join(strangers)}.", fix=f"It has {', '.join(known)}."
+            )
+    return [(ours[one], theirs[other]) for one, other in twins.items()]
 
 
 def refuse_idle(allowed: Collection[str], differing: Collection[str]) -> None:

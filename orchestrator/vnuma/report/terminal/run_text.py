@@ -41,6 +41,7 @@ from vnuma.report.model.words import (
 from vnuma.report.published.published_comparison import comparison_caution, published_text
 from vnuma.report.tables.paper_table import paper_rows, paper_table
 from vnuma.report.tables.secondary import figures_text, sensitivity_text
+from vnuma.store.rows import Vm
 
 WIDTH = 80
 _ATTEMPTS_SHOWN = 5
@@ -83,13 +84,13 @@ def brief_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     """The primary results and how far to trust them; the answer is last, nearest to the prompt."""
     parts = [_heading(loaded, width)]
     for vm in loaded.study.vms:
-        own = [analysis for analysis in loaded.result.primary if analysis.vm == vm]
-        size_word, reference = loaded.result.design.size_word, loaded.study.reference
+        own = [(row, analysis) for row, analysis in loaded.primary if row.name == vm]
+        size_word = loaded.result.design.size_word
         parts += [vm] if len(loaded.study.vms) > 1 else []
-        for analysis in own:
+        for _, analysis in own:
             parts += [_figures(analysis, size_word, width, secondary=False), _verdicts(analysis, width)]
         parts += [*scaling_text(loaded, vm, width), *saturation_text(loaded, vm, width)]
-        parts += [_trust(loaded, analysis, reference, width) for analysis in own]
+        parts += [_trust(loaded, row, analysis, width) for row, analysis in own]
     return "\n\n".join([*filter(None, parts), answer_text(loaded, width)]) + "\n"
 
 
@@ -181,7 +182,7 @@ def _heading(loaded: LoadedRun, width: int) -> str:
 def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
     if len(loaded.study.vms) > 1:
         yield vm
-    reference, size_word = loaded.study.reference, loaded.result.design.size_word
+    size_word = loaded.result.design.size_word
     for analysis in loaded.result.primary:
         if analysis.vm == vm:
             yield _figures(analysis, size_word, width, secondary=False)
@@ -195,9 +196,9 @@ def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
     yield from scaling_text(loaded, vm, width)
     yield from saturation_text(loaded, vm, width)
     yield from figures_text(loaded, vm, width)
-    for analysis in loaded.result.primary:
-        if analysis.vm == vm:
-            yield _trust(loaded, analysis, reference, width)
+    for row, analysis in loaded.primary:
+        if row.name == vm:
+            yield _trust(loaded, row, analysis, width)
 
 
 def _figures(analysis: Analysis, size_word: str, width: int, *, secondary: bool) -> str:
@@ -260,13 +261,12 @@ def _verdicts(analysis: Analysis, width: int) -> str:
     )
 
 
-def _trust(loaded: LoadedRun, analysis: Analysis, reference: str, width: int) -> str:
+def _trust(loaded: LoadedRun, vm: Vm, analysis: Analysis, width: int) -> str:
     indent = " " * 7
-    statements = [a_a_words(analysis, reference)]
-    vm = loaded.vm(analysis.vm)
-    if vm is not None:
-        effective = effective_count(loaded, vm).words
-        statements.append(f"{effective}; {control_words(analysis)}")
+    statements = [
+        a_a_words(analysis, loaded.study.reference),
+        f"{effective_count(loaded, vm).words}; {control_words(analysis)}",
+    ]
     if found := spreads(analysis):
         all_spreads = ", ".join(spread.words.replace(" ", _NO_BREAK) for spread in found)
         statements.append(
@@ -276,8 +276,7 @@ def _trust(loaded: LoadedRun, analysis: Analysis, reference: str, width: int) ->
         f"{item.what} {item.advice}" for item in analysis.cautions if item.id not in _SAID_ELSEWHERE
     ]
     lines = [_wrap(text, indent, width, first=indent) for text in statements]
-    if vm is not None:
-        lines += _not_counted(loaded, analysis, width)
+    lines += _not_counted(loaded, vm, analysis, width)
     return "\n".join(["Trust  " + lines[0].lstrip(), *lines[1:]])
 
 
@@ -285,11 +284,10 @@ _SAID_ELSEWHERE = frozenset({"no_data", "aa_missing", "no_aa", "aa_note", "aa_al
 """Cautions whose content a verdict or the A/A sentence already has."""
 
 
-def _not_counted(loaded: LoadedRun, analysis: Analysis, width: int) -> list[str]:
+def _not_counted(loaded: LoadedRun, vm: Vm, analysis: Analysis, width: int) -> list[str]:
     """Uncounted attempts and cells without a value, each with its reason."""
-    vm = loaded.vm(analysis.vm)
-    lost = loaded.not_counted(vm) if vm else ()
-    texts = [lost_words(loaded, vm)] if vm and lost else []
+    lost = loaded.not_counted(vm)
+    texts = [lost_words(loaded, vm)] if lost else []
     texts += [f"  {attempt_words(attempt)}" for attempt in lost[:_ATTEMPTS_SHOWN]]
     if len(lost) > _ATTEMPTS_SHOWN:
         texts.append(f"  and {len(lost) - _ATTEMPTS_SHOWN} more: vnuma report {loaded.run.name}")
