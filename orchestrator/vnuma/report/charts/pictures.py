@@ -27,6 +27,7 @@ from vnuma.report.model.arm_topologies import topologies_of
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import boots_words, direction, faster_side, named
 from vnuma.report.published.published_comparison import published_exact
+from vnuma.store.rows import Vm
 
 Scheme = Literal["light", "dark"]
 
@@ -66,13 +67,13 @@ class Picture:
 def pictures(loaded: LoadedRun, scheme: Scheme = "light") -> Iterator[Picture]:
     """Every chart of the primary analyses, by VM."""
     several = len(loaded.result.primary) > 1
-    for analysis in loaded.result.primary:
+    for vm, analysis in loaded.primary:
         prefix = f"{plain(analysis.vm)}-" if several else ""
-        for name, figure, note in _figures(loaded, analysis):
+        for name, figure, note in _figures(loaded, vm, analysis):
             yield Picture(f"{prefix}{name}", standalone(figure, note, loaded, scheme))
 
 
-def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figure, str]]:
+def _figures(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[tuple[str, Figure, str]]:
     """(name, chart, caption: unit, n and direction)."""
     if not analysis.points:
         return
@@ -102,11 +103,10 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
         yield "order", drawn, f"{note}a slope here is an effect of time, not of topology"
     for number, figure in enumerate(scaling_charts(loaded, analysis.vm, key="scaling", width=560), start=1):
         yield f"scaling-{number}", figure, figure.words.partition(". ")[0]
-    vm = loaded.vm(analysis.vm)
-    host = host_map(loaded, vm) if vm else None
+    host = host_map(loaded, vm)
     for number, figure in enumerate(host_figures(host, key="host") if host else (), start=1):
         yield f"host-{number}", figure, figure.words
-    for index, arm in enumerate(topologies_of(loaded, vm) if vm else ()):
+    for index, arm in enumerate(topologies_of(loaded, vm)):
         note = f"{arm.counted} of {arm.planned} boots counted; vNUMA nodes: guest saw {arm.seen_words}, "
         figure = drawing(arm, key=f"topology-{index}")
         yield f"topology-{plain(arm.arm)}", figure, f"{note}predicted {arm.predicted_words}"
