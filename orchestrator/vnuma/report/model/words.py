@@ -122,7 +122,7 @@ def verdict_kind(verdict: Verdict) -> str:
 def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     """A report's first sentence, as pieces of text; True marks those to emphasise.
 
-    Only arms that are fastest or equivalent to it are recommended, and only by `analysis.recommend`.
+    Only arms that are fastest or equivalent to it are recommended, and only by `analysis.conclusions`.
     """
     reference = loaded.study.reference
     if not analysis.points:
