@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Protocol, Self
 
@@ -44,14 +45,16 @@ class Bounded(Protocol):
         """The upper limit; None: unknown."""
 
 
-def _limits(of: Bounded | tuple[float, float] | None) -> tuple[float, float] | None:
-    if of is None or isinstance(of, tuple):
+def _limits(of: Bounded | Sequence[float] | None) -> Sequence[float] | None:
+    if of is None or isinstance(of, Sequence):
         return of
     return None if of.low is None or of.high is None else (of.low, of.high)
 
 
-def _utc(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _utc(moment: datetime | str | None) -> str | None:
+    if isinstance(moment, datetime):
+        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment
 
 
 Limits = Annotated[
