@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Generic, TypeVar
 
 from vnuma.checks.subject import (
     EXTRA_CONFIG,
@@ -69,61 +69,47 @@ def known(value: Known | None, what: str) -> Known:
     return value
 
 
+class Part(Generic[Known]):
+    """A part of the subject, of its name. Raises Unknown, with the reason, where it is absent."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, facts: Facts, owner: type) -> Known:
+        found: Known | None = getattr(facts.subject, self._name)
+        if found is None:
+            raise Unknown(facts.why_absent(self._name))
+        return found
+
+
 class Facts:
     """One subject, caching what several rules derive from it."""
 
+    vm = Part[VmFacts]()
+    host = Part[HostFacts]()
+    """The VM's host."""
+    cluster = Part[ClusterFacts]()
+    """The host's cluster; a standalone host is a cluster of one."""
+    guest = Part[WindowsFacts]()
+    """Windows in the guest."""
+    sql = Part[SqlFacts]()
+    """SQL Server in the guest."""
+    edition = Part[SqlEdition]()
+    """Edition and version of SQL Server, running or planned."""
+    study = Part[StudyFacts]()
+    """The study that the VM takes part in."""
+    placement = Part[PlacementFacts]()
+    """Where ESXi placed the VM."""
+    waits = Part[CpuWaits]()
+    """How long the VM's vCPUs waited for the host's CPUs."""
+
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-
-    @property
-    def vm(self) -> VmFacts:
-        """The VM. Raises Unknown, as every part below."""
-        return self.subject.vm or self._refuse("vm")
-
-    @property
-    def host(self) -> HostFacts:
-        """The VM's host."""
-        return self.subject.host or self._refuse("host")
-
-    @property
-    def cluster(self) -> ClusterFacts:
-        """The host's cluster; a standalone host is a cluster of one."""
-        return self.subject.cluster or self._refuse("cluster")
-
-    @property
-    def guest(self) -> WindowsFacts:
-        """Windows in the guest."""
-        return self.subject.guest or self._refuse("guest")
-
-    @property
-    def sql(self) -> SqlFacts:
-        """SQL Server in the guest."""
-        return self.subject.sql or self._refuse("sql")
-
-    @property
-    def edition(self) -> SqlEdition:
-        """Edition and version of SQL Server, running or planned."""
-        return self.subject.edition or self._refuse("edition")
 
     def sql_known(self, name: str, what: str) -> Any:
         """A field of `sql`. Raises Unknown if it was not read, with the failed query's error."""
         why = self.sql.unread.get(name)
         return known(getattr(self.sql, name), f"{what} ({why})" if why else what)
-
-    @property
-    def study(self) -> StudyFacts:
-        """The study that the VM takes part in."""
-        return self.subject.study or self._refuse("study")
-
-    @property
-    def placement(self) -> PlacementFacts:
-        """Where ESXi placed the VM."""
-        return self.subject.placement or self._refuse("placement")
-
-    @property
-    def waits(self) -> CpuWaits:
-        """How long the VM's vCPUs waited for the host's CPUs."""
-        return self.subject.waits or self._refuse("waits")
 
     @cached_property
     def studied(self) -> bool:
@@ -259,9 +245,6 @@ class Facts:
         if self.subject.host and self.release < VIRTUAL_NUMA_SINCE:
             return True
         return HARDWARE not in self.subject.absent and self.hardware < VIRTUAL_NUMA_HARDWARE
-
-    def _refuse(self, part: str) -> NoReturn:
-        raise Unknown(self.why_absent(part))
 
     def why_absent(self, part: str) -> str:
         """The reason that a part of the subject is absent."""
