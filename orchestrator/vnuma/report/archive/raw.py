@@ -5,19 +5,17 @@ pyarrow is optional, since it takes 150 MB.
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from vnuma.errors import EnvironmentProblem
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.tables.csv_export import TABLES, Column, described, field
+from vnuma.report.tables.csv_export import TABLES, Column, described, write_tidy
 from vnuma.store.open import Store
 from vnuma.store.samples import StoredSample, iter_samples
 
@@ -138,11 +136,18 @@ def write_samples(store: Store, loaded: LoadedRun, folder: Path) -> None:
         (folder / "samples.csv").open("w", encoding="utf-8", newline="") as text,
         parquet_file(folder / PARQUET, COLUMNS) if possible else nullcontext() as append,
     ):
-        writer = _csv_writer(text)
-        for batch in _batches(_rows(loaded, iter_samples(connection, loaded.run.id))):
-            writer.writerows(_csv_rows(batch))
-            if append:
-                append(batch)
+        batches = _batches(_rows(loaded, iter_samples(connection, loaded.run.id)))
+        write_tidy(text, COLUMNS, _appended(batches, append))
+
+
+def _appended(
+    batches: Iterable[list[Values]], append: Callable[[list[Values]], None] | None
+) -> Iterator[Values]:
+    """Each row, after its batch was appended."""
+    for batch in batches:
+        if append:
+            append(batch)
+        yield from batch
 
 
 def sample_table(store: Store, loaded: LoadedRun) -> pa.Table:
@@ -159,7 +164,7 @@ def sample_rows(store: Store, loaded: LoadedRun) -> Iterator[Values]:
 
 def print_samples(store: Store, loaded: LoadedRun, out: TextIO) -> None:
     """Print the lines of samples.csv one by one, without holding them all."""
-    _csv_writer(out).writerows(_csv_rows(sample_rows(store, loaded)))
+    write_tidy(out, COLUMNS, sample_rows(store, loaded))
 
 
 def dictionary() -> str:
@@ -220,18 +225,3 @@ def _batches(rows: Iterable[Values]) -> Iterator[list[Values]]:
             batch = []
     if batch:
         yield batch
-
-
-def _csv_writer(out: TextIO) -> csv.DictWriter[str]:
-    writer = csv.DictWriter(out, [column.name for column in COLUMNS], lineterminator="\n")
-    writer.writeheader()
-    return writer
-
-
-def _csv_rows(rows: Iterable[Values]) -> Iterator[Values]:
-    return ({name: _plain(value) for name, value in row.items()} for row in rows)
-
-
-def _plain(value: object) -> object:
-    """A value for CSV: times in ISO 8601."""
-    return field(value.isoformat() if isinstance(value, datetime) else value)

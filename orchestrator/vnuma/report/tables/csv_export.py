@@ -9,7 +9,8 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import datetime
+from typing import Literal, TextIO
 
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableCell
@@ -33,13 +34,11 @@ class Column:
     what: str
 
 
-def tidy_csv(columns: Sequence[Column], rows: Iterable[Row]) -> str:
-    """Comma-separated, below a header line."""
-    out = io.StringIO()
+def write_tidy(out: TextIO, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+    """Comma-separated, below a header line, row by row."""
     writer = csv.DictWriter(out, [column.name for column in columns], lineterminator="\n", restval="")
     writer.writeheader()
-    writer.writerows({name: field(value) for name, value in row.items()} for row in rows)
-    return out.getvalue()
+    writer.writerows({name: _field(value) for name, value in row.items()} for row in rows)
 
 
 def described(heading: str, intro: str, columns: Sequence[Column]) -> str:
@@ -59,15 +58,17 @@ def described(heading: str, intro: str, columns: Sequence[Column]) -> str:
     )
 
 
-def field(value: object) -> object:
-    """A CSV value: true and false in lower case, empty for None, without formulas and control characters."""
+def _field(value: object) -> object:
+    """A CSV value: true and false in lower case, empty for None, times in ISO 8601, without formulas and
+    control characters.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str):
-        return escaped(spreadsheet_safe(value))
-    return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return escaped(spreadsheet_safe(value)) if isinstance(value, str) else value
 
 
 _RUN = (
@@ -158,7 +159,9 @@ class CsvTable:
 
     def of(self, loaded: LoadedRun) -> str:
         """The table as CSV."""
-        return tidy_csv(self.columns, self.rows(loaded))
+        out = io.StringIO()
+        write_tidy(out, self.columns, self.rows(loaded))
+        return out.getvalue()
 
     @property
     def dictionary(self) -> str:
