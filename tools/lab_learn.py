@@ -17,8 +17,7 @@ from ruamel.yaml.comments import CommentedMap
 
 from vnuma.domain.contract.belief import SCHEMA as CONTRACT
 from vnuma.domain.contract.belief import Verdict
-from vnuma.domain.vm.redact import Redactor
-from vnuma.engine.doctor.first_contact import SCHEMA
+from vnuma.engine.doctor.first_contact import SCHEMA, Redactor
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "data" / "recorded"
 

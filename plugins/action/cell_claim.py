@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.engine.ansible_api import actions, check_mode
-from vnuma.engine.run import worker_warmup
 
-worker_warmup.prepare()  # the play's parent imports this file before it forks the first worker
+actions.prepare_workers()  # the play's parent imports this file before it forks the first worker
 
 
 class ActionModule(VnumaAction):

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
-from vnuma.ansible.shell import ConnectionShell
+from vnuma.ansible.action import ConnectionShell, Options, VnumaAction, argument_spec, target_of
 from vnuma.engine.ansible_api import actions
 
 

@@ -32,7 +32,7 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
 from vnuma.engine.access.lab_hosts import lab_hosts
-from vnuma.engine.access.play_inventory import GROUPS
+from vnuma.engine.access.play_input import GROUPS
 
 
 class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-core ships no types

@@ -24,12 +24,11 @@ from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run.next_cell import claim
-from vnuma.engine.run.start import create_run, take
+from vnuma.engine.run.start import create_run, take_over_target
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Claim, Run, Vm
+from vnuma.store.rows import Claim, Run, RunState, Vm
 from vnuma.store.samples import StoredSample, iter_samples
-from vnuma.store.states import RunState
 
 NAME = "sql16"
 
@@ -89,7 +88,7 @@ class Steps:
         """Take the VM over, as a run does at its start and when it is resumed; or the one of that name."""
         target = self.targets[name or self.target.name]
         vm = vm_of_run(self.store, self.run, target)
-        taken = take(VmContext(self.store, self.run, self.study, vm, target, home=self.home))
+        taken = take_over_target(VmContext(self.store, self.run, self.study, vm, target, home=self.home))
         with self.store.write() as connection:
             runs.set_run_state(connection, self.run.id, RunState.RUNNING)
         return taken

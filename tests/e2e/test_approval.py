@@ -24,7 +24,7 @@ from vnuma.engine.run.approval import (
 )
 from vnuma.errors import InputError, PreflightBlocked, StoreError
 from vnuma.store import runs, tables
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 
 def requiring(inventory: Path, value: object = "required") -> Path:

@@ -31,7 +31,7 @@ from vnuma.engine.run.next_cell import NoCell, claim
 from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused, StoreError
 from vnuma.store import attempts, baselines, leases
 from vnuma.store.place import parse_place
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome
 
 
 def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_path: Path) -> None:

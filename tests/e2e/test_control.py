@@ -14,7 +14,7 @@ from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.lease.audit import audit_lines, journal_of
 from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance.process_affinity import AUTO, read_affinity
+from vnuma.sqlserver.instance.server_configuration import AUTO, read_affinity
 from vnuma.store import facts
 from vnuma.store.samples import iter_samples
 

@@ -16,7 +16,7 @@ from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.attempt import finish
 from vnuma.engine.lease.identity import find_own
 from vnuma.store import attempts
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome
 from vnuma.vsphere.power import shut_down
 
 

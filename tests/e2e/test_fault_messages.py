@@ -21,8 +21,7 @@ from vnuma.engine.run.next_cell import claim
 from vnuma.errors import InputError, VnumaError
 from vnuma.lab import faults
 from vnuma.store import attempts
-from vnuma.store.rows import Claim
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Claim, Outcome
 
 HASTY = {"vcenter_retry_s": 0.5}
 DEADLINES = {

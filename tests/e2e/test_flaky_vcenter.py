@@ -22,8 +22,7 @@ from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
 from vnuma.store import attempts, facts, runs
 from vnuma.store.open import open_store
-from vnuma.store.rows import Fact
-from vnuma.store.states import RestoreOutcome
+from vnuma.store.rows import Fact, RestoreOutcome
 
 TRANSIENT: list[dict[str, Any]] = [
     {"kind": "session_expired"},

@@ -24,10 +24,9 @@ from vnuma.errors import ConnectionDropped, DriverMissing, EnvironmentProblem, S
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import run
-from vnuma.sqlserver.instance.quiet import read_ticks
+from vnuma.sqlserver.instance.ready import read_ticks
 from vnuma.store import attempts
-from vnuma.store.rows import Claim
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Claim, Outcome
 from vnuma.vsphere.connect import Session
 from vnuma.workloads.bench import Reading
 

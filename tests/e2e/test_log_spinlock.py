@@ -33,8 +33,8 @@ from vnuma.engine.lease.audit import audit_lines, journal_of
 from vnuma.errors import EnvironmentProblem, PlacementNotProven, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.query import value
-from vnuma.sqlserver.instance.process_affinity import AUTO, read_affinity
 from vnuma.sqlserver.instance.resource_pool import read_governor
+from vnuma.sqlserver.instance.server_configuration import AUTO, read_affinity
 from vnuma.store import facts
 from vnuma.store.samples import iter_samples
 from vnuma.workloads.log_spinlock.settings import LogSpinlock

@@ -12,7 +12,7 @@ from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, settings_now
 from vnuma.domain.vm.setting import Power
 from vnuma.errors import HostNotReady, NotAtBaseline, PreflightBlocked, RestoreConflict, ShutdownTimeout
-from vnuma.store.states import RestoreOutcome
+from vnuma.store.rows import RestoreOutcome
 
 
 def test_what_others_write_after_a_shutdown_does_not_end_restoring(tmp_path: Path, lab: LabFactory) -> None:

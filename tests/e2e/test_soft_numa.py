@@ -28,9 +28,9 @@ from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.context import VmContext
 from vnuma.errors import NotAtBaseline, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance.soft_numa import SoftNuma, read_soft_numa
+from vnuma.sqlserver.instance.server_configuration import SoftNuma, read_soft_numa
 from vnuma.store import leases
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome
 
 ON = SoftNuma(True, True)
 ARMS = [{"topology": "1x16", "soft_numa": "on"}, {"topology": "1x16", "name": "whole", "soft_numa": "off"}]

@@ -24,8 +24,7 @@ from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.places import home_folder
-from vnuma.engine.lease.locking import StillLocked, vm_lock
-from vnuma.engine.lease.supervision import (
+from vnuma.engine.lease.heartbeat import (
     SILENT_AFTER,
     Supervisor,
     ask_to_stop,
@@ -33,6 +32,7 @@ from vnuma.engine.lease.supervision import (
     is_alive,
     require_supervision,
 )
+from vnuma.engine.lease.locking import StillLocked, vm_lock
 from vnuma.engine.restore.restore import Restored
 from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
 from vnuma.engine.restore.restore_vm import VmRestoration
@@ -44,8 +44,7 @@ from vnuma.engine.run.unsupervised import supervising
 from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld
 from vnuma.store import baselines, leases, runs, tables, vms
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Run
-from vnuma.store.states import RestoreOutcome, StopRequest
+from vnuma.store.rows import RestoreOutcome, Run, StopRequest
 
 
 def run_now(steps: Steps) -> Run:
@@ -113,7 +112,7 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
     claim_supervision(steps.store, steps.run)
 
     with pytest.raises(VmHeld, match=str(os.getpid())):
-        unsupervised.take(replace(steps.free, run=seen_free))
+        unsupervised.take_over_target(replace(steps.free, run=seen_free))
 
     assert run_now(steps).supervisor_pid == os.getpid()
     assert unsupervised.lease_token(steps.free) is None

@@ -32,7 +32,7 @@ from vnuma.engine.lease.attempt import finish
 from vnuma.engine.run.start import create_run
 from vnuma.errors import PreflightBlocked, WrongServer
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm, read_vm
 

@@ -21,7 +21,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.power_switch import PowerSwitch
-from vnuma.engine.lease.foreign_change_check import SomebodysChange
+from vnuma.engine.lease.foreign_changes import SomebodysChange
 from vnuma.engine.run.next_cell import NoCell, claim
 from vnuma.engine.run.recover import restore_after_death
 from vnuma.errors import InputError, PreflightBlocked, RestoreConflict, TopologyMismatch, VmHeld

@@ -20,16 +20,14 @@ from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.subject import EXTRA_CONFIG, PlacementFacts, Subject, study_subjects
 from vnuma.domain.study.study import Study
-from vnuma.domain.topology.host_spec import parse_host
-from vnuma.domain.topology.vm_location import VmLocation
+from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Estate
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Value
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.design_check import estates
 from vnuma.engine.design_check.check import Asked, subject_of
-from vnuma.engine.design_check.outlook import DESIGNS
-from vnuma.engine.design_check.planned_host import on_hosts
+from vnuma.engine.design_check.designed_vms import DESIGNS, on_hosts
 from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.estate import snapshot
 from vnuma.estate.design import read_design

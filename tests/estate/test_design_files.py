@@ -17,10 +17,9 @@ from tests.support.cli import vnuma_here
 from vnuma.checks.finding import Severity
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.subject import HARDWARE
-from vnuma.domain.topology.host_spec import parse_host
-from vnuma.domain.topology.vm_location import VmLocation
+from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Estate, EstateVm
-from vnuma.engine.design_check.planned_host import on_hosts
+from vnuma.engine.design_check.designed_vms import on_hosts
 from vnuma.errors import InputError
 from vnuma.estate.design import read_design, with_contradictions
 from vnuma.estate.rvtools import read_rvtools

@@ -14,7 +14,7 @@ from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.domain.vm.estate import Estate
-from vnuma.engine.design_check.last_reading import FULL_EVERY, keep, last_reading
+from vnuma.engine.design_check.estates import FULL_EVERY, keep, last_reading
 from vnuma.vsphere.vcenter import VCenter
 
 HERE = VCenter("vc.example", user="ops")

@@ -11,10 +11,9 @@ from openpyxl import Workbook
 from tests.estate import workbooks
 from tests.estate.build import SMALL, checked
 from tests.support.cli import vnuma_here
-from vnuma.domain.topology.host_spec import parse_host
-from vnuma.domain.topology.vm_location import VmLocation
+from vnuma.domain.topology.vm_location import VmLocation, parse_host
 from vnuma.domain.vm.estate import Estate
-from vnuma.engine.design_check.planned_host import on_hosts
+from vnuma.engine.design_check.designed_vms import on_hosts
 from vnuma.errors import InputError
 from vnuma.estate import snapshot
 from vnuma.estate.design import read_design

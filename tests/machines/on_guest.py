@@ -8,9 +8,8 @@ from typing import Any
 
 from vnuma.report.model.model import load_run
 from vnuma.store.open import open_store
-from vnuma.store.rows import Sample
+from vnuma.store.rows import Outcome, Sample
 from vnuma.store.samples import iter_samples
-from vnuma.store.states import Outcome
 
 LOOK = (
     "cat /proc/sys/kernel/numa_balancing /sys/kernel/mm/transparent_hugepage/enabled; ls -d /data/vnuma-* "

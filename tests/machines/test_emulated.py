@@ -21,8 +21,8 @@ from vnuma.logs import linux_nodes
 from vnuma.report.model.model import load_run
 from vnuma.report.terminal.run_text import as_text
 from vnuma.store.open import open_store
-from vnuma.workloads.machine_question import machine_question
 from vnuma.workloads.page_cache import scripts as scripts
+from vnuma.workloads.shell import machine_question
 
 Answers = dict[str, Output | MachineUnreachable]
 

@@ -25,7 +25,7 @@ from vnuma.engine.access.target import Target
 from vnuma.engine.ansible_api import actions
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import kernel
-from vnuma.engine.instance.kernel import take_machine
+from vnuma.engine.instance.kernel import take_over_machine
 from vnuma.engine.lease.audit import Journal, audit_lines
 from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.restore.baseline_diff import stored_baseline
@@ -37,7 +37,7 @@ from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import facts, leases, runs, vms
 from vnuma.store.open import Store
-from vnuma.store.states import RestoreOutcome
+from vnuma.store.rows import RestoreOutcome
 from vnuma.workloads.page_cache import scripts as scripts
 from vnuma.workloads.shell import Output
 
@@ -124,7 +124,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         vm = vms.add_vm(connection, run.id, vm_key="linux/box", name="box", path="box", esxi_host="box")
         seen = {"numa_balancing": "1", "transparent_hugepages": "madvise"}
         facts.add_vm_facts(connection, vm.id, "machine", seen)
-    token = take_machine(store, run, vm)
+    token = take_over_machine(store, run, vm)
     return Machine(store, parse_study(text, "study"), Leased(run, vm, token), folder, tmp_path)
 
 

@@ -27,15 +27,15 @@ from tests.support.postgresql import Cluster, database_of, find_binaries, start
 from tests.support.receptor import free_port
 from tests.support.site import write_study
 from tools.bench.processes import descendants
+from vnuma.engine.lease.heartbeat import SILENT_AFTER, process_lives
 from vnuma.engine.lease.locking import stat_of
-from vnuma.engine.lease.supervision import SILENT_AFTER, process_lives
 from vnuma.report.model.configuration import configuration
 from vnuma.report.model.model import load_run
 from vnuma.store import attempts, runs, tables, vms
 from vnuma.store.open import Store, open_store
+from vnuma.store.rows import RunState
 from vnuma.store.samples import iter_samples
 from vnuma.store.sites import sites_of_run
-from vnuma.store.states import RunState
 
 SECRET = "VNUMA_TEST_SITE_PASSWORD"
 SITES = {"site-b": "sql-b", "site-c": "sql-c", CONTROLLER: "sql-a"}

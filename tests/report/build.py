@@ -20,8 +20,7 @@ from vnuma.domain.topology.topology import Topology
 from vnuma.store import attempts, baselines, cells, facts, leases, runs, samples, vms
 from vnuma.store.cells import AttemptsRule
 from vnuma.store.open import Store
-from vnuma.store.rows import Claim, Run, Sample, Vm
-from vnuma.store.states import Outcome, RestoreOutcome, RunState
+from vnuma.store.rows import Claim, Outcome, RestoreOutcome, Run, RunState, Sample, Vm
 
 START = datetime(2026, 11, 17, 20, 14, tzinfo=UTC)
 

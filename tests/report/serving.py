@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from vnuma.serve.access import Access
-from vnuma.serve.app import Act
-from vnuma.serve.listen import address_of, bound, server_of
+from vnuma.serve.app import Act, address_of, bound, server_of
 from vnuma.store.open import Store, open_for_reading
 
 

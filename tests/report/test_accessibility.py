@@ -20,7 +20,7 @@ from vnuma.report.comparison.pair import compare_runs
 from vnuma.report.model.model import load_run
 from vnuma.report.page.comparison_page import write_comparison
 from vnuma.report.page.render import write_report
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 PAGES = ("report", "check", "comparison", "/runs/quick.3")
 MORE = ("many VMs", "/", "/compare?before=quick.1&after=quick.2", "/estate", "/audit", "/runs/none")

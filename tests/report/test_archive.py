@@ -22,7 +22,7 @@ from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.model.trust import plan_check
 from vnuma.store import facts, runs
 from vnuma.store.open import Store
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 
 def rewritten(archive: Path, target: Path, change: Callable[[str, bytes], bytes | None]) -> Path:

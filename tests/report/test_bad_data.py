@@ -13,7 +13,7 @@ from vnuma.report.model.model import LoadedRun
 from vnuma.report.page.render import page_text
 from vnuma.report.tables.paper_table import paper_table
 from vnuma.report.terminal.run_text import as_text
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome
 
 Load = Callable[[Story], LoadedRun]
 

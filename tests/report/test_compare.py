@@ -23,7 +23,7 @@ from vnuma.report.comparison.pair import Comparison, compare_runs
 from vnuma.report.comparison.text import Condition, as_json, as_junit, as_text, parse_condition
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.page.comparison_page import write_comparison
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 TEXT = study_text(sizes="500", forms="client")
 SLOWER = Condition("slower", 0.02)

@@ -9,8 +9,7 @@ from vnuma.report.model.model import load_run
 from vnuma.report.model.saturation import Contention, contention
 from vnuma.store import attempts, cells, facts, leases, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import Claim
-from vnuma.store.states import RunState
+from vnuma.store.rows import Claim, RunState
 
 
 def counted(store: Store, *boots: object) -> Contention | str:

@@ -24,7 +24,7 @@ from vnuma.report.export.results import as_json, results_schema
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.tables.csv_export import TABLES
 from vnuma.report.terminal.run_text import as_markdown
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 Load = Callable[[Story], LoadedRun]
 

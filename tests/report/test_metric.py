@@ -14,7 +14,7 @@ import pytest
 from tests.report.build import Story, noisy
 from tests.report.calls import Calls, calls_text, dict_of_kinds
 from tests.report.pages import page_text, text_of
-from vnuma.domain.workloads.replicate import Replicate
+from vnuma.domain.workloads.metric import Replicate
 from vnuma.errors import InputError
 from vnuma.report.charts.pictures import pictures
 from vnuma.report.comparison.text import parse_condition

@@ -17,7 +17,7 @@ from vnuma.report.model.configuration import configuration, settings_rows
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.page import render
 from vnuma.report.page.render import write_report
-from vnuma.store.states import Outcome, RunState
+from vnuma.store.rows import Outcome, RunState
 
 Load = Callable[[Story], LoadedRun]
 

@@ -23,7 +23,7 @@ from tests.support.stores import new_store
 from vnuma.checks.check_history import RecordedCheck
 from vnuma.errors import InputError, StoreError
 from vnuma.serve import app, reader
-from vnuma.serve.kept import Kept
+from vnuma.serve.figures import Kept
 from vnuma.serve.metrics import metrics
 from vnuma.serve.pages import Pages
 from vnuma.serve.reader import Reader
@@ -31,7 +31,7 @@ from vnuma.store import audit, estate_checks, runs, tables
 from vnuma.store.audit import AuditLine
 from vnuma.store.estate_checks import NewFinding
 from vnuma.store.open import Store, open_for_reading, open_store
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 EVIL = "<img src=x onerror=alert(1)>&'--\u202e"
 DASHBOARD = Path(__file__).parents[2] / "examples" / "grafana" / "vnuma.json"

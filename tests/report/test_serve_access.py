@@ -15,14 +15,13 @@ from tests.support.cli import vnuma_here
 from tests.support.stores import new_store
 from tests.vsphere.tls_server import self_signed
 from vnuma.engine.lease.context import holder
-from vnuma.engine.lease.supervision import ask_to_stop
+from vnuma.engine.lease.heartbeat import ask_to_stop
 from vnuma.engine.run.approval import Approval, approval_of, approve_by, ask_for_approval
 from vnuma.errors import InputError, UsageError
 from vnuma.serve.access import Access, Proxy, Tls
-from vnuma.serve.app import Asked
-from vnuma.serve.listen import server_of
+from vnuma.serve.app import Asked, server_of
 from vnuma.store import runs
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 TOKEN = "correct-horse-battery-staple"
 WRITER = "another-horse-with-a-saw"

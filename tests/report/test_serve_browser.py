@@ -14,7 +14,7 @@ from tests.support.stores import new_store
 from vnuma.serve import app, reader
 from vnuma.serve.access import Access
 from vnuma.store import runs
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 EVIL = "<img src=x onerror=alert(1)>"
 

@@ -10,8 +10,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.secrets import Secret
 from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.run import stop_rule
-from vnuma.engine.run.next_cell import next_cell
+from vnuma.engine.run.next_cell import LOOKS, ask_stop_rule, next_cell
 from vnuma.engine.run.progress import progress_of
 from vnuma.report.model.methods import methods
 from vnuma.report.model.model import load_run
@@ -19,7 +18,7 @@ from vnuma.report.model.trust import effective_count
 from vnuma.report.terminal.run_text import as_text
 from vnuma.store import facts, leases, vms
 from vnuma.store.open import Store
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 PRECISE = study_text(blocks=6, sizes="500", forms="client").replace("blocks: 6", "precision: 1%")
 SECRET = Secret(env="NONE")
@@ -46,7 +45,7 @@ def settled(context: VmContext) -> str | None:
     """What the rule says before the next cell."""
     following = next_cell(context)
     assert following
-    return stop_rule.settle(context, following)
+    return ask_stop_rule(context, following)
 
 
 @pytest.mark.parametrize(("cells", "ends"), [(30, False), (35, False), (36, True), (37, False)])
@@ -58,7 +57,7 @@ def test_it_ends_after_a_complete_block_and_not_before_the_sixth(
 
     assert bool(settled(context)) is ends
     with store.read() as connection:
-        looks = facts.facts_of_run(connection, context.run.id, stop_rule.SCOPE)
+        looks = facts.facts_of_run(connection, context.run.id, LOOKS)
     assert [look.key for look in looks] == ([f"before block {cells // 6 + 1}"] if cells % 6 == 0 else [])
 
 

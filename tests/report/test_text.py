@@ -14,7 +14,7 @@ from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.model.words import answer
 from vnuma.report.terminal.run_text import all_as_text, as_text, brief_as_text
 from vnuma.store.open import Store
-from vnuma.store.states import Outcome, RunState
+from vnuma.store.rows import Outcome, RunState
 
 Load = Callable[[Story], LoadedRun]
 

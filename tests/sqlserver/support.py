@@ -9,7 +9,7 @@ import pytest
 from tests.support.lab import LabHandle
 from vnuma.errors import DriverMissing
 from vnuma.sqlserver.client.connect import SqlServer
-from vnuma.sqlserver.client.driver import Driver, Kind, discover
+from vnuma.sqlserver.client.driver import Driver, DriverKind, discover
 from vnuma.sqlserver.database.dataset import DatasetSpec
 
 SMALL = DatasetSpec(transaction_history_rows=300, sales_order_detail_rows=200)
@@ -41,7 +41,7 @@ class HurriedClock:
         self.time += seconds
 
 
-def driver_of(kind: Kind) -> Driver:
+def driver_of(kind: DriverKind) -> Driver:
     """This machine's driver of a kind; without one the test is skipped."""
     try:
         return discover(kind)

@@ -16,7 +16,7 @@ from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import fetch, run, value
 from vnuma.sqlserver.database.ownership import ForeignDatabase
 from vnuma.sqlserver.instance import call_counters
-from vnuma.workloads.call_volume import procedures as call_procedures
+from vnuma.workloads.call_volume import workload as call_procedures
 from vnuma.workloads.call_volume.callers import Callers, callers
 from vnuma.workloads.client import HERE, client_host
 

@@ -14,10 +14,10 @@ from tests.sqlserver.support import driver_of, server_of
 from tests.support.lab import LabHandle
 from vnuma.errors import CertificateRejected, LoginRefused
 from vnuma.sqlserver.client.connect import Encrypt, SqlServer, connect
-from vnuma.sqlserver.client.driver import Kind
+from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import value
 
-DRIVERS: tuple[Kind, ...] = ("freetds", "msodbcsql18")
+DRIVERS: tuple[DriverKind, ...] = ("freetds", "msodbcsql18")
 PASSWORD = "never on the wire"
 
 Lie = Literal["downgrade", "other CA", "other name", "expired"]
@@ -37,7 +37,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
-def _server(kind: Kind, port: int, ca_file: Path, encrypt: Encrypt = "mandatory") -> SqlServer:
+def _server(kind: DriverKind, port: int, ca_file: Path, encrypt: Encrypt = "mandatory") -> SqlServer:
     driver = driver_of(kind)
     return SqlServer("localhost", port, "sa", PASSWORD, driver, encrypt, ca_file=str(ca_file))
 
@@ -56,7 +56,9 @@ def _hostile(lie: Lie, authority: Authority, folder: Path) -> Hostile:
 
 @pytest.mark.parametrize("kind", DRIVERS)
 @pytest.mark.parametrize("lie", LIES)
-def test_a_lying_server_gets_no_login(lie: Lie, kind: Kind, authority: Authority, tmp_path: Path) -> None:
+def test_a_lying_server_gets_no_login(
+    lie: Lie, kind: DriverKind, authority: Authority, tmp_path: Path
+) -> None:
     """It is refused in a sentence that names the server and what is wrong, before LOGIN7 is sent."""
     with hostile_server(_hostile(lie, authority, tmp_path)) as seen:
         server = _server(kind, seen.port, authority.ca_file)
@@ -83,7 +85,7 @@ def test_strict_encryption_gives_a_lying_server_no_login(
 
 
 @pytest.mark.parametrize("kind", DRIVERS)
-def test_the_right_server_gets_the_login_inside_tls(kind: Kind, authority: Authority) -> None:
+def test_the_right_server_gets_the_login_inside_tls(kind: DriverKind, authority: Authority) -> None:
     """The hostile server is refused for its lie, not for being unlike SQL Server."""
     seen = _refused_by(Hostile(authority.certificate()), kind, authority)
 
@@ -91,7 +93,9 @@ def test_the_right_server_gets_the_login_inside_tls(kind: Kind, authority: Autho
     assert seen.clear_logins == []
 
 
-def _refused_by(behaviour: Hostile, kind: Kind, authority: Authority, encrypt: Encrypt = "mandatory") -> Seen:
+def _refused_by(
+    behaviour: Hostile, kind: DriverKind, authority: Authority, encrypt: Encrypt = "mandatory"
+) -> Seen:
     """Log in to a server that refuses every login after it has received it."""
     with hostile_server(behaviour) as seen:
         server = _server(kind, seen.port, authority.ca_file, encrypt)
@@ -101,7 +105,7 @@ def _refused_by(behaviour: Hostile, kind: Kind, authority: Authority, encrypt: E
 
 
 @pytest.mark.parametrize("kind", DRIVERS)
-def test_only_encrypt_no_sends_a_login_in_the_clear(kind: Kind, authority: Authority) -> None:
+def test_only_encrypt_no_sends_a_login_in_the_clear(kind: DriverKind, authority: Authority) -> None:
     """A server without encryption is logged in to where the inventory says so by name."""
     seen = _refused_by(Hostile(encryption=NOT_SUPPORTED), kind, authority, "no")
 
@@ -109,7 +113,9 @@ def test_only_encrypt_no_sends_a_login_in_the_clear(kind: Kind, authority: Autho
 
 
 @pytest.mark.parametrize("kind", DRIVERS)
-def test_encrypt_no_still_encrypts_the_login_where_the_server_does(kind: Kind, authority: Authority) -> None:
+def test_encrypt_no_still_encrypts_the_login_where_the_server_does(
+    kind: DriverKind, authority: Authority
+) -> None:
     """What goes in the clear is the session; a server with any certificate gets the login inside TLS."""
     seen = _refused_by(Hostile(authority.certificate(), encryption=OFF), kind, authority, "no")
 
@@ -119,7 +125,7 @@ def test_encrypt_no_still_encrypts_the_login_where_the_server_does(kind: Kind, a
 
 @pytest.mark.parametrize("kind", DRIVERS)
 def test_any_certificate_is_taken_where_that_is_asked_for(
-    kind: Kind, authority: Authority, tmp_path: Path
+    kind: DriverKind, authority: Authority, tmp_path: Path
 ) -> None:
     """`trust_server_certificate` still demands encryption."""
     with hostile_server(_hostile("other CA", authority, tmp_path)) as seen:
@@ -131,7 +137,7 @@ def test_any_certificate_is_taken_where_that_is_asked_for(
 
 
 @pytest.mark.parametrize("kind", DRIVERS)
-def test_a_downgrade_is_named_where_any_certificate_is_taken(kind: Kind, authority: Authority) -> None:
+def test_a_downgrade_is_named_where_any_certificate_is_taken(kind: DriverKind, authority: Authority) -> None:
     """It refuses to encrypt: the message says that, not that there is no answer."""
     with hostile_server(Hostile(authority.certificate(), encryption=NOT_SUPPORTED)) as seen:
         server = replace(_server(kind, seen.port, authority.ca_file), trust_server_certificate=True)
@@ -142,7 +148,9 @@ def test_a_downgrade_is_named_where_any_certificate_is_taken(kind: Kind, authori
 
 
 @pytest.mark.parametrize("kind", DRIVERS)
-def test_two_servers_of_two_cas_are_both_verified(kind: Kind, authority: Authority, tmp_path: Path) -> None:
+def test_two_servers_of_two_cas_are_both_verified(
+    kind: DriverKind, authority: Authority, tmp_path: Path
+) -> None:
     """One process logs in to both, each with the CA file that its inventory entry names."""
     other = Authority(tmp_path, "Second-CA")
     for ca in (authority, other, authority):
@@ -160,7 +168,7 @@ def test_two_servers_of_two_cas_are_both_verified(kind: Kind, authority: Authori
     ],
 )
 def test_the_session_is_encrypted_as_asked(
-    shared_lab: LabHandle, kind: Kind, encrypt: Encrypt, option: str
+    shared_lab: LabHandle, kind: DriverKind, encrypt: Encrypt, option: str
 ) -> None:
     """SQL Server itself tells whether this session is encrypted."""
     shared_lab.wait_for("sql_listening")

@@ -23,7 +23,7 @@ from vnuma.errors import EnvironmentProblem, LoginRefused, SqlUnreachable
 from vnuma.logins import Logins
 from vnuma.sqlserver.client import gss
 from vnuma.sqlserver.client.connect import SqlServer, connect
-from vnuma.sqlserver.client.driver import Kind
+from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import value
 from vnuma.sqlserver.client.tickets import Keytab, renewing
 
@@ -68,7 +68,7 @@ def server(
     request: pytest.FixtureRequest, kdc: Kdc, kerberos_lab: LabHandle, monkeypatch: pytest.MonkeyPatch
 ) -> SqlServer:
     """That SQL Server by each driver, and no ticket."""
-    kind: Kind = request.param
+    kind: DriverKind = request.param
     for name, text in kdc.environment.items():
         monkeypatch.setenv(name, text)
     (kdc.folder / "cache").unlink(missing_ok=True)

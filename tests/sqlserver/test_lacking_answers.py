@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import tds_server as tds
 from vnuma.errors import SqlFailed, VnumaError
-from vnuma.sqlserver.client import columns, execution, waits
+from vnuma.sqlserver.client import answers, execution
 from vnuma.sqlserver.client.answers import UnexpectedAnswer
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
@@ -19,24 +19,22 @@ from vnuma.sqlserver.database import dataset, ownership, scan_tables
 from vnuma.sqlserver.instance import (
     buffer_pool,
     call_counters,
-    design,
     log_writers,
     other_users,
-    process_affinity,
-    quiet,
+    ready,
     resource_pool,
+    rule_facts,
     server,
-    soft_numa,
+    server_configuration,
     spinlocks,
     tcp_ports,
-    topology,
 )
 from vnuma.workloads.log_spinlock import load as log_load
 from vnuma.workloads.reporting_streams import tran_stats
 
 READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
-    "affinity": process_affinity.read_affinity,
-    "affinity by node": process_affinity.cpus_by_memory_node,
+    "affinity": server_configuration.read_affinity,
+    "affinity by node": server_configuration.cpus_by_memory_node,
     "buffer pool nodes": buffer_pool.sqlos_nodes,
     "buffer pool target": buffer_pool.target_kb,
     "buffer pool pages": lambda c: buffer_pool.pages_by_node(c, ("dbo.t",)),
@@ -45,7 +43,7 @@ READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
     "last input": lambda c: call_counters.last_input(c, 51),
     "endpoint": lambda c: call_counters.endpoint(c, 51),
     "connection limit": call_counters.connection_limit,
-    "design": lambda c: design.read_design(c, 16),
+    "design": lambda c: rule_facts.read_design(c, 16),
     "error log": server.read_start,
     "execution": lambda c: execution.read(c, execution.prepare("0x1", execution.known_statistics(c)), 5),
     "waiting CPUs": log_load.waiting_cpus,
@@ -55,23 +53,23 @@ READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
     "state": lambda c: ownership.require_ours(c, "vnuma_study"),
     "version": ownership.major_version,
     "marker": ownership.read_marker,
-    "clocks": quiet.read_ticks,
-    "guest's CPU": lambda c: quiet.guest_cpu_percent(c, quiet.Reading(1, 1, 1, 1)),
+    "clocks": ready.read_ticks,
+    "guest's CPU": lambda c: ready.guest_cpu_percent(c, ready.Reading(1, 1, 1, 1)),
     "governor": resource_pool.read_governor,
     "edition": resource_pool.has_governor,
     "memory": scan_tables.committed_target_mb,
     "server": server.read_server,
-    "soft-NUMA": soft_numa.read_soft_numa,
+    "soft-NUMA": server_configuration.read_soft_numa,
     "spinlocks": spinlocks.read_counters,
     "ports": tcp_ports.read_settings,
     "listening": tcp_ports.listening,
     "arrival": tcp_ports.arrival,
     "platform": tcp_ports.is_linux,
-    "topology": topology.read_topology,
+    "topology": server.read_topology,
     "reporting tables": lambda c: tran_stats.prepare(c, "vnuma_study", 10),
     "dataset": lambda c: dataset.verify(c, dataset.DatasetSpec()),
     "use": other_users.read_use,
-    "waits": waits.session_waits,
+    "waits": execution.session_waits,
 }
 KNOWN = (
     *("cpu_count", "scheduler_count", "max_workers_count", "physical_memory_kb", "committed_kb"),
@@ -181,7 +179,7 @@ def test_a_view_without_known_columns_is_named(fake: tds.TdsServer, opened: pyod
     fake.answer = answer
 
     with pytest.raises(UnexpectedAnswer, match=r"no column cpu_count.*sys\.dm_os_sys_info") as lacking:
-        columns.read_one(opened, "sys.dm_os_sys_info", ("socket_count",), needed={"cpu_count": int})
+        answers.read_one(opened, "sys.dm_os_sys_info", ("socket_count",), needed={"cpu_count": int})
 
     assert len(asked) == 1
     assert isinstance(lacking.value, SqlFailed)

@@ -18,7 +18,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, run_all, value
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.sqlserver.instance import log_writers, resource_pool
-from vnuma.sqlserver.instance.process_affinity import (
+from vnuma.sqlserver.instance.server_configuration import (
     AUTO,
     affinity_to,
     cpus_by_memory_node,

@@ -14,10 +14,10 @@ from tests.sqlserver.hostile import OFF, ON, Hostile, Phase, Seen, Trouble, host
 from tests.sqlserver.support import LabFactory, driver_of, server_of
 from vnuma.errors import EnvironmentProblem, LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import Encrypt, SqlServer, connect
-from vnuma.sqlserver.client.driver import Kind
+from vnuma.sqlserver.client.deadline import shut_down
+from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.login_deadline import turn
 from vnuma.sqlserver.client.query import value
-from vnuma.sqlserver.client.sockets import shut_down
 
 TIMEOUT_S = 1.0
 AT_MOST_S = 4.0
@@ -26,7 +26,7 @@ AT_MOST_S = 4.0
 ROOMY_S = 5.0
 """Where the other half has to be answered in time, on a busy machine."""
 
-WAYS: list[tuple[Kind, Encrypt]] = [
+WAYS: list[tuple[DriverKind, Encrypt]] = [
     ("freetds", "mandatory"),
     ("freetds", "no"),
     ("msodbcsql18", "mandatory"),
@@ -58,7 +58,7 @@ def certificate(authority: Authority) -> Path:
     return authority.certificate()
 
 
-def _server(seen: Seen, authority: Authority, kind: Kind, encrypt: Encrypt = "mandatory") -> SqlServer:
+def _server(seen: Seen, authority: Authority, kind: DriverKind, encrypt: Encrypt = "mandatory") -> SqlServer:
     driver = driver_of(kind)
     return SqlServer("127.0.0.1", seen.port, "sa", "secret", driver, encrypt, ca_file=str(authority.ca_file))
 
@@ -74,7 +74,7 @@ def _seconds_of(server: SqlServer, timeout_s: float = TIMEOUT_S) -> tuple[float,
 @pytest.mark.parametrize("how", ["freeze", "cut"])
 @pytest.mark.parametrize(("kind", "encrypt"), WAYS)
 def test_a_login_ends_in_every_state(
-    kind: Kind, encrypt: Encrypt, how: str, authority: Authority, certificate: Path
+    kind: DriverKind, encrypt: Encrypt, how: str, authority: Authority, certificate: Path
 ) -> None:
     """Silent, frozen or cut after some bytes of each phase; all at once, each with a server of its own."""
 
@@ -93,7 +93,7 @@ def test_a_login_ends_in_every_state(
 
 
 @pytest.mark.parametrize("kind", ["freetds", "msodbcsql18"])
-def test_a_refused_connection_ends_too(kind: Kind, authority: Authority) -> None:
+def test_a_refused_connection_ends_too(kind: DriverKind, authority: Authority) -> None:
     """Microsoft's driver tries a closed port again until its own timeout."""
     took, error = _seconds_of(_server(Seen(1), authority, kind))
 
@@ -102,7 +102,9 @@ def test_a_refused_connection_ends_too(kind: Kind, authority: Authority) -> None
 
 
 @pytest.mark.parametrize("kind", ["freetds", "msodbcsql18"])
-def test_a_deadline_ends_its_own_login_alone(kind: Kind, authority: Authority, certificate: Path) -> None:
+def test_a_deadline_ends_its_own_login_alone(
+    kind: DriverKind, authority: Authority, certificate: Path
+) -> None:
     """Eight logins to one address at once, half of them frozen in the handshake: the others are answered."""
     troubles = tuple(Trouble("tls", 60) if number % 2 else None for number in range(8))
     with hostile_server(Hostile(certificate, troubles=troubles)) as seen:
@@ -118,7 +120,7 @@ def test_a_deadline_ends_its_own_login_alone(kind: Kind, authority: Authority, c
 
 
 @pytest.mark.parametrize("kind", ["freetds", "msodbcsql18"])
-def test_connections_opened_at_once_know_their_own_sockets(lab: LabFactory, kind: Kind) -> None:
+def test_connections_opened_at_once_know_their_own_sockets(lab: LabFactory, kind: DriverKind) -> None:
     """The statement at its deadline is ended; the seven concurrent ones are not."""
     running = lab(time_scale=1)
     running.wait_for("sql_listening")

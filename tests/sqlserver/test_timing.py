@@ -8,7 +8,7 @@ import pytest
 
 from tests.sqlserver.support import SMALL, LabFactory, server_of
 from vnuma.errors import ConnectionDropped, MeasurementFailed
-from vnuma.sqlserver.client import waits
+from vnuma.sqlserver.client import execution
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run
@@ -16,9 +16,9 @@ from vnuma.sqlserver.client.timing import Statement, Timing, timed
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.instance import plan
+from vnuma.workloads.bench import Query
 from vnuma.workloads.cross_join.settings import Form
 from vnuma.workloads.cross_join.workload import cross_join
-from vnuma.workloads.query import Query
 
 FORMS: tuple[Form, ...] = ("client", "server", "into")
 
@@ -123,13 +123,13 @@ def test_a_connection_cut_inside_a_result_is_dropped(lab: LabFactory) -> None:
 
 def test_waiting_for_the_client_is_seen_in_the_waits(study: pyodbc.Connection) -> None:
     """ASYNC_NETWORK_IO tells how much of the client form is the client's; the server form has none."""
-    before = waits.session_waits(study)
+    before = execution.session_waits(study)
     _time(study, cross_join(150, "client"))
-    between = waits.session_waits(study)
+    between = execution.session_waits(study)
     _time(study, cross_join(150, "server"))
-    after = waits.session_waits(study)
+    after = execution.session_waits(study)
 
-    client, server = waits.difference(before, between), waits.difference(between, after)
+    client, server = execution.difference(before, between), execution.difference(between, after)
     assert client is not None
     assert client["ASYNC_NETWORK_IO"]["wait_ms"] > 0
     assert server is not None

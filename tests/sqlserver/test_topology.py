@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.sqlserver.support import LabFactory, server_of, vm
-from vnuma.sqlserver.client import waits
+from vnuma.sqlserver.client import execution
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.sqlserver.instance.topology import read_server, read_topology, xtp_pages_kb
+from vnuma.sqlserver.instance.server import read_server, read_topology, xtp_pages_kb
 
 
 def test_the_papers_vm_shows_its_sockets_and_nodes(connection: pyodbc.Connection) -> None:
@@ -71,7 +71,7 @@ def test_columns_that_a_version_lacks_are_not_known(
     running.wait_for("sql_listening")
     with connect(server_of(running)) as connection:
         guest, facts = read_topology(connection), read_server(connection)
-        known = waits.session_waits(connection) is not None
+        known = execution.session_waits(connection) is not None
 
     assert guest.sockets == sockets
     assert guest.numa_nodes == 4

@@ -16,8 +16,7 @@ from vnuma.errors import StoreError
 from vnuma.store import attempts, cells, facts, leases, tables
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
-from vnuma.store.rows import Sample
-from vnuma.store.states import CellState, Outcome
+from vnuma.store.rows import CellState, Outcome, Sample
 from vnuma.store.types import canonical_json
 
 

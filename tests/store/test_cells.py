@@ -11,8 +11,7 @@ from vnuma.errors import StoreError
 from vnuma.store import attempts, cells, leases
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
-from vnuma.store.rows import Busy, Claim
-from vnuma.store.states import CellState, Outcome
+from vnuma.store.rows import Busy, CellState, Claim, Outcome
 
 
 def claim_next(store: Store, leased: Leased, *, exclusive_host: bool = True) -> Claim | Busy | None:

@@ -13,13 +13,13 @@ from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
 from vnuma.engine.access.places import audit_file
 from vnuma.engine.lease.audit import Journal, audit_lines
-from vnuma.engine.lease.supervision import claim_supervision
+from vnuma.engine.lease.heartbeat import claim_supervision
 from vnuma.errors import StoreError, UsageError
 from vnuma.store import leases, runs, tables, vms
 from vnuma.store import samples as sample_rows
-from vnuma.store.copy_store import copy_store
+from vnuma.store.copy_rows import copy_store
 from vnuma.store.open import Store, default_url, open_store
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from vnuma.errors import LeaseLost, StoreError, VmHeld
 from vnuma.store import attempts, baselines, cells, leases, runs, vms
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
-from vnuma.store.states import Outcome, RestoreOutcome, RunState
+from vnuma.store.rows import Outcome, RestoreOutcome, RunState
 
 
 def test_a_lease_names_its_holder(store: Store) -> None:

@@ -23,8 +23,8 @@ from vnuma.store import attempts, cells, facts, leases, runs, samples, tables, v
 from vnuma.store.migrate import alembic_config
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.place import parse_place
+from vnuma.store.rows import CellState, Outcome
 from vnuma.store.schema import HEAD, VERSION_TABLE, current_revision
-from vnuma.store.states import CellState, Outcome
 
 DATA = Path(__file__).parent / "data"
 OLD_REVISIONS = sorted(folder.name for folder in DATA.iterdir())

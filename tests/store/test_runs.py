@@ -10,7 +10,7 @@ from tests.store.build import claim, new_run, new_vm
 from vnuma.errors import InputError, LeaseLost, StoreError
 from vnuma.store import baselines, facts, runs, sites, vms
 from vnuma.store.open import Store, open_store
-from vnuma.store.states import RunState, StopRequest
+from vnuma.store.rows import RunState, StopRequest
 
 
 def test_a_study_is_kept_once_per_text(store: Store) -> None:

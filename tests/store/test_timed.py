@@ -11,7 +11,7 @@ from vnuma.analysis.records import Sample
 from vnuma.store import attempts
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome
 from vnuma.store.timed import timed_batches, timed_samples
 
 

@@ -16,7 +16,7 @@ from tests.store.build import new_run
 from vnuma.errors import StoreError
 from vnuma.store import runs, tables
 from vnuma.store.open import Store, open_store
-from vnuma.store.states import StopRequest
+from vnuma.store.rows import StopRequest
 
 
 @contextmanager

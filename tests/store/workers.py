@@ -18,8 +18,7 @@ from sqlalchemy import func, select
 from vnuma.errors import StoreError, VmHeld
 from vnuma.store import attempts, cells, leases, runs, tables
 from vnuma.store.open import open_for_reading, open_store
-from vnuma.store.rows import Busy
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Busy, Outcome
 
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload([__name__])

@@ -46,7 +46,7 @@ _VNUMA = (
     "vnuma.engine.design_check.check",
     "vnuma.engine.design_check.earlier_check",
     "vnuma.engine.design_check.filters",
-    "vnuma.engine.design_check.planned_host",
+    "vnuma.engine.design_check.designed_vms",
     "vnuma.engine.doctor.diagnose",
     "vnuma.engine.notify.notifier",
     "vnuma.engine.restore.restore_leftovers",

@@ -144,7 +144,7 @@ def imported(path: Path) -> Iterator[tuple[str, int]]:
             yield from ((name, node.lineno) for name in names or [str(node.module)])
 
 
-PURE_HALF = {"settings", "problems", "text", "placement"}
+PURE_HALF = {"settings"}
 """Modules of a workload's package that belong to the domain: what a study file may say, and why not."""
 
 

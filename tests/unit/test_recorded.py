@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from vnuma.domain.vm.redact import Redactor
-from vnuma.engine.doctor.first_contact import SCHEMA
+from vnuma.engine.doctor.first_contact import SCHEMA, Redactor
 from vnuma.logs.vmware import read_vmware_log
 from vnuma.sqlserver.client.statistics_time import parse_messages
 

@@ -22,8 +22,8 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.errors import ArmImpossible, PowerFailed
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance.soft_numa import SoftNuma, read_soft_numa
-from vnuma.sqlserver.instance.topology import read_topology
+from vnuma.sqlserver.instance.server import read_topology
+from vnuma.sqlserver.instance.server_configuration import SoftNuma, read_soft_numa
 from vnuma.store.attempts import get_attempt
 from vnuma.vsphere.apply import reconfigure
 from vnuma.vsphere.connect import Session

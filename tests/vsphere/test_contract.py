@@ -34,8 +34,7 @@ from vnuma.errors import InputError, Interrupted, NotAtBaseline, PreflightBlocke
 from vnuma.sqlserver.contract.judge import judge
 from vnuma.store import attempts, runs
 from vnuma.store.open import open_store
-from vnuma.store.rows import Run
-from vnuma.store.states import Outcome, RunState
+from vnuma.store.rows import Outcome, Run, RunState
 from vnuma.vsphere import tags
 from vnuma.vsphere.apply import submit
 from vnuma.vsphere.connect import connect

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.vsphere.support import LabFactory, Login, vm
-from vnuma.domain.vm.cpu_waits import CpuWaits
+from vnuma.domain.vm.facts import CpuWaits
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.counters import NO_NUMA, Series, counter_ids, read_counters, read_waits
 from vnuma.vsphere.read import find_vm

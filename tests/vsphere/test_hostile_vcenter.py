@@ -15,11 +15,9 @@ from tests.vsphere.support import vcenter_of
 from vnuma.errors import VCenterUnreachable, VnumaError
 from vnuma.vsphere import http_response
 from vnuma.vsphere import session as session_module
-from vnuma.vsphere.connect import Session, agreed_version, connect
+from vnuma.vsphere.connect import Session, VmRef, agreed_version, connect
 from vnuma.vsphere.estate import read_estate
-from vnuma.vsphere.find import find_vm
-from vnuma.vsphere.read import read_power, read_vm, read_vm_on_host
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.read import find_vm, read_power, read_vm, read_vm_on_host
 from vnuma.vsphere.run_mark import read_mark
 from vnuma.vsphere.surroundings import read_surroundings
 from vnuma.vsphere.wait import settle, wait_for

@@ -15,8 +15,7 @@ from tests.vsphere.support import LabFactory, vcenter_of
 from vnuma.errors import AccountRefused, VCenterUnreachable
 from vnuma.logins import Logins
 from vnuma.vsphere.connect import SessionExpired, connect, log_out
-from vnuma.vsphere.find import find_vm
-from vnuma.vsphere.read import read_vm
+from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.wait import wait_for
 
 

@@ -22,7 +22,7 @@ from vnuma.report.model.model import load_run
 from vnuma.report.page.render import page_text
 from vnuma.store import cells, runs, tables, vms
 from vnuma.store.open import default_url, open_store
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 STUDY = """\
 name: bench

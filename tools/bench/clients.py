@@ -13,7 +13,7 @@ from tools.bench.figure import Figure, at_least, below
 from tools.bench.labs import BenchLab, described, running
 from tools.bench.processes import cpu_time, descendants
 from vnuma.sqlserver.client.connect import connect
-from vnuma.workloads.call_volume import procedures as call_procedures
+from vnuma.workloads.call_volume import workload as call_procedures
 from vnuma.workloads.call_volume.callers import callers
 
 DATABASE = "vnuma_bench"

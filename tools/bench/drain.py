@@ -18,13 +18,13 @@ from tools.bench.figure import Figure, below, not_evaluated, spread, untargeted
 from tools.bench.labs import BenchLab, described
 from vnuma.errors import DriverMissing
 from vnuma.sqlserver.client.connect import SqlServer, connect, connection_string, driver_files
-from vnuma.sqlserver.client.driver import Kind
+from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.driver_files import install
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.workloads.cross_join.workload import cross_join
 
-DRIVERS: tuple[Kind, ...] = ("freetds", "msodbcsql18")
+DRIVERS: tuple[DriverKind, ...] = ("freetds", "msodbcsql18")
 DATABASE = DatasetSpec().database
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = Path(__file__).with_name("drain.c")

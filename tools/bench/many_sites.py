@@ -29,8 +29,7 @@ from vnuma.store import attempts, audit, baselines, cells, facts, leases, runs, 
 from vnuma.store import samples as sample_rows
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Claim, Run
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Claim, Outcome, Run
 from vnuma.store.types import utc_now
 
 FORK = multiprocessing.get_context("fork")

@@ -18,7 +18,7 @@ from tests.report.build import Story, build, study_text
 from tests.support.stores import new_store
 from tools.bench.figure import Figure, below, spread, untargeted
 from tools.bench.processes import cpu_time, resident_mb
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 _START_S = 120.0
 

@@ -12,7 +12,7 @@ import sys
 from tools.bench.client import peak_kb
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.driver import discover
-from vnuma.workloads.query import Query
+from vnuma.workloads.bench import Query
 from vnuma.workloads.reporting_streams.streams import opened, run_streams
 
 

@@ -16,8 +16,7 @@ from tools.fuzz.tried import Failed, tried
 from vnuma import lab
 from vnuma.vsphere.connect import Session, VCenter, connect
 from vnuma.vsphere.estate import read_estate
-from vnuma.vsphere.find import find_vm
-from vnuma.vsphere.read import read_vm, read_vm_on_host
+from vnuma.vsphere.read import find_vm, read_vm, read_vm_on_host
 from vnuma.vsphere.run_mark import read_mark
 from vnuma.vsphere.surroundings import read_surroundings
 from vnuma.vsphere.wait import wait_for

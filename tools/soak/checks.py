@@ -10,7 +10,7 @@ from tests.support.lab import LabHandle
 from tests.support.looking import settings_of
 from vnuma.store import attempts, cells, leases, runs, samples, vms
 from vnuma.store.open import Store
-from vnuma.store.states import CellState
+from vnuma.store.rows import CellState
 
 Key = tuple[int, int, str, int, bool]
 

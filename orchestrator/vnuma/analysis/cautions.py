@@ -18,7 +18,7 @@ from vnuma.analysis.rounding import SHARE_OF_MARGIN, relative_step, step_of
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import p_words
-from vnuma.domain.workloads.replicate import plural
+from vnuma.domain.workloads.metric import plural
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from vnuma.analysis.records import worsening
 from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import listed, together
-from vnuma.domain.workloads.sizes import sized
+from vnuma.domain.workloads.metric import sized
 
 
 def differing_sizes(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[DifferingSize, ...]:

@@ -19,8 +19,7 @@ from vnuma.analysis.compare import (
 )
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.records import NotEvaluated, PositiveControl
-from vnuma.domain.workloads.metric import Better
-from vnuma.domain.workloads.replicate import Replicate, plural
+from vnuma.domain.workloads.metric import Better, Replicate, plural
 
 AA_ALARM = 0.01
 AA_NOTE = 0.05

@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple
 from vnuma.domain.study.design import Covariate, Order
 from vnuma.domain.study.order import columns
 from vnuma.domain.study.study import Study
-from vnuma.domain.workloads.metric import Better, Metric
-from vnuma.domain.workloads.replicate import Replicate
+from vnuma.domain.workloads.metric import Better, Metric, Replicate
 
 Key = Literal["elapsed_ms", "cpu_ms", "client_ms", "value"]
 """The field of a sample with the figure."""

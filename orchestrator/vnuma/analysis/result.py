@@ -15,7 +15,7 @@ from vnuma.analysis.records import AnalysisDesign, Key, Measure, NotEvaluated
 from vnuma.analysis.table import FigureRow, TableRow
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Verdict, Withheld
-from vnuma.domain.workloads.replicate import Replicate
+from vnuma.domain.workloads.metric import Replicate
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Label, Verdict
-from vnuma.domain.workloads.replicate import Replicate
+from vnuma.domain.workloads.metric import Replicate
 
 MOST_EXACT = 14
 """Up to this many pairs every pattern of signs is tried, beyond it `DRAWS` seeded ones."""

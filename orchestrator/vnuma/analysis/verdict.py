@@ -13,8 +13,7 @@ from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, AaCheck, ControlCh
 from vnuma.analysis.outliers import is_rare, share_limit
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import SHARE_OF_MARGIN
-from vnuma.domain.workloads.metric import Better
-from vnuma.domain.workloads.replicate import Replicate
+from vnuma.domain.workloads.metric import Better, Replicate
 
 
 class Label(StrEnum):

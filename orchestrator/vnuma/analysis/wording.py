@@ -17,7 +17,7 @@ from vnuma.analysis.instrument_checks import AA_ALARM, AA_NOTE, AaCheck
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.domain.vm.plain_text import counted, duration
-from vnuma.domain.workloads.replicate import Replicate, plural
+from vnuma.domain.workloads.metric import Replicate, plural
 
 _WITHHELD = {
     Withheld.FIXED_ORDER: "Verdict withheld: fixed order",

@@ -8,7 +8,7 @@ and every worker inherits them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
 from vnuma.domain.vm.validation import messages
+from vnuma.engine.access.machine_shell import Output, command, output_of, refused
 from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError, from_os_error
 
 try:
@@ -132,3 +133,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return value
+
+
+@dataclass(frozen=True)
+class ConnectionShell:
+    """`workloads.shell.Shell` for a task's host."""
+
+    action: ActionBase
+    name: str
+
+    def run(self, script: str) -> Output:
+        """Run a script, as root if the task has `become`. Raises MachineUnreachable."""
+        try:
+            return output_of(self.action._low_level_execute_command(command(script)))
+        except AnsibleError as error:  # a failed connection, or a missing SSH client
+            raise refused(self.name, error.message) from error

@@ -12,7 +12,7 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rules.catalogue import find_rule
 from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.checks.subject import Subject
-from vnuma.domain.topology.forecast import Forecast, Guest, forecast_on
+from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast_on
 from vnuma.domain.topology.licence import SqlLimit, most_in_a_node, sql_limit
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
@@ -89,7 +89,9 @@ class Advice:
         return tuple(one for one in self.candidates if one.worth in kinds)
 
 
-def advise(vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: Guest) -> Advice:
+def advise(
+    vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: PlannedGuest
+) -> Advice:
     """Judge every topology of these vCPUs on every host. Hosts whose memory is 0 are judged by cores."""
     by_host = {host.name: min(_nodes_needed(vcpus, memory_mb, host), len(host.numa_nodes)) for host in hosts}
     needed = max(by_host.values())
@@ -187,7 +189,12 @@ class _Seen:
 
 
 def _seen(
-    shape: Topology, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: Guest, needed: int
+    shape: Topology,
+    memory_mb: int,
+    hosts: Sequence[HostFacts],
+    hardware: int,
+    guest: PlannedGuest,
+    needed: int,
 ) -> _Seen:
     settings: dict[str, Value] = {
         "numCPUs": shape.vcpus,

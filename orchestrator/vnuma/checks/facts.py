@@ -20,8 +20,7 @@ from vnuma.domain.topology.release import (
     VIRTUAL_NUMA_SINCE,
 )
 from vnuma.domain.topology.topology import partial_socket
-from vnuma.domain.vm.cpu_waits import CpuWaits
-from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import TYPED, Settings, Value
 

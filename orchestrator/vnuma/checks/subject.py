@@ -11,8 +11,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.topology import prediction_confidence
 from vnuma.domain.vm import setting
 from vnuma.domain.vm.change import settings_after
-from vnuma.domain.vm.cpu_waits import CpuWaits
-from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import Settings
 from vnuma.errors import PreflightBlocked

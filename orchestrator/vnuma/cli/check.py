@@ -161,7 +161,7 @@ def _live(site: Path, asked: Asked, given: CheckOptions) -> tuple[Sequence[Estat
 
 def _designed(given: CheckOptions) -> tuple[Sequence[Estate], Sequence[Estate]]:
     """The designs, and the site as it is now (of the snapshot; without one, nothing). Raises InputError."""
-    from vnuma.engine.design_check.planned_host import on_hosts, on_named_hosts
+    from vnuma.engine.design_check.designed_vms import on_hosts, on_named_hosts
     from vnuma.estate.design import read_design, with_contradictions
     from vnuma.estate.snapshot import load
 

@@ -18,7 +18,7 @@ def design_lines(study: Study) -> list[str]:
     from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
     from vnuma.domain.vm.percent import percent_text
     from vnuma.report.model.words import ORDER_WORDS
-    from vnuma.workloads.find import workload_named
+    from vnuma.workloads.bench import workload_named
 
     design = study.design
     sentinel = workload_named(study.workload.name).sentinel(study.workload, study.dataset)
@@ -71,7 +71,7 @@ def at_most(study: Study) -> str:
 def in_all(study: Study, plans: Sequence[TargetPlan]) -> float:
     """The study's duration on all its VMs, in seconds."""
     from vnuma.domain.study.cell_time import seconds_in_all
-    from vnuma.domain.vm.host_key import host_key
+    from vnuma.domain.vm.facts import host_key
 
     take_turns = study.design.neighbours == "take_turns"
     known = ((host_key(plan.key, plan.host_name), plan.seconds) for plan in plans)

@@ -52,8 +52,7 @@ def doctor(
     from dataclasses import asdict
 
     from vnuma.engine.access.inventory import named_targets, read_targets
-    from vnuma.engine.doctor.diagnose import diagnose
-    from vnuma.engine.doctor.diagnose_notify import diagnose_forwarding, diagnose_notify
+    from vnuma.engine.doctor.diagnose import diagnose, diagnose_forwarding, diagnose_notify
     from vnuma.errors import EnvironmentProblem, UsageError
 
     if site and (notify or record):

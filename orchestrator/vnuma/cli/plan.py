@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.preflight.plan import VmPlan
     from vnuma.engine.preflight.target_plan import TargetPlan
+    from vnuma.engine.preflight.vm_plan import VmPlan
 
 
 def plan(

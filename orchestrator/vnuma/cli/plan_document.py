@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from vnuma.engine.preflight.arm_plan import ArmPlan
     from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.preflight.plan import VmPlan
     from vnuma.engine.preflight.target_plan import TargetPlan
+    from vnuma.engine.preflight.vm_plan import VmPlan
 
 
 _PLACES = {"interleave": "over all nodes in turn", "depleted": "where there is room: the node is full"}

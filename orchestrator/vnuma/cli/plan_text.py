@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.findings import Finding
     from vnuma.engine.preflight.machine_plan import MachinePlan
-    from vnuma.engine.preflight.plan import VmPlan
     from vnuma.engine.preflight.target_plan import TargetPlan
+    from vnuma.engine.preflight.vm_plan import VmPlan
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from vnuma.cli.options import (
 from vnuma.cli.screen import echo_json, say, width, working
 from vnuma.domain.vm.plain_text import aligned, counted, duration, filled
 from vnuma.domain.vm.provenance import banner
-from vnuma.domain.workloads.replicate import plural as plural_of
+from vnuma.domain.workloads.metric import plural as plural_of
 from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from vnuma.cli.screen import MANNER, USUAL, aligned, clock_time, console, folded
 from vnuma.domain.vm.plain_text import counted, duration, escaped
 from vnuma.domain.vm.provenance import banner
 from vnuma.engine.lease.vcenter_retry import RESTORING
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 if TYPE_CHECKING:
     from rich.live import Live

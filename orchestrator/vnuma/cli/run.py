@@ -226,7 +226,7 @@ def _resume(
 def _is_complete(store: Store, run: Run) -> bool:
     """Whether every cell is valid and every VM restored, so that nothing needs touching again."""
     from vnuma.engine.run.progress import progress_of
-    from vnuma.store.states import RunState
+    from vnuma.store.rows import RunState
 
     if run.state != RunState.FINISHED:
         return False

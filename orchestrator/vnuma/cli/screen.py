@@ -17,8 +17,7 @@ from typing import Any, Literal, TextIO
 from rich.console import Console
 
 from vnuma.cli.verb_list import NAMES
-from vnuma.domain.vm.plain_text import escaped, filled
-from vnuma.domain.vm.signs import IN_ASCII, SIGNS
+from vnuma.domain.vm.plain_text import IN_ASCII, SIGNS, escaped, filled
 from vnuma.errors import VnumaError, writing
 
 # The widest output, however wide the terminal.

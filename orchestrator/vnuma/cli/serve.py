@@ -66,10 +66,10 @@ def serve(
             "pipx inject vnuma starlette uvicorn prometheus-client)",
         )
     from vnuma.engine.access.places import store_url
-    from vnuma.engine.lease.supervision import ask_to_stop
+    from vnuma.engine.lease.heartbeat import ask_to_stop
     from vnuma.engine.run.approval import approve_by
     from vnuma.serve.access import Access, Proxy, Tls
-    from vnuma.serve.listen import serve as served
+    from vnuma.serve.app import serve as served
     from vnuma.store.open import open_for_reading
 
     if (certificate is None) != (key is None):

@@ -16,7 +16,7 @@ from vnuma.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vnuma.domain.topology.forecast import Guest
+    from vnuma.domain.topology.forecast import PlannedGuest
     from vnuma.domain.topology.vm_location import VmLocation
     from vnuma.domain.vm.facts import HostFacts
     from vnuma.domain.vm.setting import Value
@@ -106,7 +106,7 @@ class LookAhead:
 
         if self.host_nodes:
             return VmLocation(tuple(hosts_of(self.host_nodes, self.esxi, self.threads_per_core)))
-        from vnuma.engine.design_check.vm_location import location_of_cluster, location_of_vm
+        from vnuma.engine.design_check.estates import location_of_cluster, location_of_vm
 
         asks_vcenter = not self.snapshot and (self.vm or self.cluster)
         inventory = find_inventory(self.inventory) if asks_vcenter else None
@@ -137,9 +137,9 @@ class LookAhead:
         own = site.vm.hardware_version if site.vm else None
         return self.hardware or own or min(hardware_version_of(host.release.key) for host in site.hosts)
 
-    def guest(self, *, soft_numa: bool = True) -> Guest:
+    def guest(self, *, soft_numa: bool = True) -> PlannedGuest:
         """The VM's software. Raises UsageError for an unknown edition or year of SQL Server."""
-        from vnuma.domain.topology.forecast import SQL_YEARS, Guest
+        from vnuma.domain.topology.forecast import SQL_YEARS, PlannedGuest
         from vnuma.domain.topology.licence import missing_edition
 
         word = self.edition.strip().lower()
@@ -159,7 +159,7 @@ class LookAhead:
         full = "enterprise: core-based" if word == "enterprise" else word
         windows = self.windows
         named = windows if not windows or "windows" in windows.lower() else f"Windows {windows}"
-        return Guest(full, SQL_YEARS[self.sql], named, soft_numa)
+        return PlannedGuest(full, SQL_YEARS[self.sql], named, soft_numa)
 
 
 def where(site: VmLocation) -> str:
@@ -175,7 +175,7 @@ def some(names: Sequence[str]) -> str:
 
 def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[HostFacts]:
     """The described hosts. Raises UsageError."""
-    from vnuma.domain.topology.host_spec import parse_host
+    from vnuma.domain.topology.vm_location import parse_host
 
     try:
         return [parse_host(spec, release, threads_per_core) for spec in specs]

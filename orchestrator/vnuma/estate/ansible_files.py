@@ -14,7 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
-from vnuma.domain.vm.bounded_yaml import NotYaml, read_yaml
+from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import bounded_bytes, decoded
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vnuma import __version__
 from vnuma.checks.result import SCHEMA, Key
-from vnuma.domain.vm import bounded_json
+from vnuma.domain.vm import bounded_input
 from vnuma.domain.vm.estate import Estate
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.errors import InputError, writing
@@ -62,7 +62,7 @@ def read_json(path: Path) -> Any:
     """A JSON file's content. Raises InputError."""
     try:
         with path.open("rb") as file:
-            return bounded_json.read_json(file.read(MOST_BYTES + 1), most_bytes=MOST_BYTES)
+            return bounded_input.read_json(file.read(MOST_BYTES + 1), most_bytes=MOST_BYTES)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
     except ValueError as error:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from vnuma.checks.subject import HARDWARE
 from vnuma.domain.topology.forecast import SQL_YEARS
-from vnuma.domain.topology.host_spec import parse_host
 from vnuma.domain.topology.licence import missing_edition
 from vnuma.domain.topology.release import FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_HT, hardware_version_of
+from vnuma.domain.topology.vm_location import parse_host
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts

@@ -15,7 +15,7 @@ from typing import Any
 
 from vnuma.checks.fixes.terraform import ATTRIBUTES, NO_ATTRIBUTE
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
-from vnuma.domain.vm import bounded_json
+from vnuma.domain.vm import bounded_input
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError
@@ -112,7 +112,7 @@ def _cause(error: ValueError) -> str:
 def _document(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as file:
-            document = bounded_json.read_json(file.read(_MOST_BYTES + 1), most_bytes=_MOST_BYTES)
+            document = bounded_input.read_json(file.read(_MOST_BYTES + 1), most_bytes=_MOST_BYTES)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
     except ValueError as error:

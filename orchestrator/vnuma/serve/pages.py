@@ -10,17 +10,15 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from vnuma.checks.check_history import History
-from vnuma.domain.vm.plain_text import counted, duration
+from vnuma.domain.vm.plain_text import SIGNS, counted, duration
 from vnuma.domain.vm.provenance import banner, kind
-from vnuma.domain.vm.signs import SIGNS
 from vnuma.engine.run.overview import Away, line_of
 from vnuma.engine.run.progress import CellProgress, Progress, VmProgress
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
 from vnuma.report.page.comparison_page import compared_html
 from vnuma.report.page.template import environment
-from vnuma.serve.figures import Figures
-from vnuma.serve.kept import Kept
+from vnuma.serve.figures import Figures, Kept
 from vnuma.serve.reader import Reader, View
 from vnuma.store import audit
 from vnuma.store.types import utc_now

@@ -14,8 +14,7 @@ from sqlalchemy import Connection, Row, Select, select, update
 from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import AttemptOwner, check_attempt
-from vnuma.store.rows import Attempt, AttemptLine
-from vnuma.store.states import CellState, Outcome
+from vnuma.store.rows import Attempt, AttemptLine, CellState, Outcome
 from vnuma.store.types import utc_now
 
 _attempt = tables.attempt.c

@@ -34,19 +34,9 @@ class AuditLine:
 
 def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:
     """Add a line. Lines are never changed or removed."""
+    values = vars(line) | {"run_id": run_id, "change_json": list(line.change)}
     conn.execute(
-        insert(tables.audit),
-        {
-            "run_id": run_id,
-            "at": line.at,
-            "who": line.who,
-            "vm_key": line.vm_key,
-            "vm": line.vm,
-            "action": line.action,
-            "change_json": list(line.change),
-            "detail": line.detail,
-            "ticket": line.ticket,
-        },
+        insert(tables.audit), {column.name: values[column.name] for column in _audit if column.name in values}
     )
 
 

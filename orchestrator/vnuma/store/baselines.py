@@ -6,9 +6,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
-from vnuma.store.rows import Run, Vm
+from vnuma.store.rows import RestoreOutcome, Run, Vm
 from vnuma.store.runs import at_site, imported_ids, run_of
-from vnuma.store.states import RestoreOutcome
 from vnuma.store.types import utc_now
 from vnuma.store.vms import CORRECTED, VM_ROW, own_vm, vm_of
 

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, fun
 
 from vnuma.domain.study.order import PlannedCell
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.host_key import host_key
+from vnuma.domain.vm.facts import host_key
 from vnuma.errors import (
     AccountRefused,
     CertificateRejected,
@@ -25,8 +25,7 @@ from vnuma.errors import (
 )
 from vnuma.store import tables
 from vnuma.store.baselines import leave
-from vnuma.store.rows import Busy, Cell, Claim, Vm
-from vnuma.store.states import CellState, Outcome
+from vnuma.store.rows import Busy, Cell, CellState, Claim, Outcome, Vm
 from vnuma.store.types import utc_now
 from vnuma.store.vms import get_vm, own_vm
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select
 
 from vnuma.store import tables
-from vnuma.store.states import Outcome, RunState
+from vnuma.store.rows import Outcome, RunState
 
 _run, _vm, _cell, _attempt = tables.run.c, tables.vm.c, tables.cell.c, tables.attempt.c
 _site = tables.site.c

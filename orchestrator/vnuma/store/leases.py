@@ -17,9 +17,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from vnuma.errors import LeaseLost, StoreError, VmHeld
 from vnuma.store import tables
-from vnuma.store.rows import Lease
+from vnuma.store.rows import Lease, RunState
 from vnuma.store.runs import refuse_imported
-from vnuma.store.states import RunState
 from vnuma.store.types import utc_now
 
 _lease = tables.lease.c

@@ -13,8 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, Update, func, ins
 from vnuma import __version__
 from vnuma.errors import InputError, StoreError
 from vnuma.store import tables
-from vnuma.store.rows import Run, Study
-from vnuma.store.states import RunState, StopRequest
+from vnuma.store.rows import Run, RunState, StopRequest, Study
 from vnuma.store.types import utc_now
 
 IMPORTED = "imported"

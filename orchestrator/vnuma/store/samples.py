@@ -10,8 +10,7 @@ from sqlalchemy import Connection, Select, insert, select
 
 from vnuma.store import tables
 from vnuma.store.leases import check_attempt
-from vnuma.store.rows import Sample
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome, Sample
 
 _sample = tables.sample.c
 _attempt = tables.attempt.c

@@ -1,4 +1,4 @@
-"""Read the timed samples of valid boots in bulk: a million in seconds.
+"""Read the timed samples of valid boots in bulk, a million in seconds; and stored rows as analysis records.
 
 Excludes warm-ups, failed iterations and other attempts, which `samples` reads.
 """
@@ -6,16 +6,16 @@ Excludes warm-ups, failed iterations and other attempts, which `samples` reads.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
 from sqlalchemy import Connection, Select, Text, select, type_coerce
 
-from vnuma.analysis.records import Sample
+from vnuma.analysis.records import CellRecord, Sample
 from vnuma.store import tables
-from vnuma.store.states import Outcome
+from vnuma.store.rows import AttemptLine, Cell, CellState, Fact, Outcome
 
 _sample, _attempt, _cell, _vm = tables.sample.c, tables.attempt.c, tables.cell.c, tables.vm.c
 
@@ -98,3 +98,51 @@ def _places(run_id: int, vm_id: int | None) -> Select[Any]:
         .where(_cell.run_id == run_id, _attempt.outcome == str(Outcome.VALID))
     )
     return query if vm_id is None else query.where(_cell.vm_id == vm_id)
+
+
+def cell_records(
+    planned: Iterable[Cell],
+    tried: Iterable[AttemptLine],
+    names: Mapping[int, str],
+    known: Iterable[Fact] = (),
+    used_up: Collection[int] = (),
+) -> list[CellRecord]:
+    """Cells with the reason for a missing result: their own, or their last attempt's.
+
+    `names` are the VMs' inventory names by id; `known` are facts, including the sentinel's times; `used_up`
+    are cells that are not tried again (`cells.used_up_cells`).
+    """
+    watched = {
+        fact.attempt_id: fact.value for fact in known if (fact.scope, fact.key) == ("sentinel", "elapsed_ms")
+    }
+    last = {attempt.cell_id: attempt for attempt in tried}
+    return [
+        CellRecord(
+            label=cell.label,
+            arm=cell.arm,
+            block=cell.block,
+            vm=names[cell.vm_id],
+            outcome=str(cell.state),
+            reason=_reason(cell, last.get(cell.id)),
+            position=cell.position,
+            sentinel_ms=_sentinel(cell, last.get(cell.id), watched),
+            tried_again=cell.state is CellState.FAILED and cell.id not in used_up,
+        )
+        for cell in planned
+    ]
+
+
+def _sentinel(
+    cell: Cell, last: AttemptLine | None, watched: Mapping[int | None, object]
+) -> tuple[float, ...]:
+    """The sentinel's times in a cell's valid attempt, which is its last."""
+    times = watched.get(last.id) if last and cell.state is CellState.VALID else None
+    return tuple(map(float, times)) if isinstance(times, list) else ()
+
+
+def _reason(cell: Cell, last: AttemptLine | None) -> str:
+    if cell.state is CellState.VALID:
+        return ""
+    if cell.reason:
+        return cell.reason
+    return (last.reason or "") if last else ""

@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, Table
 
-from vnuma.domain.vm.bounded_json import read_json
+from vnuma.domain.vm.bounded_input import read_json
 from vnuma.domain.vm.plain_text import refuse_controls
 from vnuma.errors import InputError
 from vnuma.store.migrate import upgrade

@@ -11,9 +11,8 @@ from sqlalchemy import Connection, Row, insert, select
 from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import is_kept, kept, lease_lost
-from vnuma.store.rows import Run, Study, Vm
+from vnuma.store.rows import RestoreOutcome, Run, Study, Vm
 from vnuma.store.runs import is_imported, run_from
-from vnuma.store.states import RestoreOutcome
 
 _vm = tables.vm.c
 _fact = tables.fact.c

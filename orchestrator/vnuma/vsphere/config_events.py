@@ -15,8 +15,8 @@ from pyVmomi import vim, vmodl
 
 from vnuma.domain.vm.config_event import ConfigEvent
 from vnuma.domain.vm.setting import DERIVED, HARDWARE, TYPED, SettingSpec, Value, ValueKind
+from vnuma.vsphere.facts import VALUES
 from vnuma.vsphere.session import Session
-from vnuma.vsphere.settings import VALUES
 
 _PAGE = 100
 MOST_EVENTS = 10_000

@@ -16,12 +16,12 @@ from vnuma.domain.vm.facts import Release
 from vnuma.errors import AccountRefused, InputError, VnumaError
 from vnuma.logins import Logins
 from vnuma.vsphere.faults import SessionExpired, unexpected
-from vnuma.vsphere.session import About, Session, SharedSession
+from vnuma.vsphere.session import About, Session, SharedSession, VmRef
 from vnuma.vsphere.tls import context_for
 from vnuma.vsphere.transport import Transport, api_version
 from vnuma.vsphere.vcenter import VCenter
 
-__all__ = ["About", "Session", "SessionExpired", "VCenter", "agreed_version", "connect", "log_out"]
+__all__ = ["About", "Session", "SessionExpired", "VCenter", "VmRef", "agreed_version", "connect", "log_out"]
 
 _COOKIE = "vmware_soap_session"
 _LOGOUT_S = 10.0

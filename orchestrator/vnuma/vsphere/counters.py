@@ -13,9 +13,8 @@ from typing import Any
 
 from pyVmomi import vim, vmodl
 
-from vnuma.domain.vm.cpu_waits import CpuWaits, share_of_vcpu
-from vnuma.vsphere.refs import VmRef
-from vnuma.vsphere.session import Session
+from vnuma.domain.vm.facts import CpuWaits, share_of_vcpu
+from vnuma.vsphere.session import Session, VmRef
 
 READY, CO_STOP = "cpu.ready.summation", "cpu.costop.summation"
 OF_VM = (

@@ -15,10 +15,9 @@ from vnuma.checks.subject import EXTRA_CONFIG
 from vnuma.collector import gc_paused
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen, running_memory
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts
-from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
-from vnuma.domain.vm.server import WindowsFacts
+from vnuma.domain.vm.server import TOOLS_KEY, WindowsFacts, windows_of_tools
 from vnuma.errors import VCenterUnreachable
-from vnuma.vsphere import settings
+from vnuma.vsphere import facts as settings
 from vnuma.vsphere.estate_changes import (
     CONNECTED,
     GUEST_MARKS,

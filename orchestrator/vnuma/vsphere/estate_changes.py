@@ -18,13 +18,12 @@ from pyVmomi import vim
 
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import HostFacts
-from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
-from vnuma.vsphere.facts import GUEST_DETAIL, GUEST_NAME, HOST_STATE_PATHS
+from vnuma.domain.vm.server import TOOLS_KEY, windows_of_tools
+from vnuma.vsphere.facts import EXTRA_CONFIG, GUEST_DETAIL, GUEST_NAME, HOST_STATE_PATHS
 from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import VAPP_VMS, container_properties
 from vnuma.vsphere.read import cluster_properties
 from vnuma.vsphere.session import Found, Query, Session
-from vnuma.vsphere.settings import EXTRA_CONFIG
 
 TOOLS_PATH = f'{EXTRA_CONFIG}["{TOOLS_KEY}"]'
 """One key of extraConfig, which the property collector can return without the others."""

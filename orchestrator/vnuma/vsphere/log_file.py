@@ -2,7 +2,7 @@
 
 A running VM keeps its log open, so on shared storage only its own host can read it. vCenter issues a ticket
 for one request to that host (AcquireGenericServiceTicket; privilege Datastore.Browse), with the host's
-certificate (`host_tls`).
+certificate (`tls`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.errors import PrivilegeMissing, VnumaError
 from vnuma.vsphere.faults import describe
-from vnuma.vsphere.host_tls import NotThatHost, connect_to_host, thumbprint_of
 from vnuma.vsphere.session import Session
+from vnuma.vsphere.tls import NotThatHost, connect_to_host, thumbprint_of
 
 Source = Literal["host", "vcenter"]
 

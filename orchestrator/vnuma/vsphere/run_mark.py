@@ -8,8 +8,8 @@ from pyVmomi import vim, vmodl
 
 from vnuma.errors import PrivilegeMissing, ReadBackDiffers
 from vnuma.vsphere.apply import no_fence, submit
+from vnuma.vsphere.facts import LEASE_KEY, extra_config
 from vnuma.vsphere.session import Session
-from vnuma.vsphere.settings import LEASE_KEY, extra_config
 
 __all__ = ["LEASE_KEY", "Mark", "clear_note", "read_mark", "read_note", "write_mark", "write_note"]
 

@@ -22,6 +22,9 @@ from vnuma.vsphere.transport import Transport
 
 Query = vmodl.query.PropertyCollector
 
+VmRef = vim.VirtualMachine
+"""A reference to a VM, for callers without pyVmomi."""
+
 _MOST_PAGES = 10_000
 """Most pages of one bulk read; vCenter puts a hundred objects on a page."""
 

@@ -15,8 +15,7 @@ from pyVmomi import vim
 
 from vnuma.domain.vm.endpoint import VmSide, plain
 from vnuma.errors import PowerFailed, PrivilegeMissing
-from vnuma.vsphere.refs import VmRef
-from vnuma.vsphere.session import Session
+from vnuma.vsphere.session import Session, VmRef
 
 RUNNING_PATHS = ("runtime.bootTime", "runtime.host", "guest.net", "guest.ipAddress")
 CLOCK_PATH = "configManager.dateTimeSystem"

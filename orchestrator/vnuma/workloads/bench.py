@@ -1,21 +1,23 @@
-"""The interface between engine and workloads."""
+"""The interface between engine and workloads, and how a study's workload is found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any, Protocol, cast
 
 from vnuma.domain.study.study import Dataset
 from vnuma.domain.vm.machine import MachineFacts
+from vnuma.domain.workloads.kinds import KINDS, SHIPPED, installed
 from vnuma.domain.workloads.reading import Reading as Reading
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.timing import Statement
 from vnuma.workloads.client import Client
-from vnuma.workloads.query import Query
 from vnuma.workloads.shell import Shell
 
 Document = dict[str, Any]
@@ -27,6 +29,17 @@ class Obstacle:
 
     what: str
     fix: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query(Statement):
+    """One statement to time, of that workload, size and form. Without `expected_rows` the run's first
+    execution sets them.
+    """
+
+    workload: str
+    size: int
+    form: str
 
 
 class Site(Protocol):
@@ -155,3 +168,17 @@ def require_declared(reading: Reading, settings: WorkloadSettings, form: str) ->
             f"The workload {settings.name} returned figures that it does not declare: {', '.join(others)}.",
             fix=f"Its settings declare {', '.join(known) or 'none'}.",
         )
+
+
+def workload_named(name: str) -> Workload:
+    """The workload of a valid study."""
+    if name not in KINDS:
+        found: Workload = installed(name)
+        return found
+    ours: Workload = import_module(f"{SHIPPED}.{name}.workload").WORKLOAD
+    return ours
+
+
+def machine_workload_named(name: str) -> MachineWorkload:
+    """The same, for a study whose workload runs on a Linux machine."""
+    return cast(MachineWorkload, workload_named(name))

@@ -18,7 +18,7 @@ from typing import IO
 from vnuma.errors import MachineUnreachable, MeasurementFailed
 from vnuma.sqlserver.client import odbc
 from vnuma.sqlserver.client.driver import LIBRARIES
-from vnuma.workloads import caller_host
+from vnuma.workloads.call_volume import caller_host
 
 Answer = Mapping[str, object]
 
@@ -26,7 +26,7 @@ BEGIN_S = 60.0
 """Time limit for an SSH connection and the start of Python on a busy machine."""
 
 _END_S = 10.0
-_PROGRAMS = Path(__file__).parent
+_PROGRAMS = Path(caller_host.__file__).parent
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,7 @@ class Hello:
 
 
 class ClientHost:
-    """A running `vnuma.workloads.caller_host` on a client, in a new session to shield it from a terminal's
-    signals.
-    """
+    """A running `caller_host` on a client, in a new session to shield it from a terminal's signals."""
 
     def __init__(self, client: Client, errors: IO[bytes]) -> None:
         self.client, self._errors = client, errors

@@ -9,13 +9,12 @@ from typing import Literal
 
 from vnuma.domain.workloads.settings import COARSE_BELOW_MS, ClockChoice
 from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
-from vnuma.sqlserver.client import execution, waits
+from vnuma.sqlserver.client import execution
 from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.timing import Timing, timed
-from vnuma.sqlserver.instance import plan, topology
-from vnuma.workloads.bench import Reading, Site
-from vnuma.workloads.query import Query
+from vnuma.sqlserver.instance import plan, server
+from vnuma.workloads.bench import Query, Reading, Site
 
 _Clock = Literal["messages", "query_stats"]
 _SCOPE = "clock"
@@ -87,11 +86,11 @@ class QueryBench:
     def run(self, size: int, form: str) -> Reading:
         """One execution, with its waits and how it ran."""
         query, connection = self.queries[size, form], self.connection
-        before = waits.session_waits(connection)
+        before = execution.session_waits(connection)
         timing = timed(connection, query, self.site.settings.timeout_s)
         if query.expected_rows is None and query.rows_from != "none":
             same_rows(self.site, f"{form}/{size}", timing.rows)
-        spent = waits.difference(before, waits.session_waits(connection))
+        spent = execution.difference(before, execution.session_waits(connection))
         ran = execution.read(connection, self.probes[form], timing.elapsed_ms)
         clock = _clock_of(self.site, self.site.settings.clock, self.clocks, query, timing, ran)
         return timed_by(timing, clock, ran, spent)
@@ -107,7 +106,7 @@ def query_bench(
     probes = {form: execution.prepare(found, known) for form, found in hashes.items()}
     by_place = {(query.size, query.form): query for query in queries}
     yield QueryBench(site, connection, by_place, probes, _chosen_so_far(site))
-    site.record("memory", {"xtp_pages_kb": topology.xtp_pages_kb(connection)})
+    site.record("memory", {"xtp_pages_kb": server.xtp_pages_kb(connection)})
 
 
 def same_rows(site: Site, key: str, rows: int | None) -> None:

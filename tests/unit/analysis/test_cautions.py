@@ -22,7 +22,7 @@ from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import sentence
 from vnuma.domain.study.design import Covariate
-from vnuma.domain.workloads.replicate import Replicate
+from vnuma.domain.workloads.metric import Replicate
 
 
 def test_a_single_timed_iteration_is_warned_of() -> None:

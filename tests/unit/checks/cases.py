@@ -12,8 +12,7 @@ import yaml
 from tests.support.hosts import guest_of, host_of, vm_of
 from vnuma.checks.subject import PlacementFacts, Subject, study_subjects
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.cpu_waits import CpuWaits
-from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import Permissions, ServerFacts, SqlEdition, SqlFacts, WindowsFacts, XtpDatabase
 from vnuma.domain.vm.setting import TYPED, Power
 

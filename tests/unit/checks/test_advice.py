@@ -10,18 +10,18 @@ from vnuma.checks.advice import Advice, Worth, advise, planned_vm
 from vnuma.checks.advised_study import arms_of, study_text
 from vnuma.domain.arm.recipe import desired_settings
 from vnuma.domain.study.study_file import parse_study
-from vnuma.domain.topology.forecast import Guest
-from vnuma.domain.topology.host_spec import parse_host
+from vnuma.domain.topology.forecast import PlannedGuest
 from vnuma.domain.topology.release import hardware_version_of
+from vnuma.domain.topology.vm_location import parse_host
 
 GB = 1024
 
 
-def advice_for(vcpus: int, memory_gb: int, *specs: str, guest: Guest | None = None) -> Advice:
+def advice_for(vcpus: int, memory_gb: int, *specs: str, guest: PlannedGuest | None = None) -> Advice:
     """Advice for hosts written short."""
     hosts = [parse_host(spec, "8.0") for spec in specs]
     hardware = min(hardware_version_of(host.release.key) for host in hosts)
-    return advise(vcpus, memory_gb * GB, hosts, hardware, guest or Guest())
+    return advise(vcpus, memory_gb * GB, hosts, hardware, guest or PlannedGuest())
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_more_memory_than_the_host_has_does_not_fit() -> None:
 
 def test_an_edition_rules_out_sockets_that_it_does_not_use() -> None:
     """Standard with eight sockets of two would use eight cores."""
-    advice = advice_for(16, 64, "2x16/96@7.0", guest=Guest("standard", 15))
+    advice = advice_for(16, 64, "2x16/96@7.0", guest=PlannedGuest("standard", 15))
     (eight,) = [one for one in advice.candidates if str(one.topology) == "8x2"]
 
     assert any(reason.startswith("8 of 16 CPUs are used") for reason in eight.reasons)
@@ -84,7 +84,7 @@ def test_an_edition_rules_out_sockets_that_it_does_not_use() -> None:
 
 def test_a_limit_on_cores_is_reported_once_and_spoils_no_shape() -> None:
     """Standard uses 24 of 30 in any shape."""
-    advice = advice_for(30, 256, "2x20/384@7.0", guest=Guest("standard", 15))
+    advice = advice_for(30, 256, "2x20/384@7.0", guest=PlannedGuest("standard", 15))
 
     assert advice.worth(Worth.HAVING)
     assert advice.unused.startswith("24 of 30")
@@ -93,7 +93,7 @@ def test_a_limit_on_cores_is_reported_once_and_spoils_no_shape() -> None:
 @pytest.mark.parametrize(("sql_major", "best"), [(15, "2x72"), (16, "4x36"), (17, "4x36")])
 def test_a_node_with_which_sql_server_does_not_start_is_not_worth_having(sql_major: int, best: str) -> None:
     """SQL Server 2022 CU11 stops with more than 64 logical processors in a node."""
-    advice = advice_for(144, 256, "2x72/512@8.0", guest=Guest("developer", sql_major))
+    advice = advice_for(144, 256, "2x72/512@8.0", guest=PlannedGuest("developer", sql_major))
 
     assert [str(one.topology) for one in advice.worth(Worth.HAVING)] == [best]
     (wide,) = [one for one in advice.candidates if str(one.topology) == "2x72"]
@@ -178,7 +178,7 @@ def test_the_study_of_an_advice_is_valid_and_possible(
     nodes, cores, release = host
     spec = parse_host(f"{nodes}x{cores}/1024@{release}", release)
     hardware = hardware_version_of(spec.release.key)
-    advice = advise(vcpus, memory_gb * GB, [spec], hardware, Guest())
+    advice = advise(vcpus, memory_gb * GB, [spec], hardware, PlannedGuest())
     if len(arms_of(advice)) < 2:
         return  # refused: test_a_single_shape_makes_no_study
 

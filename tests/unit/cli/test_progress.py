@@ -19,8 +19,7 @@ from vnuma.cli.progress import LineLog, block_lines, detail_lines
 from vnuma.engine.notify.message import Event
 from vnuma.engine.run.progress import Progress, VmProgress
 from vnuma.errors import NotAtBaseline
-from vnuma.store.rows import AttemptLine, Run
-from vnuma.store.states import Outcome, RunState, StopRequest
+from vnuma.store.rows import AttemptLine, Outcome, Run, RunState, StopRequest
 
 NOW = datetime(2026, 11, 17, 20, 45, tzinfo=UTC)
 RUN = Run(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.hosts import host_of
-from vnuma.domain.topology.forecast import Forecast, Guest, forecast, forecast_on
+from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast, forecast_on
 from vnuma.domain.topology.layout import Prediction
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.vm.setting import Settings
@@ -27,7 +27,7 @@ def settings_of(shape: Topology, extra: Settings | None = None) -> Settings:
 def seen(release: str, hardware: int, extra: Settings | None = None) -> list[Forecast]:
     """The five arms on the paper's host."""
     host = host_of(release=release)
-    return [forecast(settings_of(shape, extra), hardware, host, Guest()) for shape in ARMS]
+    return [forecast(settings_of(shape, extra), hardware, host, PlannedGuest()) for shape in ARMS]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,9 @@ def test_up_to_6_0_the_other_reading_is_named() -> None:
 def test_esxi_8_gives_the_intended_nodes_by_a_manual_size(size: int, nodes: int) -> None:
     """coresPerNumaNode 1 is the only way to 16 nodes."""
     extra: Settings = {"coresPerNumaNode": size, "autoCoresPerNumaNode": False}
-    one = forecast(settings_of(Topology(16 // size, size), extra), 20, host_of(release="8.0.2"), Guest())
+    one = forecast(
+        settings_of(Topology(16 // size, size), extra), 20, host_of(release="8.0.2"), PlannedGuest()
+    )
 
     assert one.prediction.vnuma_nodes == nodes
 
@@ -78,14 +80,14 @@ def test_esxi_8_gives_the_intended_nodes_by_a_manual_size(size: int, nodes: int)
 def test_without_soft_numa_cpu_nodes_are_memory_nodes() -> None:
     """Switched off, or before SQL Server 2016."""
     host = host_of(release="7.0.3")
-    for guest in (Guest(soft_numa=False), Guest(sql_major=12)):
+    for guest in (PlannedGuest(soft_numa=False), PlannedGuest(sql_major=12)):
         assert forecast(settings_of(Topology(1, 16)), 17, host, guest).sql_cpu_nodes == 1
 
 
 def test_express_uses_4_4_4_2_1_cores_of_the_arms() -> None:
     """The paper's five shapes under the lesser of one socket and four cores."""
     host = host_of()
-    arms = [forecast(settings_of(shape), 11, host, Guest("Express Edition", 15)) for shape in ARMS]
+    arms = [forecast(settings_of(shape), 11, host, PlannedGuest("Express Edition", 15)) for shape in ARMS]
 
     assert [arm.usable_cores for arm in arms] == [4, 4, 4, 2, 1]
     assert [arm.by_sql.otherwise for arm in arms] == [None, None, None, 4, 4]
@@ -93,7 +95,9 @@ def test_express_uses_4_4_4_2_1_cores_of_the_arms() -> None:
 
 def test_windows_limits_count_too() -> None:
     """Pro uses two sockets, and that is never sure."""
-    one = forecast(settings_of(Topology(4, 4)), 17, host_of(release="7.0.3"), Guest(windows="Windows 11 Pro"))
+    one = forecast(
+        settings_of(Topology(4, 4)), 17, host_of(release="7.0.3"), PlannedGuest(windows="Windows 11 Pro")
+    )
 
     assert (one.usable_cores, one.confidence) == (8, "low")
 
@@ -102,7 +106,7 @@ def test_windows_limits_count_too() -> None:
 def test_memory_beyond_the_node_is_remote(memory_gb: int, remote_gb: int) -> None:
     """One client on a node of 96 GB."""
     extra: Settings = {"memoryMB": memory_gb * 1024}
-    one = forecast(settings_of(Topology(1, 16), extra), 17, host_of(release="7.0.3"), Guest())
+    one = forecast(settings_of(Topology(1, 16), extra), 17, host_of(release="7.0.3"), PlannedGuest())
 
     assert one.remote_mb == remote_gb * 1024
 
@@ -110,7 +114,9 @@ def test_memory_beyond_the_node_is_remote(memory_gb: int, remote_gb: int) -> Non
 def test_hosts_that_give_the_same_are_reported_together() -> None:
     """Two alike and one with smaller nodes are two rows."""
     big, small = host_of(release="7.0.3"), replace(host_of(release="7.0.3", nodes=4, cores=8), name="esx09")
-    rows = forecast_on(settings_of(Topology(1, 16)), 17, [big, small, replace(big, name="esx02")], Guest())
+    rows = forecast_on(
+        settings_of(Topology(1, 16)), 17, [big, small, replace(big, name="esx02")], PlannedGuest()
+    )
 
     assert [row.hosts for row in rows] == [("esx01", "esx02"), ("esx09",)]
     assert [row.prediction.vnuma_nodes for row in rows] == [1, 2]
@@ -128,7 +134,8 @@ def test_nodes_without_a_cpu_in_use_are_offline(edition: str, nodes: list[int], 
     """Where the edition leaves CPUs unused, SQL Server has schedulers on the first nodes only."""
     host = host_of(release="6.0.0")
     arms = [
-        forecast(settings_of(shape), 11, host, Guest(sql_edition=edition, sql_major=15)) for shape in ARMS
+        forecast(settings_of(shape), 11, host, PlannedGuest(sql_edition=edition, sql_major=15))
+        for shape in ARMS
     ]
 
     assert [arm.sql_cpu_nodes for arm in arms] == nodes

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.vm.guest_os import windows_of_banner, windows_of_tools
-from vnuma.domain.vm.server import WindowsFacts
+from vnuma.domain.vm.server import WindowsFacts, windows_of_banner, windows_of_tools
 
 TOOLS = (
     "architecture='X86' bitness='64' buildNumber='17763' distroName='Windows' distroVersion='10.0' "

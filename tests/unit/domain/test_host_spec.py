@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.topology.host_spec import parse_host
+from vnuma.domain.topology.vm_location import parse_host
 
 
 @given(st.integers(1, 16), st.integers(1, 128), st.integers(1, 4096), st.integers(1, 4))

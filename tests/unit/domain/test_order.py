@@ -9,8 +9,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.study.order import columns, plan_cells
-from vnuma.domain.study.squares import blocks_of_square, latin_square, williams_square
+from vnuma.domain.study.order import blocks_of_square, columns, latin_square, plan_cells, williams_square
 from vnuma.domain.study.study import Study
 
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.workloads.page_cache.placement import Placed, growth, not_proven
-from vnuma.workloads.page_cache.settings import MemoryPlace
+from vnuma.workloads.page_cache.settings import MemoryPlace, Placed, growth, not_proven
 
 FILE_KB = 100_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.vm.redact import Redactor
+from vnuma.engine.doctor.first_contact import Redactor
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.workloads.sizes import in_table, sized
+from vnuma.domain.workloads.metric import in_table, sized
 
 
 @pytest.mark.parametrize(

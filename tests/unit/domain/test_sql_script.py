@@ -7,8 +7,7 @@ import pytest
 from tests.support.studies import GOOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
-from vnuma.workloads.sql_script.settings import SqlScript
-from vnuma.workloads.sql_script.text import takes_unordered_top
+from vnuma.workloads.sql_script.settings import SqlScript, takes_unordered_top
 
 
 def script(fields: str) -> SqlScript:

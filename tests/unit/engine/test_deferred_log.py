@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from tests.store.build import new_run
 from tests.support.stores import new_store
-from vnuma.engine.cell import deferred_log
+from vnuma.engine.cell import evidence
 from vnuma.engine.lease.audit import Journal
 from vnuma.errors import StoreError
 from vnuma.store.open import Store
@@ -32,14 +32,14 @@ def test_a_store_that_fails_does_not_keep_a_vm_from_being_restored(store: Store)
         connection.execute(text("DROP TABLE fact"))
     lost: list[StoreError] = []
 
-    deferred_log.collect(Journal(store, "vc/1", "sql16", run, on_store_error=lost.append), NOBODY, NOBODY)
+    evidence.collect(Journal(store, "vc/1", "sql16", run, on_store_error=lost.append), NOBODY, NOBODY)
     with pytest.raises(StoreError):
-        deferred_log.collect(Journal(store, "vc/1", "sql16", run), NOBODY, NOBODY)
+        evidence.collect(Journal(store, "vc/1", "sql16", run), NOBODY, NOBODY)
 
     assert len(lost) == 1
 
 
 def test_where_nothing_is_owed_nothing_is_asked(store: Store) -> None:
     """Neither in a run whose logs were had, nor outside a run."""
-    deferred_log.collect(Journal(store, "vc/1", "sql16", new_run(store)), NOBODY, NOBODY)
-    deferred_log.collect(Journal(store, "vc/1", "sql16"), NOBODY, NOBODY)
+    evidence.collect(Journal(store, "vc/1", "sql16", new_run(store)), NOBODY, NOBODY)
+    evidence.collect(Journal(store, "vc/1", "sql16"), NOBODY, NOBODY)

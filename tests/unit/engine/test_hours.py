@@ -18,8 +18,7 @@ from vnuma.engine.lease.hours import (
 )
 from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.errors import Interrupted, PreflightBlocked
-from vnuma.store.rows import AttemptLine
-from vnuma.store.states import Outcome
+from vnuma.store.rows import AttemptLine, Outcome
 
 CLOSES = datetime(2026, 11, 19, 6, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.cli import vnuma
 from vnuma.engine.access.inventory import read_targets, read_variables
-from vnuma.engine.access.play_inventory import write_play_inventory
+from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.secrets import Secret, resolve, resolve_all
 from vnuma.engine.access.target import AnyTarget, Machine, Target
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.sqlserver.authority import Authority
 from tests.support.told import PASSWORD, USER, mail_server, web_server
-from vnuma.engine.doctor.diagnose_notify import diagnose_notify
+from vnuma.engine.doctor.diagnose import diagnose_notify
 from vnuma.engine.notify import notifier as notifier_module
 from vnuma.engine.notify.channels import Channel, Mail, Ready, channels_of, ready_channels, shown_url
 from vnuma.engine.notify.message import as_mail, as_slack, as_teams, event_line, text, title

@@ -14,15 +14,14 @@ from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.lease.supervision import claim_supervision
+from vnuma.engine.lease.heartbeat import claim_supervision
 from vnuma.engine.run.oversight import Asked, Nowhere, Oversight, unwatched
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
 from vnuma.store.cells import PERMANENT, AttemptsRule
 from vnuma.store.open import Store, default_url, open_store
-from vnuma.store.rows import Claim
-from vnuma.store.states import Outcome, StopRequest
+from vnuma.store.rows import Claim, Outcome, StopRequest
 
 TRIES = 3
 """attempts_per_cell of a study that does not say."""

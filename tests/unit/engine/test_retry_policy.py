@@ -15,8 +15,7 @@ from vnuma.engine.run.next_cell import (
 )
 from vnuma.errors import ToolsTimeout
 from vnuma.store.cells import PERMANENT
-from vnuma.store.rows import AttemptLine
-from vnuma.store.states import Outcome
+from vnuma.store.rows import AttemptLine, Outcome
 
 BEGAN = datetime(2026, 11, 17, 20, 45, tzinfo=UTC)
 VALID = AttemptLine(1, 1, 1, "1x16", 1, 1, None, None, BEGAN, BEGAN, Outcome.VALID, None, token=1)

@@ -11,8 +11,7 @@ from vnuma.engine.lease.hours import Closed
 from vnuma.engine.run.progress import Progress, VmProgress
 from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, naming_all, state_at_end, worst_of
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict, StoreError
-from vnuma.store.rows import Run
-from vnuma.store.states import RunState
+from vnuma.store.rows import Run, RunState
 
 
 def test_every_vm_that_is_away_is_named() -> None:

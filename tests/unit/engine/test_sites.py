@@ -18,16 +18,15 @@ from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog
 from vnuma.engine.access.target import Target
-from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, ask_to_stop, claim_supervision, is_alive
+from vnuma.engine.lease.heartbeat import SILENT_AFTER, Supervisor, ask_to_stop, claim_supervision, is_alive
 from vnuma.engine.run.overview import overview
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.sites.following import elsewhere_of
 from vnuma.errors import InputError, VmHeld
 from vnuma.store import baselines, runs, sites, tables
-from vnuma.store.copy_run import copy_run
+from vnuma.store.copy_rows import copy_run
 from vnuma.store.open import Store, default_url, open_store
-from vnuma.store.rows import Run
-from vnuma.store.states import RunState
+from vnuma.store.rows import Run, RunState
 
 BESIDE = Supervisor(os.getppid())
 """Another process of this machine, which lives."""

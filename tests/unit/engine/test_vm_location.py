@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.hosts import host_of, vm_of
-from vnuma.domain.topology.forecast import Guest, forecast_on
+from vnuma.domain.topology.forecast import PlannedGuest, forecast_on
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import ClusterFacts, VmFacts
-from vnuma.engine.design_check.vm_location import location_of_cluster, location_of_vm
+from vnuma.engine.design_check.estates import location_of_cluster, location_of_vm
 from vnuma.errors import InputError, VmNotFound
 from vnuma.estate.snapshot import save
 
@@ -48,7 +48,7 @@ def test_what_an_export_does_not_tell_of_a_vm_is_named(tmp_path: Path) -> None:
 
     assert site.unseen == ("extraConfig",)
     assert site.vm
-    (row,) = forecast_on({**site.vm.settings, "numCPUs": 24}, 13, site.hosts, Guest(), site.unseen)
+    (row,) = forecast_on({**site.vm.settings, "numCPUs": 24}, 13, site.hosts, PlannedGuest(), site.unseen)
     assert row.confidence == "low"
     assert "numa.* keys were not read" in row.prediction.because
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vnuma.sqlserver.database import dataset_sql as sql
-from vnuma.sqlserver.database.tables import SALES_ORDER_DETAIL, TABLES, TRANSACTION_HISTORY, Table
+from vnuma.sqlserver.database.dataset_sql import SALES_ORDER_DETAIL, TABLES, TRANSACTION_HISTORY, Table
 
 
 @given(rows=st.integers(1, 1_000_000), table=st.sampled_from(TABLES))

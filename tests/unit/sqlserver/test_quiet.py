@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.sqlserver.instance.quiet import Reading, parse_record, sql_cpu_percent
+from vnuma.sqlserver.instance.ready import Reading, parse_record, sql_cpu_percent
 
 RECORD = (
     '<Record id="7" type="RING_BUFFER_SCHEDULER_MONITOR" time="123456"><SchedulerMonitorEvent><SystemHealth>'

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnuma.errors import InputError
-from vnuma.workloads.sql_script.script import batches, replaced
+from vnuma.workloads.sql_script.workload import batches, replaced
 
 BATCH = st.text(alphabet="abc '\n;-", min_size=1).filter(lambda text: bool(text.strip()))
 

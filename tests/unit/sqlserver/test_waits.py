@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.sqlserver.client.waits import Wait, difference
+from vnuma.sqlserver.client.execution import Wait, difference
 
 
 def test_only_what_changed_is_kept() -> None:

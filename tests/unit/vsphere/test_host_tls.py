@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyVmomi import vim
 
-from vnuma.vsphere.host_tls import thumbprint_of
+from vnuma.vsphere.tls import thumbprint_of
 
 SHA1, SHA256 = ":".join(["AB"] * 20), ":".join(["CD"] * 32)
 Ticket = vim.SessionManager.GenericServiceTicket

@@ -6,7 +6,7 @@ import pytest
 from pyVmomi import vim
 
 from vnuma.domain.vm.setting import TYPED
-from vnuma.vsphere.settings import extra_config, settings_of
+from vnuma.vsphere.facts import extra_config, settings_of
 
 
 def option(key: str, value: object) -> vim.option.OptionValue:

@@ -9,8 +9,7 @@ from vnuma.checks.rules.shape_questions import host_object
 from vnuma.checks.rules.sources import EVC
 from vnuma.workloads.cross_join.settings import CrossJoin
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate
-from vnuma.workloads.sql_script.settings import SqlScript
-from vnuma.workloads.sql_script.text import takes_unordered_top
+from vnuma.workloads.sql_script.settings import SqlScript, takes_unordered_top
 
 _STATISTICS_TIME = "https://learn.microsoft.com/sql/t-sql/statements/set-statistics-time-transact-sql"
 

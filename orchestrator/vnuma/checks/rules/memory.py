@@ -7,7 +7,7 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.shape_questions import gigabytes, host_object, nodes_needed
 from vnuma.checks.rules.sources import CPU_READY, LARGE_MEMORY, VM_OPERATOR, VMCO
-from vnuma.domain.vm.cpu_waits import CO_STOP_LIMIT, READY_LIMIT
+from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT
 
 _LOCK = Fix(
     "Reserve all guest memory (All locked); the swap file goes too.",

@@ -18,7 +18,7 @@ from typing import Any
 
 from vnuma.domain.arm.arm import short_name
 from vnuma.domain.topology.topology import topologies
-from vnuma.domain.workloads.problem import Path, Problem
+from vnuma.domain.workloads.settings import Path, Problem
 
 MOST_ARMS = 100
 """An experiment with more arms would never end."""

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import ValidationError
 
-from vnuma.domain.study.order import columns
-from vnuma.domain.study.squares import blocks_of_square
+from vnuma.domain.study.order import blocks_of_square, columns
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.validation import message
-from vnuma.domain.workloads.problem import Path, Problem
-from vnuma.domain.workloads.settings import maxdop_of
+from vnuma.domain.workloads.settings import Path, Problem, maxdop_of
 
 
 def check_design(study: Study) -> Iterator[Problem]:

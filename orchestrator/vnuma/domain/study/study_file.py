@@ -18,11 +18,11 @@ from vnuma.domain.study.crossing import Crossing
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_checks import check_arms_workloads, check_design, check_workload
 from vnuma.domain.topology.topology import topologies
-from vnuma.domain.vm.bounded_yaml import NotYaml, read_yaml
+from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
 from vnuma.domain.vm.plain_text import refuse_controls
 from vnuma.domain.vm.validation import FIELD_FAULTS, message
 from vnuma.domain.workloads.kinds import settings_type
-from vnuma.domain.workloads.problem import Path, Problem
+from vnuma.domain.workloads.settings import Path, Problem
 from vnuma.errors import InputError
 
 MOST_VALUES = 10_000

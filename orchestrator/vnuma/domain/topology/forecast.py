@@ -18,7 +18,7 @@ SQL_YEARS = {2012: 11, 2014: 12, 2016: 13, 2017: 14, 2019: 15, 2022: 16, 2025: 1
 
 
 @dataclass(frozen=True)
-class Guest:
+class PlannedGuest:
     """The software in the VM. `sql_major` is 13 for 2016, 16 for 2022; an empty `windows` is unknown."""
 
     sql_edition: str = "Developer"
@@ -71,7 +71,7 @@ class Forecast:
 
 
 def forecast(
-    settings: Settings, hardware: int, host: HostFacts, guest: Guest, unseen: Collection[str] = ()
+    settings: Settings, hardware: int, host: HostFacts, guest: PlannedGuest, unseen: Collection[str] = ()
 ) -> Forecast:
     """What a power-on with these settings gives the guest. `unseen` names unknown settings."""
     vcpus, per_socket = _number(settings, "numCPUs"), _number(settings, "numCoresPerSocket") or 1
@@ -96,7 +96,11 @@ def forecast(
 
 
 def forecast_on(
-    settings: Settings, hardware: int, hosts: Iterable[HostFacts], guest: Guest, unseen: Collection[str] = ()
+    settings: Settings,
+    hardware: int,
+    hosts: Iterable[HostFacts],
+    guest: PlannedGuest,
+    unseen: Collection[str] = (),
 ) -> list[Forecast]:
     """The same for every host; hosts with equal results are grouped, the first of them first."""
     found: dict[object, Forecast] = {}

@@ -5,8 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from vnuma.domain.topology.split import soft_numa_nodes
+from vnuma.domain.topology.release import (
+    DEFAULT_MINIMUM_VCPUS,
+    MINIMUM,
+    MINIMUM_HARDWARE,
+    PREFER_HT,
+    VIRTUAL_NUMA_HARDWARE,
+    VIRTUAL_NUMA_SINCE,
+    VNUMA_SINCE,
+)
 from vnuma.domain.vm.facts import HostFacts
+from vnuma.domain.vm.setting import Settings, Value
+
+# SQL Server splits hardware nodes with more than 8 cores into soft-NUMA nodes of five to nine, ideally eight
+# (https://learn.microsoft.com/sql/database-engine/configure-windows/soft-numa-sql-server).
+SOFT_NUMA_CORES = 8
+SOFT_NUMA_LEAST = 5
+
+
+def evenly(vcpus: int, nodes: int) -> tuple[int, ...]:
+    """As equal as integers allow, larger first."""
+    return tuple(vcpus // nodes + (index < vcpus % nodes) for index in range(nodes))
+
+
+def filled(vcpus: int, largest: int) -> tuple[int, ...]:
+    """Node by node up to a fixed maximum: 12 vCPUs by 8 are 8 and 4."""
+    full, rest = divmod(vcpus, largest)
+    return (largest,) * full + ((rest,) if rest else ())
+
+
+def soft_numa_nodes(cores: int) -> int:
+    """Number of soft-NUMA nodes that automatic soft-NUMA makes of a hardware node: 2 for 16 cores,
+    1 for 9.
+    """
+    parts = -(-cores // SOFT_NUMA_CORES)
+    return parts - 1 if parts > 1 and cores // parts < SOFT_NUMA_LEAST else max(parts, 1)
+
 
 Confidence = Literal["high", "low"]
 
@@ -87,3 +121,61 @@ class Prediction:
             parts = soft_numa_nodes(size) if soft_numa else 1
             sizes += [size // parts + (part < size % parts) for part in range(parts)]
         return tuple(sizes)
+
+
+class PowerOn:
+    """One power-on: the host, and the VM's settings by lower-case name."""
+
+    def __init__(self, host: HostShape, settings: Settings, hardware_version: int) -> None:
+        self.host = host
+        self.keys = {name.lower(): value for name, value in settings.items()}
+        self.hardware = hardware_version
+        self.vcpus = self.number("numCPUs")
+        # vSphere also shows numbers that it chose itself; they have no effect.
+        automatic = self.true("autoCoresPerSocket")
+        self.per_socket = 1 if automatic else self.number("numCoresPerSocket") or 1
+        self.stated_sockets = not automatic and self.number("numCoresPerSocket") > 1
+        threads = host.threads_per_core if self.true(PREFER_HT) else 1
+        self.capacity = max(1, host.cores_per_node * threads)
+
+    @property
+    def may_have_vnuma(self) -> bool:
+        """Whether release, hardware and the number of vCPUs allow a vNUMA topology at all."""
+        enough = self.vcpus >= (self.number(MINIMUM) or DEFAULT_MINIMUM_VCPUS)
+        return self.host.release >= VNUMA_SINCE and self.hardware >= MINIMUM_HARDWARE and enough
+
+    @property
+    def virtual_numa(self) -> bool:
+        """Whether release and hardware have virtualNuma."""
+        return self.host.release >= VIRTUAL_NUMA_SINCE and self.hardware >= VIRTUAL_NUMA_HARDWARE
+
+    @property
+    def node_size(self) -> int:
+        """virtualNuma.coresPerNumaNode as set manually; 0: automatic."""
+        return 0 if self.true("autoCoresPerNumaNode") else self.number("coresPerNumaNode")
+
+    def number(self, name: str) -> int:
+        """A setting as a number; 0 if it is not one."""
+        return int_of(self.keys.get(name.lower()))
+
+    def true(self, name: str) -> bool:
+        """Whether a setting is on."""
+        return true_of(self.keys.get(name.lower()))
+
+
+def int_of(value: Value) -> int:
+    """A value as a number; 0 if it is not one."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return 0
+
+
+def true_of(value: Value) -> bool:
+    """Whether a value is a switch that is on."""
+    return str(value).strip().lower() in {"true", "1"}
+
+
+def false_of(value: Value) -> bool:
+    """Whether a value is a switch that is off."""
+    return str(value).strip().lower() in {"false", "0"}

@@ -10,8 +10,18 @@ from collections.abc import Collection
 from dataclasses import replace
 from math import ceil
 
-from vnuma.domain.topology.layout import Confidence, HostShape, Prediction, host_shape
-from vnuma.domain.topology.power_on import PowerOn, false_of, int_of, true_of
+from vnuma.domain.topology.layout import (
+    Confidence,
+    HostShape,
+    PowerOn,
+    Prediction,
+    evenly,
+    false_of,
+    filled,
+    host_shape,
+    int_of,
+    true_of,
+)
 from vnuma.domain.topology.prediction_confidence import with_confidence
 from vnuma.domain.topology.release import (
     AUTOSIZE_COOKIE,
@@ -25,7 +35,6 @@ from vnuma.domain.topology.release import (
     SOCKETS_WHOLE_SINCE,
     VNUMA_SINCE,
 )
-from vnuma.domain.topology.split import evenly, filled
 from vnuma.domain.vm.setting import Settings
 
 __all__ = ["DEFAULT_MINIMUM_VCPUS", "Confidence", "HostShape", "Prediction", "host_shape", "predict"]

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
-from vnuma.domain.topology.layout import Prediction
-from vnuma.domain.topology.power_on import PowerOn, false_of
+from vnuma.domain.topology.layout import PowerOn, Prediction, false_of
 from vnuma.domain.topology.release import (
     AUTOSIZE_COOKIE,
     AUTOSIZE_MAX,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.facts import HostFacts, NumaNode, Release, VmFacts
 
 
 @dataclass(frozen=True)
@@ -19,3 +20,46 @@ class VmLocation:
     unread: tuple[str, ...] = ()
     simulated: str | None = None
     unseen: tuple[str, ...] = ()
+
+
+_SPEC = re.compile(
+    r"(?P<nodes>[1-9]\d{0,2})x(?P<cores>[1-9]\d{0,3})(?:/(?P<memory>[1-9]\d{0,6}))?(?:@(?P<release>\d+\.\d+(?:\.\d+)?))?"
+)
+
+
+def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
+    """The host that `text` describes: `2x16/96@7.0` is two NUMA nodes of 16 cores and 96 GB, ESXi 7.0.
+
+    `release` is used if the text has none, and is part of the host's name.
+
+    Missing memory is 0, which means unknown. Predictions assume a socket per node and no host option; rules
+    about either are not evaluated. Raises ValueError with a sentence.
+    """
+    match = _SPEC.fullmatch(text.strip())
+    if not match:
+        raise ValueError(
+            f"'{text}' is not a host; write NODESxCORES, with /GB per node and @ESXi if known, as in "
+            "2x16/96@7.0"
+        )
+    nodes, cores, memory_gb = int(match["nodes"]), int(match["cores"]), int(match["memory"] or 0)
+    width = cores * threads_per_core
+    return HostFacts(
+        moid=text,
+        name=text if match["release"] else f"{text}@{release}",
+        release=Release(match["release"] or release),
+        vendor="",
+        model="",
+        cpu_model="",
+        bios="",
+        packages=nodes,
+        cores=nodes * cores,
+        threads=nodes * width,
+        memory_mb=nodes * memory_gb * 1024,
+        advanced={},
+        numa_nodes=tuple(
+            NumaNode(node, tuple(range(node * width, (node + 1) * width)), memory_gb * 1024)
+            for node in range(nodes)
+        ),
+        numa_reported=True,
+        described=True,
+    )

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from vnuma.domain.vm.cpu_waits import CpuWaits
-from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts
 from vnuma.domain.vm.setting import Power, Settings
 

@@ -8,6 +8,17 @@ from functools import cached_property
 
 from vnuma.domain.vm.setting import Power, Settings
 
+HostKey = tuple[str, str]
+"""Which host a VM loads: the host's name, unique in one vCenter only, after the vCenter's instance UUID.
+
+For a host without vCenter, its hardware's.
+"""
+
+
+def host_key(vm_key: str, host_name: str) -> HostKey:
+    """The host of this name that the VM of this key is on; a key begins with its vCenter."""
+    return vm_key.partition("/")[0], host_name
+
 
 @dataclass(frozen=True)
 class Release:
@@ -189,3 +200,31 @@ class GuestTopology:
     memory_node_kb: Mapping[int, int] = field(default_factory=dict)
     xtp_pages_kb: Mapping[int, int] = field(default_factory=dict)
     """Kilobytes of memory-optimised pages by memory node (MEMORYCLERK_XTP)."""
+
+
+READY_LIMIT = 0.05
+CO_STOP_LIMIT = 0.03
+"""Shares of a vCPU's time above which administrators look for contention (usual thresholds, not a
+standard).
+"""
+
+
+@dataclass(frozen=True)
+class CpuWaits:
+    """How long a VM's vCPUs waited for the host's CPUs, by vSphere's counters; None: no sample.
+
+    The last hour's mean, as shares of one vCPU's time (0.05 is 5%).
+    """
+
+    ready: float | None
+    """Ready to run while no CPU of the host was free."""
+    co_stop: float | None
+    """Stopped so that the VM's other vCPUs could catch up."""
+
+
+def share_of_vcpu(milliseconds: float, interval_s: float, vcpus: int) -> float:
+    """A VM's summation counter of an interval, over all vCPUs, as a share of one vCPU's time.
+
+    https://knowledge.broadcom.com/external/article/387750/understanding-the-cpu-ready-values-in-th.html
+    """
+    return milliseconds / (1000 * interval_s * vcpus)

@@ -81,7 +81,7 @@ class MachineFacts:
 
 
 def machine_facts(text: str) -> MachineFacts:
-    """Parse the output of `workloads.machine_question`. Raises ValueError for anything else."""
+    """Parse the output of `workloads.shell.machine_question`. Raises ValueError for anything else."""
     part = linux_nodes.sections(text)
     memory = linux_nodes.meminfo(part.get("meminfo", ""))
     cpus = _cpus_by_node(part.get("cpulists", ""))

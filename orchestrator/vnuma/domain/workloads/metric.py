@@ -1,7 +1,8 @@
-"""A figure's meaning: name, unit, better direction, and where a sample has it."""
+"""What a figure means: its metric, its size as text, and its replicate, the unit that n counts."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,3 +30,38 @@ class Metric:
 
 ELAPSED = Metric("elapsed time", "ms", "lower", "elapsed_ms")
 """SQL Server's elapsed time of one execution."""
+
+
+_PLURAL = re.compile(r"^(\w{2,})s\b")
+
+
+def sized(size: int, size_word: str) -> str:
+    """`500 rows a side`, `8 streams`, `1 connection`, `1,472 MB`."""
+    word = _PLURAL.sub(r"\1", size_word) if size == 1 else size_word
+    return f"{size:,} {word}"
+
+
+def in_table(size: int) -> str:
+    """In a table's first column: `500`, `1472`, `2,000,000`."""
+    return f"{size:,}" if size > 9999 else str(size)
+
+
+Replicate = Literal["boot", "pass"]
+"""A VM's power-cycle; or a pass over a machine that is not booted."""
+
+_PLURALS = {"boot": "boots", "pass": "passes"}
+
+
+def plural(replicate: Replicate) -> str:
+    """`boots`, `passes`."""
+    return _PLURALS[replicate]
+
+
+def medians(replicate: Replicate) -> str:
+    """An arm's figure: `median of boot medians`."""
+    return f"median of {replicate} medians"
+
+
+def none_valid(replicate: Replicate) -> str:
+    """Why an arm has no figure: `no valid boot`."""
+    return f"no valid {replicate}"

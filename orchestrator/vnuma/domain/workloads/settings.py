@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vnuma.domain.arm.arm import Arm, Strict
-from vnuma.domain.workloads.metric import ELAPSED, Metric
-from vnuma.domain.workloads.problem import Problem
-from vnuma.domain.workloads.replicate import Replicate
-from vnuma.domain.workloads.sizes import sized
+from vnuma.domain.workloads.metric import ELAPSED, Metric, Replicate, sized
+
+Path = tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem in a file: where (keys from the top), what, and the correct form."""
+
+    path: Path
+    what: str
+    fix: str = ""
+
 
 InstanceChange = Literal["process_affinity", "resource_pool", "tcp_ports"]
 """What a workload may change for the whole SQL Server instance; `engine/instance` has a class for each."""

@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from vnuma.assets import asset
-from vnuma.engine.access.environment import clean_environment, write_extra_variables
-from vnuma.engine.access.play_inventory import write_play_inventory
+from vnuma.engine.access.play_input import clean_environment, write_extra_variables, write_play_inventory
 from vnuma.engine.access.target import Machine
 from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable
 from vnuma.workloads.shell import Output

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from time import sleep
 from typing import Any, Literal
 
+from vnuma.collector import collect_rarely
 from vnuma.domain.vm.change import Edit, net
 from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.connections import driver
+from vnuma.engine.access.secrets import Private
 from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
@@ -18,14 +21,19 @@ from vnuma.engine.cell.shape import Shaped, change_diff, change_document, predic
 from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.lease.context import (
     VmContext,
+    keep_store,
     open_context,
+    open_run,
     supervisor_token,
 )
 from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import NoCell, claim, next_cell, why_no_more
-from vnuma.errors import NotAtBaseline
+from vnuma.errors import NotAtBaseline, VnumaError
+from vnuma.store.open import Store
+from vnuma.store.rows import Run
+from vnuma.vsphere.declared import load_types
 from vnuma.workloads.shell import Shell
 
 Document = dict[str, Any]
@@ -45,7 +53,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
         why = why_no_cell(context)
         if why:
             return {"changed": False, "claimed": False, "why": why}
-        context = unsupervised.take(context)
+        context = unsupervised.take_over_target(context)
     with _working(context):
         claimed = claim(context)
         while isinstance(claimed, NoCell) and not claimed.final:
@@ -134,7 +142,7 @@ def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shel
         return {"changed": False, "why": why}
     context.fence()
     try:
-        with context.store.one_connection(), _restoring(context):
+        with context.store.one_connection(), _living(context, unsupervised.restoring):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
             done = restoration_of(context, choice=choice, shell=shell).restore()
@@ -211,19 +219,35 @@ def step_of(run: str, document: Mapping[str, Any], target: AnyTarget) -> Iterato
 @contextmanager
 def _working(context: VmContext) -> Iterator[None]:
     """Hold one connection to the store during a step, and send heartbeats."""
-    with context.store.one_connection(), _living(context):
+    with context.store.one_connection(), _living(context, unsupervised.supervising):
         yield
 
 
-def _restoring(context: VmContext) -> AbstractContextManager[None]:
-    """Like `_living`, but works on a full store too."""
-    if supervisor_token(context.target.name) is None:
-        return unsupervised.restoring(context.store, context.run)
-    return nullcontext()
-
-
-def _living(context: VmContext) -> AbstractContextManager[None]:
+def _living(
+    context: VmContext, during: Callable[[Store, Run], AbstractContextManager[None]]
+) -> AbstractContextManager[None]:
     """Send heartbeats during a play that has no supervisor."""
-    if supervisor_token(context.target.name) is None:
-        return unsupervised.supervising(context.store, context.run)
-    return nullcontext()
+    supervised = supervisor_token(context.target.name) is not None
+    return nullcontext() if supervised else during(context.store, context.run)
+
+
+def prepare_workers() -> None:
+    """In a play under `vnuma run`, let its parent open the store and read the run, once for all workers.
+
+    Ansible forks a worker for each task, which inherits the store, the parsed study, pyVmomi's types and the
+    ODBC driver.
+
+    Changes nothing and raises nothing: the step that needs an unusable store reports it.
+    """
+    try:
+        private = Private.read()
+        if private:
+            load_types()
+            driver()
+            keep_store(private.store_url)
+            store, _, _ = open_run(private.run)
+            store.disconnect()  # the play's parent has no further use for it, each worker has
+            store.connect_in_children()
+            collect_rarely()
+    except VnumaError:
+        return

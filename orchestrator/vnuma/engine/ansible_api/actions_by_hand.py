@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from vnuma.checks.document import document
+from vnuma.checks.finding import Severity
+from vnuma.checks.result import CheckResult
 from vnuma.domain.arm.arm import Arm, only_in_runs
+from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import Power
 from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import Target
-from vnuma.engine.cell.power_switch import PowerRules, PowerSwitch
+from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import (
     Shaped,
     change_diff,
@@ -28,11 +34,15 @@ from vnuma.engine.cell.shape import (
     prediction_document,
     shape,
 )
+from vnuma.engine.design_check.check import Asked, run_check
+from vnuma.engine.design_check.estates import read_target
+from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.engine.instance.sql_identity import require_by_hand
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.preflight.permit import Permit
-from vnuma.errors import InputError
+from vnuma.errors import InputError, ThresholdMet
+from vnuma.estate.waivers import load
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -41,14 +51,12 @@ from vnuma.sqlserver.database import dataset as datasets
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.database.ownership import require_ours
 from vnuma.sqlserver.instance.ready import QuietRule, wait_ready
-from vnuma.sqlserver.instance.server import read_server
-from vnuma.sqlserver.instance.topology import read_topology
+from vnuma.sqlserver.instance.server import read_server, read_topology
 from vnuma.store.open import open_store
 from vnuma.vsphere import read
 from vnuma.vsphere.apply import no_fence
-from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.connect import Session, VmRef, connect
 from vnuma.vsphere.power import wait_for_guest
-from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.workloads.cross_join.settings import CrossJoin
 from vnuma.workloads.cross_join.workload import cross_join_queries
@@ -200,8 +208,10 @@ def _shaped(done: Shaped) -> Document:
 
 
 def _rules(options: Document) -> PowerRules:
-    return PowerRules(
-        options["shutdown_timeout"], options["on_shutdown_timeout"], options.get("tools_timeout", 600)
+    return PowerRules.model_construct(
+        shutdown_timeout_s=options["shutdown_timeout"],
+        on_shutdown_timeout=options["on_shutdown_timeout"],
+        tools_timeout_s=options.get("tools_timeout", 600),
     )
 
 
@@ -211,12 +221,8 @@ def _permit(options: Document) -> Permit:
 
 
 def _dataset_spec(options: Document) -> DatasetSpec:
-    return DatasetSpec(
-        database=options["database"],
-        source=options["source"],
-        transaction_history_rows=options["transaction_history_rows"],
-        sales_order_detail_rows=options["sales_order_detail_rows"],
-    )
+    names = ("database", "source", "transaction_history_rows", "sales_order_detail_rows")
+    return DatasetSpec(**{name: options[name] for name in names})
 
 
 def _arm(options: Document) -> Arm:
@@ -236,3 +242,37 @@ def _parsed(model: type[Model], data: Document, option: str) -> Model:
     except ValidationError as error:
         what = f"option {option} is invalid: {messages(error, option)}."
         raise InputError(what, fix="docs/reference/study.md describes every field.") from None
+
+
+NEVER = "never"
+
+
+def design_check(target: Target, options: dict[str, Any]) -> dict[str, Any]:
+    """The check's document; with `failed` where something as bad as `fail_on` says was found."""
+    asked = Asked(
+        sql=SqlServers([target]) if options["sql"] else None,
+        waivers=load(Path(options["waivers"])) if options["waivers"] else (),
+    )
+    result = run_check([read_target(target)], asked)
+    if not result.vms:
+        why = next((item.why for item in result.unseen if item.kind == "vm"), "it is a template")
+        raise InputError(f"{target.vm} could not be checked: {why}.", fix="vnuma doctor checks its vCenter.")
+    return {"changed": False, "check": document(result)} | _verdict(result, options["fail_on"])
+
+
+def _verdict(result: CheckResult, fail_on: str) -> dict[str, Any]:
+    if fail_on == NEVER:
+        return {}
+    found = list(result.open(Severity(fail_on)))
+    if not found:
+        return {}
+    lines = [
+        f"{group.judged.finding.rule} {group.judged.finding.name}: {group.judged.finding.title}"
+        for group in found
+    ]
+    return {
+        "failed": True,
+        "msg": f"{counted(len(found), 'finding')} of severity {fail_on} or worse.\n" + "\n".join(lines),
+        "exit_code": ThresholdMet.exit_code,
+        "error": ThresholdMet.__name__,
+    }

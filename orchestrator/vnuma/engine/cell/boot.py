@@ -17,7 +17,7 @@ from vnuma.domain.vm.server import ServerFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected
-from vnuma.engine.cell.deferred_log import pending_facts
+from vnuma.engine.cell.evidence import pending_facts
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import own_settings, plan_shape
 from vnuma.engine.instance import sql_identity
@@ -32,13 +32,12 @@ from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import TopologyMismatch
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.instance import ready, topology
+from vnuma.sqlserver.instance import ready
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.sqlserver.instance.ready import QuietRule, Ready
 from vnuma.store import attempts, facts
 from vnuma.vsphere import power, read, uptime
-from vnuma.vsphere.connect import Session
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.connect import Session, VmRef
 
 LAB_QUIET_S = 0.5
 """Longest wait for a quiet guest on the lab, in seconds: its guests run only SQL Server."""
@@ -190,7 +189,7 @@ def _quiet_rule(context: VmContext) -> QuietRule:
 
 def _look_inside(context: VmContext, attempt: Attempt, looked: _Looked) -> Inside:
     with connect(context.sql()) as connection:
-        guest, server = topology.read_topology(connection), sql_facts.read_server(connection)
+        guest, server = sql_facts.read_topology(connection), sql_facts.read_server(connection)
         start = evidence.started(connection)
     found = LogEvidence(why_not=looked.log.why_not)
     if looked.log.file:

@@ -14,16 +14,15 @@ from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import NOT_KNOWN
 from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.heartbeat import tolerating_full_store
 from vnuma.engine.lease.identity import find_own
-from vnuma.engine.lease.supervision import tolerating_full_store
 from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.store import facts
 from vnuma.store.open import Store
 from vnuma.store.rows import Vm
-from vnuma.workloads.bench import Document
-from vnuma.workloads.find import workload_named
+from vnuma.workloads.bench import Document, workload_named
 
 DATABASE = "sql.database"
 """Name of the study's database in diffs and audit lines."""

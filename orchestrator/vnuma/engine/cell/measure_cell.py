@@ -14,7 +14,7 @@ from vnuma.engine.cell.site import CellSite
 from vnuma.engine.instance.sql_identity import require_proven
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.foreign_change_check import refuse_foreign_changes
+from vnuma.engine.lease.foreign_changes import refuse_foreign_changes
 from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.vcenter_retry import on_vsphere
@@ -23,16 +23,23 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import while_measuring
 from vnuma.sqlserver.client.timing import timed
 from vnuma.store import facts, samples
-from vnuma.store.rows import Sample
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome, Sample
 from vnuma.store.types import utc_now
 from vnuma.vsphere import counters, read
+from vnuma.vsphere.connect import VmRef
 from vnuma.vsphere.counters import Series
-from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session
-from vnuma.workloads.bench import Bench, MachineWorkload, Reading, Site, Workload, require_declared
-from vnuma.workloads.find import machine_workload_named, workload_named
-from vnuma.workloads.query import Query
+from vnuma.workloads.bench import (
+    Bench,
+    MachineWorkload,
+    Query,
+    Reading,
+    Site,
+    Workload,
+    machine_workload_named,
+    require_declared,
+    workload_named,
+)
 from vnuma.workloads.shell import Shell
 
 

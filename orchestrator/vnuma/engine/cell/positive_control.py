@@ -19,10 +19,10 @@ from vnuma.engine.lease.context import VmContext
 from vnuma.errors import PlacementNotProven, StoreError
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.database import dataset
-from vnuma.sqlserver.instance import topology
-from vnuma.sqlserver.instance.process_affinity import affinity_to, cpus_by_memory_node
+from vnuma.sqlserver.instance.server import xtp_pages_kb
+from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
 from vnuma.store import attempts, facts
-from vnuma.workloads.find import workload_named
+from vnuma.workloads.bench import workload_named
 
 SCOPE = "control"
 PROVEN_SHARE = 0.9
@@ -75,12 +75,12 @@ def _place(context: VmContext, attempt: Attempt) -> Placement:
             )
         data_node, worker_node = min(nodes), max(nodes)  # neighbours may share a host node
         dataset.drop(connection, study.dataset.database)
-        empty = topology.xtp_pages_kb(connection)
+        empty = xtp_pages_kb(connection)
     PROCESS_AFFINITY.switch(server, affinity_to(nodes[data_node]), journal)
     site = CellSite(context, attempt)
     site.record("dataset", workload_named(study.workload.name).prepare(site))
     with connect(server) as connection:
-        grown = _growth(empty, topology.xtp_pages_kb(connection))
+        grown = _growth(empty, xtp_pages_kb(connection))
     PROCESS_AFFINITY.switch(server, affinity_to(nodes[worker_node]), journal)
     share = grown.get(data_node, 0) / sum(grown.values()) if grown else 0.0
     if share < PROVEN_SHARE:

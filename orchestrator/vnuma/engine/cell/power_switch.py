@@ -6,55 +6,21 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
-from vnuma.domain.study.study import Study
+from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.cell import deferred_log
+from vnuma.engine.cell import evidence
 from vnuma.engine.lease.audit import Journal, journal_of
 from vnuma.engine.lease.context import VmContext
 from vnuma.errors import HostChanged, HostNotReady
 from vnuma.vsphere import power, read
-from vnuma.vsphere.connect import Session
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.connect import Session, VmRef
 
 Fence = Callable[[], None]
 
 POWER_ON = (Edit("power", str(Power.OFF), str(Power.ON)),)
 POWER_OFF = (Edit("power", str(Power.ON), str(Power.OFF)),)
-
-
-@dataclass(frozen=True)
-class PowerRules:
-    """Deadlines of a power-cycle in seconds, and what to do when a guest does not shut down."""
-
-    shutdown_s: float = 600
-    on_timeout: Literal["fail", "power_off"] = "fail"
-    tools_s: float = 600
-    task_s: float = 300
-    retry_s: float = 900
-    sql_s: float = 600
-    ask: power.Ask = "shut_down"
-
-    @property
-    def step_s(self) -> float:
-        """The longest that a step may hold a VM's lock: shutdown, boot, and the tasks between them."""
-        return self.shutdown_s + self.tools_s + 2 * self.task_s
-
-    @classmethod
-    def of(cls, study: Study) -> PowerRules:
-        """The study's power rules."""
-        limits = study.power
-        return cls(
-            limits.shutdown_timeout_s,
-            limits.on_shutdown_timeout,
-            limits.tools_timeout_s,
-            limits.task_timeout_s,
-            limits.vcenter_retry_s,
-            limits.sql_timeout_s,
-            limits.guest_is_asked_to,
-        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +37,7 @@ class PowerSwitch:
     @classmethod
     def of(cls, context: VmContext, session: Session, ref: VmRef) -> PowerSwitch:
         """That of a cell's VM."""
-        return cls(session, ref, PowerRules.of(context.study), context.fence, journal_of(context))
+        return cls(session, ref, context.study.power, context.fence, journal_of(context))
 
     def off(self, *, back_on: bool) -> None:
         """Shut down the guest of a running VM. Raises ShutdownTimeout; the VM then stays on.
@@ -94,14 +60,14 @@ class PowerSwitch:
             power.shut_down(
                 self.session,
                 self.ref,
-                timeout_s=self.rules.shutdown_s,
-                on_timeout=self.rules.on_timeout,
-                ask=self.rules.ask,
+                timeout_s=self.rules.shutdown_timeout_s,
+                on_timeout=self.rules.on_shutdown_timeout,
+                ask=self.rules.guest_is_asked_to,
                 fence=ask,
             )
             if not begun:  # it went off by itself while we waited for its Tools
                 line.enter_context(self.journal.change("power", POWER_OFF))
-        deferred_log.collect(self.journal, self.session, self.ref)
+        evidence.collect(self.journal, self.session, self.ref)
 
     def require_on_possible(self) -> None:
         """Raise HostNotReady if the VM's host could not power it on."""
@@ -117,7 +83,7 @@ class PowerSwitch:
         """Power on on exactly that host, call `noted` with the time of it, and wait for the guest's Tools."""
         with self.journal.change("power", POWER_ON):
             noted(self._power_on(host_moid))
-        power.wait_for_guest(self.session, self.ref, timeout_s=self.rules.tools_s)
+        power.wait_for_guest(self.session, self.ref, timeout_s=self.rules.tools_timeout_s)
 
     def on_again(self, host_moid: str | None) -> datetime | None:
         """Power on at that host, and return when; None if DRS or HA placed it elsewhere, which is said."""
@@ -129,7 +95,7 @@ class PowerSwitch:
                 return None
 
     def _power_on(self, host_moid: str | None) -> datetime:
-        limit_s = self.rules.task_s
+        limit_s = self.rules.task_timeout_s
         return power.power_on(
             self.session, self.ref, host_moid=host_moid, fence=self.fence, timeout_s=limit_s
         )

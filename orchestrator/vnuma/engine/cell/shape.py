@@ -12,7 +12,7 @@ from vnuma.domain.topology.prediction import Prediction, host_shape, predict
 from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with_lock_reservation
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
-from vnuma.engine.cell import deferred_log
+from vnuma.engine.cell import evidence
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.settings import SETTINGS
@@ -21,13 +21,12 @@ from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.foreign_change_check import SomebodysChange, refuse_foreign_changes
+from vnuma.engine.lease.foreign_changes import SomebodysChange, refuse_foreign_changes
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ArmImpossible, HostChanged
 from vnuma.store import attempts, baselines
 from vnuma.vsphere import apply, read
-from vnuma.vsphere.connect import Session
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.connect import Session, VmRef
 
 WRITE_TRIES = 3
 """How often a change is recomputed when somebody writes to the VM between reading and changing it."""
@@ -129,7 +128,7 @@ def _shape_once(
     arm = attempt.settings(context)
     vm, host, planned = look_and_plan(context, arm, session, ref)
     if vm.power is Power.OFF:  # by itself, or by a process that died before recording it
-        deferred_log.collect(journal_of(context), session, ref)
+        evidence.collect(journal_of(context), session, ref)
     earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
     with context.store.write() as connection:
         baselines.mark_changing(connection, context.vm.id, context.token)

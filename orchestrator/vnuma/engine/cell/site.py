@@ -18,12 +18,12 @@ from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.lease.attempt import Attempt, undo_at_end
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.foreign_change_check import refuse_settings
+from vnuma.engine.lease.foreign_changes import refuse_settings
 from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.store import attempts, facts, runs
-from vnuma.store.states import StopRequest
+from vnuma.store.rows import StopRequest
 from vnuma.store.types import utc_now
 from vnuma.workloads.bench import Document
 from vnuma.workloads.client import Client

@@ -24,15 +24,15 @@ from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.context import VmContext, vm_of_run
+from vnuma.engine.lease.heartbeat import claim_supervision, heartbeat
 from vnuma.engine.lease.identity import find_own
-from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.engine.restore.restore import Restored
 from vnuma.engine.run.approval import VARIABLE, is_required
 from vnuma.engine.run.next_cell import NoCell, claim
 from vnuma.engine.run.oversight import Asked, stop_signals
 from vnuma.engine.run.run_outcome import worst_of
-from vnuma.engine.run.start import take
+from vnuma.engine.run.start import take_over_target
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import (
     Interrupted,
@@ -47,13 +47,11 @@ from vnuma.errors import (
 )
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Run
-from vnuma.store.states import Outcome, RunState
+from vnuma.store.rows import Outcome, Run, RunState
 from vnuma.vsphere import apply, power, read
-from vnuma.vsphere.connect import Session
+from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.contract.asked import WHILE_OFF, WHILE_ON, ChangedVm, KeyStays, number, settings_now
 from vnuma.vsphere.contract.off import DEFAULT, KEY, key_spec
-from vnuma.vsphere.refs import VmRef
 
 Ask = Callable[["LeasedWriter", Beliefs[ChangedVm]], None]
 """Checks assumptions with a writer that changes the VM."""
@@ -160,7 +158,7 @@ def on_the_clone(
     restored: list[Restored] = []
     with stop_signals() as stopping, heartbeat(store, run):
         try:
-            context = take(VmContext(store, run, study, vm_of_run(store, run, target), target))
+            context = take_over_target(VmContext(store, run, study, vm_of_run(store, run, target), target))
             with store.write() as connection:
                 runs.set_run_state(connection, run.id, RunState.RUNNING)
             _ask_on(context, _claimed(context), stopping, ask, say)

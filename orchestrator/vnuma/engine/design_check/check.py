@@ -20,10 +20,16 @@ from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import HostFacts
-from vnuma.domain.vm.guest_os import windows_of_banner
-from vnuma.domain.vm.server import SqlFacts, WindowsFacts
+from vnuma.domain.vm.server import SqlFacts, WindowsFacts, windows_of_banner
+from vnuma.engine.design_check.designed_vms import (
+    DESIGNS,
+    Present,
+    added_by_host,
+    planned,
+    present_vms,
+    today,
+)
 from vnuma.engine.design_check.filters import Filters
-from vnuma.engine.design_check.outlook import DESIGNS, Present, added_by_host, planned, present_vms, today
 from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.errors import InputError
 from vnuma.estate.snapshot import Earlier

@@ -1,26 +1,79 @@
-"""Reading whole vCenters: those of an inventory, each once, however many VMs it is named for."""
+"""Read an inventory's vCenters, each once; or one VM with every host that it may be powered on on."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+from vnuma import __version__, assets
+from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.domain.vm.provenance import scenario_of
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.target import Target
-from vnuma.engine.design_check.last_reading import keep, last_reading
 from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
 from vnuma.estate import snapshot
 from vnuma.vsphere import estate, read
-from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.connect import Session, VmRef, connect
 from vnuma.vsphere.counters import read_waits
 from vnuma.vsphere.host_options import most_cores_per_socket
-from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.tags import read_tags
+from vnuma.vsphere.vcenter import VCenter
+
+FULL_EVERY = timedelta(days=7)
+"""After that long every VM is read in full again, whatever vCenter says of changes."""
+
+
+def last_reading(vcenter: VCenter, now: datetime | None = None) -> Estate | None:
+    """The newest reading by this account and this version; None where the next one has to be full.
+
+    It is a snapshot beside the store. One that is lost, or cannot be read, costs a full reading only.
+    """
+    file = _file(vcenter)
+    try:
+        document = snapshot.read_json(file)
+        if not isinstance(document, dict) or document.get("written_by") != __version__:
+            return None
+        (estate,) = snapshot.from_document(document, file)
+        full_at = datetime.fromisoformat(estate.full_at)
+    except (InputError, ValueError):
+        return None
+    age = (now or datetime.now(UTC)) - full_at
+    return estate if timedelta() <= age < FULL_EVERY else None
+
+
+def keep(vcenter: VCenter, estate: Estate) -> None:
+    """Keep a reading for the next check. Raises InputError where it cannot be written."""
+    file = _file(vcenter)
+    new = file.with_suffix(f".{os.getpid()}.new")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        snapshot.save([estate], new)
+        new.replace(file)
+    except OSError as error:
+        raise InputError(
+            f"The reading cannot be kept in {file.parent} ({error.strerror}).",
+            fix="Name a folder that can be written: VNUMA_HOME=FOLDER",
+        ) from error
+    finally:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+
+
+def _file(vcenter: VCenter) -> Path:
+    """One file for each vCenter and account: another account may see other VMs."""
+    whose = hashlib.sha256(vcenter.account.encode()).hexdigest()[:12]
+    name = re.sub(r"[^A-Za-z0-9.-]", "_", vcenter.host)[:60]
+    return assets.home() / "readings" / f"{name}-{whose}.json"
 
 
 def read_all(inventory: Path) -> list[Estate]:
@@ -166,3 +219,70 @@ def _one_for_each(targets: dict[str, Target]) -> Iterable[Target]:
 
 def _no_vcenter(inventory: Path) -> InputError:
     return InputError(f"{inventory} has no vCenter.", fix="vnuma init writes an inventory with one.")
+
+
+def location_of_vm(name: str, file: Path | None, inventory: Path | None) -> VmLocation:
+    """A VM, by name or inventory path, with its host's cluster: from a snapshot, or read from vCenter now.
+
+    Raises VmNotFound, and InputError where its host could not be read.
+    """
+    estate, found = _in_snapshot(name, file) if file else _read_vm(name, _needed(inventory))
+    vm = found.facts
+    own = estate.hosts.get(vm.host_moid)
+    if own is None:
+        raise InputError(
+            f"The host of {vm.name} ({vm.host_name or 'none'}) could not be read.",
+            fix="Describe it: --host-nodes 2x16/96@8.0 (NUMA nodes x cores / GB of a node @ ESXi).",
+        )
+    cluster = estate.cluster_of[own.moid]
+    others = tuple(host for host in cluster.hosts if host.moid != own.moid)
+    return VmLocation((own, *others), vm, cluster.unread, estate.simulated, tuple(found.absent))
+
+
+def _read_vm(name: str, inventory: Path) -> tuple[Estate, EstateVm]:
+    (estate,) = read_some(inventory, [name])
+    if not estate.vms:
+        why = next((f" ({item.why})" for item in estate.unseen if item.kind == "vm"), "")
+        raise VmNotFound(f"{name} could not be read{why}.", fix="vnuma doctor shows what is missing.")
+    return estate, estate.vms[0]
+
+
+def _in_snapshot(name: str, file: Path) -> tuple[Estate, EstateVm]:
+    matches = [
+        (estate, one)
+        for estate in snapshot.load(file)
+        for one in estate.vms
+        if name in {one.facts.name, one.facts.path}
+    ]
+    if not matches:
+        raise VmNotFound(f"{file} contains no VM named {name}.", fix="Check its name.")
+    if len(matches) > 1:
+        paths = ", ".join(vm.facts.path for _, vm in matches)
+        raise VmNotFound(f"{len(matches)} VMs are named {name}: {paths}.", fix="Give the inventory path.")
+    return matches[0]
+
+
+def location_of_cluster(name: str, file: Path | None, inventory: Path | None) -> VmLocation:
+    """The hosts of a cluster, by its name or by a pattern that only one matches.
+
+    From a snapshot, or read from vCenter now. Raises InputError for an unknown one.
+    """
+    found: Iterable[Estate] = snapshot.load(file) if file else read_all(_needed(inventory))
+    known = [(estate, cluster) for estate in found for cluster in estate.clusters]
+    matches = [pair for pair in known if pair[1].name == name]
+    matches = matches or [pair for pair in known if pair[1].hosts and fnmatchcase(pair[1].name, name)]
+    if len(matches) != 1 or not matches[0][1].hosts:
+        some = [pair for pair in matches or known if pair[1].hosts]
+        names = ", ".join(sorted({cluster.name for _, cluster in some}))
+        what = "matches several clusters" if len(matches) > 1 else "is not a cluster with readable hosts"
+        raise InputError(f"'{name}' {what}.", fix=f"{'Name one of' if matches else 'There are'}: {names}.")
+    estate, cluster = matches[0]
+    return VmLocation(cluster.hosts, None, cluster.unread, estate.simulated)
+
+
+def _needed(inventory: Path | None) -> Path:
+    if inventory is None:
+        raise InputError(
+            "Neither a vCenter nor a snapshot was given.", fix="Use -i PATH, or --snapshot FILE."
+        )
+    return inventory

@@ -14,8 +14,8 @@ from vnuma.errors import EnvironmentProblem
 from vnuma.logs.errorlog import read_errorlog
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.query import fetch
-from vnuma.sqlserver.instance.design import read_design
-from vnuma.sqlserver.instance.topology import read_server, read_topology
+from vnuma.sqlserver.instance.rule_facts import read_design
+from vnuma.sqlserver.instance.server import read_server, read_topology
 
 NO_LOGIN = "the inventory has no login to SQL Server for this VM"
 

@@ -7,14 +7,23 @@ from functools import partial
 from pathlib import Path
 
 from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.machine import MachineFacts
+from vnuma.domain.vm.provenance import why_no_hardware
 from vnuma.domain.vm.setting import Power
+from vnuma.engine.access import machine_shell
 from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
+from vnuma.engine.access.places import audit_file, store_url
 from vnuma.engine.access.target import AnyTarget, Kind, Target
 from vnuma.engine.doctor import diagnose_vm
-from vnuma.engine.doctor.diagnose_machine import diagnose_machines
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
+from vnuma.engine.lease.audit_forward import forward, unsent
 from vnuma.engine.lease.run_mark import parse_mark
+from vnuma.engine.lease.syslog import collector
+from vnuma.engine.notify.channels import VARIABLE, ready_channels
+from vnuma.engine.notify.message import TEST, event_line
+from vnuma.engine.notify.notifier import Notifier
 from vnuma.engine.preflight.findings import Finding
+from vnuma.engine.preflight.machine_plan import facts_of
 from vnuma.engine.preflight.surroundings import (
     server_findings,
     unencrypted_connection,
@@ -25,8 +34,11 @@ from vnuma.errors import VmNotFound, VnumaError
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.instance import server as sql_facts
+from vnuma.store.place import parse_place
 from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
+from vnuma.workloads.page_cache.obstacles import obstacles_of_machine
+from vnuma.workloads.shell import machine_question
 
 
 def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosis]:
@@ -54,6 +66,43 @@ def _vms(targets: Iterable[AnyTarget], _inventory: Path) -> Iterator[Diagnosis]:
         yield from _found(unencrypted_connection(target), "SQL wire")
         yield from _found(unused_login(target), "SQL login")
         yield _guarded("SQL Server", partial(_sql, target, power))
+
+
+FOLDER = "/var/tmp"
+"""Asked about; a study may name another."""
+
+
+def diagnose_machines(targets: Iterable[AnyTarget], inventory: Path) -> Iterator[Diagnosis]:
+    """Ask every machine once; what each said, or why it said nothing."""
+    names = [target.name for target in targets]
+    answers = machine_shell.run_on(names, inventory, machine_question(FOLDER)) if names else {}
+    for name in names:
+        try:
+            yield from _machine(name, facts_of(name, answers[name]))
+        except VnumaError as error:
+            yield Diagnosis.failed("machine", error)
+
+
+def _machine(name: str, machine: MachineFacts) -> Iterator[Diagnosis]:
+    yield Diagnosis("ok", "machine", f"{name}: {machine.hostname}, {machine.words}")
+    if machine.provenance:
+        yield Diagnosis("warn", "machine", why_no_hardware(machine.provenance))
+    nodes = tuple(
+        f"node {node.id}: {len(node.cpus)} CPU{'' if len(node.cpus) == 1 else 's'}, {node.memory_mb:,} MB, "
+        f"{node.free_mb + node.cached_mb:,} MB free or cache"
+        for node in machine.nodes
+    )
+    if len(machine.nodes) == 1:
+        yield Diagnosis("warn", "NUMA", "one node: arms that need two are left out", nodes)
+    else:
+        yield Diagnosis("ok", "NUMA", f"{len(machine.nodes)} nodes", nodes)
+    balancing, huge = machine.numa_balancing or "none", machine.transparent_hugepages or "none"
+    yield Diagnosis("ok", "kernel", f"numa_balancing {balancing}, transparent huge pages {huge}")
+    obstacles = list(obstacles_of_machine(machine))
+    for found in obstacles:
+        yield Diagnosis("FAIL", "page cache", found.what, (f"fix: {found.fix}",))
+    if not obstacles:
+        yield Diagnosis("ok", "page cache", "root, caches can be dropped, numactl, dd")
 
 
 _BY_KIND = {Kind.VM: _vms, Kind.MACHINE: diagnose_machines}
@@ -129,3 +178,36 @@ def _sql(target: Target, power: list[Power]) -> Diagnosis:
         return Diagnosis("ok", "SQL Server", f"{what}, can create its database")
     more = ("fix: GRANT CREATE ANY DATABASE TO the login; a study makes a database of its own",)
     return Diagnosis("FAIL", "SQL Server", f"{what}, but cannot create a database", more)
+
+
+_SUBJECT = "notify"
+
+
+def diagnose_notify(inventory: Path, names: Iterable[str], *, send: bool) -> Iterator[Diagnosis]:
+    """Each channel of these hosts: its secret, and with `send` whether it takes a test. Raises InputError."""
+    channels, lacking = ready_channels(inventory, names)
+    for words in lacking:
+        yield Diagnosis("FAIL", _SUBJECT, words)
+    if send and not channels and not lacking:
+        yield Diagnosis("FAIL", _SUBJECT, f"the inventory has no {VARIABLE}", ("fix: see docs/notify.md",))
+    for ready in channels:
+        if not send:
+            yield Diagnosis("ok", _SUBJECT, f"{ready.name}, not tested (--notify sends a test message)")
+            continue
+        notifier = Notifier([ready])
+        words = "This is a test. No run started or ended, and no VM was changed."
+        notifier.hear(event_line(TEST, None, simulated=False, words=words))
+        notifier.wait()
+        failed = notifier.failures()
+        yield Diagnosis("FAIL" if failed else "ok", _SUBJECT, failed[0] if failed else f"{ready.name}: sent")
+
+
+def diagnose_forwarding() -> Iterator[Diagnosis]:
+    """Whether the audit log's lines reached the collector, if there is one. Raises InputError and OSError."""
+    to = collector()
+    if to is None:
+        return
+    log = audit_file(parse_place(store_url()))
+    forward(log, now=True)
+    words = unsent(log)
+    yield Diagnosis("warn" if words else "ok", "audit", words or f"{to}: every line was sent")

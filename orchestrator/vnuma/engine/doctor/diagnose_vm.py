@@ -22,8 +22,7 @@ from vnuma.sqlserver.client.gss import ticket_left_s
 from vnuma.sqlserver.client.tickets import renewable_s
 from vnuma.sqlserver.instance.endpoint import read_clock
 from vnuma.vsphere import privileges, tls
-from vnuma.vsphere.connect import Session
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.uptime import host_ahead_s, seconds_since
 
 _RENEW_WITHIN = timedelta(days=30)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import record_baseline, refuse_altered
+from vnuma.engine.lease.baseline import baseline_of, record_baseline, refuse_altered
 from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.foreign_changes import ForeignChange
-from vnuma.errors import MeasurementFailed, StoreError
+from vnuma.errors import MeasurementFailed
 from vnuma.logs import linux_nodes
 from vnuma.store import baselines, cells, facts, leases
 from vnuma.store.open import Store
@@ -70,7 +70,7 @@ KERNEL = "kernel"
 """A machine's baseline: all its kernel settings, including those that the study does not change."""
 
 
-def take_machine(store: Store, run: Run, vm: Vm) -> int:
+def take_over_machine(store: Store, run: Run, vm: Vm) -> int:
     """Lease the machine to the run and commit its baseline. Returns the fencing token.
 
     Raises VmHeld, and NotAtBaseline as `refuse_altered`.
@@ -92,6 +92,4 @@ def take_machine(store: Store, run: Run, vm: Vm) -> int:
 
 def kernel_baseline(vm: Vm) -> dict[str, str]:
     """Kernel settings before the run, by name."""
-    if not isinstance(vm.baseline, dict):
-        raise StoreError(f"{vm.name} has no baseline in the store.", fix="Start the run again.")
-    return dict(vm.baseline.get(KERNEL, {}))
+    return dict(baseline_of(vm).get(KERNEL, {}))

@@ -7,7 +7,7 @@ from vnuma.engine.instance.instance_setting import InstanceSetting, State
 from vnuma.engine.lease.audit import Journal
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.instance.process_affinity import read_affinity, set_affinity
+from vnuma.sqlserver.instance.server_configuration import read_affinity, set_affinity
 from vnuma.store.rows import Vm
 
 

@@ -13,7 +13,7 @@ from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.instance.soft_numa import SOFT_NUMA
 from vnuma.engine.instance.tcp_ports import TCP_PORTS
-from vnuma.engine.lease.baseline import Guest
+from vnuma.engine.lease.baseline import GuestReader
 from vnuma.engine.lease.take_over import changed_sql_server
 from vnuma.errors import LoginRefused, PreflightBlocked, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
@@ -31,9 +31,9 @@ class Baselined:
     value: bool | str
 
 
-def guest_of(study: Study, target: Target) -> Guest:
+def guest_of(study: Study, target: Target) -> GuestReader:
     """The server from which the baseline of the settings that the study changes is read."""
-    return Guest(sql_server(target).where, lambda: read_baseline(study, target))
+    return GuestReader(sql_server(target).where, lambda: read_baseline(study, target))
 
 
 def read_baseline(study: Study, target: Target) -> dict[str, object]:

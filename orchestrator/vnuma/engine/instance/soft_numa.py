@@ -12,7 +12,7 @@ from vnuma.engine.lease.audit import Journal
 from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.instance.soft_numa import configure_soft_numa, read_soft_numa
+from vnuma.sqlserver.instance.server_configuration import configure_soft_numa, read_soft_numa
 
 
 class SoftNumaSetting(InstanceSetting[bool]):

@@ -24,9 +24,8 @@ from vnuma.store import facts
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.vsphere import read, uptime
-from vnuma.vsphere.connect import Session
+from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.connect import connect as connect_vcenter
-from vnuma.vsphere.refs import VmRef
 
 STATED = (
     "In a container, or behind a proxy, listener or cluster name, set vnuma_sql.identity: power_cycle, "

@@ -21,7 +21,7 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.instance import buffer_pool, tcp_ports
 from vnuma.sqlserver.instance import server as sql_facts
-from vnuma.sqlserver.instance.soft_numa import read_soft_numa
+from vnuma.sqlserver.instance.server_configuration import read_soft_numa
 from vnuma.workloads.bench import Obstacle
 
 _PROBE_S = 1.0

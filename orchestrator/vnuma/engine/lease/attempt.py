@@ -16,8 +16,7 @@ from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.errors import AttemptFailed, InputError, Interrupted, LeaseLost, VnumaError, reason_word
 from vnuma.store import attempts
-from vnuma.store.rows import Claim
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Claim, Outcome
 from vnuma.store.types import utc_now
 
 

@@ -27,7 +27,7 @@ NOT_KNOWN = "not known until the VM is on"
 
 
 @dataclass(frozen=True)
-class Guest:
+class GuestReader:
     """Where SQL Server's part of a baseline is read: the server in the inventory, proven or not."""
 
     where: str
@@ -35,7 +35,7 @@ class Guest:
     """Reads the SQL Server settings that the study changes. Raises PreflightBlocked."""
 
 
-def baseline_document(vm: VmFacts, guest: Guest) -> dict[str, object]:
+def baseline_document(vm: VmFacts, guest: GuestReader) -> dict[str, object]:
     """Everything to restore, as JSON: settings, SQL Server's settings, power state and host."""
     return {
         "settings": {name: value for name, value in vm.settings.items() if not name.startswith(LEASE_PREFIX)},
@@ -46,7 +46,7 @@ def baseline_document(vm: VmFacts, guest: Guest) -> dict[str, object]:
     }
 
 
-def guest_document(guest: Guest) -> dict[str, object]:
+def guest_document(guest: GuestReader) -> dict[str, object]:
     """SQL Server's part of a baseline."""
     return {"guest": guest.read(), GUEST_OF: guest.where}
 

@@ -1,4 +1,4 @@
-"""Compare baseline, this run's writes and present values to find changes by others."""
+"""Compare baseline, this run's writes and present values to find changes by others: they end cells."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from functools import partial
 from typing import Any
 
 from vnuma.domain.vm.change import change_back, value_words
+from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.plain_text import aligned
 from vnuma.domain.vm.setting import WRITTEN_BY_ESXI, Settings, Value
+from vnuma.engine.lease.baseline import baseline_settings
+from vnuma.engine.lease.context import VmContext
+from vnuma.store import attempts
+from vnuma.vsphere.apply import ChangedMeanwhile
 
 
 @dataclass(frozen=True)
@@ -57,3 +62,29 @@ def conflict_words(vm: str, foreign: list[ForeignChange]) -> str:
     rows += [(item.setting, _shown(item.baseline), _shown(item.ours), _shown(item.now)) for item in foreign]
     said = f"{vm} was changed by somebody else since the study began. Nothing was changed now."
     return "\n".join([said, *aligned(rows)])
+
+
+class SomebodysChange(ChangedMeanwhile):
+    """A setting has neither the baseline's value nor one that this run wrote."""
+
+    reason = "changed_by_somebody"
+    outcome = "invalid"
+
+
+def refuse_foreign_changes(context: VmContext, vm: VmFacts) -> None:
+    """Refuse to continue with a VM that somebody else has changed during the study.
+
+    Its present values are neither overwritten nor measured. Raises SomebodysChange with each setting's three
+    values.
+    """
+    changes = context.store.ask(lambda connection: attempts.changes_of_vm(connection, context.vm.id))
+    refuse_settings(vm.name, conflicts(baseline_settings(context.vm), written(changes), vm.settings))
+
+
+def refuse_settings(name: str, foreign: list[ForeignChange]) -> None:
+    """Raise SomebodysChange for settings that somebody else has changed."""
+    if foreign:
+        raise SomebodysChange(
+            conflict_words(name, foreign),
+            fix=f"Its cells end here. Choose: vnuma restore {name} --theirs | --baseline",
+        )

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.study import Study
 from vnuma.errors import Interrupted, PreflightBlocked
-from vnuma.store.rows import AttemptLine
-from vnuma.store.states import Outcome
+from vnuma.store.rows import AttemptLine, Outcome
 
 LONGER = "Allow a longer window, a smaller restore_s, or a shorter cell: fewer iterations, smaller sizes."
 

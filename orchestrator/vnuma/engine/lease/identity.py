@@ -6,8 +6,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.errors import HostChanged, InputError, VmNotFound
 from vnuma.store.rows import Vm
 from vnuma.vsphere import read
-from vnuma.vsphere.connect import Session
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.connect import Session, VmRef
 
 
 def find_own(session: Session, vm: Vm) -> VmRef:

@@ -8,7 +8,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.baseline import (
     GUEST_OF,
-    Guest,
+    GuestReader,
     baseline_document,
     baseline_guest,
     baseline_of,
@@ -26,14 +26,13 @@ from vnuma.store import audit, baselines, cells, leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.vsphere import apply, read, run_mark
-from vnuma.vsphere.connect import Session
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.connect import Session, VmRef
 
 _MARK_TRIES = 5
 
 
 def take_over(
-    store: Store, run: Run, vm: Vm, session: Session, ref: VmRef, *, guest: Guest, journal: Journal
+    store: Store, run: Run, vm: Vm, session: Session, ref: VmRef, *, guest: GuestReader, journal: Journal
 ) -> int:
     """Lease the VM to the run, commit its baseline, and mark it in vSphere. Returns the fencing token.
 
@@ -69,7 +68,7 @@ def take_over(
     )
 
 
-def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: Guest) -> dict[str, object]:
+def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: GuestReader) -> dict[str, object]:
     """The baseline that `take_over` has committed or would commit. Changes nothing.
 
     Until the run's first write inside the guest, nothing has proven that SQL Server's settings came from the

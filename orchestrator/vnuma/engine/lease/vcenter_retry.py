@@ -20,11 +20,9 @@ from vnuma.engine.lease.identity import find_own
 from vnuma.errors import CertificateRejected, EnvironmentProblem, Interrupted, StoreError, VCenterUnreachable
 from vnuma.store import attempts, facts, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Fact, Vm
-from vnuma.store.states import StopRequest
+from vnuma.store.rows import Fact, StopRequest, Vm
 from vnuma.store.types import iso, utc_now
-from vnuma.vsphere.connect import Session
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.wait import settle, spell
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from vnuma import __version__, errors
 from vnuma.domain.vm.plain_text import duration, signed_seconds
 from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.access.places import home_folder
-from vnuma.engine.access.play_inventory import write_play_inventory
+from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import write_private
 from vnuma.engine.access.target import AnyTarget

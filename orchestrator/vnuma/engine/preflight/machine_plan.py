@@ -16,9 +16,8 @@ from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.engine.preflight.target_plan import T, TargetPlan
 from vnuma.errors import MachineUnreachable, PreflightBlocked
-from vnuma.workloads.find import machine_workload_named
-from vnuma.workloads.machine_question import machine_question
-from vnuma.workloads.shell import Output
+from vnuma.workloads.bench import machine_workload_named
+from vnuma.workloads.shell import Output, machine_question
 
 NODES = "M01"
 """Finding: the machine has only one NUMA node, so an arm is left out."""

@@ -16,10 +16,9 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
 from vnuma.store import attempts, cells, runs, vms
-from vnuma.store.analysed import cell_records
 from vnuma.store.open import Store
-from vnuma.store.states import Outcome
-from vnuma.store.timed import timed_samples
+from vnuma.store.rows import Outcome
+from vnuma.store.timed import cell_records, timed_samples
 
 FEWEST_BLOCKS = 3
 

@@ -11,7 +11,7 @@ from vnuma.engine.preflight.findings import Finding
 
 if TYPE_CHECKING:
     from vnuma.engine.preflight.machine_plan import MachinePlan
-    from vnuma.engine.preflight.plan import VmPlan
+    from vnuma.engine.preflight.vm_plan import VmPlan
 
 T = TypeVar("T")
 

@@ -1,24 +1,25 @@
-"""Check before the first change whether the study's workload can run on this SQL Server."""
+"""Check before the first change whether the study's workload can run on this VM and its SQL Server."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from vnuma.domain.arm.recipe import desired_settings, vcpus_of
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Power
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
+from vnuma.engine.cell.shape import plan_shape
 from vnuma.engine.instance import tcp_ports
 from vnuma.engine.preflight.findings import Finding
-from vnuma.errors import DriverMissing, EnvironmentProblem, PrivilegeMissing
+from vnuma.errors import ArmImpossible, DriverMissing, EnvironmentProblem, PrivilegeMissing
 from vnuma.sqlserver.client.connect import connect, located
-from vnuma.workloads.bench import Obstacle
+from vnuma.workloads.bench import Obstacle, workload_named
 from vnuma.workloads.call_volume.callers import driver_on
 from vnuma.workloads.client import client_host
-from vnuma.workloads.find import workload_named
 
 WORKLOAD = "P29"
 
@@ -80,3 +81,71 @@ def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -
 
 def _block(what: str, fix: str) -> Finding:
     return Finding.block(WORKLOAD, what, fix)
+
+
+_INSTEAD = "Choose arms with vNUMA nodes on two host nodes, by affinity or more vCPUs; or disable it."
+
+
+def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    """Findings about the two vNUMA nodes on two physical nodes that some workloads need in every arm, and the
+    positive control in its own.
+    """
+    remote = study.workload.needs_remote_memory
+    if not remote and study.control_arm is None:
+        return
+    who = f"workload {study.workload.name}" if remote else "design.control"
+    if len(host.numa_nodes) < 2:
+        yield _one_host_node(who, host)
+        return
+    for label in study.labels if remote else (study.reference,):
+        yield from _two_nodes(study, label, who, vm, host)
+
+
+def _one_host_node(who: str, host: HostFacts) -> Finding:
+    """A host with one node has no remote memory, whatever the arms are."""
+    return Finding.block(
+        "C03",
+        f"{who} needs vNUMA nodes on two physical nodes, but {host.name} has one NUMA node.",
+        "Use a host with two NUMA nodes and no node interleaving in its BIOS; or disable it.",
+    )
+
+
+def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    arm = study.arm(label)
+    try:
+        prediction = plan_shape(arm, vm, host).prediction
+        settings = {**vm.settings, **desired_settings(arm, vm, host)}
+    except ArmImpossible:
+        return  # reported for the arm itself
+    fewest = min((prediction.vnuma_nodes, *prediction.alternatives))
+    if prediction.vnuma_nodes < 2:
+        yield Finding.block(
+            "C01",
+            f"{who} needs two vNUMA nodes, but arm {arm.label} gives the guest "
+            f"{prediction.vnuma_nodes}: {prediction.because}.",
+            _INSTEAD,
+        )
+        return
+    if fewest < 2:
+        yield Finding.warn(
+            "C02",
+            f"Arm {arm.label} may give the guest {fewest} vNUMA node; {who} then fails.",
+            "Run one block first.",
+        )
+    vcpus = vcpus_of(arm, vm)
+    nodes = physical_nodes(vcpus, settings, host)
+    if nodes < 2:
+        yield Finding.block(
+            "C03",
+            f"{who} needs vNUMA nodes on two physical nodes, but the {vcpus} vCPUs of arm {arm.label} "
+            f"fit on one node of {host.name}: all memory would be local.",
+            _INSTEAD,
+        )
+
+
+def physical_nodes(vcpus: int, settings: Settings, host: HostFacts) -> int:
+    """The fewest host nodes that the VM may run on, by its CPU affinity or else its size."""
+    affinity = settings.get("cpuAffinity")
+    if isinstance(affinity, tuple) and affinity:
+        return sum(bool(set(affinity) & set(node.cpus)) for node in host.numa_nodes)
+    return min(len(host.numa_nodes), -(-vcpus // host.cores_per_node))

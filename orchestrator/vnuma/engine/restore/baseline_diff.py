@@ -8,14 +8,11 @@ from datetime import datetime
 from pathlib import Path
 
 from vnuma.domain.vm.setting import Value
-from vnuma.engine.access.inventory import stored_target
-from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import KERNEL, kernel_baseline
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings
-from vnuma.engine.lease.context import VmContext, study_of
 from vnuma.engine.restore.restore import Difference
-from vnuma.engine.restore.restore_by_kind import restoration_of
+from vnuma.engine.restore.restore_by_kind import restoration_from_store
 from vnuma.errors import InputError
 from vnuma.store import runs, vms
 from vnuma.store.open import Store
@@ -57,10 +54,8 @@ def differences_now(
     owner, vm = _find(store, name, baseline.run)
     with store.read() as connection:
         runs.refuse_imported(connection, owner.id)
-        study = study_of(connection, owner)
     where = inventory or Path(owner.inventory or "inventory")
-    target, shell = stored_target(where, vm.vm_key, vm.name), PlayedShell(vm.name, where)
-    return baseline, restoration_of(VmContext(store, owner, study, vm, target), shell=shell).differences()
+    return baseline, restoration_from_store(store, owner, vm, where).differences()
 
 
 def _stored(vm: Vm) -> tuple[str | None, dict[str, Value]]:

@@ -32,8 +32,7 @@ from vnuma.errors import (
 )
 from vnuma.store import baselines, cells, leases
 from vnuma.store.open import Store
-from vnuma.store.rows import Lease, Run, Vm
-from vnuma.store.states import RestoreOutcome
+from vnuma.store.rows import Lease, RestoreOutcome, Run, Vm
 
 Choice = Literal["refuse", "theirs", "baseline"]
 """For settings that somebody else changed: refuse and touch nothing, keep theirs, or restore them too."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypedDict
 
-from vnuma.domain.study.study import Study
+from vnuma.engine.access.inventory import stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.target import AnyTarget, Kind
-from vnuma.engine.lease.context import VmContext, refuse_other_kind
+from vnuma.engine.lease.context import VmContext, refuse_other_kind, study_of
 from vnuma.engine.restore.restore import Choice, Restoration
 from vnuma.engine.restore.restore_from_audit import AuditRestoration, MachineByHand, Unanswered
 from vnuma.engine.restore.restore_machine import MachineRestoration
@@ -19,25 +18,17 @@ from vnuma.store.rows import Run, Vm
 from vnuma.workloads.shell import Shell
 
 
-class Common(TypedDict):
-    """The fields of every `Restoration`."""
-
-    store: Store
-    run: Run
-    study: Study
-    vm: Vm
-    home: Path
-    choice: Choice
-    say: Callable[[str], None]
+def _vm(context: VmContext, choice: Choice, say: Callable[[str], None], _shell: Shell | None) -> Restoration:
+    one, target = context, context.target.as_vm()
+    return VmRestoration(one.store, one.run, one.study, one.vm, one.home, choice, say, target=target)
 
 
-def _vm(common: Common, target: AnyTarget, _shell: Shell | None) -> Restoration:
-    return VmRestoration(**common, target=target.as_vm())
-
-
-def _machine(common: Common, _target: AnyTarget, shell: Shell | None) -> Restoration:
-    inventory = Path(common["run"].inventory or "inventory")
-    return MachineRestoration(**common, shell=shell or PlayedShell(common["vm"].name, inventory))
+def _machine(
+    context: VmContext, choice: Choice, say: Callable[[str], None], shell: Shell | None
+) -> Restoration:
+    one, inventory = context, Path(context.run.inventory or "inventory")
+    shell = shell or PlayedShell(one.vm.name, inventory)
+    return MachineRestoration(one.store, one.run, one.study, one.vm, one.home, choice, say, shell=shell)
 
 
 _BY_KIND = {Kind.VM: _vm, Kind.MACHINE: _machine}
@@ -55,16 +46,23 @@ def restoration_of(
     Raises InputError for a VM that the inventory has as a machine, or the reverse.
     """
     refuse_other_kind(context.run, context.vm, context.target)
-    common = Common(
-        store=context.store,
-        run=context.run,
-        study=context.study,
-        vm=context.vm,
-        home=context.home,
-        choice=choice,
-        say=say,
-    )
-    return _BY_KIND[context.target.kind](common, context.target, shell)
+    return _BY_KIND[context.target.kind](context, choice, say, shell)
+
+
+def restoration_from_store(
+    store: Store,
+    run: Run,
+    vm: Vm,
+    inventory: Path,
+    *,
+    choice: Choice = "refuse",
+    say: Callable[[str], None] = lambda _: None,
+) -> Restoration:
+    """The restore of a VM or machine of a run as the store has it, reached by this inventory."""
+    with store.read() as connection:
+        study = study_of(connection, run)
+    context = VmContext(store, run, study, vm, stored_target(inventory, vm.vm_key, vm.name))
+    return restoration_of(context, choice=choice, say=say, shell=PlayedShell(vm.name, inventory))
 
 
 def _vm_by_audit(

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.change import Change, Edit, change_to, net, value_words
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import Target
-from vnuma.engine.cell.power_switch import PowerRules, PowerSwitch
+from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.lease.audit import Journal, edits_of, read_audit_file
 from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words
 from vnuma.engine.lease.identity import find_by_key
@@ -30,8 +31,7 @@ from vnuma.store import runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.vsphere import apply, read, run_mark
-from vnuma.vsphere.connect import Session, connect
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.connect import Session, VmRef, connect
 
 _MARK = run_mark.LEASE_KEY
 

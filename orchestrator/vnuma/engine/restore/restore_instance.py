@@ -49,7 +49,7 @@ class InstanceRestore:
         if late and not (facts.power is Power.ON and self.is_ours()):
             self._boot(facts)
         for one in late:
-            wait_for_server(self.server(), self.switch.rules.sql_s)
+            wait_for_server(self.server(), self.switch.rules.sql_timeout_s)
             self._set(one)
         facts = read.read_vm(self.switch.session, self.switch.ref)
         if any(self._restart.values()) and facts.power is Power.ON:
@@ -68,12 +68,12 @@ class InstanceRestore:
         require_silence(self.server(), facts.name)
         switch.say(f"powering {facts.name} on to restore SQL Server")
         at = switch.on_again(facts.host_moid) or powered_on_at(switch.session, switch.ref)
-        wait_for_server(self.server(), switch.rules.sql_s, seconds_since(switch.session, at))
+        wait_for_server(self.server(), switch.rules.sql_timeout_s, seconds_since(switch.session, at))
 
     def prove(self, state: Power) -> int:
         """How many settings of SQL Server were proven restored. Raises SqlTimeout or SqlFailed."""
         if state is not Power.ON:
             return 0
         for one in self.settings:
-            one.setting.verify(self.server(), one.value, self.switch.rules.sql_s)
+            one.setting.verify(self.server(), one.value, self.switch.rules.sql_timeout_s)
         return len(self.settings)

@@ -9,14 +9,12 @@ from pathlib import Path
 
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
-from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.lease.audit_chain import read_chain
 from vnuma.engine.lease.baseline import refuse_altered
-from vnuma.engine.lease.context import VmContext, study_of
+from vnuma.engine.lease.heartbeat import is_alive, release_dead_supervisor, stop_unless_worked_on
 from vnuma.engine.lease.run_mark import parse_mark
-from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
 from vnuma.engine.restore.restore import Choice, Restoration
-from vnuma.engine.restore.restore_by_kind import BY_AUDIT, restoration_of
+from vnuma.engine.restore.restore_by_kind import BY_AUDIT, restoration_from_store
 from vnuma.engine.restore.restore_from_audit import (
     AuditRestoration,
     MachineByHand,
@@ -132,11 +130,7 @@ def _restoration(store: Store, wanted: Wanted, row: Vm, owner: Run) -> Restorati
             f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
         )
     inventory = wanted.inventory_for(owner)
-    target, shell = stored_target(inventory, row.vm_key, row.name), PlayedShell(row.name, inventory)
-    with store.read() as connection:
-        study = study_of(connection, owner)
-    context = VmContext(store, owner, study, row, target)
-    return restoration_of(context, choice=wanted.choice, say=wanted.say, shell=shell)
+    return restoration_from_store(store, owner, row, inventory, choice=wanted.choice, say=wanted.say)
 
 
 def _marked(store: Store, inventory: Path, unread: Collection[str]) -> Iterator[VnumaError]:

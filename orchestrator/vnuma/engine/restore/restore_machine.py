@@ -11,8 +11,8 @@ from vnuma.engine.lease.foreign_changes import conflict_words
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan
 from vnuma.errors import RestoreConflict
-from vnuma.store.states import RestoreOutcome
-from vnuma.workloads.find import machine_workload_named
+from vnuma.store.rows import RestoreOutcome
+from vnuma.workloads.bench import machine_workload_named
 from vnuma.workloads.shell import Shell
 
 

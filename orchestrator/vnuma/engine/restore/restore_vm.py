@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.change import Edit, net
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import Target
-from vnuma.engine.cell import deferred_log
+from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import dataset_exists
-from vnuma.engine.cell.power_switch import POWER_OFF, PowerRules, PowerSwitch
+from vnuma.engine.cell.power_switch import POWER_OFF, PowerSwitch
 from vnuma.engine.instance.settings import to_restore
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.audit import edits_of
@@ -45,8 +46,7 @@ from vnuma.store.audit import AuditLine
 from vnuma.store.rows import Vm
 from vnuma.store.types import utc_now
 from vnuma.vsphere import apply, power, read, run_mark
-from vnuma.vsphere.connect import Session, connect
-from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.connect import Session, VmRef, connect
 from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.vsphere.wait import settle
 
@@ -64,11 +64,6 @@ class VmRestoration(Restoration):
     """The restore of a VM in vCenter."""
 
     target: Target
-
-    @property
-    def rules(self) -> PowerRules:
-        """The study's deadlines and its way to shut a guest down."""
-        return PowerRules.of(self.study)
 
     def plan(self) -> RestorePlan:
         """See `Restoration`. While the VM is off, SQL Server's values are shown as unknown."""
@@ -108,13 +103,16 @@ class VmRestoration(Restoration):
 
     def _restore(self, held: Held) -> Restored:
         """Each attempt has its own session, since vCenter may be away for a while."""
+        rules = self.study.power
 
         def once(_tries: int) -> Restored:
-            lock = vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=self.rules.step_s, say=self.say)
+            # The longest that a step may hold the lock: shutdown, boot, and the tasks between them.
+            wait_s = rules.shutdown_timeout_s + rules.tools_timeout_s + 2 * rules.task_timeout_s
+            lock = vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s, say=self.say)
             with lock, connect(vcenter(self.target)) as session:
                 return _Work(self, held, session).done()
 
-        patience = VCenterRetry(self.rules.retry_s)
+        patience = VCenterRetry(rules.vcenter_retry_s)
         return retry_vcenter(once, patience, report_retry(self.store, self.vm, RESTORING, patience, self.say))
 
 
@@ -131,10 +129,10 @@ class _Work:
         """The VM's row in the store."""
         return self.restoration.vm
 
-    @cached_property
+    @property
     def rules(self) -> PowerRules:
-        """The study's deadlines."""
-        return self.restoration.rules
+        """The study's deadlines and its way to shut a guest down."""
+        return self.restoration.study.power
 
     @cached_property
     def switch(self) -> PowerSwitch:
@@ -149,10 +147,10 @@ class _Work:
 
     def done(self) -> Restored:
         """Wait for running tasks, restore everything, remove the run's mark."""
-        settle(self.session, self.ref, self.rules.task_s)
+        settle(self.session, self.ref, self.rules.task_timeout_s)
         facts = self._read()
         if facts.power is Power.OFF:
-            deferred_log.collect(self.held.journal, self.session, self.ref)
+            evidence.collect(self.held.journal, self.session, self.ref)
         if self.vm.baseline is None or held_by_another_run(self.restoration, facts):
             outcome = Restored(self.vm.name, 0, 0, facts.power)
         else:
@@ -224,7 +222,7 @@ class _Work:
         Raises ShutdownTimeout.
         """
         lines = self._power_lines()
-        if facts.power is not Power.ON or self.rules.ask == "reboot" or not _asks_off(lines):
+        if facts.power is not Power.ON or self.rules.guest_is_asked_to == "reboot" or not _asks_off(lines):
             return facts
         since_s = (utc_now() - lines[-1].at).total_seconds()
         if seconds_since_power_on(self.session, self.ref) < since_s:  # rebooted since the request
@@ -233,7 +231,7 @@ class _Work:
             self.restoration.say(
                 f"waiting for {facts.name}; its guest was asked to shut down {since_s:.0f} s ago"
             )
-            power.await_shutdown(self.session, self.ref, self.rules.shutdown_s)
+            power.await_shutdown(self.session, self.ref, self.rules.shutdown_timeout_s)
         return self._read()
 
     def _shape_back(self, facts: VmFacts) -> tuple[Settings, VmFacts]:

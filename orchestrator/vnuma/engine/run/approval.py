@@ -25,8 +25,7 @@ from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError, PreflightBlocked
 from vnuma.store import facts, runs, vms
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Run
-from vnuma.store.states import RunState
+from vnuma.store.rows import Run, RunState
 from vnuma.store.types import iso, utc_now
 
 VARIABLE = "vnuma_approval"

@@ -10,13 +10,12 @@ from time import monotonic, sleep
 from typing import Protocol
 
 from vnuma.domain.study.study import Study
+from vnuma.engine.lease.heartbeat import require_supervision
 from vnuma.engine.lease.hours import is_over
-from vnuma.engine.lease.supervision import require_supervision
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Run
-from vnuma.store.states import StopRequest
+from vnuma.store.rows import Run, StopRequest
 from vnuma.store.types import utc_now
 
 Watch = Callable[[Progress], None]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.assets import asset
-from vnuma.domain.vm.host_key import HostKey
-from vnuma.engine.access.environment import clean_environment, write_extra_variables
+from vnuma.domain.vm.facts import HostKey
+from vnuma.engine.access.play_input import clean_environment, write_extra_variables
 from vnuma.errors import EnvironmentProblem, StoreError
 from vnuma.store.rows import Vm
 

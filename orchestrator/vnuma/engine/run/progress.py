@@ -13,17 +13,16 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.cell_time import seconds_in_all
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.host_key import HostKey
+from vnuma.domain.vm.facts import HostKey
 from vnuma.engine.cell.dataset import databases_left
 from vnuma.engine.lease.context import study_of
-from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.lease.heartbeat import is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
 from vnuma.engine.run.approval import Approval, approval_of
 from vnuma.engine.run.next_cell import needs_a_person, permanent_failure, without_result
 from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
 from vnuma.store import attempts, cells, facts, runs, vms
-from vnuma.store.rows import AttemptLine, Busy, Cell, Fact, Run, Vm
-from vnuma.store.states import CellState
+from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Fact, Run, Vm
 from vnuma.store.types import utc_now
 
 _STEPS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.context import VmContext, study_of
-from vnuma.engine.lease.supervision import (
+from vnuma.engine.lease.heartbeat import (
     is_alive,
     refuse_if_alive,
     release_dead_supervisor,

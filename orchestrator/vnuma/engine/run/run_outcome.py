@@ -10,7 +10,7 @@ from vnuma.engine.lease.hours import LONGER, Closed
 from vnuma.engine.restore.restore import Restored
 from vnuma.engine.run.progress import Progress
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict
-from vnuma.store.states import RunState
+from vnuma.store.rows import RunState
 
 
 @dataclass(frozen=True)

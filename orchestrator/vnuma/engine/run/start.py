@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.target import AnyTarget, Kind
-from vnuma.engine.instance.kernel import take_machine
+from vnuma.engine.instance.kernel import take_over_machine
 from vnuma.engine.instance.settings import guest_of
 from vnuma.engine.lease.audit import journal_of, note_of_run
 from vnuma.engine.lease.context import VmContext
@@ -27,8 +27,7 @@ from vnuma.engine.run.approval import ask_for_approval, refuse_unapproved
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, sites, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import Run
-from vnuma.store.states import RunState
+from vnuma.store.rows import Run, RunState
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
 
@@ -135,7 +134,7 @@ def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) 
     facts.add_run_facts(connection, run.id, SCOPE, {"plan": plan, "sha256": hash_of(plan)})
 
 
-def take(free: VmContext) -> VmContext:
+def take_over_target(free: VmContext) -> VmContext:
     """Take one VM or machine of the run over; returns its context.
 
     Raises what `take_over` raises, and PreflightBlocked for an unapproved run.
@@ -144,10 +143,6 @@ def take(free: VmContext) -> VmContext:
     token = _TAKE[free.target.kind](free)
     with free.store.read() as connection:
         return replace(free, vm=vms.get_vm(connection, free.vm.id), token=token)
-
-
-def _take_machine(free: VmContext) -> int:
-    return take_machine(free.store, free.run, free.vm)
 
 
 def _take_vm(free: VmContext) -> int:
@@ -165,15 +160,21 @@ def _take_vm(free: VmContext) -> int:
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over", patience))
 
 
-_TAKE = {Kind.VM: _take_vm, Kind.MACHINE: _take_machine}
+_TAKE: Mapping[Kind, Callable[[VmContext], int]] = {
+    Kind.VM: _take_vm,
+    Kind.MACHINE: lambda free: take_over_machine(free.store, free.run, free.vm),
+}
 
 
-def take_all(store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget]) -> dict[str, int]:
+def take_over_targets(
+    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget]
+) -> dict[str, int]:
     """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
     with store.read() as connection:
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
     tokens = {
-        name: take(VmContext(store, run, study, rows[name], target)).token for name, target in targets.items()
+        name: take_over_target(VmContext(store, run, study, rows[name], target)).token
+        for name, target in targets.items()
     }
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)

@@ -11,13 +11,13 @@ from pathlib import Path
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import api_versions, shared_logins, tickets_renewed
 from vnuma.engine.access.places import home_folder
-from vnuma.engine.access.play_inventory import write_play_inventory
+from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import Private, remember, remembered_secrets, resolve_all
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.context import VmContext, digest_of
+from vnuma.engine.lease.heartbeat import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.lease.hours import Closed, closed
-from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.mesh.question import error_document
 from vnuma.engine.restore.restore import Restored, possibly_changed, restore_abandoned
 from vnuma.engine.restore.restore_by_kind import restoration_of
@@ -25,7 +25,7 @@ from vnuma.engine.run.oversight import Elsewhere, Nowhere, Oversight, Watch, sto
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, restoring
 from vnuma.engine.run.run_outcome import RunOutcome, naming_all, state_at_end, worst_of
-from vnuma.engine.run.start import take_all
+from vnuma.engine.run.start import take_over_targets
 from vnuma.errors import LeaseLost, NotAtBaseline, StoreError, VnumaError, from_os_error
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
@@ -174,7 +174,7 @@ def _launch_until_done(
             secrets = resolve_all(secret for target in going.values() for secret in target.secrets)
             remember(secrets)
             with heartbeat(store, run):
-                tokens |= take_all(store, run, study, going)
+                tokens |= take_over_targets(store, run, study, going)
             versions = api_versions(going.values())
             callers = [study.workload.client_host] if study.workload.client_host else []
             hosts = write_play_inventory(folder, inventory, going, callers)

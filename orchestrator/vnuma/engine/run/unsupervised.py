@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.supervision import (
+from vnuma.engine.lease.heartbeat import (
     BEAT_S,
     Supervisor,
     claim_supervision,
@@ -25,11 +25,10 @@ from vnuma.engine.run.run_outcome import state_at_end, state_away
 from vnuma.errors import NotAtBaseline, StoreError
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Run
-from vnuma.store.states import RunState
+from vnuma.store.rows import Run, RunState
 
 
-def take(context: VmContext) -> VmContext:
+def take_over_target(context: VmContext) -> VmContext:
     """Take a VM over as a supervisor does; returns its context.
 
     Raises VmHeld when another process supervises the run, or another run has the VM.
@@ -37,7 +36,7 @@ def take(context: VmContext) -> VmContext:
     store, run = context.store, context.run
     claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play()):
-        taken = start.take(context)
+        taken = start.take_over_target(context)
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return taken

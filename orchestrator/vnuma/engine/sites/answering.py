@@ -13,7 +13,7 @@ from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.doctor.diagnose_site import answer_doctor
 from vnuma.engine.lease.context import study_altered, study_of
-from vnuma.engine.lease.supervision import is_worked_on
+from vnuma.engine.lease.heartbeat import is_worked_on
 from vnuma.engine.mesh.question import (
     Question,
     asked_about,
@@ -26,7 +26,7 @@ from vnuma.engine.mesh.question import (
     understood,
 )
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.plan import VmPlan, plan_all
+from vnuma.engine.preflight.vm_plan import VmPlan, plan_all
 from vnuma.engine.restore.restore import Choice
 from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers, show_leftovers
 from vnuma.engine.run.oversight import unwatched

@@ -14,7 +14,7 @@ from typing import Any
 
 from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.supervision import BEAT_S, SILENT_AFTER, is_alive
+from vnuma.engine.lease.heartbeat import BEAT_S, SILENT_AFTER, is_alive
 from vnuma.engine.mesh import control as mesh
 from vnuma.engine.mesh.question import error_from, question_about
 from vnuma.engine.restore.restore import possibly_changed
@@ -23,8 +23,7 @@ from vnuma.engine.sites.planning import by_node, control_of_mesh, refuse_unsenda
 from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, StoreError, VmHeld, VnumaError
 from vnuma.store import runs, sites, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import Run, Site
-from vnuma.store.states import RunState
+from vnuma.store.rows import Run, RunState, Site
 from vnuma.store.types import iso, utc_now
 
 GONE_AFTER = timedelta(minutes=10)

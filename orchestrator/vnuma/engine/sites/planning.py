@@ -19,8 +19,8 @@ from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
 from vnuma.engine.mesh.question import EQUAL_VERSIONS, error_from, question_about, send_refusals
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.plan import VmPlan, plan_all
 from vnuma.engine.preflight.target_plan import TargetPlan
+from vnuma.engine.preflight.vm_plan import VmPlan, plan_all
 from vnuma.engine.run.start import Prepared, checked, client_of
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.store.open import Store

@@ -9,7 +9,7 @@ from typing import Any
 
 from vnuma.engine.access.inventory import nodes_of, read_targets, stored_target
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.lease.heartbeat import is_alive
 from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
 from vnuma.engine.mesh.question import error_from, question_about

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from vnuma import __version__
-from vnuma.domain.vm.bounded_json import read_json
+from vnuma.domain.vm.bounded_input import read_json
 from vnuma.domain.vm.plain_text import escaped, refuse_controls
 from vnuma.errors import InputError
 from vnuma.store.schema import HEAD

@@ -27,11 +27,10 @@ from vnuma.report.export.results import document
 from vnuma.report.model.model import load_run
 from vnuma.report.page.render import page_text
 from vnuma.store import attempts, cells, facts, runs, vms
-from vnuma.store.copy_run import copy_run
+from vnuma.store.copy_rows import copy_run
 from vnuma.store.open import Store, default_url, open_store
-from vnuma.store.rows import Run
+from vnuma.store.rows import CellState, Run
 from vnuma.store.runs import IMPORTED
-from vnuma.store.states import CellState
 from vnuma.store.untrusted import refuse_foreign_content
 
 TOLERANCE = 1e-9

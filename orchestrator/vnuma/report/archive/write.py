@@ -22,10 +22,10 @@ from vnuma.report.page.render import page_text
 from vnuma.report.tables.csv_export import TABLES
 from vnuma.report.tables.paper_table import paper_table
 from vnuma.report.tables.secondary import named_figures, waits_grids
-from vnuma.store.copy_run import copy_run
+from vnuma.store.copy_rows import copy_run
 from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.rows import CellState
 from vnuma.store.schema import HEAD
-from vnuma.store.states import CellState
 
 
 def default_path(loaded: LoadedRun) -> Path:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from vnuma.analysis.result import Analysis, CellPoint
 from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.workloads.replicate import none_valid, plural
-from vnuma.domain.workloads.sizes import sized
+from vnuma.domain.workloads.metric import none_valid, plural, sized
 from vnuma.report.charts.svg import (
     BAND,
     GRID,

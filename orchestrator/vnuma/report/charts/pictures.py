@@ -15,7 +15,7 @@ from markupsafe import escape
 from vnuma.analysis.result import Analysis
 from vnuma.assets import asset
 from vnuma.domain.vm.provenance import banner
-from vnuma.domain.workloads.replicate import plural
+from vnuma.domain.workloads.metric import plural
 from vnuma.isolation import IsolationError
 from vnuma.report.charts.boot_charts import order, strip_unit, strips
 from vnuma.report.charts.convert import svg_as_pdf, svg_as_png

@@ -19,7 +19,7 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import percent
 from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.workloads.sizes import sized
+from vnuma.domain.workloads.metric import sized
 from vnuma.report.charts.svg import LETTER, SHAPES, Figure, inline
 from vnuma.report.model.words import difference_words, faster_side, places, verdict_kind
 

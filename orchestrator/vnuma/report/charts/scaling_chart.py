@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from vnuma.domain.workloads.replicate import medians
+from vnuma.domain.workloads.metric import medians
 from vnuma.report.charts.svg import (
     INK,
     LETTER,

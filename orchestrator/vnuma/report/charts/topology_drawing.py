@@ -17,8 +17,7 @@ from vnuma.domain.vm.plain_text import counted
 from vnuma.report.charts.svg import Figure, inline
 from vnuma.report.model.arm_topologies import ArmTopology
 from vnuma.report.model.model import LoadedRun
-from vnuma.store.rows import Vm
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome, Vm
 
 _LEFT = 84
 _SPAN = 232

@@ -11,7 +11,7 @@ from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.table import TableCell, TableRow
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import LEFT_OUT, too_few
-from vnuma.domain.workloads.replicate import none_valid
+from vnuma.domain.workloads.metric import none_valid
 from vnuma.report.export.parts import (
     AaPart,
     ControlPart,

@@ -11,10 +11,9 @@ from typing import Any
 from vnuma.analysis.wording import listed
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.workloads.replicate import Replicate
+from vnuma.domain.workloads.metric import Replicate
 from vnuma.report.model.model import LoadedRun
-from vnuma.store.rows import Attempt, Vm
-from vnuma.store.states import CellState, Outcome
+from vnuma.store.rows import Attempt, CellState, Outcome, Vm
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from vnuma.report.model.machine_words import machine_of, machine_pairs
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.trust import plan_check
 from vnuma.store.facts import CLIENT
-from vnuma.store.rows import Vm
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome, Vm
 
 Pairs = list[tuple[str, str]]
 

@@ -8,7 +8,7 @@ from vnuma.analysis.allocation import Costs, Plans, allocate, upper_spread, want
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import plans_sentence, split_sentence
 from vnuma.report.model.model import LoadedRun
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Outcome
 
 
 def cheapest(loaded: LoadedRun, analysis: Analysis) -> Plans | None:

@@ -15,7 +15,7 @@ from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import why_no_hardware
-from vnuma.domain.workloads.sizes import sized
+from vnuma.domain.workloads.metric import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.machine_words import PASSES, machine_of

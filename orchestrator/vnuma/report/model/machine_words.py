@@ -11,8 +11,7 @@ from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import measured_on
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS
-from vnuma.store.rows import Vm
-from vnuma.store.states import CellState
+from vnuma.store.rows import CellState, Vm
 
 PASSES = (
     "Each replicate is a pass: the page cache was dropped and the file placed anew before it. The machine "

@@ -19,11 +19,9 @@ from vnuma.domain.vm.provenance import mark
 from vnuma.errors import InputError, StoreError
 from vnuma.report.model.executions import ExecutionTotals, FormExecutions, WaitShare, WaitTotals
 from vnuma.store import attempts, cells, facts, runs, vms
-from vnuma.store.analysed import cell_records
 from vnuma.store.open import Store
-from vnuma.store.rows import Attempt, Cell, Fact, Run, Vm
-from vnuma.store.states import CellState, Outcome, RunState
-from vnuma.store.timed import timed_batches
+from vnuma.store.rows import Attempt, Cell, CellState, Fact, Outcome, Run, RunState, Vm
+from vnuma.store.timed import cell_records, timed_batches
 
 _FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 

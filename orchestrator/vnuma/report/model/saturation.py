@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from vnuma.analysis.table import FigureRow
-from vnuma.domain.vm.cpu_waits import CO_STOP_LIMIT, READY_LIMIT, share_of_vcpu
+from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT, share_of_vcpu
 from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm

@@ -12,9 +12,8 @@ from vnuma.analysis.negative_scaling import Loss, Unit, losses
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount
 from vnuma.domain.vm.plain_text import filled
-from vnuma.domain.workloads.replicate import Replicate, plural
+from vnuma.domain.workloads.metric import Replicate, plural, sized
 from vnuma.domain.workloads.scaling import LOSS, Scaling, scaling
-from vnuma.domain.workloads.sizes import sized
 from vnuma.report.model.model import LoadedRun
 
 VCPUS = "vCPUs"

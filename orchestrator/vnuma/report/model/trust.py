@@ -15,8 +15,7 @@ from vnuma.domain.vm.plain_text import counted
 from vnuma.report.model.machine_words import machine_of
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import lead
-from vnuma.store.rows import Attempt, Fact, Vm
-from vnuma.store.states import Outcome
+from vnuma.store.rows import Attempt, Fact, Outcome, Vm
 
 
 @dataclass(frozen=True)

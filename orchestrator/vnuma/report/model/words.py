@@ -25,9 +25,9 @@ from vnuma.analysis.wording import (
 )
 from vnuma.domain.study.design import Order
 from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.workloads.replicate import none_valid, plural
+from vnuma.domain.workloads.metric import none_valid, plural
 from vnuma.report.model.model import LoadedRun
-from vnuma.store.states import CellState
+from vnuma.store.rows import CellState
 
 ORDER_WORDS: Mapping[Order, str] = {
     "randomised": "in random order",

@@ -10,8 +10,7 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import growth_sentence, listed, signed
 from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.workloads.replicate import medians, plural
-from vnuma.domain.workloads.sizes import sized
+from vnuma.domain.workloads.metric import medians, plural, sized
 from vnuma.report.charts.boot_charts import order, strips
 from vnuma.report.charts.row_plots import RowPlots, all_sizes, each_size
 from vnuma.report.charts.scaling_chart import scaling_charts

@@ -12,8 +12,7 @@ from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, decimals, limits, signed
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.plain_text import aligned, filled
-from vnuma.domain.workloads.replicate import Replicate, none_valid
-from vnuma.domain.workloads.sizes import in_table
+from vnuma.domain.workloads.metric import Replicate, in_table, none_valid
 from vnuma.report.model.model import LoadedRun
 
 WHERE_UNKNOWN = "not comparable"

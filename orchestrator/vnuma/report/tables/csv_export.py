@@ -16,7 +16,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict
 from vnuma.domain.vm.plain_text import escaped, spreadsheet_safe
-from vnuma.domain.workloads.replicate import none_valid
+from vnuma.domain.workloads.metric import none_valid
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.secondary import NO_FIGURE, NO_WAITS
 

@@ -11,8 +11,7 @@ from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.provenance import banner
-from vnuma.domain.workloads.replicate import medians, none_valid
-from vnuma.domain.workloads.sizes import in_table
+from vnuma.domain.workloads.metric import in_table, medians, none_valid
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import boots_words, direction, named, places

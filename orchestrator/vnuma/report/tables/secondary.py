@@ -13,8 +13,7 @@ from vnuma.analysis.table import FigureCell, FigureRow
 from vnuma.analysis.wording import amount, limits, signed
 from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.vm.provenance import banner
-from vnuma.domain.workloads.replicate import medians, plural
-from vnuma.domain.workloads.sizes import in_table
+from vnuma.domain.workloads.metric import in_table, medians, plural
 from vnuma.report.model.executions import WaitShare
 from vnuma.report.model.grid import GridTable, as_screen
 from vnuma.report.model.model import LoadedRun

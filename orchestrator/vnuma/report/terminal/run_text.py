@@ -10,7 +10,7 @@ from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
-from vnuma.domain.workloads.replicate import medians, none_valid, plural
+from vnuma.domain.workloads.metric import medians, none_valid, plural
 from vnuma.report.model import grid
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.limits import limiting

@@ -1,11 +1,12 @@
 """Rows with expected columns. A missing row or value is an error with a message, never a crash.
 
 What a system view shows depends on version, edition, rights and platform, so none of its columns is certain.
+Selecting a column that this version lacks is message 207.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -26,12 +27,12 @@ class Maybe:
     kind: Callable[[Any], Any]
 
 
-Kind = Callable[[Any], Any] | Maybe
+ColumnKind = Callable[[Any], Any] | Maybe
 """Converts a value; raises TypeError or ValueError for an invalid one."""
 
 
 def rows(
-    connection: pyodbc.Connection, statement: str, *kinds: Kind, parameters: tuple[str | int, ...] = ()
+    connection: pyodbc.Connection, statement: str, *kinds: ColumnKind, parameters: tuple[str | int, ...] = ()
 ) -> list[Row]:
     """Every row, with each value converted. Raises UnexpectedAnswer, and what `fetch` raises."""
     found = fetch(connection, statement, *parameters)
@@ -48,7 +49,7 @@ def rows(
 
 
 def row(
-    connection: pyodbc.Connection, statement: str, *kinds: Kind, parameters: tuple[str | int, ...] = ()
+    connection: pyodbc.Connection, statement: str, *kinds: ColumnKind, parameters: tuple[str | int, ...] = ()
 ) -> Row:
     """The first row. Raises UnexpectedAnswer, also when there is none."""
     found = rows(connection, statement, *kinds, parameters=parameters)
@@ -82,9 +83,32 @@ def unexpected(connection: pyodbc.Connection, found: str, asked: str) -> Unexpec
     )
 
 
-def _made(kind: Kind, item: object) -> Any:
+def _made(kind: ColumnKind, item: object) -> Any:
     if isinstance(kind, Maybe):
         return None if item is None else kind.kind(item)
     if item is None:
         raise ValueError("NULL")
     return kind(item)
+
+
+def present(connection: pyodbc.Connection, view: str, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The wanted columns that the view has, in that order."""
+    rows = fetch(connection, f"SELECT name FROM sys.all_columns WHERE object_id = OBJECT_ID(N'{view}')")
+    names = {str(name) for (name,) in rows}
+    return tuple(column for column in wanted if column in names)
+
+
+def read_one(
+    connection: pyodbc.Connection, view: str, wanted: Sequence[str], *, needed: Mapping[str, ColumnKind]
+) -> dict[str, Any]:
+    """The view's only row, without columns that this version lacks.
+
+    Raises UnexpectedAnswer when the view lacks a `needed` column, or its row, or a value of the right type.
+    """
+    columns = present(connection, view, (*needed, *wanted))
+    lacking = [name for name in needed if name not in columns]
+    if lacking:
+        raise unexpected(connection, f"no column {', '.join(lacking)}", f"SELECT * FROM {view}")
+    kinds = [needed.get(name, Maybe(as_sent)) for name in columns]
+    found = row(connection, f"SELECT {', '.join(columns)} FROM {view}", *kinds)
+    return dict(zip(columns, found, strict=True))

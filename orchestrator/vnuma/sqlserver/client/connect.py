@@ -15,7 +15,7 @@ from vnuma.errors import DriverMissing, InputError, LoginRefused, SqlUnreachable
 from vnuma.logins import Logins
 from vnuma.sqlserver.client.browser import port_of
 from vnuma.sqlserver.client.certificate import Endpoint, why_refused
-from vnuma.sqlserver.client.deadline import STATEMENT_TIMEOUT_S, Link, known
+from vnuma.sqlserver.client.deadline import STATEMENT_TIMEOUT_S, Address, Link, known
 from vnuma.sqlserver.client.driver import Driver
 from vnuma.sqlserver.client.driver_files import CA_PLACE, DriverFiles, install, read_ca
 from vnuma.sqlserver.client.failures import (
@@ -35,7 +35,6 @@ from vnuma.sqlserver.client.kerberos_failures import (
 )
 from vnuma.sqlserver.client.login_deadline import LoginTimeoutError, addresses_of, log_in
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.sockets import Address
 from vnuma.sqlserver.client.tickets import Keytab
 
 Encrypt = Literal["mandatory", "strict", "no"]

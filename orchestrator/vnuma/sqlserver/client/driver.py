@@ -20,11 +20,11 @@ from typing import Literal
 from vnuma.errors import DriverMissing
 from vnuma.sqlserver.client.odbc import FOLDER, pyodbc
 
-Kind = Literal["msodbcsql18", "msodbcsql17", "freetds"]
+DriverKind = Literal["msodbcsql18", "msodbcsql17", "freetds"]
 
 ENVIRONMENT_VARIABLE = "VNUMA_ODBC_DRIVER"
 
-_REGISTERED: tuple[tuple[str, Kind], ...] = (
+_REGISTERED: tuple[tuple[str, DriverKind], ...] = (
     ("ODBC Driver 18 for SQL Server", "msodbcsql18"),
     ("ODBC Driver 17 for SQL Server", "msodbcsql17"),
     ("FreeTDS", "freetds"),
@@ -56,7 +56,7 @@ class Driver:
     """
 
     name: str
-    kind: Kind
+    kind: DriverKind
     version: str = ""
     path: str | None = None
 
@@ -123,7 +123,7 @@ def _candidates(machine: Machine) -> Iterator[Driver]:
             yield Driver(str(path), "msodbcsql18", _version(path), str(path))
 
 
-def _registered(machine: Machine, name: str, kind: Kind) -> Iterator[Driver]:
+def _registered(machine: Machine, name: str, kind: DriverKind) -> Iterator[Driver]:
     """The driver registered by that name, unless its library is missing."""
     if name in machine.registered:
         path = _library_path(_registered_libraries(machine).get(name, ""), machine.root)
@@ -152,7 +152,7 @@ def _from_path(path: Path) -> Driver:
         raise DriverMissing(f"There is no ODBC driver at {path}.", fix=_INSTALL)
     name = path.name.casefold()
     if "tdsodbc" in name:
-        kind: Kind = "freetds"
+        kind: DriverKind = "freetds"
     elif "msodbcsql" in name:
         kind = "msodbcsql17" if "17" in name else "msodbcsql18"
     else:

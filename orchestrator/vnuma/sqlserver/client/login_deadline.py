@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from vnuma.errors import SqlUnreachable
+from vnuma.sqlserver.client.deadline import Address, Sockets, all_sockets, connected_to, shut_down, still_open
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.sockets import Address, Sockets, all_sockets, connected_to, shut_down, still_open
 
 _LOOK_S = (0.002, 0.05)
 """Pauses between two looks for a socket: first and longest."""

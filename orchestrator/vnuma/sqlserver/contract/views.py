@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from vnuma.domain.contract.belief import Belief, DiffersError, NotEvaluableError, expect
-from vnuma.sqlserver.client import answers, columns
+from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.contract.belief import BELIEFS, Asked
 
 _VIEWS = "https://learn.microsoft.com/sql/relational-databases/system-"
@@ -18,7 +18,7 @@ def _has(view: str, names: tuple[str, ...]) -> Callable[[Asked], str]:
     def look(asked: Asked) -> str:
         if asked.value(f"SELECT OBJECT_ID(N'{view}') AS id") is None:
             raise NotEvaluableError("the view does not exist")
-        found = columns.present(asked.connection, view, names)
+        found = answers.present(asked.connection, view, names)
         lacking = [name for name in names if name not in found]
         if lacking:
             raise DiffersError(f"without {', '.join(lacking)}")

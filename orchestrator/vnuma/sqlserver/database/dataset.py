@@ -15,7 +15,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import fetch, run, value, where
 from vnuma.sqlserver.database import dataset_sql as sql
 from vnuma.sqlserver.database import ownership
-from vnuma.sqlserver.database.tables import TABLES, TRANSACTION_HISTORY, Table
+from vnuma.sqlserver.database.dataset_sql import TABLES, TRANSACTION_HISTORY, Table
 
 Durability = Literal["SCHEMA_AND_DATA", "SCHEMA_ONLY"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.sqlserver.database.tables import Column, Table
+from vnuma.sqlserver.database.dataset_sql import Column, Table
 
 ROWS_PER_MB = 512
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.columns import present
+from vnuma.sqlserver.client.answers import present
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, where
 

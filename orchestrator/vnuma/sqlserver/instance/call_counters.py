@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from vnuma.errors import MeasurementFailed, PrivilegeMissing
-from vnuma.sqlserver.client import answers, columns
+from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.answers import Maybe
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset_sql as sql
@@ -102,7 +102,7 @@ def _scheduler_times(connection: pyodbc.Connection) -> SchedulerTimes:
 
 def counts_schedulers(connection: pyodbc.Connection) -> bool:
     """Whether this version has the CPU time of each scheduler."""
-    return bool(columns.present(connection, "sys.dm_os_schedulers", ("total_cpu_usage_ms",)))
+    return bool(answers.present(connection, "sys.dm_os_schedulers", ("total_cpu_usage_ms",)))
 
 
 def last_input(connection: pyodbc.Connection, session: int) -> tuple[str, str]:

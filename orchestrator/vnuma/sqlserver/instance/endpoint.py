@@ -13,7 +13,7 @@ from vnuma.errors import CertificateRejected, LoginRefused, PrivilegeMissing, Sq
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import value
-from vnuma.sqlserver.instance import quiet
+from vnuma.sqlserver.instance import ready
 
 # For its own connection a session needs no privilege; NULL without TCP.
 # https://learn.microsoft.com/sql/t-sql/functions/connectionproperty-transact-sql
@@ -38,7 +38,7 @@ def read_server_side(connection: pyodbc.Connection) -> ServerSide:
         address = plain(str(found)) if found else None
     uptime: float | None = None
     with suppress(PrivilegeMissing, SqlFailed):
-        uptime = quiet.read_ticks(connection).uptime_s
+        uptime = ready.read_ticks(connection).uptime_s
     return ServerSide(address, uptime, time.monotonic())
 
 

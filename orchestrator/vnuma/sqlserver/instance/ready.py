@@ -6,6 +6,7 @@ Four stages in order: a login to master; SQL Server started after the power-on; 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +14,96 @@ from typing import Protocol
 
 from vnuma.domain.vm.endpoint import began_within
 from vnuma.errors import AccountRefused, LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
+from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import ownership
-from vnuma.sqlserver.instance import quiet
-from vnuma.sqlserver.instance.quiet import Quietness, QuietRule, Reading
+
+TICKS = (
+    "SELECT ms_ticks, sqlserver_start_time_ms_ticks, process_kernel_time_ms, process_user_time_ms, cpu_count "
+    "FROM sys.dm_os_sys_info"
+)
+_GUEST = (
+    "SELECT TOP (1) timestamp, record FROM sys.dm_os_ring_buffers "
+    "WHERE ring_buffer_type = N'RING_BUFFER_SCHEDULER_MONITOR' AND record LIKE N'%<SystemHealth>%' "
+    "ORDER BY timestamp DESC"
+)
+_IDLE = re.compile(r"<SystemIdle>(\d{1,3})</SystemIdle>")
+_FRESH_MS = 90_000
+"""SQL Server writes one record a minute; an older one is out of date."""
+
+
+@dataclass(frozen=True)
+class QuietRule:
+    """CPU use below `cpu_percent` for `for_s` seconds in a row (0: no wait); gives up after `timeout_s`."""
+
+    cpu_percent: float
+    for_s: float
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    """SQL Server's clocks, in milliseconds since the start of the guest or of SQL Server."""
+
+    ms_ticks: int
+    start_ms_ticks: int
+    process_cpu_ms: int
+    cpus: int
+
+    @property
+    def uptime_s(self) -> float:
+        """Seconds since SQL Server started, independent of the guest's wall clock."""
+        return (self.ms_ticks - self.start_ms_ticks) / 1000
+
+
+@dataclass(frozen=True)
+class Quietness:
+    """Whether the guest became quiet: None if not evaluated, with the reason in `note`.
+
+    `sql_cpu_percent` is SQL Server's own use of the guest's CPUs; `guest_cpu_percent` is everybody's, if
+    there is a record of the last minute and a half.
+    """
+
+    quiet: bool | None
+    note: str = ""
+    sql_cpu_percent: float | None = None
+    guest_cpu_percent: float | None = None
+    waited_s: float = 0.0
+
+
+def read_ticks(connection: pyodbc.Connection) -> Reading:
+    """Read the clocks. Raises PrivilegeMissing without VIEW SERVER STATE."""
+    ticks, start, kernel, user, cpus = answers.row(connection, TICKS, *[int] * 5)
+    return Reading(ticks, start, kernel + user, cpus)
+
+
+def sql_cpu_percent(before: Reading, after: Reading) -> float | None:
+    """SQL Server's share of all the guest's CPUs between two readings; None if no time passed."""
+    passed = after.ms_ticks - before.ms_ticks
+    if passed <= 0 or after.cpus <= 0:
+        return None
+    return 100 * (after.process_cpu_ms - before.process_cpu_ms) / (passed * after.cpus)
+
+
+def guest_cpu_percent(connection: pyodbc.Connection, now: Reading) -> float | None:
+    """The whole guest's CPU use from the scheduler monitor's newest record; None without a recent one."""
+    try:
+        rows = answers.rows(connection, _GUEST, int, str)
+    except SqlFailed:  # a server without this ring buffer has no value
+        return None
+    if not rows or now.ms_ticks - rows[0][0] > _FRESH_MS:
+        return None
+    return parse_record(rows[0][1])
+
+
+def parse_record(record: str) -> float | None:
+    """CPU use in percent from a scheduler monitor's record; None without one."""
+    match = _IDLE.search(record)
+    if match is None or int(match[1]) > 100:
+        return None
+    return 100.0 - int(match[1])
+
 
 __all__ = ["QuietRule", "Quietness", "Ready", "wait_ready"]
 
@@ -93,7 +179,7 @@ def _look(server: SqlServer, database: str | None, age_s: Callable[[], float]) -
     `age_s` returns the seconds since the power-on, as a login may take a while.
     """
     with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
-        reading = quiet.read_ticks(connection)
+        reading = read_ticks(connection)
         age = age_s()
         if not began_within(reading.uptime_s, age):
             raise _NotYet(
@@ -129,7 +215,7 @@ def _gave_up(server: SqlServer, error: Exception, deadline_s: float) -> VnumaErr
 def _wait_quiet(server: SqlServer, rule: QuietRule, clock: Clock) -> Quietness:
     """Wait for a quiet guest. A guest that stays busy, or an unknown state, does not fail the boot."""
     if rule.for_s <= 0:
-        return Quietness(None, "not evaluated: the study does not wait for a quiet guest (quiet.for_s: 0)")
+        return Quietness(None, "not evaluated: the study does not wait for a quiet guest (for_s: 0)")
     started = clock.now()
     try:
         with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
@@ -140,12 +226,12 @@ def _wait_quiet(server: SqlServer, rule: QuietRule, clock: Clock) -> Quietness:
 
 def _watch(connection: pyodbc.Connection, rule: QuietRule, clock: Clock, started: float) -> Quietness:
     interval = max(0.5, min(5.0, rule.for_s / 4))
-    before, quiet_since = quiet.read_ticks(connection), clock.now()
+    before, quiet_since = read_ticks(connection), clock.now()
     while True:
         clock.wait(interval)
-        after = quiet.read_ticks(connection)
-        own = quiet.sql_cpu_percent(before, after)
-        guest = quiet.guest_cpu_percent(connection, after)
+        after = read_ticks(connection)
+        own = sql_cpu_percent(before, after)
+        guest = guest_cpu_percent(connection, after)
         now, before = clock.now(), after
         shares = [share for share in (own, guest) if share is not None]
         if not shares or max(shares) >= rule.cpu_percent:

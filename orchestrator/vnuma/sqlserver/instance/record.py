@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vnuma.sqlserver.client.columns import present
+from vnuma.sqlserver.client.answers import present
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import DeadlinePassed, each_result, fetch, open_cursor, run
 

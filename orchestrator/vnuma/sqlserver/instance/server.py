@@ -1,13 +1,14 @@
-"""Facts of a SQL Server that decide which runs may be compared, and its login's permissions."""
+"""Facts of a SQL Server that decide which runs may be compared, its login's rights, the guest's topology."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from vnuma.domain.vm.facts import GuestTopology, SqlNode
 from vnuma.domain.vm.server import Permissions, ServerFacts
 from vnuma.errors import PrivilegeMissing
 from vnuma.logs.errorlog import ErrorLog, read_errorlog
-from vnuma.sqlserver.client import answers, columns
+from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.answers import Maybe
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import fetch, where
@@ -48,7 +49,7 @@ MEMORY_NODES = (
     "SELECT memory_node_id, pages_kb, foreign_committed_kb FROM sys.dm_os_memory_nodes "
     "ORDER BY memory_node_id"
 )
-_NEEDED: dict[str, answers.Kind] = {
+_NEEDED: dict[str, answers.ColumnKind] = {
     **dict.fromkeys(("cpu_count", "scheduler_count", "max_workers_count", "physical_memory_kb"), int),
     **dict.fromkeys(("committed_kb", "committed_target_kb"), int),
     **dict.fromkeys(("ms_ticks", "sqlserver_start_time_ms_ticks"), int),
@@ -65,7 +66,7 @@ def read_server(connection: pyodbc.Connection) -> ServerFacts:
     permissions = read_permissions(connection)
     require_state(permissions, where(connection))
     properties = _properties(connection)
-    info = columns.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO, needed=_NEEDED)
+    info = answers.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO, needed=_NEEDED)
     settings: dict[str, int] = dict(answers.rows(connection, _SETTINGS, str, int))
     pooling = settings.get("lightweight pooling")
     return ServerFacts(
@@ -154,3 +155,59 @@ def read_start(connection: pyodbc.Connection) -> ErrorLog:
     securityadmin, or VIEW ANY ERROR LOG since 2022.
     """
     return read_errorlog("\n".join(str(row[-1]) for row in fetch(connection, _START)))
+
+
+# cpu_count is on every version; the sockets since 2016 SP2, soft-NUMA since 2016 (sys.dm_os_sys_info).
+_GUEST_INFO = ("socket_count", "cores_per_socket", "softnuma_configuration_desc")
+# The node of the dedicated administrator connection is not a NUMA node; its state contains DAC.
+_NODES = (
+    "SELECT node_id, memory_node_id, online_scheduler_count, node_state_desc FROM sys.dm_os_nodes "
+    "WHERE node_state_desc NOT LIKE N'%DAC%' ORDER BY node_id"
+)
+_SCHEDULERS = (
+    "SELECT status, COUNT(*) AS schedulers FROM sys.dm_os_schedulers "
+    "WHERE status IN (N'VISIBLE ONLINE', N'VISIBLE OFFLINE') GROUP BY status"
+)
+_XTP = (
+    "SELECT memory_node_id, SUM(pages_kb) AS pages_kb FROM sys.dm_os_memory_clerks "
+    "WHERE type = N'MEMORYCLERK_XTP' GROUP BY memory_node_id"
+)
+
+
+def read_topology(connection: pyodbc.Connection) -> GuestTopology:
+    """The topology that SQL Server sees now. Raises PrivilegeMissing without VIEW SERVER STATE.
+
+    NUMA nodes are counted by distinct memory nodes, as sys.dm_os_nodes also lists soft-NUMA nodes.
+    """
+    info = answers.read_one(connection, "sys.dm_os_sys_info", _GUEST_INFO, needed={"cpu_count": int})
+    nodes = tuple(SqlNode(*found) for found in answers.rows(connection, _NODES, int, int, int, str))
+    if not nodes:
+        raise answers.unexpected(connection, "no node", _NODES)
+    memory_nodes = {node.memory_node_id for node in nodes}
+    schedulers: dict[str, int] = dict(answers.rows(connection, _SCHEDULERS, str, int))
+    return GuestTopology(
+        vcpus=info["cpu_count"],
+        sockets=info.get("socket_count"),
+        cores_per_socket=info.get("cores_per_socket"),
+        numa_nodes=len(memory_nodes),
+        sql_cpu_nodes=len(nodes),
+        soft_numa=info.get("softnuma_configuration_desc"),
+        nodes=nodes,
+        visible_online=schedulers.get("VISIBLE ONLINE", 0),
+        visible_offline=schedulers.get("VISIBLE OFFLINE", 0),
+        memory_node_kb={
+            node: pages
+            for node, pages, _foreign in answers.rows(connection, MEMORY_NODES, int, int, int)
+            if node in memory_nodes
+        },
+        xtp_pages_kb=xtp_pages_kb(connection),
+    )
+
+
+def xtp_pages_kb(connection: pyodbc.Connection) -> dict[int, int]:
+    """Kilobytes of memory-optimised data by memory node (MEMORYCLERK_XTP).
+
+    Recovery threads load the data before anybody can log in, so its placement may change at each boot. Raises
+    PrivilegeMissing.
+    """
+    return dict(sorted(answers.rows(connection, _XTP, int, int)))

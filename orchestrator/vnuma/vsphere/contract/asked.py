@@ -14,11 +14,10 @@ from vnuma.domain.vm.change import Change, Edit, change_to
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Settings, Value
 from vnuma.errors import ReadBackDiffers, ReconfigureRefused
+from vnuma.vsphere.facts import paths, settings_of
 from vnuma.vsphere.faults import fault_name
 from vnuma.vsphere.read import read_vm
-from vnuma.vsphere.refs import VmRef
-from vnuma.vsphere.session import Session
-from vnuma.vsphere.settings import paths, settings_of
+from vnuma.vsphere.session import Session, VmRef
 from vnuma.vsphere.spec import specs_for, unmet
 
 API = "https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/"

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vnuma.domain.workloads.metric import Metric
-from vnuma.domain.workloads.problem import Problem
-from vnuma.domain.workloads.settings import Seconds, Size, WorkloadContext, WorkloadSettings
+from vnuma.domain.workloads.settings import Problem, Seconds, Size, WorkloadContext, WorkloadSettings
 
 Form = Literal["noop", "seek"]
 

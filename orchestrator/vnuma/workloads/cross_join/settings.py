@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.workloads.problem import Problem
 from vnuma.domain.workloads.settings import (
     CLOCK_MEANING,
     PLAN_MEANING,
     ClockChoice,
     PlanChoice,
+    Problem,
     Size,
     WorkloadContext,
     WorkloadSettings,

@@ -13,10 +13,9 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.workloads.bench import Document, Obstacle, Site
+from vnuma.workloads.bench import Document, Obstacle, Query, Site
 from vnuma.workloads.cross_join.settings import CrossJoin, Form
 from vnuma.workloads.memory_optimised import obstacle
-from vnuma.workloads.query import Query
 from vnuma.workloads.query_bench import QueryBench, query_bench
 
 NAME = "cross_join"
@@ -94,12 +93,7 @@ def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
 
 def dataset_spec(wanted: Dataset) -> DatasetSpec:
     """The study's dataset as the adapter's type."""
-    return DatasetSpec(
-        database=wanted.database,
-        source=wanted.source,
-        transaction_history_rows=wanted.transaction_history_rows,
-        sales_order_detail_rows=wanted.sales_order_detail_rows,
-    )
+    return DatasetSpec(**wanted.model_dump(exclude={"drop_after"}))
 
 
 class CrossJoinWorkload:

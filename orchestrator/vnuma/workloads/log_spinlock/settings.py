@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vnuma.domain.workloads.metric import Metric
-from vnuma.domain.workloads.problem import Problem
-from vnuma.domain.workloads.settings import InstanceChange, WorkloadContext, WorkloadSettings
+from vnuma.domain.workloads.settings import InstanceChange, Problem, WorkloadContext, WorkloadSettings
 
 Form = Literal["disk", "native"]
 Workers = Literal["same_node", "other_node"]

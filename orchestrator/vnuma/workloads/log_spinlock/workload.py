@@ -16,7 +16,7 @@ from vnuma.sqlserver.database.ownership import major_version
 from vnuma.sqlserver.database.scan_tables import committed_target_mb
 from vnuma.sqlserver.instance import log_writers, resource_pool
 from vnuma.sqlserver.instance.log_writers import LogWriter, WorkerCpus
-from vnuma.sqlserver.instance.process_affinity import affinity_to, cpus_by_memory_node
+from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
 from vnuma.sqlserver.instance.spinlocks import LOGCACHE_ACCESS, Counters
 from vnuma.workloads import memory_optimised
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site

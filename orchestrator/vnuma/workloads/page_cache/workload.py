@@ -16,14 +16,11 @@ from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import linux_nodes
 from vnuma.logs.linux_nodes import Copied
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.workloads.bench import Bench, Document, Obstacle, Reading, Site
-from vnuma.workloads.machine_question import machine_question
+from vnuma.workloads.bench import Bench, Document, Obstacle, Query, Reading, Site
 from vnuma.workloads.page_cache import scripts as scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
-from vnuma.workloads.page_cache.placement import Placed, growth, not_proven
-from vnuma.workloads.page_cache.settings import PageCache
-from vnuma.workloads.query import Query
-from vnuma.workloads.shell import Shell, require
+from vnuma.workloads.page_cache.settings import PageCache, Placed, growth, not_proven
+from vnuma.workloads.shell import Shell, machine_question, require
 
 SCOPE = "workload"
 LOST_SHARE = 0.5

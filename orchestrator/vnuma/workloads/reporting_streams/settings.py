@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vnuma.domain.workloads.metric import Metric
-from vnuma.domain.workloads.problem import Problem
-from vnuma.domain.workloads.settings import InstanceChange, Size, WorkloadContext, WorkloadSettings
+from vnuma.domain.workloads.settings import InstanceChange, Problem, Size, WorkloadContext, WorkloadSettings
 
 Placement = Literal["local", "remote"]
 Port = Annotated[int, Field(ge=1024, le=65535)]

@@ -18,7 +18,7 @@ from vnuma.domain.workloads.settings import COARSE_BELOW_MS
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.timing import Statement, Timing, timed
-from vnuma.workloads.query import Query
+from vnuma.workloads.bench import Query
 
 _MS_PER_HOUR = 3_600_000
 

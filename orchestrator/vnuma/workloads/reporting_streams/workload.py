@@ -12,8 +12,7 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all
 from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
-from vnuma.workloads.bench import Document, Obstacle, Reading, Site
-from vnuma.workloads.query import Query
+from vnuma.workloads.bench import Document, Obstacle, Query, Reading, Site
 from vnuma.workloads.reporting_streams import tran_stats
 from vnuma.workloads.reporting_streams.settings import (
     MISPLACED,

@@ -11,9 +11,8 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.scan_tables import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
-from vnuma.workloads.bench import Document, Obstacle, Site
+from vnuma.workloads.bench import Document, Obstacle, Query, Site
 from vnuma.workloads.memory_optimised import obstacle
-from vnuma.workloads.query import Query
 from vnuma.workloads.query_bench import QueryBench, query_bench
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate
 

@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from vnuma.domain.workloads.problem import Problem
+from vnuma.domain.arm.arm import Arm
 from vnuma.domain.workloads.settings import (
     CLOCK_MEANING,
     PLAN_MEANING,
     ClockChoice,
+    Path,
     PlanChoice,
+    Problem,
     Size,
     WorkloadContext,
     WorkloadSettings,
 )
-from vnuma.workloads.sql_script.problems import not_timeable, undefined, unknown_expectations, unused
+
+SIZE = "size"
+"""The variable that every script has: `$(size)`."""
+
+VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+"""A variable in a script.
+
+https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-use-scripting-variables
+"""
+
+SEPARATOR = re.compile(
+    r"^[ \t]*GO[ \t]*(?:(?P<times>\d{1,6})[ \t]*)?(?:--[^\r\n]*)?\r?$", re.IGNORECASE | re.MULTILINE
+)
+"""The line between two batches, with the repetitions of the one before it.
+
+https://learn.microsoft.com/sql/t-sql/language-elements/sql-server-utilities-statements-go
+"""
+
+CALL = re.compile(r"\bEXEC(?:UTE)?\b", re.IGNORECASE)
+"""A procedure's call."""
+
+_NOT_CODE = re.compile(r"--[^\r\n]*|/\*.*?\*/|N?'(?:[^']|'')*'|\[[^\]]*\]", re.DOTALL)
+_TOP = re.compile(r"\bTOP\s*(?:\(|\d|\$)", re.IGNORECASE)
+_ORDER = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
+
+
+def takes_unordered_top(statement: str) -> bool:
+    """Whether a statement takes TOP (n) rows without ordering, so that each run may read other rows.
+
+    https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql
+    """
+    code = _NOT_CODE.sub(" ", statement)
+    return bool(_TOP.search(code)) and not _ORDER.search(code)
+
+
+BYTE_ORDER_MARK = "\ufeff"
+"""Some editors put it at the start of a file; inside a batch SQL Server reads it as a word."""
 
 
 def _plain(value: object) -> object:
@@ -123,3 +162,74 @@ class SqlScript(WorkloadSettings):
     def size_label(self, size: int) -> str:
         """`size 5`: the value of `$(size)`."""
         return f"size {size:,}"
+
+
+def undefined(script: SqlScript, label: str) -> Iterator[Problem]:
+    """Variables without a value in an arm, and `$(size)` where it has none."""
+    known = {SIZE, *script.parameters}
+    for path, text in _texts(script).items():
+        for variable in dict.fromkeys(VARIABLE.findall(text)):
+            size_varies = variable == SIZE and path[1] != "statements"
+            if variable not in known or size_varies:
+                why = "differs within a boot" if size_varies else f"has no value in arm {label}"
+                yield Problem(path, f"$({variable}) {why}.", "Give it one in workload.parameters.")
+
+
+def unused(base: SqlScript, scripts: Mapping[str, SqlScript], arms: Iterable[Arm]) -> Iterator[Problem]:
+    """Parameters that no script uses: arms that differ only in one would be the same."""
+    everywhere = set().union(*(_used(script) for script in (base, *scripts.values())))
+    for name in base.parameters:
+        if name not in everywhere:
+            yield _unused(("workload", "parameters", name), name)
+    for index, arm in enumerate(arms):
+        own = arm.workload.get("parameters", {})
+        for name in own if isinstance(own, Mapping) else ():
+            if name not in _used(scripts[arm.label]):
+                yield _unused(("arms", index, "workload", "parameters", name), name)
+
+
+def not_timeable(script: SqlScript) -> Iterator[Problem]:
+    """GO lines in a timed statement, and a call's time for a statement that calls nothing."""
+    for name, text in script.statements.items():
+        path = ("workload", "statements", name)
+        if SEPARATOR.search(text):
+            yield Problem(
+                path,
+                f"statement '{name}' has a line that says GO, but one batch is timed.",
+                "Remove that line; what comes before the timed statement belongs in setup.",
+            )
+        if script.times == "procedure" and not CALL.search(text):
+            yield Problem(
+                path,
+                f"statement '{name}' has no EXEC, so the last time that comes is not the whole call's.",
+                "Write EXEC before the procedure's name, or put the statements into a procedure.",
+            )
+
+
+def unknown_expectations(script: SqlScript) -> Iterator[Problem]:
+    """Expectations about missing statements."""
+    for name in script.expected_rows:
+        if name not in script.statements:
+            yield Problem(
+                ("workload", "expected_rows", name),
+                f"expected_rows names '{name}', which is not a statement of this workload.",
+                f"There are {', '.join(script.statements)}.",
+            )
+
+
+def _unused(path: Path, name: str) -> Problem:
+    return Problem(
+        path,
+        f"parameter '{name}' is never used: no script contains $({name}).",
+        "Remove it, or look for a typing error.",
+    )
+
+
+def _texts(script: SqlScript) -> dict[Path, str]:
+    """Everything that is sent, by its place in the study file."""
+    named: dict[Path, str] = {("workload", "setup"): script.setup, ("workload", "teardown"): script.teardown}
+    return named | {("workload", "statements", name): text for name, text in script.statements.items()}
+
+
+def _used(script: SqlScript) -> set[str]:
+    return {name for text in _texts(script).values() for name in VARIABLE.findall(text)}

@@ -1,21 +1,24 @@
-"""The user's own T-SQL, timed and checked as the other workloads are."""
+"""The user's own T-SQL, timed and checked as the other workloads are.
+
+Variables are replaced and batches are split as in sqlcmd.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from vnuma.domain.study.study import Dataset
-from vnuma.errors import VnumaError
+from vnuma.errors import InputError, MeasurementFailed, VnumaError
 from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run
 from vnuma.sqlserver.database import ownership
-from vnuma.workloads.bench import Document, Obstacle, Site
-from vnuma.workloads.query import Query
+from vnuma.workloads.bench import Document, Obstacle, Query, Site
 from vnuma.workloads.query_bench import QueryBench, query_bench
-from vnuma.workloads.sql_script import script
-from vnuma.workloads.sql_script.settings import SqlScript
-from vnuma.workloads.sql_script.text import SIZE
+from vnuma.workloads.sql_script.settings import BYTE_ORDER_MARK, SEPARATOR, SIZE, VARIABLE, SqlScript
 
 NAME = "sql_script"
 
@@ -24,7 +27,7 @@ def script_queries(settings: SqlScript) -> tuple[Query, ...]:
     """Every statement in every size, in the order of the study."""
     return tuple(
         Query(
-            script.replaced(text, {**settings.parameters, SIZE: size}),
+            replaced(text, {**settings.parameters, SIZE: size}),
             settings.expected_rows.get(form),
             settings.rows_from,
             times=settings.times,
@@ -55,7 +58,7 @@ class SqlScriptWorkload:
                     f"workload.database: {settings.database} {found}.", "Name a database that is online."
                 )
         for place, batch in _batches(settings):
-            wrong = script.syntax_error(connection, batch)
+            wrong = syntax_error(connection, batch)
             if wrong:
                 yield Obstacle(f"workload.{place}: {wrong}", "Correct it; no part of it was run.")
 
@@ -84,7 +87,7 @@ class SqlScriptWorkload:
         try:
             with connect(site.server, database) as connection:
                 site.say("setup")
-                script.run_script(connection, script.replaced(settings.setup, values), "setup")
+                run_script(connection, replaced(settings.setup, values), "setup")
                 with query_bench(site, connection, queries) as bench:
                     yield bench
         except VnumaError as error:
@@ -100,13 +103,13 @@ def _tear_down(site: Site, database: str) -> None:
     settings = site.settings
     if settings.teardown.strip():
         with connect(site.server, database) as connection:
-            script.run_script(connection, script.replaced(settings.teardown, settings.parameters), "teardown")
+            run_script(connection, replaced(settings.teardown, settings.parameters), "teardown")
 
 
 def _batches(settings: SqlScript) -> Iterator[tuple[str, str]]:
     """Everything that will be sent, with its place in the study file."""
     for place, text in (("setup", settings.setup), ("teardown", settings.teardown)):
-        for batch in script.batches(script.replaced(text, settings.parameters)):
+        for batch in batches(replaced(text, settings.parameters)):
             yield place, batch
     smallest = min(settings.sizes)
     for query in script_queries(settings):
@@ -115,3 +118,53 @@ def _batches(settings: SqlScript) -> Iterator[tuple[str, str]]:
 
 
 WORKLOAD = SqlScriptWorkload()
+
+
+def batches(script: str) -> Iterator[str]:
+    """The non-empty batches of a script, in order; `GO 5` repeats the one before it five times."""
+    began = 0
+    for line in SEPARATOR.finditer(script):
+        yield from _several(script[began : line.start()], int(line["times"] or 1))
+        began = line.end()
+    yield from _several(script[began:], 1)
+
+
+def _several(batch: str, times: int) -> Iterator[str]:
+    text = batch.strip().removeprefix(BYTE_ORDER_MARK).strip()
+    if text:
+        yield from (text,) * times
+
+
+def replaced(script: str, values: Mapping[str, object]) -> str:
+    """The script with `$(name)` replaced by its value, as text. Raises InputError for a missing value."""
+
+    def text(found: re.Match[str]) -> str:
+        if found[1] not in values:
+            raise InputError(f"$({found[1]}) has no value.", fix="Give it one in workload.parameters.")
+        return str(values[found[1]])
+
+    return VARIABLE.sub(text, script)
+
+
+def syntax_error(connection: pyodbc.Connection, batch: str) -> str | None:
+    """The error of SQL Server's parser for a batch, which is not run; None without one."""
+    run(connection, "SET PARSEONLY ON")
+    try:
+        run(connection, batch)
+    except ServerError as error:
+        return error.what
+    finally:
+        run(connection, "SET PARSEONLY OFF")
+    return None
+
+
+def run_script(connection: pyodbc.Connection, script: str, what: str) -> None:
+    """Run every batch. Raises MeasurementFailed with the script (`what`) and the failed batch."""
+    for number, batch in enumerate(batches(script), 1):
+        try:
+            run(connection, batch)
+        except ServerError as error:
+            raise MeasurementFailed(
+                f"Batch {number} of workload.{what} failed: {error.what}",
+                fix=error.fix or "Correct the script.",
+            ) from error

@@ -19,7 +19,6 @@ from vnuma.engine.access.target import AnyTarget, Kind, Target
 from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.preflight.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.preflight.findings import Finding, worst_first
-from vnuma.engine.preflight.locality_check import locality_findings
 from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import check, touched_settings, under_study
@@ -31,7 +30,7 @@ from vnuma.engine.preflight.surroundings import (
     vm_findings,
 )
 from vnuma.engine.preflight.target_plan import T, TargetPlan
-from vnuma.engine.preflight.workload_check import client_findings, workload_findings
+from vnuma.engine.preflight.workload_check import client_findings, locality_findings, workload_findings
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket

@@ -18,9 +18,8 @@ from vnuma.engine.lease.locking import name_of, stat_of, this_host
 from vnuma.errors import LeaseLost, StoreBusy, StoreError, VmHeld
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Run
+from vnuma.store.rows import Run, RunState, StopRequest
 from vnuma.store.sites import sites_of_run
-from vnuma.store.states import RunState, StopRequest
 from vnuma.store.types import utc_now
 from vnuma.store.vms import vms_of_run
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from vnuma.domain.vm.server import XtpDatabase
 from vnuma.errors import PrivilegeMissing, SqlFailed
-from vnuma.sqlserver.client import answers, columns
+from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.answers import Maybe
 from vnuma.sqlserver.client.odbc import pyodbc
 
@@ -76,7 +76,7 @@ def _ports(connection: pyodbc.Connection) -> str | None:
 
 
 def _xtp(connection: pyodbc.Connection) -> tuple[XtpDatabase, ...] | None:
-    if not columns.present(connection, "sys.databases", ("resource_pool_id",)):
+    if not answers.present(connection, "sys.databases", ("resource_pool_id",)):
         return None
     clerks = {name for (name,) in answers.rows(connection, _CLERKS, str)}
     found = answers.rows(connection, _POOLS, int, str, int, int)
