@@ -35,8 +35,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 ACCOUNTS = ("root", "newcomer")
 PACKAGES = ("ca-certificates", "git", "make", "python3", "python3-venv")
-ONLY_FOR_USERS = ("python3-venv", "python3.11-venv", "python3-pip-whl", "python3-setuptools-whl")
-"""Root gets these by apt through set-up itself."""
+WITHOUT_VENV = (
+    "dpkg --purge $(dpkg-query -W -f '${Package}\\n' 'python3*-venv' python3-pip-whl python3-setuptools-whl)"
+)
+"""Root gets these by apt through set-up itself; one of them has the release's Python version in its name."""
 
 HANDED_THROUGH = re.compile(
     r"(PIP_(?!CACHE_DIR)\w+|GO(PROXY|SUMDB|NOSUMDB|PRIVATE|NOPROXY|FLAGS|INSECURE)|SSL_CERT_\w+"
@@ -180,8 +182,7 @@ def fresh_root(packed: Path, account: str) -> Iterator[Fresh]:
         subprocess.run(["tar", "-C", folder, "-xf", str(packed)], check=True)
         inside = ["chroot", folder]
         if account == "root":
-            purge = [*inside, "dpkg", "--purge", *ONLY_FOR_USERS]
-            subprocess.run(purge, stdout=subprocess.DEVNULL, check=True)
+            subprocess.run([*inside, "sh", "-ec", WITHOUT_VENV], stdout=subprocess.DEVNULL, check=True)
         else:
             _add_account(fresh)
         hand_through(fresh)
