@@ -191,8 +191,8 @@ def test_a_site_that_is_cut_off_works_on_and_is_followed_again(study: Study) -> 
         study.mesh.daemons["site-b"].stop()
         assert run.stderr is not None
         heard = next(line for line in run.stderr if b"the mesh has not reached it" in line)
-        cut = study.call("status")
         study.labs["site-b"].wait_for("power_off", count=2, timeout_s=TIMEOUT_S)
+        cut = study.call("status")
         study.mesh.start("site-b")
         study.mesh.wait_until_seen("site-b")
         said = (heard + run.stderr.read()).decode()

@@ -31,6 +31,8 @@ from vnuma.store.rows import Run, RunState
 BESIDE = Supervisor(os.getppid())
 """Another process of this machine, which lives."""
 
+UNSEEN = "mesh has not reached it since"
+
 
 @dataclass(frozen=True)
 class Going:
@@ -120,14 +122,18 @@ def test_a_reachable_site_is_not_reported(going: Going) -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda going: None, ["mesh has not reached it since", "its work goes on"]),
-        (Going.silent, ["mesh has not reached it since", "no sign of its work in the store since"]),
+        (lambda going: claim_supervision(going.store, going.part, BESIDE), [UNSEEN, "its work goes on"]),
+        (lambda going: None, [UNSEEN, "; last sign in the store"]),
+        (Going.silent, [UNSEEN, "no sign of its work in the store since"]),
     ],
 )
 def test_a_site_that_is_cut_off_is_named_with_what_is_known(
     going: Going, change: Callable[[Going], None], expected: list[str]
 ) -> None:
-    """Since when the mesh has not reached it, and its last sign in the store."""
+    """Since when the mesh has not reached it, and its last sign in the store: it goes on if that is later.
+
+    A node that reaches the store through the mesh alone gives none while it is cut off.
+    """
     claim_supervision(going.store, going.part, BESIDE)
     with going.store.write() as connection:
         sites.set_unseen(connection, going.run.id, "site-b", datetime.now(UTC))

@@ -36,8 +36,9 @@ def _site(connection: Connection, run: Run, site: Site) -> SiteProgress:
 def _hidden(site: Site, *, alive: bool) -> str | None:
     since, sign = _clock_time(site.unseen_since), _clock_time(site.heartbeat_at)
     told = [f"the mesh has not reached it since {since}"] if site.unseen_since else []
-    if alive and told:
-        told.append(f"its work goes on: last sign in the store {sign}")
+    if alive and site.unseen_since:
+        later = site.heartbeat_at is not None and site.heartbeat_at > site.unseen_since
+        told.append(f"{'its work goes on: ' if later else ''}last sign in the store {sign}")
     elif not alive and site.heartbeat_at:
         told.append(f"no sign of its work in the store since {sign}")
     return "; ".join(told) or None
