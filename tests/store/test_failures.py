@@ -21,6 +21,7 @@ from vnuma.errors import StoreError
 from vnuma.store import open as open_module
 from vnuma.store import runs, tables
 from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.translate import is_away
 
 
 @pytest.fixture
@@ -211,6 +212,19 @@ def test_what_postgresql_says_is_explained(postgresql: Cluster, state: str, told
     assert told in caught.value.what
     assert "as reported" in caught.value.what
     assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "terminating connection due to administrator command",
+        "terminating connection because of crash of another server process",
+        "the database system is shutting down",
+    ],
+)
+def test_a_server_that_stops_while_a_process_connects_is_waited_for(said: str) -> None:
+    """The driver has no condition for a connection that was refused, only these words."""
+    assert is_away(psycopg.OperationalError(f'connection to server on socket "/x" failed: FATAL:  {said}'))
 
 
 def test_a_missing_database_says_how_to_make_it(postgresql: Cluster) -> None:

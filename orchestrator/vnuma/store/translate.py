@@ -128,6 +128,8 @@ def _state_of_refusal(message: str) -> str | None:
         return "3D000"
     if "the database system is" in message:  # starting up, shutting down, in recovery mode
         return "57P03"
+    if "FATAL:  terminating connection" in message:  # the server began to stop while this one connected
+        return "57P01"
     if "authentication failed" in message or "no password supplied" in message:
         return "28P01"
     if "server closed the connection" in message or "connection is closed" in message:
