@@ -108,7 +108,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "serve": lambda: serving(50, 20, 10, 20.0),
         "watched": lambda: watched_run(50, 10, 4),
         "stores": lambda: stores(10, 4),
-        "mesh": lambda: mesh_store(10, 4),
+        "mesh": lambda: mesh_store(6, 3),
         "sites": lambda: many_sites(20, 50, (1, 4, 16), 10.0),
         "demo": demo,
     }

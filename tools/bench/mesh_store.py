@@ -65,11 +65,12 @@ def mesh_store(blocks: int, pairs: int) -> Iterator[Figure]:
         hosts = {kind: _inventory(lab, kind, more) for kind, more in _KINDS.items()}
         extra = {"VNUMA_STORE": url, SECRET: password}
         for kind, file in hosts.items():
-            cells.median_overhead(lab, extra, f"first-{kind}", 3, file)  # what only a first run does
+            cells.median_overhead(lab, extra, f"first-{kind}", 1, file)  # what only a first run does
         for pair in range(pairs):
             for kind in sorted(hosts, reverse=bool(pair % 2)):
                 took[kind].append(cells.median_overhead(lab, extra, f"{kind}{pair}", blocks, hosts[kind]))
             begun_s.append(_begun_s(url, f"node{pair}.1"))
+            print(f"pair {pair + 1}: {took['node'][-1]:.2f} against {took['here'][-1]:.2f} s", flush=True)
     more_s = [there - here for there, here in zip(took["node"], took["here"], strict=True)]
     yield Figure(
         what,
