@@ -29,7 +29,7 @@ from vnuma.store import attempts, audit, baselines, cells, facts, leases, runs, 
 from vnuma.store import samples as sample_rows
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Claim, Outcome, Run
+from vnuma.store.rows import Claim, Outcome, Run, Vm
 from vnuma.store.types import utc_now
 
 FORK = multiprocessing.get_context("fork")
@@ -209,21 +209,19 @@ def _cell(store: Store, vm: Leased) -> None:
         attempts.finish(conn, claimed.attempt_id, vm.token, Outcome.VALID)
 
 
-def _opened(store: Store, vm: Leased) -> Run:
+def _opened(store: Store, vm: Leased) -> tuple[Run, Vm]:
     found = store.ask(lambda conn: vms.vm_at_work(conn, vm.run, vm.name))
     if found is None:
         raise RuntimeError(f"no VM {vm.name} in {vm.run}")
-    return found[0]
+    return found[0], found[2]
 
 
 def _claim(store: Store, vm: Leased) -> Claim:
     store.disconnect()
-    run = _opened(store, vm)
+    run, known = _opened(store, vm)
     rule = cells.AttemptsRule(2, cells.PERMANENT)
-    store.ask(lambda conn: runs.get_run(conn, vm.run))
+    store.ask(lambda conn: cells.limits_of(conn, known, rule))
     store.ask(lambda conn: attempts.lines_of_run(conn, run.id, vm.id))
-    store.ask(lambda conn: leases.get_lease(conn, vm.key))
-    store.ask(lambda conn: cells.used_up_cells(conn, run.id, rule, vm.id))
     with store.write() as conn:
         cells.interrupt_attempts(conn, vm.id, vm.token)
         claimed = cells.claim_next(conn, vm.id, vm.token, rule, exclusive_host=True)

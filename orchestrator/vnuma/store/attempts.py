@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select, update
 
 from vnuma.errors import StoreError
-from vnuma.store import tables
+from vnuma.store import facts, tables
 from vnuma.store.leases import AttemptOwner, check_attempt
 from vnuma.store.rows import Attempt, AttemptLine, CellState, Outcome
 from vnuma.store.types import utc_now
@@ -42,12 +42,16 @@ def save_plan(
     conn: Connection, attempt_id: int, token: int, *, intended: object, change: object, predicted: object
 ) -> None:
     """Store what the arm asks for, what is changed on the VM, and the guest's predicted topology."""
-    _save(conn, attempt_id, token, intended_json=intended, change_json=change, predicted_json=predicted)
+    check_attempt(conn, attempt_id, token)
+    _update(conn, attempt_id, intended_json=intended, change_json=change, predicted_json=predicted)
 
 
-def save_effective(conn: Connection, attempt_id: int, token: int, value: object) -> None:
-    """Store what vSphere's read-back, the guest and SQL Server show."""
-    _save(conn, attempt_id, token, effective_json=value)
+def save_effective(
+    conn: Connection, attempt_id: int, token: int, value: object, scopes: facts.Scopes | None = None
+) -> None:
+    """Store what vSphere's read-back, the guest and SQL Server show, and facts about it by scope."""
+    facts.add_attempt_facts(conn, attempt_id, token, scopes or {})
+    _update(conn, attempt_id, effective_json=value)
 
 
 def amend_effective(conn: Connection, attempt_id: int, value: object) -> None:
@@ -125,11 +129,6 @@ def _timings(owner: AttemptOwner, now: datetime) -> dict[str, float]:
     stage = owner.step.split(" ", 1)[0].rstrip(":")
     spent = owner.timings.get(stage, 0.0) + (now - owner.step_at).total_seconds()
     return {**owner.timings, stage: round(spent, 3)}
-
-
-def _save(conn: Connection, attempt_id: int, token: int, **values: object) -> None:
-    check_attempt(conn, attempt_id, token)
-    _update(conn, attempt_id, **values)
 
 
 def _update(conn: Connection, attempt_id: int, **values: object) -> None:

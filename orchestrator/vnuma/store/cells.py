@@ -199,10 +199,24 @@ def used_up_cells(conn: Connection, run_id: int, rule: AttemptsRule, vm_id: int 
     """Cells of the run, or of one of its VMs, that `claim_next` never takes again: without a valid attempt,
     and with as many that counted as the rule allows.
     """
-    query = select(_cell.id).where(
-        _cell.run_id == run_id, _cell.state != CellState.VALID, _tries(rule) >= rule.max_attempts
-    )
+    query = select(_cell.id).where(_cell.run_id == run_id, _is_used_up(rule))
     return set(conn.scalars(query if vm_id is None else query.where(_cell.vm_id == vm_id)))
+
+
+def _is_used_up(rule: AttemptsRule) -> ColumnElement[bool]:
+    return (_cell.state != CellState.VALID) & (_tries(rule) >= rule.max_attempts)
+
+
+def limits_of(conn: Connection, vm: Vm, rule: AttemptsRule) -> Row[*tuple[Any, ...]]:
+    """The stop requested of its run, its lease's token, and how many of its cells are used up."""
+    run, lease = tables.run.c, tables.lease.c
+    used_up = select(func.count()).where(_cell.vm_id == vm.id, _is_used_up(rule)).scalar_subquery()
+    return conn.execute(
+        select(run.stop_requested, lease.token, used_up.label("used_up"))
+        .select_from(tables.run)
+        .outerjoin(tables.lease, (lease.vm_key == vm.vm_key) & lease.run_id.is_not(None))
+        .where(run.id == vm.run_id)
+    ).one()
 
 
 def _tries(rule: AttemptsRule) -> ScalarSelect[int]:

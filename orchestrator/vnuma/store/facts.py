@@ -18,6 +18,7 @@ CLIENT = "client"
 client is in its row.
 """
 
+Scopes = Mapping[str, Mapping[str, object]]
 _fact = tables.fact.c
 
 
@@ -34,9 +35,7 @@ def add_vm_facts(conn: Connection, vm_id: int, scope: str, values: Mapping[str, 
     _add(conn, {scope: values}, run_id=run_id, vm_id=vm_id)
 
 
-def add_attempt_facts(
-    conn: Connection, attempt_id: int, token: int, scopes: Mapping[str, Mapping[str, object]]
-) -> None:
+def add_attempt_facts(conn: Connection, attempt_id: int, token: int, scopes: Scopes) -> None:
     """Store facts of one attempt, by scope. Raises LeaseLost when the token is no longer the VM's."""
     owner = check_attempt(conn, attempt_id, token)
     _add(conn, scopes, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
@@ -95,7 +94,7 @@ def _fact_of(row: Row[*tuple[Any, ...]]) -> Fact:
     return Fact(row.id, row.run_id, row.vm_id, row.attempt_id, row.scope, row.key, row.value_json, row.at)
 
 
-def _add(conn: Connection, scopes: Mapping[str, Mapping[str, object]], **owner: int) -> None:
+def _add(conn: Connection, scopes: Scopes, **owner: int) -> None:
     at = utc_now()
     rows = [
         {"scope": scope, "key": key, "value_json": value, "at": at, **owner}

@@ -35,7 +35,7 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import ready
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.sqlserver.instance.ready import QuietRule, Ready
-from vnuma.store import attempts, facts
+from vnuma.store import attempts
 from vnuma.vsphere import power, read, uptime
 from vnuma.vsphere.connect import Session, VmRef
 
@@ -104,6 +104,7 @@ class _Looked:
     powered_on_at: datetime
     boot_time: datetime
     side: VmSide
+    noted: sql_identity.PowerOn | None
     log: evidence.Fetched
 
 
@@ -132,7 +133,7 @@ def _came_up(context: VmContext, attempt: Attempt) -> tuple[_Looked, Ready]:
     )
     require_own_host(context.vm, looked.vm.host_name)
     came_up = _wait_for_server(context, looked)
-    sql_identity.prove(context, attempt, looked.side, looked.boot_time)
+    sql_identity.prove(context, attempt, looked.side, looked.boot_time, noted=looked.noted)
     PROCESS_AFFINITY.reset_to_baseline(context.vm, context.sql(), journal_of(context))
     return looked, came_up
 
@@ -144,7 +145,7 @@ def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) ->
     at = noted.at if noted and noted.at else uptime.powered_on_at(session, ref)
     if noted and noted.at:
         side = replace(side, age_s=uptime.seconds_since(session, at), at=time.monotonic())
-    return _Looked(vm, host, at, booted, side, evidence.fetch(session, vm, context.study.evidence))
+    return _Looked(vm, host, at, booted, side, noted, evidence.fetch(session, vm, context.study.evidence))
 
 
 def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
@@ -233,6 +234,5 @@ def _record(
     pending = pending_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.pending else {}
     boot: dict[str, object] = {"server": asdict(inside.server), "ready": asdict(came_up)}
     with context.store.write() as connection:
-        attempts.save_effective(connection, attempt.id, context.token, effective)
         known = {evidence.SCOPE: evidence.log_facts(inside.log) | pending, "boot": boot}
-        facts.add_attempt_facts(connection, attempt.id, context.token, known)
+        attempts.save_effective(connection, attempt.id, context.token, effective, known)

@@ -79,13 +79,15 @@ def noted_power_on(context: VmContext, attempt: Attempt) -> PowerOn | None:
     return PowerOn(datetime.fromisoformat(str(at)) if at else None)
 
 
-def prove(context: VmContext, attempt: Attempt, vm: VmSide, boot_time: datetime) -> None:
+def prove(
+    context: VmContext, attempt: Attempt, vm: VmSide, boot_time: datetime, *, noted: PowerOn | None
+) -> None:
     """Prove that the ready SQL Server belongs to this boot, and record it for steps that write to it.
 
     Raises WrongServer for another server, and where silence before the power-on was not checked.
     """
     server = context.sql()
-    if noted_power_on(context, attempt) is None:
+    if noted is None:
         raise WrongServer(
             f"{context.vm.name}: {server.where} was not seen to stop answering before this boot.",
             fix="Power the VM on in the same attempt with the role vm_power, which checks this.",

@@ -18,7 +18,7 @@ from vnuma.engine.lease.foreign_changes import SomebodysChange
 from vnuma.engine.lease.heartbeat import is_alive
 from vnuma.engine.lease.hours import why_closed
 from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
-from vnuma.store import attempts, cells, facts, leases, runs, vms
+from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.cells import PERMANENT
 from vnuma.store.open import Store
 from vnuma.store.rows import AttemptLine, Busy, Cell, Claim, Outcome
@@ -96,19 +96,18 @@ def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
     """
     run, study, vm = context.run, context.study, context.vm
     ask, rule = context.store.ask, cells.attempts_rule(study)
-    if ask(lambda connection: runs.get_run(connection, run.name)).stop_requested:
+    now = ask(lambda connection: cells.limits_of(connection, vm, rule))
+    if now.stop_requested:
         return "the run was asked to stop"
     past = ask(lambda connection: attempts.lines_of_run(connection, run.id, vm.id))
-    lease = ask(lambda connection: leases.get_lease(connection, vm.vm_key))
-    failed = len(ask(lambda connection: cells.used_up_cells(connection, run.id, rule, vm.id)))
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
     if ended and not vm.at_baseline and ended[-1].reason in NEEDS_A_PERSON:
         return f"{vm.name} {NEEDS_A_PERSON[ended[-1].reason]}; it was left as it is"
     lasting = permanent_failure(past)
-    if lasting and lease and lasting.token == lease.token:
+    if lasting and lasting.token == now.token:
         return f"another attempt would end like the last one: {lasting.detail}"
-    if failed > study.limits.max_failed_cells:
-        return f"{failed} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"
+    if now.used_up > study.limits.max_failed_cells:
+        return f"{now.used_up} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"
     return why_closed(study, past, clock())
 
 
