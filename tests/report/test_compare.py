@@ -211,6 +211,30 @@ def test_two_runs_in_coarse_steps_are_not_called_equivalent(tmp_path: Path) -> N
     assert Label.EQUIVALENT not in {gap.label for gap in gaps}
 
 
+def test_a_clock_is_judged_by_the_scatter_at_the_common_sizes(tmp_path: Path) -> None:
+    """Size 500 reads 300 ms in both runs, once 310: 4 means, each off by up to half a step.
+
+    Size 1000, which only one run has, scatters by more than a step; it says nothing about size 500.
+    """
+    store = new_store(tmp_path / "vnuma.db")
+    noise = np.random.default_rng(5)
+
+    def ms(label: str, block: int, size: int, _: str) -> float:
+        coarse = 310.0 if (label, block) == ("4x4", 1) else 300.0
+        return coarse if size == 500 else 900.0 * float(noise.normal(1, 0.1))
+
+    texts = [study_text(sizes=sizes, forms="client") for sizes in ("500, 1000", "500")]
+    told = [story(ms=ms, within_sd=0.0, text=text) for text in texts]
+    both, one = (load_run(store, build(store, what).name) for what in told)
+    (pair,) = compare_runs(both, one, ["study.sizes"]).pairs
+    gap = next(change.gap for change in pair.changes if change.arm == "2x8")
+
+    assert gap is not None
+    assert gap.interval is not None
+    width = stats.t.ppf(1 - 0.05 / 8, 6 + 6 - 2) * math.log(310 / 300) * math.sqrt(4 / 12)
+    assert math.log(gap.interval.high) == pytest.approx(width)
+
+
 def test_a_control_that_failed_in_either_run_shows_no_equivalence(tmp_path: Path) -> None:
     """The instrument missed a known effect before: that nothing changed since is not shown either."""
     store = new_store(tmp_path / "vnuma.db")

@@ -14,9 +14,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from vnuma.analysis.cells import Boot, grid
 from vnuma.analysis.compare import Contrast, Inference, bonferroni
+from vnuma.analysis.fit import connected, fit
 from vnuma.analysis.result import CellPoint
-from vnuma.analysis.rounding import Rounding, rounding_of
+from vnuma.analysis.rounding import rounding_of
 from vnuma.analysis.verdict import Rules, Verdict, decide
 
 ALPHA = 0.05
@@ -96,10 +98,23 @@ def boot_values(points: Iterable[CellPoint], sizes: Sequence[int]) -> dict[str, 
     }
 
 
-def rounding_at(points: Sequence[CellPoint], sizes: Sequence[int]) -> Rounding:
-    """The clock's steps in the mean over the sizes at these places."""
-    figures = [[x for point in points for x in point.iterations[index]] for index in sizes]
-    return rounding_of(figures, [1 / len(sizes)] * len(sizes))
+def clocks_of(runs: Iterable[tuple[Sequence[CellPoint], Sequence[int]]]) -> Clocks:
+    """From each run's cells, in the mean over the sizes at these places."""
+    found = [_clock(points, sizes) for points, sizes in runs]
+    return Clocks(max(step for step, _ in found), sum(left for _, left in found))
+
+
+def _clock(points: Sequence[CellPoint], sizes: Sequence[int]) -> tuple[float, float]:
+    """One run's step and the variance that it leaves. Cells scatter as they do at these sizes."""
+    boots = [
+        Boot(point.label, point.arm, point.block, point.position, tuple(point.iterations[i] for i in sizes))
+        for point in points
+    ]
+    figures = [[x for boot in boots for x in boot.iterations[place]] for place in range(len(sizes))]
+    rounding = rounding_of(figures, [1 / len(sizes)] * len(sizes))
+    cells = grid(boots, tuple(dict.fromkeys(boot.label for boot in boots)), lambda boot: boot.log_mean)
+    ms = fit(connected(cells, cells.labels[0])).ms if boots else None
+    return rounding.step, rounding.variance(ms or 0.0)
 
 
 def _gaps(values: Mapping[str, Mapping[int, float]], arm: str, reference: str) -> list[float]:

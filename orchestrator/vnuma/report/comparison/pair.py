@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from vnuma.analysis.change_between_runs import Change, Clocks, boot_values, changes, rounding_at
+from vnuma.analysis.change_between_runs import Change, boot_values, changes, clocks_of
 from vnuma.analysis.instrument_checks import ControlCheck
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Rules, rules_for
@@ -127,13 +127,12 @@ def _pair(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm, differ: tuple
     first, second = _primary(before, one), _primary(after, other)
     placed = [(first, [ours.index(size) for size in sizes]), (second, [theirs.index(size) for size in sizes])]
     values = [boot_values(analysis.points, places) for analysis, places in placed]
-    steps = [(rounding_at(analysis.points, places), analysis.ms or 0.0) for analysis, places in placed]
     found = changes(
         {arm: values[0].get(arm, {}) for arm in arms},
         {arm: values[1].get(arm, {}) for arm in arms},
         before.study.reference,
         _rules(before.result.design.equivalence, first, second),
-        Clocks(max(one.step for one, _ in steps), sum(one.variance(ms) for one, ms in steps)),
+        clocks_of((analysis.points, places) for analysis, places in placed),
     )
     return Pair(one, other, sizes, differ, found)
 
