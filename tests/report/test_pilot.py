@@ -70,6 +70,34 @@ def test_the_verb_plans_with_it_and_says_that_it_was_simulated(store: Store, tmp
     assert document["needed"][-1]["spread"] == f"pilot {run.name}"
 
 
+def test_no_effect_is_promised_where_no_verdict_can_be(tmp_path: Path) -> None:
+    """In fixed order every verdict is withheld."""
+    study = tmp_path / "s.yml"
+    study.write_text(study_text(blocks=8, order="fixed"), encoding="utf-8")
+
+    shown = vnuma_here("power", study).out
+
+    assert "8 blocks in fixed order: no verdict, whatever their number." in shown
+    assert "likely (80%) found" not in shown
+
+
+def test_blocks_that_the_hours_do_not_permit_are_not_promised(tmp_path: Path) -> None:
+    """A tenth of the time that 20 blocks take is enough for two."""
+    study = tmp_path / "s.yml"
+    text = study_text(blocks=20)
+    study.write_text(text, encoding="utf-8")
+    block = json.loads(vnuma_here("power", study, "--format", "json").out)["block_seconds"]
+    study.write_text(
+        text.replace("seed: 7", f"seed: 7, max_hours: {2.5 * block / 3600:.3f}"), encoding="utf-8"
+    )
+
+    shown = vnuma_here("power", study).out
+
+    assert "If all 20 blocks run, " in shown
+    assert "likely ends it after 2 blocks; a verdict needs 6" in shown
+    assert "  those well within 1% are called equivalent, and detectable;" in shown
+
+
 def test_the_positive_control_is_one_of_the_comparisons(tmp_path: Path) -> None:
     """Four arms and the control share the 5%: as many comparisons as are simulated."""
     study = tmp_path / "s.yml"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vnuma.analysis.power import (
+    FEWEST_BLOCKS,
     blocks_for_equivalence,
     blocks_to_detect,
     detectable_effect,
@@ -107,8 +108,10 @@ def needed(design: AnalysisDesign, spread: Spread, effect: float) -> Needed:
 
 
 def outlook(design: AnalysisDesign, blocks: int, spread: Spread, effect: float) -> Outlook | None:
-    """The effects that this number of blocks can show; None below 6 blocks, where there is no verdict."""
-    if blocks < 6:
+    """The effects that this number of blocks can show; None below 6 blocks and in fixed order, which have no
+    verdict.
+    """
+    if blocks < FEWEST_BLOCKS or design.order == "fixed":
         return None
     layout = layout_of(design, blocks)
     return Outlook(

@@ -238,8 +238,9 @@ def _detects(study: Study) -> list[str]:
     if seen is None:
         return []
     found = percent_up(seen.detectable)
-    # The precision rule often ends a study long before its last block.
-    run = f"all {design.blocks} blocks run and " if study.design.precision else ""
+    # Either rule may end a study long before its last block.
+    may_end = study.design.precision or study.design.max_hours
+    run = f"all {design.blocks} blocks run and " if may_end else ""
     return [
         f"Detects  {found} likely (80%), if {run}boots vary by {spread.label} (assumed; vnuma power STUDY)",
         *_cheapest(study),

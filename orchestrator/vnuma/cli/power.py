@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -190,22 +191,44 @@ class _Found:
         from vnuma.domain.vm.percent import percent_text
 
         blocks = self.study.design.most_blocks
-        if self.outlook is None:
-            return [f"{counted(blocks, 'block')}: a verdict needs 6 blocks."]
-        seen, margin = self.outlook, percent_text(self.study.design.equivalence)
         run = counted(blocks, "block")
-        run = f"If all {run} run" if self.study.design.precision else f"With {run}"
+        if self.study.design.order == "fixed":
+            return [f"{run} in fixed order: no verdict, whatever their number. The table is of random order."]
+        if self.outlook is None:
+            return [f"{run}: a verdict needs 6 blocks."]
+        seen, margin = self.outlook, percent_text(self.study.design.equivalence)
+        small = seen.detectable < self.study.design.equivalence
+        may_end = self.study.design.precision or self._blocks_in_time < blocks
+        run = f"If all {run} run" if may_end else f"With {run}"
         spread = f"as in {self.chosen.label}" if self.pilot else f"by {self.chosen.label}"
         return [
-            f"{run}, {self._time(blocks)}, {'and' if self.study.design.precision else 'if'} {self._each} "
-            f"vary {spread}:",
+            f"{run}, {self._time(blocks)}, {'and' if may_end else 'if'} {self._each} vary {spread}:",
             f"  effects of {percent_up(seen.detectable)} or more are likely (80%) found;",
+            *([f"  those well within {margin} are called equivalent, and detectable;"] if small else []),
             f"  smaller ones are likely undecided, or equivalent where well within {margin};",
             f"  {percent_text(self.effect)} is found in {seen.power * 100:.0f}% of studies;",
             f"  no effect is called equivalent within {margin} in {seen.equivalent * 100:.0f}% of studies.",
         ]
 
+    @property
+    def _blocks_in_time(self) -> float:
+        """The blocks that `max_hours` likely permits; the first one always runs."""
+        hours = self.study.design.max_hours
+        return math.inf if hours is None else max(1, math.floor(hours * 3600 / self.block_seconds))
+
     def _ending(self) -> list[str]:
+        return [*self._ending_by_precision(), *self._ending_by_time()]
+
+    def _ending_by_time(self) -> list[str]:
+        blocks, design = self._blocks_in_time, self.study.design
+        if blocks >= design.most_blocks:
+            return []
+        verdict = "; a verdict needs 6" if blocks < 6 else ""
+        return [
+            f"max_hours {design.max_hours:g} likely ends it after {counted(int(blocks), 'block')}{verdict}"
+        ]
+
+    def _ending_by_precision(self) -> list[str]:
         from vnuma.domain.vm.percent import percent_text
 
         if self.ending is None:
