@@ -144,7 +144,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         noise=spread,
         ms=full.ms if full else None,
         df=full.df if full else 0,
-        detectable_effect=detectable(comparison, spread),
+        detectable_effect=detectable(comparison, spread, design.order),
         withheld=rules.withheld,
         recommended=recommend(design.reference, _candidates(arms, design)),
         cautions=cautions(found),

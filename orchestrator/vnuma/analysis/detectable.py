@@ -26,6 +26,7 @@ from vnuma.analysis.result import ArmResult
 from vnuma.analysis.simulate import Layout
 from vnuma.analysis.variance import Noise, pilot_upper
 from vnuma.analysis.verdict import Label, Rules, equivalence_withheld
+from vnuma.domain.study.design import Order
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,21 @@ class Scatter:
         return cls(comparison, noise.cell_sd_upper, len(comparison.fit.grid.blocks), comparison.fit.ms or 0.0)
 
     def detected(self, arms: Sequence[Contrast]) -> float:
-        """The largest effect (ln scale) that any arm needs; it may have fewer pairs than there are blocks."""
-        own = (self.error_of(arm).detectable_effect(arm.boots) for arm in arms if _rests_on_pairs(arm))
-        return max([self.pooled.detectable_effect(self.blocks), *own])
+        """The largest effect (ln scale) that any arm needs; an arm with missing cells needs a larger one."""
+        return max([self.pooled.detectable_effect(self.blocks), *map(self._detected_in, arms)])
+
+    def _detected_in(self, arm: Contrast) -> float:
+        error = self.error_of(arm)
+        if error.own:
+            return error.detectable_effect(arm.boots)
+        return replace(error, sd=error.sd * self._gaps_in(arm)).detectable_effect(self.blocks)
+
+    def _gaps_in(self, arm: Contrast) -> float:
+        """The arm's standard error divided by the one that complete blocks would have."""
+        if arm.inference is None or not self.ms:
+            return 1.0
+        complete = self.ms * (1 + 1 / len(self.comparison.reference)) / self.blocks
+        return math.sqrt((arm.inference.se**2 - arm.rounded) / complete)
 
     @property
     def pooled(self) -> ArmError:
@@ -116,8 +129,10 @@ class Scatter:
         )
 
 
-def detectable(comparison: Comparison, noise: Noise) -> float | NotEvaluated:
+def detectable(comparison: Comparison, noise: Noise, order: Order) -> float | NotEvaluated:
     """The difference that this many blocks likely detect in any arm, as a ratio minus 1."""
+    if order == "fixed":
+        return NotEvaluated("a fixed order gives no verdict")
     scatter = Scatter.of(comparison, noise)
     if scatter is None:
         return NotEvaluated("the spread could not be estimated")

@@ -8,12 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.analysis.data import analysed, columns_of, study_of
+from tests.unit.analysis.data import LABELS, analysed, columns_of, study_of
 from tools.calibration.sentences import named_blocks, said_to_detect
-from vnuma.analysis.detectable import ArmError
+from vnuma.analysis.cells import Grid
+from vnuma.analysis.compare import compare
+from vnuma.analysis.detectable import ArmError, Scatter
 from vnuma.analysis.power import FEWEST_BLOCKS, blocks_for_equivalence, blocks_to_detect
-from vnuma.analysis.records import PositiveControl
+from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.analysis.simulate import Simulated
+from vnuma.analysis.variance import noise
 from vnuma.analysis.verdict import Label
 
 BAND = math.log(1.01)
@@ -43,6 +46,36 @@ def test_calibrate_reads_what_reports_say(blocks: int) -> None:
 
     assert bases == {"pooled", "own"}
     assert seen > 5
+
+
+def test_a_fixed_order_detects_nothing() -> None:
+    """Its verdicts are withheld, whatever the spread."""
+    study = study_of(20_000 * np.exp(cells(8, 1)), columns_of())
+    study.design = replace(study.design, order="fixed")
+
+    assert isinstance(analysed(study).detectable_effect, NotEvaluated)
+
+
+def test_an_arm_with_missing_cells_detects_less() -> None:
+    """By numpy's least squares of arm + block, which gives its standard error in 6 of 10 blocks."""
+    y = np.random.default_rng(2).normal(0, 0.006, (10, 6))
+    y[6:, 2] = math.nan
+    reference, arms = ("R", "A"), LABELS[2:]
+    comparison = compare(Grid(LABELS, tuple(range(10)), y), reference, {arm: arm for arm in arms})
+    assert comparison.fit is not None
+    scatter = Scatter.of(comparison, noise(comparison.fit.ms, comparison.fit.df, []))
+    assert scatter is not None
+    gaps = comparison.contrasts[0]
+    assert gaps.inference is not None
+    assert gaps.inference.basis == "pooled"
+
+    block, column = np.nonzero(~np.isnan(y))
+    x = np.hstack([np.equal.outer(block, range(10)), np.equal.outer(column, range(2, 6))]).astype(float)
+    factor = np.linalg.inv(x.T @ x)[10, 10]
+    worse = scatter.detected([gaps]) / scatter.pooled.detectable_effect(10)
+
+    assert factor == pytest.approx(0.23)
+    assert worse == pytest.approx(math.sqrt(factor / (1.5 / 10)))
 
 
 def test_the_blocks_cover_both_answers() -> None:
