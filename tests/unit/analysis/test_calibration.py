@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ from vnuma.analysis.records import ELAPSED, AnalysisDesign, CellRecord, NotEvalu
 from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.stopping import half_widths, stop_on_precision
 from vnuma.analysis.verdict import Label, Verdict, decide, rules_for, run_withheld
+from vnuma.report.terminal.calibration_tables import as_json
 
 ROOT = Path(__file__).parents[3]
 SIZE = 1000
@@ -197,6 +199,15 @@ def test_the_same_seed_gives_the_same_figures(small: Calibration) -> None:
     """Whole numbers of studies come out the same, so that the table can be reproduced."""
     again = measure(draw(STANDARD, 6, 30, np.random.default_rng((11, 1, 0, 6))))
     assert again == small.rates[0]
+
+
+def test_json_has_every_rate_with_its_truth(small: Calibration) -> None:
+    """A truth is its name and what a study can have; the functions that draw it are left out."""
+    document = json.loads(as_json(small))
+
+    assert [one["truth"]["name"] for one in document["rates"]] == [one.truth.name for one in small.rates]
+    assert document["rates"][0]["family"] == dataclasses.asdict(small.rates[0].family)
+    assert len(document["targets"]) == len(targets(small))
 
 
 def test_each_target_can_be_missed(small: Calibration) -> None:

@@ -60,7 +60,13 @@ def as_text(found: Calibration) -> str:
 def as_json(found: Calibration) -> str:
     """Every rate with its studies, and the targets."""
     met = [asdict(target) for target in targets(found)]
-    return json.dumps({"schema": "vnuma/calibration/1", **asdict(found), "targets": met}, indent=2) + "\n"
+    figures = asdict(found, dict_factory=_without_functions)
+    return json.dumps({"schema": "vnuma/calibration/1", **figures, "targets": met}, indent=2) + "\n"
+
+
+def _without_functions(fields: list[tuple[str, object]]) -> dict[str, object]:
+    """A truth's name stands for the functions that draw it."""
+    return {name: value for name, value in fields if not callable(value)}
 
 
 def tables(found: Calibration) -> Iterator[GridTable]:
