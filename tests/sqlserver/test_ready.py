@@ -24,6 +24,7 @@ def test_a_server_that_started_after_the_power_on_is_ready(server: SqlServer) ->
 
     assert 0 <= ready.uptime_s < AN_HOUR
     assert ready.attempts == 1
+    assert "quiet.for_s: 0" in ready.quietness.note
 
 
 def test_a_server_that_never_went_down_is_not_ready(shared_lab: LabHandle, server: SqlServer) -> None:

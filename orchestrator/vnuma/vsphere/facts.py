@@ -86,7 +86,7 @@ VM_PATHS = (
     *("config.instanceUuid", "config.version", "config.guestId", "config.template", "config.changeVersion"),
     *(GUEST_NAME, GUEST_DETAIL),
 )
-"""Properties for a VM's facts, besides its settings (`settings.paths`)."""
+"""Properties for a VM's facts, besides its settings (`paths`)."""
 
 VM_STATE_PATHS = (
     *("disabledMethod", "snapshot", "runtime.question", "config.files", "guest.toolsRunningStatus"),

@@ -215,7 +215,7 @@ def _gave_up(server: SqlServer, error: Exception, deadline_s: float) -> VnumaErr
 def _wait_quiet(server: SqlServer, rule: QuietRule, clock: Clock) -> Quietness:
     """Wait for a quiet guest. A guest that stays busy, or an unknown state, does not fail the boot."""
     if rule.for_s <= 0:
-        return Quietness(None, "not evaluated: the study does not wait for a quiet guest (for_s: 0)")
+        return Quietness(None, "not evaluated: the study does not wait for a quiet guest (quiet.for_s: 0)")
     started = clock.now()
     try:
         with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
