@@ -18,6 +18,7 @@ from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Label, Verdict
+from vnuma.analysis.wording import p_words
 from vnuma.domain.workloads.metric import Replicate
 
 MOST_EXACT = 14
@@ -93,7 +94,7 @@ def _against_direction(verdict: Verdict, left_out: Interval | None, p: float | N
     if left_out is not None and left_out.low <= 1 <= left_out.high:
         yield _without_one("the sign of the estimate changes", verdict.replicate)
     if p is not None and p > LEVEL:
-        yield f"the sign-flip test gives p = {p:.2f}"
+        yield f"the sign-flip test gives {p_words(p)}"
 
 
 def _against_equivalence(arm: ArmResult, left_out: Interval | None) -> Iterator[str]:

@@ -107,11 +107,11 @@ def a_a_sentence(check: AaCheck, reference: str) -> str:
 
 
 def p_words(p: float) -> str:
-    """As in "p = 0.29": two digits, more where they would move it onto or across a level that decides."""
+    """As in "p = 0.29": two digits, more where they would hide on which side of a deciding level it is."""
     digits = 2
     while any((float(f"{p:.{digits}g}") < level) != (p < level) for level in (AA_ALARM, AA_NOTE)):
         digits += 1
-    return "p < 0.001" if p < 0.001 else f"p = {p:.{digits}g}"
+    return "p < 0.001" if p < 0.001 else f"p = {p:#.{digits}g}"
 
 
 def growth_sentence(growth: Growth) -> str:

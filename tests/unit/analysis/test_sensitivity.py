@@ -65,4 +65,4 @@ def test_a_word_that_the_others_do_not_support_is_named() -> None:
     assert arm.verdict.label is Label.SLOWER
     assert sensitivity(arm).sign_flip_p == 4 / 64
     assert "16x1 (" in said
-    assert "sign-flip" in said
+    assert "sign-flip test gives p = 0.062" in said
