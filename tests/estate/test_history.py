@@ -12,13 +12,13 @@ import pytest
 from tests.estate.build import checked, document, estate_of, saved
 from tests.support.cli import vnuma_here
 from vnuma.checks.against_design import DRIFT, compare_with_design
+from vnuma.checks.check_history import Earlier
 from vnuma.checks.result import CheckResult
 from vnuma.domain.vm.estate import Estate
 from vnuma.engine.design_check.check import compare
 from vnuma.engine.design_check.filters import Filters
 from vnuma.engine.design_check.history import history, record
 from vnuma.errors import InputError
-from vnuma.estate.snapshot import Earlier
 from vnuma.store.change_detection import finding_totals
 from vnuma.store.open import Store, default_url, open_store
 

@@ -5,13 +5,17 @@ Only there does a missing finding mean that it is fixed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from vnuma.checks.against_design import DRIFT
 from vnuma.checks.finding import Severity
-from vnuma.checks.result import CheckResult, Key
+from vnuma.checks.result import SCHEMA, CheckResult, Key
+from vnuma.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -155,3 +159,31 @@ class Seen:
     @cached_property
     def _unseen(self) -> set[str]:
         return {item.name for item in self._result.unseen}
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An earlier check's findings by their identity, each with its object's name."""
+
+    checked_at: str
+    found: Mapping[Key, str]
+    sources: frozenset[str] = frozenset()
+    """The names of what was checked: vCenters or files."""
+
+
+def earlier_of(document: Any, path: Path) -> Earlier:
+    """The findings in a check's JSON document. Raises InputError for any other file."""
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise InputError(
+            f"{path} is neither a check nor a snapshot of an inventory.",
+            fix="Write one: vnuma check ... --format json > FILE",
+        )
+    try:
+        found = {
+            (item["rule"], item["object"]["kind"], item["object"]["key"]): item["object"]["name"]
+            for item in document["findings"]
+        }
+        sources = frozenset(str(source["name"]) for source in document["sources"])
+        return Earlier(str(document["checked_at"]), found, sources)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged: {error} is missing.", fix="Create it again.") from error

@@ -15,7 +15,7 @@ from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.errors import InputError
-from vnuma.estate.snapshot import implausible_vm
+from vnuma.estate.plausible import implausible_vm
 
 NEW_VM: Settings = {
     **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),

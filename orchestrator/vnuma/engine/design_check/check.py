@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.check_history import Seen
+from vnuma.checks.check_history import Earlier, Seen
 from vnuma.checks.evaluate import Evaluation, evaluate
 from vnuma.checks.facts import Facts, Unknown, shape_of
 from vnuma.checks.finding import Finding, Severity
@@ -32,7 +32,6 @@ from vnuma.engine.design_check.designed_vms import (
 from vnuma.engine.design_check.filters import Filters
 from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.errors import InputError
-from vnuma.estate.snapshot import Earlier
 from vnuma.estate.waivers import Waiver, in_design
 
 # What concerns a measurement alone is asked only of a study.

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from vnuma.checks.check_history import Seen
+from vnuma.checks.check_history import Earlier, Seen, earlier_of
 from vnuma.checks.result import CheckResult
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.errors import InputError
 from vnuma.estate import snapshot
-from vnuma.estate.snapshot import Earlier, earlier_of
 
 
 def earlier(path: Path, asked: Asked) -> Earlier:

@@ -9,11 +9,10 @@ from sqlalchemy import Connection
 
 from vnuma import __version__
 from vnuma.checks.against_design import DRIFT
-from vnuma.checks.check_history import History, RecordedCheck, Seen, StandingFinding, history_of
+from vnuma.checks.check_history import Earlier, History, RecordedCheck, Seen, StandingFinding, history_of
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Judged, Key, Source
 from vnuma.errors import InputError
-from vnuma.estate.snapshot import Earlier
 from vnuma.store import estate_checks
 from vnuma.store.estate_checks import NewFinding
 from vnuma.store.open import Store

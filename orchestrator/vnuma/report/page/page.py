@@ -16,7 +16,7 @@ from vnuma.report.charts.row_plots import RowPlots, all_sizes, each_size
 from vnuma.report.charts.scaling_chart import scaling_charts
 from vnuma.report.charts.svg import Figure
 from vnuma.report.charts.topology_drawing import drawing, host_figures, host_map
-from vnuma.report.model.arm_topologies import ArmTopology, Verified, topologies_of, verified
+from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.configuration import Pairs, SettingRow, configuration, settings_rows
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.grid import GridTable
@@ -25,6 +25,7 @@ from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve, curves, scaling_note
 from vnuma.report.model.trust import Warning_, attempt_words, repeated, warnings_of
+from vnuma.report.model.verified import Verified, verified
 from vnuma.report.model.words import (
     answer,
     boots_words,
