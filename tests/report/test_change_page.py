@@ -1,45 +1,71 @@
-"""The page for a change board."""
+"""The page for a change board, as `vnuma plan --document` writes it."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import replace
 
-from vnuma.report.page.template import filled
+from tests.support.hosts import host_of, vm_of
+from tests.support.studies import study
+from vnuma.cli.plan_document import page_text
+from vnuma.engine.preflight.arm_plan import ArmPlan, plan_arm
+from vnuma.engine.preflight.findings import Finding
+from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.vm_plan import VmPlan
 
-HOSTILE = "<script>alert(1)</script>"
+
+def hostile(place: str) -> str:
+    """A text that would run in a reader's browser if it became markup."""
+    return f"<script>{place}</script>"
 
 
-def page(banner: str = "") -> str:
-    """A page whose every text is hostile."""
-    texts = dict.fromkeys(("study", "each", "cycle", "cycles", "no_setting"), HOSTILE)
-    vm = dict.fromkeys(("name", "path", "where", "kind", "power", "boots", "duration"), HOSTILE)
-    lines = {"settings": [(HOSTILE,) * 3], "arms": [(HOSTILE,) * 3], "order": [HOSTILE]}
-    risk = SimpleNamespace(id="P08", severity="block", what=HOSTILE, fix=HOSTILE)
-    return filled(
-        "change.html.j2",
-        "style.css",
-        "page.js",
-        **dict.fromkeys(("study", "title", "study_text"), HOSTILE),
-        banner=banner,
-        kind=SimpleNamespace(**texts, columns=(HOSTILE, HOSTILE), restore_steps=[HOSTILE]),
-        facts=((HOSTILE, HOSTILE),),
-        steps=[HOSTILE],
-        vms=[{**vm, **lines, "risks": [risk]}],
-        study_sha256="0" * 64,
-        version="1",
+def page(simulated: str | None = None) -> str:
+    """The page for a VM whose every free text is hostile, with one possible and one impossible arm."""
+    planned = study(title=hostile("title"))
+    host, vm = replace(host_of(), name=hostile("host")), vm_of()
+    plan = VmPlan(
+        name=hostile("name"),
+        key=vm.key,
+        path=hostile("path"),
+        host_name=host.name,
+        findings=(Finding.block("P00", hostile("what"), hostile("fix")), Finding("P99", "info", "unseen")),
+        boots=16,
+        seconds=3600.0,
+        simulated=simulated,
+        vm=vm,
+        host=host,
+        arms=(plan_arm(planned, "1x16", vm, host), ArmPlan("4x4", impossible=hostile("why"))),
+        test_clone=True,
     )
+    return page_text(planned, hostile("file"), [plan], Permit(ticket="CHG7"))
 
 
-def test_no_text_becomes_markup() -> None:
-    """Names and studies come from elsewhere: none of them runs in a reader's browser."""
+def test_a_text_from_elsewhere_is_shown_and_never_becomes_markup() -> None:
+    """Names, findings and studies come from elsewhere: none of them runs in a reader's browser."""
     text = page()
+
+    for place in ("title", "name", "path", "host", "what", "fix", "why", "file"):
+        assert f"&lt;script&gt;{place}&lt;/script&gt;" in text, place
     assert "<script" not in text
-    assert "&lt;script&gt;" in text
     assert "http" not in text.replace("http-equiv", "")
+
+
+def test_the_plan_is_on_the_page() -> None:
+    """What is changed and restored, what blocks it, each arm, the order and the ticket."""
+    text = " ".join(page().split())
+
+    assert "<code>numCoresPerSocket</code></th><td>4</td><td>16</td>" in text
+    assert '<div class="alarm"><dt>blocks, P00</dt>' in text
+    assert "unseen" not in text
+    assert '<th scope="row">1x16 (reference)</th><td>1 vNUMA node</td>' in text
+    assert "<dt>Change ticket</dt><dd>CHG7</dd>" in text
+    assert "<dt>Blocked by</dt><dd>P00</dd>" in text
+    assert "<li>Block 6: " in text
+    assert "16 power-cycles, about 60 min." in text
 
 
 def test_simulated_is_said_in_title_head_and_foot() -> None:
     """A plan made on the lab is not mistaken for one of real machines."""
-    text = page(banner="SIMULATED (lab, scenario paper): not measured on hardware")
+    text = page(simulated="paper")
+
     assert "<title>SIMULATED: " in text
     assert text.count("not measured on hardware") == 2
