@@ -79,7 +79,7 @@ Check = Callable[[Facts], Fail | None]
 
 
 def _no_check(facts: Facts) -> Fail | None:
-    raise NotImplementedError("a rule is complete when it has decorated its check")
+    raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,11 @@ class Rule:
     def __call__(self, check: Check) -> Rule:
         """The complete rule."""
         return replace(self, check=check)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has decorated its check."""
+        return self.check is not _no_check
 
     @property
     def family(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
+from types import ModuleType
 
 import pytest
 
@@ -11,7 +13,7 @@ from vnuma.checks.evaluate import evaluate
 from vnuma.checks.facts import Facts, Unknown
 from vnuma.checks.finding import Severity
 from vnuma.checks.rule import Rule
-from vnuma.checks.rules.catalogue import BY_ID, RULES
+from vnuma.checks.rules.catalogue import BY_ID, RULES, rules_in
 from vnuma.checks.subject import Subject
 from vnuma.domain.arm.arm import Arm
 
@@ -71,6 +73,15 @@ def test_no_rule_passes_before_it_has_read_a_fact(rule: Rule) -> None:
     """Where nothing is known a rule is not evaluated: what it says is never of a constant of ours."""
     with pytest.raises(Unknown):
         rule.check(Facts(Subject()))
+
+
+def test_a_rule_without_a_check_is_refused_by_name_when_rules_are_collected() -> None:
+    """Not when the first VM is checked with it."""
+    module = ModuleType("topology_new")
+    module.incomplete = replace(BY_ID["T01"], check=Rule.check)  # type: ignore[attr-defined]
+
+    with pytest.raises(TypeError, match=r"T01 in topology_new"):
+        tuple(rules_in(module))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)

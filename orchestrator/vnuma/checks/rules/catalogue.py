@@ -31,15 +31,22 @@ _MODULES = (
 )
 
 
-def _rules(module: ModuleType) -> Iterator[Rule]:
-    return (value for value in vars(module).values() if isinstance(value, Rule))
+def rules_in(module: ModuleType) -> Iterator[Rule]:
+    """The module's rules. Raises TypeError for one that decorates no check."""
+    for value in vars(module).values():
+        if isinstance(value, Rule):
+            if not value.is_complete:
+                raise TypeError(
+                    f"Rule {value.id} in {module.__name__} decorates no check: def it below @rule"
+                )
+            yield value
 
 
 _FAMILY_ORDER = tuple(FAMILIES)
 
 RULES: tuple[Rule, ...] = tuple(
     sorted(
-        (rule for module in _MODULES for rule in _rules(module)),
+        (rule for module in _MODULES for rule in rules_in(module)),
         key=lambda rule: (_FAMILY_ORDER.index(rule.id[0]), rule.id),
     )
 )
