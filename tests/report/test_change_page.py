@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.support.hosts import host_of, vm_of
-from tests.support.studies import study
+from tests.support.studies import plan_of, study
 from vnuma.cli.plan_document import page_text
-from vnuma.engine.preflight.arm_plan import ArmPlan, plan_arm
+from vnuma.engine.preflight.arm_plan import ArmPlan
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.vm_plan import VmPlan
 
 
 def hostile(place: str) -> str:
@@ -21,20 +19,15 @@ def hostile(place: str) -> str:
 def page(simulated: str | None = None) -> str:
     """The page for a VM whose every free text is hostile, with one possible and one impossible arm."""
     planned = study(title=hostile("title"))
-    host, vm = replace(host_of(), name=hostile("host")), vm_of()
-    plan = VmPlan(
+    known = plan_of(planned)
+    plan = replace(
+        known,
         name=hostile("name"),
-        key=vm.key,
         path=hostile("path"),
-        host_name=host.name,
+        host=replace(known.host, name=hostile("host")),
         findings=(Finding.block("P00", hostile("what"), hostile("fix")), Finding("P99", "info", "unseen")),
-        boots=16,
-        seconds=3600.0,
         simulated=simulated,
-        vm=vm,
-        host=host,
-        arms=(plan_arm(planned, "1x16", vm, host), ArmPlan("4x4", impossible=hostile("why"))),
-        test_clone=True,
+        arms=(known.arms[0], ArmPlan("4x4", impossible=hostile("why"))),
     )
     return page_text(planned, hostile("file"), [plan], Permit(ticket="CHG7"))
 

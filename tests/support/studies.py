@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.hosts import host_of, vm_of
 from vnuma.domain.study.study import Study
+from vnuma.engine.preflight.arm_plan import plan_arm
+from vnuma.engine.preflight.vm_plan import VmPlan
 
 GOOD = """name: a
 vm: sql16
@@ -40,3 +43,22 @@ def study(**changes: Any) -> Study:
         "workload": {"forms": ["server"]},
     }
     return Study.model_validate(base | changes)
+
+
+def plan_of(planned: Study) -> VmPlan:
+    """Its plan for the paper's VM, without findings."""
+    host, vm = host_of(), vm_of()
+    return VmPlan(
+        name=vm.name,
+        key=vm.key,
+        path=vm.path,
+        host_name=host.name,
+        findings=(),
+        boots=16,
+        seconds=3600.0,
+        simulated=None,
+        vm=vm,
+        host=host,
+        arms=tuple(plan_arm(planned, label, vm, host) for label in planned.labels),
+        test_clone=True,
+    )
