@@ -98,6 +98,15 @@ def test_an_unfinished_run_has_its_figures_but_no_verdict(site: Site) -> None:
     assert "faster by" not in page
 
 
+def test_the_legend_of_cells_has_the_states_of_cells_only(site: Site) -> None:
+    """Not those of checks and runs."""
+    before, _, _ = Outline(site.page("/runs/quick.2")).text.partition(". A row is a block")
+
+    assert (
+        before.splitlines()[-1].strip() == "✓ valid, ▶ now, · pending, ↻ tried again, ✗ given up, - left out"
+    )
+
+
 def test_simulated_is_said_on_every_page_of_a_simulated_run(site: Site) -> None:
     """In title and banner; a real run's pages have neither."""
     paths = (

@@ -17,7 +17,7 @@ from typing import Any, Literal, TextIO
 from rich.console import Console
 
 from vnuma.cli.verb_list import NAMES
-from vnuma.domain.vm.plain_text import IN_ASCII, SIGNS, escaped, filled
+from vnuma.domain.vm.plain_text import escaped, filled
 from vnuma.errors import VnumaError, writing
 
 # The widest output, however wide the terminal.
@@ -64,10 +64,26 @@ _MEANINGS = re.compile(
 _CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34}
 
 
+_SIGNS = {
+    state: sign
+    for sign, states in {
+        "✓": ("ok", "valid", "finished", "held"),
+        "✗": ("FAIL", "block", "failed", "invalid", "conflict", "died", "differs"),
+        "!": ("warn", "stopping", "stopped", "interrupted"),
+        "-": ("info", "waived", "not evaluable"),
+        "▶": ("running",),
+        "·": ("planned",),
+    }.items()
+    for state in states
+}
+"""Each state's symbol, for people who cannot rely on colours."""
+_IN_ASCII = {"✓": "+", "✗": "x", "▶": ">", "·": "."}
+
+
 def sign(state: str, stream: TextIO | None = None) -> str:
     """A state's symbol and a space, for a terminal; empty for a file, a pipe or another word."""
     target = stream or sys.stdout
-    shape = SIGNS.get(state)
+    shape = _SIGNS.get(state)
     if not shape or not target.isatty():
         return ""
     try:
@@ -75,7 +91,7 @@ def sign(state: str, stream: TextIO | None = None) -> str:
         plain = os.environ.get("TERM") in ("linux", "dumb")
     except UnicodeEncodeError:
         plain = True
-    return f"{IN_ASCII.get(shape, shape) if plain else shape} "
+    return f"{_IN_ASCII.get(shape, shape) if plain else shape} "
 
 
 def signed(line: str, stream: TextIO | None = None) -> str:
@@ -85,7 +101,7 @@ def signed(line: str, stream: TextIO | None = None) -> str:
     """
     if not (stream or sys.stdout).isatty():
         return line
-    state = next((state for state in SIGNS if line.lstrip().startswith(f"{state} ")), "")
+    state = next((state for state in _SIGNS if line.lstrip().startswith(f"{state} ")), "")
     shape = sign(state, stream) or "  "
     return shape + (line[2:] if state and line.startswith("  ") else line)
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from vnuma.checks.check_history import History
-from vnuma.domain.vm.plain_text import SIGNS, counted, duration
+from vnuma.domain.vm.plain_text import counted, duration
 from vnuma.domain.vm.provenance import banner, kind
 from vnuma.engine.run.overview import Away, line_of
-from vnuma.engine.run.progress import CellProgress, Progress, VmProgress
+from vnuma.engine.run.progress import CellProgress, CellWord, Progress, VmProgress
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.check.as_history import how_long
 from vnuma.report.page.comparison_page import compared_html
@@ -26,6 +26,14 @@ from vnuma.store.types import utc_now
 MOST = 300
 """Most lines of the audit log, or findings of an estate, on one page."""
 
+_SIGNS: Mapping[CellWord, str] = {
+    "valid": "✓",
+    "now": "▶",
+    "pending": "·",
+    "tried again": "↻",
+    "given up": "✗",
+    "left out": "-",
+}
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
@@ -85,7 +93,12 @@ class Pages:
 
         def make() -> str:
             return _filled(
-                "run_live", view=view, progress=progress, line=line_of(progress), answers=answers, signs=SIGNS
+                "run_live",
+                view=view,
+                progress=progress,
+                line=line_of(progress),
+                answers=answers,
+                signs=_SIGNS,
             )
 
         return self._made(progress.run.id, (view.number, mark), make)

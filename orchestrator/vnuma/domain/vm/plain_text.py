@@ -102,19 +102,3 @@ def _in_quotes(character: str) -> str:
 
 def _written(character: str) -> str:
     return character if character in "\n\t" else character.encode("unicode_escape").decode("ascii")
-
-
-_SIGNS = {
-    "✓": ("ok", "valid", "finished", "held"),
-    "✗": ("FAIL", "block", "failed", "invalid", "given up", "conflict", "died", "differs"),
-    "!": ("warn", "stopping", "stopped", "interrupted"),
-    "-": ("info", "waived", "not evaluable", "left out"),
-    "▶": ("running", "now"),
-    "·": ("planned", "pending"),
-    "↻": ("tried again",),
-}
-SIGNS = {state: sign for sign, states in _SIGNS.items() for state in states}
-"""The symbol of each state, for people who cannot rely on colours."""
-
-IN_ASCII = {"✓": "+", "✗": "x", "▶": ">", "·": ".", "↻": "~"}
-"""The same for a terminal limited to ASCII."""
