@@ -23,7 +23,7 @@ from vnuma.domain.study.hours import AllowedHours
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.places import audit_file
 from vnuma.engine.cell.boot import boot_cell
-from vnuma.engine.cell.site import CellSite
+from vnuma.engine.cell.system import CellSystem
 from vnuma.engine.instance.instance_setting import wait_for_server
 from vnuma.engine.lease.audit import Journal, audit_lines, noted_here
 from vnuma.engine.restore.restore_leftovers import Wanted, show_leftovers
@@ -228,7 +228,7 @@ def test_a_cell_that_overruns_the_allowed_hours_is_stopped_between_steps_and_ite
     over = replace(context, study=context.study.model_copy(update={"allowed_hours": always}))
 
     with pytest.raises(Interrupted, match="leave only the time to restore its VMs"):
-        CellSite(over, attempt).stop_if_asked()
+        CellSystem(over, attempt).stop_if_asked()
     with pytest.raises(Interrupted, match=r"Within the allowed hours: vnuma run --resume small\.1"):
         boot_cell(over, attempt)
 

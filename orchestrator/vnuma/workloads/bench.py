@@ -42,7 +42,7 @@ class Query(Statement):
     form: str
 
 
-class Site(Protocol):
+class SystemUnderTest(Protocol):
     """What a workload sees of one boot of one arm."""
 
     @property
@@ -129,17 +129,17 @@ class Workload(Protocol):
     def obstacles(self, connection: pyodbc.Connection, settings: Any, dataset: Dataset) -> Iterator[Obstacle]:
         """Everything that prevents it from running on this server, checked before the first change."""
 
-    def prepare(self, site: Site) -> Document:
+    def prepare(self, system: SystemUnderTest) -> Document:
         """Create its data if missing, verify them, and describe them. Idempotent.
 
-        An empty document means that it created no database. The database `site.dataset.database` is dropped
+        An empty document means that it created no database. The database `system.dataset.database` is dropped
         after the run; nothing else may be left behind.
         """
 
     def sentinel(self, settings: Any, dataset: Dataset) -> Query | None:
         """The drift sentinel's query; None for a workload without one."""
 
-    def bench(self, site: Site) -> AbstractContextManager[Bench]:
+    def bench(self, system: SystemUnderTest) -> AbstractContextManager[Bench]:
         """Verify this boot and warm it up; leaving it undoes its changes to the instance.
 
         Raises MeasurementFailed, PlacementNotProven or another AttemptFailed when the boot is not valid.

@@ -14,7 +14,7 @@ from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.timing import Timing, timed
 from vnuma.sqlserver.instance import plan, server
-from vnuma.workloads.bench import Query, Reading, Site
+from vnuma.workloads.bench import Query, Reading, SystemUnderTest
 
 _Clock = Literal["messages", "query_stats"]
 _SCOPE = "clock"
@@ -25,19 +25,24 @@ ROWS = "rows"
 
 
 def _clock_of(
-    site: Site, wanted: ClockChoice, chosen: dict[str, _Clock], query: Query, timing: Timing, ran: Execution
+    system: SystemUnderTest,
+    wanted: ClockChoice,
+    chosen: dict[str, _Clock],
+    query: Query,
+    timing: Timing,
+    ran: Execution,
 ) -> _Clock:
     """The query's clock; its first execution in the run decides for all later ones."""
     key = f"{query.form}/{query.size}"
     if key not in chosen:
         chosen[key] = choose(wanted, timing, ran)
-        site.remember(_SCOPE, {key: chosen[key]})
+        system.remember(_SCOPE, {key: chosen[key]})
     return chosen[key]
 
 
-def _chosen_so_far(site: Site) -> dict[str, _Clock]:
+def _chosen_so_far(system: SystemUnderTest) -> dict[str, _Clock]:
     """The choices of earlier executions of this run on this VM."""
-    known = site.remembered(_SCOPE)
+    known = system.remembered(_SCOPE)
     return {key: "query_stats" if value == "query_stats" else "messages" for key, value in known.items()}
 
 
@@ -77,7 +82,7 @@ def timed_by(
 class QueryBench:
     """One boot's connection, the statement of each size and form, and the clocks chosen so far."""
 
-    site: Site
+    system: SystemUnderTest
     connection: pyodbc.Connection
     queries: Mapping[tuple[int, str], Query]
     probes: Mapping[str, execution.Probe]
@@ -87,33 +92,33 @@ class QueryBench:
         """One execution, with its waits and how it ran."""
         query, connection = self.queries[size, form], self.connection
         before = execution.session_waits(connection)
-        timing = timed(connection, query, self.site.settings.timeout_s)
+        timing = timed(connection, query, self.system.settings.timeout_s)
         if query.expected_rows is None and query.rows_from != "none":
-            same_rows(self.site, f"{form}/{size}", timing.rows)
+            same_rows(self.system, f"{form}/{size}", timing.rows)
         spent = execution.difference(before, execution.session_waits(connection))
         ran = execution.read(connection, self.probes[form], timing.elapsed_ms)
-        clock = _clock_of(self.site, self.site.settings.clock, self.clocks, query, timing, ran)
+        clock = _clock_of(self.system, self.system.settings.clock, self.clocks, query, timing, ran)
         return timed_by(timing, clock, ran, spent)
 
 
 @contextmanager
 def query_bench(
-    site: Site, connection: pyodbc.Connection, queries: tuple[Query, ...]
+    system: SystemUnderTest, connection: pyodbc.Connection, queries: tuple[Query, ...]
 ) -> Iterator[QueryBench]:
     """Stores each form's plan before measuring, and the memory placement afterwards."""
-    hashes = _record_plans(site, connection, queries)
+    hashes = _record_plans(system, connection, queries)
     known = execution.known_statistics(connection)
     probes = {form: execution.prepare(found, known) for form, found in hashes.items()}
     by_place = {(query.size, query.form): query for query in queries}
-    yield QueryBench(site, connection, by_place, probes, _chosen_so_far(site))
-    site.record("memory", {"xtp_pages_kb": server.xtp_pages_kb(connection)})
+    yield QueryBench(system, connection, by_place, probes, _chosen_so_far(system))
+    system.record("memory", {"xtp_pages_kb": server.xtp_pages_kb(connection)})
 
 
-def same_rows(site: Site, key: str, rows: int | None) -> None:
+def same_rows(system: SystemUnderTest, key: str, rows: int | None) -> None:
     """The first execution in the run sets the row count. Raises MeasurementFailed for others."""
-    first = site.remembered(ROWS).get(key)
+    first = system.remembered(ROWS).get(key)
     if first is None:
-        site.remember(ROWS, {key: rows})
+        system.remember(ROWS, {key: rows})
     elif first != rows:
         raise MeasurementFailed(
             f"The statement {key} gave {rows:,} rows; its first execution in this run gave {first:,}.",
@@ -121,18 +126,20 @@ def same_rows(site: Site, key: str, rows: int | None) -> None:
         )
 
 
-def _record_plans(site: Site, connection: pyodbc.Connection, queries: tuple[Query, ...]) -> dict[str, str]:
+def _record_plans(
+    system: SystemUnderTest, connection: pyodbc.Connection, queries: tuple[Query, ...]
+) -> dict[str, str]:
     """Record the actual plan of every form, from an untimed run of the smallest size, once per cell.
 
     Returns the hash of each form's query, which its sizes share; empty without a plan.
     """
     smallest = min(query.size for query in queries)
     hashes = dict.fromkeys((query.form for query in queries), "")
-    for query in queries if site.settings.plan == "actual" else ():
+    for query in queries if system.settings.plan == "actual" else ():
         if query.size == smallest:
             document = _plan_document(connection, query)
             hashes[query.form] = str(document.get("query_hash", ""))
-            site.record("plan", {query.form: document})
+            system.record("plan", {query.form: document})
     return hashes
 
 

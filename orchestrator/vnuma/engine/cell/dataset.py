@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
-from vnuma.engine.cell.site import CellSite
+from vnuma.engine.cell.system import CellSystem
 from vnuma.engine.instance.sql_identity import Endpoint, require_proven
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.audit import journal_of
@@ -38,12 +38,12 @@ def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
     """The step `dataset` of a cell: create the workload's data once, and verify them."""
     with step(context, attempt, "dataset"):
         require_proven(context, attempt)
-        site = CellSite(context, attempt)
+        system = CellSystem(context, attempt)
         workload = workload_named(context.study.workload.name)
-        making = None if is_expected(context) else _making(context.study, site.server)
+        making = None if is_expected(context) else _making(context.study, system.server)
         with journal_of(context).change("dataset", [making]) if making else nullcontext():
-            prepared = workload.prepare(site)
-        site.record("dataset", prepared)
+            prepared = workload.prepare(system)
+        system.record("dataset", prepared)
         return prepared
 
 

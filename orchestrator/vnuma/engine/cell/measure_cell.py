@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.cell.positive_control import placed
-from vnuma.engine.cell.site import CellSite
+from vnuma.engine.cell.system import CellSystem
 from vnuma.engine.instance.sql_identity import require_proven
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.context import VmContext
@@ -34,7 +34,7 @@ from vnuma.workloads.bench import (
     MachineWorkload,
     Query,
     Reading,
-    Site,
+    SystemUnderTest,
     Workload,
     machine_workload_named,
     require_declared,
@@ -69,28 +69,28 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
     Raises MeasurementFailed, ConnectionDropped, HostChanged or Interrupted; samples measured before that stay
     stored.
     """
-    study, site = context.study, CellSite(context, attempt)
+    study, system = context.study, CellSystem(context, attempt)
     workload = workload_named(study.workload.name)
     with step(context, attempt, "measure"):
         require_proven(context, attempt)
         with _unbroken(), placed(context, attempt):
             began = time.monotonic()
             if study.design.sentinel:
-                _run_sentinel(site, workload.sentinel(site.settings, study.dataset))
-            stored = measure_turns(site, workload)
+                _run_sentinel(system, workload.sentinel(system.settings, study.dataset))
+            stored = measure_turns(system, workload)
         _still_ours(context, attempt, time.monotonic() - began)
     finish(context, attempt, Outcome.VALID, None, None)
     return stored
 
 
-def measure_turns(site: CellSite, workload: Workload | MachineWorkload) -> int:
+def measure_turns(system: CellSystem, workload: Workload | MachineWorkload) -> int:
     """Run every iteration of the workload, storing each at once; returns how many."""
-    study, stored = site.context.study, 0
-    with workload.bench(site) as bench:
+    study, stored = system.context.study, 0
+    with workload.bench(system) as bench:
         for turn in turns(study):
-            site.stop_if_asked()
-            site.say(turn_words(study, turn))
-            measure_turn(site.context, site.attempt, bench, turn)
+            system.stop_if_asked()
+            system.say(turn_words(study, turn))
+            measure_turn(system.context, system.attempt, bench, turn)
             stored += 1
     return stored
 
@@ -161,12 +161,12 @@ def measure_pass(context: VmContext, attempt: Attempt, shell: Shell) -> int:
 
     Raises what the workload raises; samples measured before that stay stored.
     """
-    site = CellSite(context, attempt, shell)
+    system = CellSystem(context, attempt, shell)
     workload = machine_workload_named(context.study.workload.name)
     with step(context, attempt, "measure"), vm_lock(context.home, context.vm.vm_key, context.vm.name):
         context.fence()
-        site.record("dataset", workload.prepare(site))
-        stored = measure_turns(site, workload)
+        system.record("dataset", workload.prepare(system))
+        stored = measure_turns(system, workload)
     finish(context, attempt, Outcome.VALID, None, None)
     return stored
 
@@ -175,7 +175,7 @@ SENTINEL = "sentinel"
 EXECUTIONS = 3
 
 
-def _run_sentinel(site: Site, query: Query | None) -> None:
+def _run_sentinel(system: SystemUnderTest, query: Query | None) -> None:
     """Run it once discarded, then three times recorded; nothing for a workload without a sentinel.
 
     It only raises an alarm. It runs inside the arm, so correcting times by it would remove the effect. Raises
@@ -183,10 +183,10 @@ def _run_sentinel(site: Site, query: Query | None) -> None:
     """
     if query is None:
         return
-    site.say("sentinel")
-    with connect(site.server, site.dataset.database) as connection:
-        times = [timed(connection, query, site.settings.timeout_s) for _ in range(1 + EXECUTIONS)][1:]
-    site.record(
+    system.say("sentinel")
+    with connect(system.server, system.dataset.database) as connection:
+        times = [timed(connection, query, system.settings.timeout_s) for _ in range(1 + EXECUTIONS)][1:]
+    system.record(
         SENTINEL,
         {
             "query": f"{query.workload} {query.size}, {query.form}",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from vnuma.engine.cell.site import CellSite
+from vnuma.engine.cell.system import CellSystem
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.lease.attempt import Attempt, undo_at_end
 from vnuma.engine.lease.audit import journal_of
@@ -77,8 +77,8 @@ def _place(context: VmContext, attempt: Attempt) -> Placement:
         dataset.drop(connection, study.dataset.database)
         empty = xtp_pages_kb(connection)
     PROCESS_AFFINITY.switch(server, affinity_to(nodes[data_node]), journal)
-    site = CellSite(context, attempt)
-    site.record("dataset", workload_named(study.workload.name).prepare(site))
+    system = CellSystem(context, attempt)
+    system.record("dataset", workload_named(study.workload.name).prepare(system))
     with connect(server) as connection:
         grown = _growth(empty, xtp_pages_kb(connection))
     PROCESS_AFFINITY.switch(server, affinity_to(nodes[worker_node]), journal)

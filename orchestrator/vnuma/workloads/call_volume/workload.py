@@ -19,7 +19,7 @@ from vnuma.sqlserver.database import dataset_sql as sql
 from vnuma.sqlserver.database import ownership
 from vnuma.sqlserver.instance import call_counters
 from vnuma.sqlserver.instance.server import read_permissions
-from vnuma.workloads.bench import Document, Obstacle, Query, Reading, Site
+from vnuma.workloads.bench import Document, Obstacle, Query, Reading, SystemUnderTest
 from vnuma.workloads.call_volume.call_window import Edge, Window, require_trustworthy
 from vnuma.workloads.call_volume.callers import Callers, callers
 from vnuma.workloads.call_volume.settings import CallVolume
@@ -38,23 +38,23 @@ _OWN_CONNECTIONS = 5
 class CallBench:
     """One boot's callers, and a connection that reads the server meanwhile."""
 
-    site: Site
+    system: SystemUnderTest
     observer: pyodbc.Connection
     callers: Callers
     schedulers: bool
 
     def run(self, size: int, form: str) -> Reading:
         """Connect, prove that calls are remote procedure calls, call, and count a window."""
-        settings = self.site.settings
+        settings = self.system.settings
         sessions = self.callers.connect(size, call(form), keys=settings.seek_rows, own_session=form == "noop")
         self._require_calls(form, sessions)
         self.callers.go()
-        self.callers.watch(self._long(settings.ramp_s, LAB_RAMP_S), self.site.stop_if_asked)
+        self.callers.watch(self._long(settings.ramp_s, LAB_RAMP_S), self.system.stop_if_asked)
         before = self._edge(form)
-        self.callers.watch(self._long(settings.window_s, LAB_WINDOW_S), self.site.stop_if_asked)
+        self.callers.watch(self._long(settings.window_s, LAB_WINDOW_S), self.system.stop_if_asked)
         window = Window(size, before, self._edge(form))
         self.callers.stop()
-        require_trustworthy(window, judge_client=not self.site.simulated)
+        require_trustworthy(window, judge_client=not self.system.simulated)
         self._record(form, window)
         return Reading(
             elapsed_ms=window.seconds * 1000,
@@ -65,7 +65,7 @@ class CallBench:
         )
 
     def _long(self, seconds: float, on_lab: float) -> float:
-        return min(seconds, on_lab) if self.site.simulated else seconds
+        return min(seconds, on_lab) if self.system.simulated else seconds
 
     def _edge(self, form: str) -> Edge:
         earlier = self.callers.count()
@@ -87,7 +87,7 @@ class CallBench:
                     fix="Use another ODBC driver (FreeTDS and msodbcsql 17 or 18 are known to call).",
                 )
         where = call_counters.endpoint(self.observer, sessions[0])
-        self.site.record(
+        self.system.record(
             "workload",
             {
                 f"{form}: sent as": f"{kind}: {text}",
@@ -104,11 +104,11 @@ class CallBench:
             "window_s": round(window.seconds, 3),
             "client_window_s": round(window.client_seconds, 3),
             "client_cpus": self.callers.cpus,
-            "client headroom": _headroom(window, simulated=self.site.simulated),
+            "client headroom": _headroom(window, simulated=self.system.simulated),
         }
         if window.schedulers:
             found["schedulers"] = {str(one): round(used, 1) for one, used in window.schedulers.items()}
-        self.site.record("workload", {f"{form}: {window.connections} connections": found})
+        self.system.record("workload", {f"{form}: {window.connections} connections": found})
 
 
 class CallVolumeWorkload:
@@ -134,10 +134,10 @@ class CallVolumeWorkload:
                 "Raise the option, or name smaller sizes.",
             )
 
-    def prepare(self, site: Site) -> Document:
+    def prepare(self, system: SystemUnderTest) -> Document:
         """Create procedures and table, and count the rows."""
-        database, rows = site.dataset.database, site.settings.seek_rows
-        with connect(site.server) as connection:
+        database, rows = system.dataset.database, system.settings.seek_rows
+        with connect(system.server) as connection:
             made = prepare(connection, database, rows)
         return {"database": database, "changed": made, "seek_rows": rows}
 
@@ -147,11 +147,11 @@ class CallVolumeWorkload:
         return None
 
     @contextmanager
-    def bench(self, site: Site) -> Iterator[CallBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[CallBench]:
         """Callers for this boot."""
-        database, client = site.dataset.database, site.client(site.settings.client)
-        with connect(site.server, database) as observer, callers(site.server, database, client) as crowd:
-            yield CallBench(site, observer, crowd, call_counters.counts_schedulers(observer))
+        database, client = system.dataset.database, system.client(system.settings.client)
+        with connect(system.server, database) as observer, callers(system.server, database, client) as crowd:
+            yield CallBench(system, observer, crowd, call_counters.counts_schedulers(observer))
 
 
 def _headroom(window: Window, *, simulated: bool) -> str:

@@ -13,7 +13,7 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.workloads.bench import Document, Obstacle, Query, Site
+from vnuma.workloads.bench import Document, Obstacle, Query, SystemUnderTest
 from vnuma.workloads.cross_join.settings import CrossJoin, Form
 from vnuma.workloads.memory_optimised import obstacle
 from vnuma.workloads.query_bench import QueryBench, query_bench
@@ -108,11 +108,11 @@ class CrossJoinWorkload:
         del settings, dataset
         yield from obstacle(connection)
 
-    def prepare(self, site: Site) -> Document:
+    def prepare(self, system: SystemUnderTest) -> Document:
         """Create the tables once; count and checksum them."""
-        with connect(site.server) as connection:
-            prepared = tables.prepare(connection, dataset_spec(site.dataset))
-        refuse_too_large(site.settings, prepared.max_size)
+        with connect(system.server) as connection:
+            prepared = tables.prepare(connection, dataset_spec(system.dataset))
+        refuse_too_large(system.settings, prepared.max_size)
         return asdict(prepared)
 
     def sentinel(self, settings: CrossJoin, dataset: Dataset) -> Query:
@@ -120,11 +120,11 @@ class CrossJoinWorkload:
         return sentinel(settings, dataset.smaller_table_rows)
 
     @contextmanager
-    def bench(self, site: Site) -> Iterator[QueryBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
         """Every size in every form, on the study's database."""
         with (
-            connect(site.server, site.dataset.database) as connection,
-            query_bench(site, connection, cross_join_queries(site.settings)) as bench,
+            connect(system.server, system.dataset.database) as connection,
+            query_bench(system, connection, cross_join_queries(system.settings)) as bench,
         ):
             yield bench
 

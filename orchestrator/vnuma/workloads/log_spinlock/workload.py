@@ -19,7 +19,7 @@ from vnuma.sqlserver.instance.log_writers import LogWriter, WorkerCpus
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
 from vnuma.sqlserver.instance.spinlocks import LOGCACHE_ACCESS, Counters
 from vnuma.workloads import memory_optimised
-from vnuma.workloads.bench import Document, Obstacle, Reading, Site
+from vnuma.workloads.bench import Document, Obstacle, Reading, SystemUnderTest
 from vnuma.workloads.log_spinlock import load as log_load
 from vnuma.workloads.log_spinlock.load import Load, Loaded, run_load
 from vnuma.workloads.log_spinlock.settings import BACKOFFS, CYCLES, FLUSH, ROWS_PER_INSERT, SPINS, LogSpinlock
@@ -35,18 +35,18 @@ _SINCE = 12
 class LogBench:
     """One boot whose workers are placed."""
 
-    site: Site
+    system: SystemUnderTest
     connection: pyodbc.Connection
     cpus: tuple[int, ...]
 
     def run(self, size: int, form: str) -> Reading:
         """One load into an empty table, whose rows are counted afterwards."""
-        settings: LogSpinlock = self.site.settings
+        settings: LogSpinlock = self.system.settings
         run_all(self.connection, log_load.make(form, size))
-        log_load.truncate_log(self.connection, self.site.dataset.database)
+        log_load.truncate_log(self.connection, self.system.dataset.database)
         load = Load(
-            self.site.server,
-            self.site.dataset.database,
+            self.system.server,
+            self.system.dataset.database,
             form,
             settings.sessions,
             size // settings.sessions,
@@ -105,11 +105,11 @@ class LogSpinlockWorkload:
         del dataset
         yield from obstacles(connection, settings)
 
-    def prepare(self, site: Site) -> Document:
+    def prepare(self, system: SystemUnderTest) -> Document:
         """Create the database in sufficient size; its tables are recreated for each load."""
-        settings: LogSpinlock = site.settings
-        database = site.dataset.database
-        with connect(site.server) as connection:
+        settings: LogSpinlock = system.settings
+        database = system.dataset.database
+        with connect(system.server) as connection:
             changed = not ownership.require_ours(connection, database)
             if changed:
                 ownership.create(connection, database)
@@ -119,7 +119,7 @@ class LogSpinlockWorkload:
                 log_load.make_room(connection, database, data_mb=settings.data_mb, log_mb=settings.log_mb)
                 log_load.keep_log(connection, database)
         if settings.pool_share is not None:
-            site.resource_pool(settings.pool_share)
+            system.resource_pool(settings.pool_share)
         return {
             "database": database,
             "source": dataset.GENERATED,
@@ -134,19 +134,19 @@ class LogSpinlockWorkload:
         del settings, dataset
 
     @contextmanager
-    def bench(self, site: Site) -> Iterator[LogBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[LogBench]:
         """Place workers on the log writers' node or away from it, and verify both."""
-        settings: LogSpinlock = site.settings
-        database = site.dataset.database
-        with connect(site.server, database) as connection:
+        settings: LogSpinlock = system.settings
+        database = system.dataset.database
+        with connect(system.server, database) as connection:
             log_load.set_durability(connection, database, settings.durability)
             placed = _find_worker_cpus(connection)
             cpus = placed.cpus(settings.workers)
-            with site.process_affinity(affinity_to(cpus)):
+            with system.process_affinity(affinity_to(cpus)):
                 writers = log_writers.read_log_writers(connection)
                 _require_still_there(writers, placed)
-                site.record("workload", _evidence(settings, writers, placed, cpus))
-                yield LogBench(site, connection, cpus)
+                system.record("workload", _evidence(settings, writers, placed, cpus))
+                yield LogBench(system, connection, cpus)
                 run_all(connection, _drop_all(settings))
 
 

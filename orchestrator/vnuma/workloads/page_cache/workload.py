@@ -16,7 +16,7 @@ from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import linux_nodes
 from vnuma.logs.linux_nodes import Copied
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.workloads.bench import Bench, Document, Obstacle, Query, Reading, Site
+from vnuma.workloads.bench import Bench, Document, Obstacle, Query, Reading, SystemUnderTest
 from vnuma.workloads.page_cache import scripts as scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
 from vnuma.workloads.page_cache.settings import PageCache, Placed, growth, not_proven
@@ -46,12 +46,12 @@ class PageCacheWorkload:
         """Everything that prevents an arm's settings from running on that machine."""
         yield from obstacles_of(settings, machine)
 
-    def prepare(self, site: Site) -> Document:
+    def prepare(self, system: SystemUnderTest) -> Document:
         """Create the file of each size, unless it exists."""
-        settings: PageCache = site.settings
+        settings: PageCache = system.settings
         for size in settings.sizes:
-            site.say(f"making a file of {settings.size_label(size)}")
-            require(site.shell, scripts.make_file(settings.folder, size), f"{site.vm}: making the file")
+            system.say(f"making a file of {settings.size_label(size)}")
+            require(system.shell, scripts.make_file(settings.folder, size), f"{system.vm}: making the file")
         return {"files": [scripts.file_name(settings.folder, size) for size in settings.sizes]}
 
     def remove(self, shell: Shell, settings: PageCache) -> None:
@@ -63,21 +63,23 @@ class PageCacheWorkload:
         del settings, dataset
         return None
 
-    def bench(self, site: Site) -> AbstractContextManager[Bench]:
+    def bench(self, system: SystemUnderTest) -> AbstractContextManager[Bench]:
         """A pass: kernel settings are held, and the file is placed before the first read of each size."""
-        return _bench(site)
+        return _bench(system)
 
 
 @contextmanager
-def _bench(site: Site) -> Iterator[Bench]:
-    settings: PageCache = site.settings
-    with site.kernel_settings():
-        answer = require(site.shell, machine_question(settings.folder), f"{site.vm}: looking at its nodes")
+def _bench(system: SystemUnderTest) -> Iterator[Bench]:
+    settings: PageCache = system.settings
+    with system.kernel_settings():
+        answer = require(
+            system.shell, machine_question(settings.folder), f"{system.vm}: looking at its nodes"
+        )
         machine = machine_facts(answer)
         node = machine.node(settings.cpu_node)
         readers = settings.readers(len(node.cpus) if node else 1)
-        site.record(SCOPE, {"kernel": _kernel(machine), "readers": readers})
-        yield _Pass(site, settings, machine, readers)
+        system.record(SCOPE, {"kernel": _kernel(machine), "readers": readers})
+        yield _Pass(system, settings, machine, readers)
 
 
 def _kernel(machine: MachineFacts) -> Document:
@@ -94,7 +96,7 @@ def _kernel(machine: MachineFacts) -> Document:
 class _Pass:
     """One pass over the sizes; `size` is that of the file in the page cache now."""
 
-    site: Site
+    system: SystemUnderTest
     settings: PageCache
     machine: MachineFacts
     readers: Mapping[str, int]
@@ -107,11 +109,13 @@ class _Pass:
             self._place(size)
             self.size = size
         script = self._script(size, form)
-        shown = linux_nodes.sections(require(self.site.shell, script, f"{self.site.vm}: reading the file"))
+        shown = linux_nodes.sections(
+            require(self.system.shell, script, f"{self.system.vm}: reading the file")
+        )
         moved = growth(_file_pages(shown["before"]), _file_pages(shown["after"]))
         if sum(moved.values()) < -LOST_SHARE * size * 1000:
             raise PlacementNotProven(
-                f"{self.site.vm}: pages left the page cache while the file was read: {moved} KB by node.",
+                f"{self.system.vm}: pages left the page cache while the file was read: {moved} KB by node.",
                 fix="Check memory pressure, and the cgroup's memory limit.",
             )
         if form == "unsaturated":
@@ -126,20 +130,20 @@ class _Pass:
 
     def _place(self, size: int) -> None:
         """Load the file. Raises PlacementNotProven unless FilePages prove its placement."""
-        settings, site = self.settings, self.site
-        site.say(f"placing a file of {settings.size_label(size)}")
+        settings, system = self.settings, self.system
+        system.say(f"placing a file of {settings.size_label(size)}")
         nodes = [node.id for node in self.machine.nodes if node.memory_mb]
         path = scripts.file_name(settings.folder, size)
         script = scripts.load(path, settings.cpu_node, settings.memory_node, nodes)
-        shown = linux_nodes.sections(require(site.shell, script, f"{site.vm}: placing the file"))
+        shown = linux_nodes.sections(require(system.shell, script, f"{system.vm}: placing the file"))
         grown = growth(_file_pages(shown["before"]), _file_pages(shown["after"]))
         with_memory = {node: kb for node, kb in grown.items() if node in nodes}
         placed = Placed(size * 1_000_000 // 1024, with_memory)
-        site.record(SCOPE, {f"placed {size}": {"wanted": settings.memory_node, **asdict(placed)}})
+        system.record(SCOPE, {f"placed {size}": {"wanted": settings.memory_node, **asdict(placed)}})
         wrong = not_proven(placed, settings.memory_node, settings.cpu_node)
         if wrong:
             raise PlacementNotProven(
-                f"{site.vm}, arm {site.arm}: {wrong}.",
+                f"{system.vm}, arm {system.arm}: {wrong}.",
                 fix="Check the nodes' free memory (numactl -H), cgroup limits, memory_spread_page, and "
                 "programs that read the same file.",
             )

@@ -12,7 +12,7 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all
 from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
-from vnuma.workloads.bench import Document, Obstacle, Query, Reading, Site
+from vnuma.workloads.bench import Document, Obstacle, Query, Reading, SystemUnderTest
 from vnuma.workloads.reporting_streams import tran_stats
 from vnuma.workloads.reporting_streams.settings import (
     MISPLACED,
@@ -46,7 +46,7 @@ class _MemoryNodes:
 class StreamsBench:
     """One warm boot: its pages are on one node, its streams use one port."""
 
-    site: Site
+    system: SystemUnderTest
     streams: NodePort
     query: Query
     scans: NodeScans
@@ -54,8 +54,8 @@ class StreamsBench:
     def run(self, size: int, form: str) -> Reading:
         """One window: each stream runs its queries. Raises PlacementNotProven for misplaced lookups."""
         del form
-        settings, database = self.site.settings, self.site.dataset.database
-        with connect(self.site.server) as beside, opened(self.streams.server, database, size) as streams:
+        settings, database = self.system.settings, self.system.dataset.database
+        with connect(self.system.server) as beside, opened(self.streams.server, database, size) as streams:
             for connection in streams:
                 _require_arrival(connection, self.streams)
             before = buffer_pool.lookups(beside)
@@ -98,11 +98,11 @@ class ReportingStreamsWorkload:
         if permissions.sysadmin:
             yield from _memory_obstacles(connection, settings)
 
-    def prepare(self, site: Site) -> Document:
+    def prepare(self, system: SystemUnderTest) -> Document:
         """Create both tables in SQL Server unless they exist."""
-        site.say("making the reporting tables")
-        with connect(site.server, statement_timeout_s=site.settings.timeout_s) as connection:
-            made = tran_stats.prepare(connection, site.dataset.database, site.settings.rows)
+        system.say("making the reporting tables")
+        with connect(system.server, statement_timeout_s=system.settings.timeout_s) as connection:
+            made = tran_stats.prepare(connection, system.dataset.database, system.settings.rows)
         return asdict(made)
 
     def sentinel(self, settings: ReportingStreams, dataset: Dataset) -> Query | None:
@@ -111,16 +111,16 @@ class ReportingStreamsWorkload:
         return None
 
     @contextmanager
-    def bench(self, site: Site) -> Iterator[StreamsBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[StreamsBench]:
         """Warm one node through its port, and prove the placement of every page and connection."""
-        nodes, settings, database = _memory_nodes(site), site.settings, site.dataset.database
+        nodes, settings, database = _memory_nodes(system), system.settings, system.dataset.database
         with connect(nodes.pages.server, database, statement_timeout_s=settings.timeout_s) as connection:
             _require_arrival(connection, nodes.pages)
             _require_room(connection, nodes.pages.node, settings)
-            pages = _warmed(site, connection, nodes.pages.node)
+            pages = _warmed(system, connection, nodes.pages.node)
         with connect(nodes.away.server) as connection:
             _require_arrival(connection, nodes.away)
-        site.say("scanning from either memory node")
+        system.say("scanning from either memory node")
         scans = scan_from_both(
             nodes.pages,
             nodes.away,
@@ -129,8 +129,8 @@ class ReportingStreamsWorkload:
             rows=settings.rows,
             timeout_s=settings.timeout_s,
         )
-        site.record("workload", _evidence(site, nodes, pages, scans))
-        yield StreamsBench(site, nodes.streams, reporting_query(settings.rows), scans)
+        system.record("workload", _evidence(system, nodes, pages, scans))
+        yield StreamsBench(system, nodes.streams, reporting_query(settings.rows), scans)
 
 
 def reporting_query(rows: int) -> Query:
@@ -139,19 +139,19 @@ def reporting_query(rows: int) -> Query:
     return Query(tran_stats.REPORT, groups, "result", workload=NAME, size=rows, form="report")
 
 
-def _memory_nodes(site: Site) -> _MemoryNodes:
-    with connect(site.server) as connection:
+def _memory_nodes(system: SystemUnderTest) -> _MemoryNodes:
+    with connect(system.server) as connection:
         nodes = buffer_pool.sqlos_nodes(connection)
     if len(nodes) < 2:
         raise PlacementNotProven(
-            f"{site.vm}, arm {site.arm}: SQL Server sees one memory node, so nothing in it is remote.",
+            f"{system.vm}, arm {system.arm}: SQL Server sees one memory node, so nothing in it is remote.",
             fix="Use arms with two vNUMA nodes on two host nodes.",
         )
     first, last = (
-        replace(site.server, port=port, instance="") for port in ports_of(site.server, site.settings)
+        replace(system.server, port=port, instance="") for port in ports_of(system.server, system.settings)
     )
     pages, away = NodePort(min(nodes), first), NodePort(max(nodes), last)
-    return _MemoryNodes(pages, away, pages if site.settings.placement == "local" else away)
+    return _MemoryNodes(pages, away, pages if system.settings.placement == "local" else away)
 
 
 def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
@@ -194,9 +194,9 @@ def _memory_obstacles(connection: pyodbc.Connection, settings: ReportingStreams)
         )
 
 
-def _warmed(site: Site, connection: pyodbc.Connection, node: int) -> Mapping[int, int]:
+def _warmed(system: SystemUnderTest, connection: pyodbc.Connection, node: int) -> Mapping[int, int]:
     """Pages by memory node after scans through that node's port. Raises PlacementNotProven."""
-    site.say(f"warming memory node {node}")
+    system.say(f"warming memory node {node}")
     if buffer_pool.pages_by_node(connection, tran_stats.TABLES):
         buffer_pool.drop_clean_buffers(connection)  # this boot created the tables, or an earlier attempt
     run_all(connection, tran_stats.WARM)
@@ -208,11 +208,11 @@ def _warmed(site: Site, connection: pyodbc.Connection, node: int) -> Mapping[int
             fix="Check whether max server memory is large enough for them.",
         )
     wrong = 100 * (total - pages.get(node, 0)) / total
-    if wrong > site.settings.misplaced_percent:
+    if wrong > system.settings.misplaced_percent:
         raise PlacementNotProven(
-            f"{site.vm}, arm {site.arm}: {wrong:.2f}% of the tables' {total:,} pages are on memory "
+            f"{system.vm}, arm {system.arm}: {wrong:.2f}% of the tables' {total:,} pages are on memory "
             f"nodes other than {node} ({_by_node(pages)}); at most "
-            f"{site.settings.misplaced_percent:g}% may be.",
+            f"{system.settings.misplaced_percent:g}% may be.",
             fix="Check free memory by node (sys.dm_os_memory_nodes), and trace flags 834 and 8015.",
         )
     return pages
@@ -240,12 +240,12 @@ def _require_side(settings: ReportingStreams, looked: buffer_pool.Lookups) -> fl
 
 
 def _evidence(
-    site: Site, nodes: _MemoryNodes, pages: Mapping[int, int], scans: NodeScans
+    system: SystemUnderTest, nodes: _MemoryNodes, pages: Mapping[int, int], scans: NodeScans
 ) -> dict[str, object]:
     """What was proven about this boot, for the report."""
     megabytes = buffer_pool.kilobytes(sum(pages.values())) / 1024
     return {
-        "placement": site.settings.placement,
+        "placement": system.settings.placement,
         "pages on memory node": nodes.pages.node,
         "streams on memory node": nodes.streams.node,
         "port of the pages": nodes.pages.server.port,

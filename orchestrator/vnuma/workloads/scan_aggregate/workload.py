@@ -11,7 +11,7 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.scan_tables import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
-from vnuma.workloads.bench import Document, Obstacle, Query, Site
+from vnuma.workloads.bench import Document, Obstacle, Query, SystemUnderTest
 from vnuma.workloads.memory_optimised import obstacle
 from vnuma.workloads.query_bench import QueryBench, query_bench
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate
@@ -64,10 +64,10 @@ class ScanAggregateWorkload:
                 "Use smaller sizes, or give SQL Server more memory (max server memory, the VM's size).",
             )
 
-    def prepare(self, site: Site) -> Document:
+    def prepare(self, system: SystemUnderTest) -> Document:
         """Create the tables once; count and checksum them."""
-        with connect(site.server) as connection:
-            return asdict(tables.prepare(connection, scan_spec(site.settings, site.dataset)))
+        with connect(system.server) as connection:
+            return asdict(tables.prepare(connection, scan_spec(system.settings, system.dataset)))
 
     def sentinel(self, settings: ScanAggregate, dataset: Dataset) -> Query:
         """The sparse scan of the smallest table."""
@@ -75,11 +75,11 @@ class ScanAggregateWorkload:
         return scan(min(settings.sizes), "sparse", settings.maxdop)
 
     @contextmanager
-    def bench(self, site: Site) -> Iterator[QueryBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
         """Every size in every form, on the study's database."""
         with (
-            connect(site.server, site.dataset.database) as connection,
-            query_bench(site, connection, scan_queries(site.settings)) as bench,
+            connect(system.server, system.dataset.database) as connection,
+            query_bench(system, connection, scan_queries(system.settings)) as bench,
         ):
             yield bench
 

@@ -16,7 +16,7 @@ from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run
 from vnuma.sqlserver.database import ownership
-from vnuma.workloads.bench import Document, Obstacle, Query, Site
+from vnuma.workloads.bench import Document, Obstacle, Query, SystemUnderTest
 from vnuma.workloads.query_bench import QueryBench, query_bench
 from vnuma.workloads.sql_script.settings import BYTE_ORDER_MARK, SEPARATOR, SIZE, VARIABLE, SqlScript
 
@@ -62,12 +62,12 @@ class SqlScriptWorkload:
             if wrong:
                 yield Obstacle(f"workload.{place}: {wrong}", "Correct it; no part of it was run.")
 
-    def prepare(self, site: Site) -> Document:
+    def prepare(self, system: SystemUnderTest) -> Document:
         """The study's own database, unless the script uses another."""
-        if site.settings.database:
+        if system.settings.database:
             return {}
-        database = site.dataset.database
-        with connect(site.server) as connection:
+        database = system.dataset.database
+        with connect(system.server) as connection:
             there = ownership.require_ours(connection, database)
             if not there:
                 ownership.create(connection, database)
@@ -79,30 +79,30 @@ class SqlScriptWorkload:
         return None
 
     @contextmanager
-    def bench(self, site: Site) -> Iterator[QueryBench]:
+    def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
         """Setup runs in the measuring session, so that its temporary tables exist; teardown in its own."""
-        settings, values = site.settings, site.settings.parameters
-        database = settings.database or site.dataset.database
+        settings, values = system.settings, system.settings.parameters
+        database = settings.database or system.dataset.database
         queries = script_queries(settings)
         try:
-            with connect(site.server, database) as connection:
-                site.say("setup")
+            with connect(system.server, database) as connection:
+                system.say("setup")
                 run_script(connection, replaced(settings.setup, values), "setup")
-                with query_bench(site, connection, queries) as bench:
+                with query_bench(system, connection, queries) as bench:
                     yield bench
         except VnumaError as error:
             try:
-                _tear_down(site, database)
+                _tear_down(system, database)
             except VnumaError as second:
                 error.what = f"{error.what} The teardown also failed: {second.what}"
             raise
-        _tear_down(site, database)
+        _tear_down(system, database)
 
 
-def _tear_down(site: Site, database: str) -> None:
-    settings = site.settings
+def _tear_down(system: SystemUnderTest, database: str) -> None:
+    settings = system.settings
     if settings.teardown.strip():
-        with connect(site.server, database) as connection:
+        with connect(system.server, database) as connection:
             run_script(connection, replaced(settings.teardown, settings.parameters), "teardown")
 
 

@@ -31,8 +31,8 @@ from vnuma.workloads.shell import Shell
 
 
 @dataclass(frozen=True)
-class CellSite:
-    """`workloads.bench.Site` for one attempt at a cell."""
+class CellSystem:
+    """`workloads.bench.SystemUnderTest` for one attempt at a cell."""
 
     context: VmContext
     attempt: Attempt
