@@ -120,8 +120,8 @@ def _asks_kind(node: ast.expr | ast.pattern) -> bool:
 
 
 def _is_kind(node: ast.AST) -> bool:
-    """Whether it is a member of `Kind`: `Kind.VM`."""
-    return isinstance(node, ast.Attribute) and node.attr.isupper() and "Kind" in _names(node.value)
+    """Whether it is a member of `TargetKind`: `TargetKind.VM`."""
+    return isinstance(node, ast.Attribute) and node.attr.isupper() and "TargetKind" in _names(node.value)
 
 
 def _names(node: ast.AST) -> Iterator[str]:
@@ -252,10 +252,10 @@ def test_a_kind_of_target_is_chosen_in_one_place() -> None:
         "isinstance(plan, (Plan, plans.VmPlan))",
         "issubclass(kind, Target | None)",
         "type(target) is Target",
-        "target.kind is not Kind.MACHINE",
-        "target.kind in (kinds.Kind.VM,)",
+        "target.kind is not TargetKind.MACHINE",
+        "target.kind in (kinds.TargetKind.VM,)",
         "match target:\n    case Machine(name=name): pass",
-        "match target.kind:\n    case Kind.VM: pass",
+        "match target.kind:\n    case TargetKind.VM: pass",
     ],
 )
 def test_a_branch_on_the_kind_is_found(code: str) -> None:

@@ -22,8 +22,8 @@ from tools.soak.points import Chooser, Tally, kinds_of
 from tools.soak.supervised import SupervisedRun
 from vnuma import lab
 
-Kind = type[BareRun] | type[SupervisedRun]
-KINDS: tuple[Kind, ...] = (SupervisedRun, BareRun)
+LaneKind = type[BareRun] | type[SupervisedRun]
+KINDS: tuple[LaneKind, ...] = (SupervisedRun, BareRun)
 """They take turns; strikes at a whole run cost ten times as much and come first."""
 
 _FORKS = get_context("fork")
@@ -107,7 +107,7 @@ def _work(lane: int, turn: Turn, told: Queue[tuple[int, Tally | None]], enough: 
     told.put((lane, None))
 
 
-def _campaign(name: str, kind: Kind, chooser: Chooser, turn: Turn, tally: Tally) -> None:
+def _campaign(name: str, kind: LaneKind, chooser: Chooser, turn: Turn, tally: Tally) -> None:
     with tempfile.TemporaryDirectory(dir=turn.folder) as home, ExitStack() as after:
         ground = Ground(lab.ready_program(), Path(home), name, kind.VMS, tally)
         after.callback(ground.close)

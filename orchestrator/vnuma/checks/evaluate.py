@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from vnuma.checks.facts import PARTS, Facts, Unknown
-from vnuma.checks.finding import Finding, Fix, Kind, Severity
+from vnuma.checks.finding import Finding, Fix, ObjectKind, Severity
 from vnuma.checks.rule import Fail, Rule
 from vnuma.checks.subject import HARDWARE, Subject
 from vnuma.domain.vm.setting import Settings, is_extra_config
@@ -140,7 +140,7 @@ def _spelled_alike(current: Settings, wanted: Settings) -> Settings:
     return {names.get(name.lower(), name): value for name, value in current.items()} if names else current
 
 
-def _of_its_vcenter(found: tuple[Kind, str, str], subject: Subject) -> tuple[Kind, str, str]:
+def _of_its_vcenter(found: tuple[ObjectKind, str, str], subject: Subject) -> tuple[ObjectKind, str, str]:
     """The object with a key that is unique across vCenters; managed object ids are not."""
     kind, name, key = found
     return (kind, name, f"{subject.vm.vcenter_uuid}/{key}") if subject.vm and key else found
@@ -160,7 +160,7 @@ def _severity(rule: Rule, severity: Severity) -> Severity:
     return Severity.WARN if rule.unconfirmed and severity is Severity.BLOCK else severity
 
 
-def _object(subject: Subject) -> tuple[Kind, str, str]:
+def _object(subject: Subject) -> tuple[ObjectKind, str, str]:
     if subject.vm:
         return "vm", subject.vm.name, subject.vm.key
     if subject.host:

@@ -11,7 +11,7 @@ from typing import Literal
 from vnuma.domain.vm.change import Change, change_to
 from vnuma.domain.vm.setting import Settings, Value
 
-Kind = Literal["vm", "host", "cluster", "study", "vcenter"]
+ObjectKind = Literal["vm", "host", "cluster", "study", "vcenter"]
 
 
 class Severity(StrEnum):
@@ -79,7 +79,7 @@ class Finding:
     rule: str
     severity: Severity
     title: str
-    kind: Kind
+    kind: ObjectKind
     name: str
     key: str
     vm: str

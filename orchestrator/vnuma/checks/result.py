@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from vnuma.checks.against_design import Drift
-from vnuma.checks.finding import Finding, Kind, Severity
+from vnuma.checks.finding import Finding, ObjectKind, Severity
 from vnuma.checks.rule import Rule
 from vnuma.domain.vm.estate import Declared, Unseen
 
@@ -18,7 +18,7 @@ SCHEMA = "vnuma/check/1"
 
 Change = Literal["new", "unchanged"]
 
-Key = tuple[str, Kind, str]
+Key = tuple[str, ObjectKind, str]
 """Rule, kind and key of the object, which identify a finding across checks."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 from vnuma.checks.facts import Facts
-from vnuma.checks.finding import Fix, Kind, Severity
+from vnuma.checks.finding import Fix, ObjectKind, Severity
 
 Release = tuple[int, int]
 
@@ -69,7 +69,7 @@ class Fail:
     """If it differs from the rule's own."""
     title: str = ""
     """If it differs from the rule's own."""
-    object: tuple[Kind, str, str] | None = None
+    object: tuple[ObjectKind, str, str] | None = None
     """Kind, name and key of the object to change, if not the VM."""
     matters: str = ""
     """A sentence about its relation to other rules, if already known."""

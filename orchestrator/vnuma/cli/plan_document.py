@@ -32,7 +32,7 @@ _PLACES = {"interleave": "over all nodes in turn", "depleted": "where there is r
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _Texts:
     """What a page says about VMs, and what about machines that are not reshaped."""
 
     study: str
@@ -61,18 +61,18 @@ def page_text(study: Study, text: str, plans: Sequence[TargetPlan], permit: Perm
     """The page for a study planned on these VMs or machines."""
     from vnuma.engine.lease.context import holder
 
-    kind = plans[0].by_kind(vm=lambda _: _VMS, machine=lambda _: _MACHINES)
+    texts = plans[0].by_kind(vm=lambda _: _VMS, machine=lambda _: _MACHINES)
     simulated = next((plan.simulated for plan in plans if plan.simulated), None)
     hours = study.allowed_hours
     blocks = sorted({f.id for plan in plans for f in plan.findings if f.severity == "block"})
     facts = (
         ("Change ticket", permit.ticket or "none"),
         ("Requested by", holder()),
-        (kind.named, ", ".join(plan.name for plan in plans)),
+        (texts.named, ", ".join(plan.name for plan in plans)),
         ("When", hours.words if hours else "at any time: the study states no allowed hours"),
         ("Duration", f"about {duration(in_all(study, plans))} (assumed until measured)"),
-        (kind.cycles.capitalize(), str(sum(plan.boots for plan in plans))),
-        *kind.facts(study),
+        (texts.cycles.capitalize(), str(sum(plan.boots for plan in plans))),
+        *texts.facts(study),
         ("Blocked by", ", ".join(blocks) or "nothing"),
     )
     return filled(
@@ -82,23 +82,23 @@ def page_text(study: Study, text: str, plans: Sequence[TargetPlan], permit: Perm
         study=study.name,
         title=study.title,
         banner=banner(simulated),
-        kind=kind,
+        texts=texts,
         facts=facts,
-        steps=kind.steps(study),
-        vms=[_change(study, plan, index, kind) for index, plan in enumerate(plans)],
+        steps=texts.steps(study),
+        vms=[_change(study, plan, index, texts) for index, plan in enumerate(plans)],
         study_text=text,
         study_sha256=sha256(text.encode()).hexdigest(),
         version=__version__,
     )
 
 
-def _change(study: Study, plan: TargetPlan, index: int, kind: _Kind) -> dict[str, object]:
+def _change(study: Study, plan: TargetPlan, index: int, texts: _Texts) -> dict[str, object]:
     """Everything that happens to one VM or machine."""
     cells = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
     return {
         "name": plan.name,
         "path": plan.path,
-        "boots": f"{plan.boots} {kind.cycle if plan.boots == 1 else kind.cycles}",
+        "boots": f"{plan.boots} {texts.cycle if plan.boots == 1 else texts.cycles}",
         "duration": f"about {duration(plan.seconds)}",
         "order": [
             f"Block {block}: {', '.join(cell.label for cell in row)}"
@@ -196,7 +196,7 @@ def _machine_steps(study: Study) -> Iterator[str]:
         yield "The kernel settings are restored, and read back."
 
 
-_VMS = _Kind(
+_VMS = _Texts(
     "vNUMA study",
     "Each VM below is reconfigured, power-cycled and measured again and again, and then restored to "
     "what it was.",
@@ -218,7 +218,7 @@ _VMS = _Kind(
         "Every change is recorded in the audit log: vnuma audit.",
     ),
 )
-_MACHINES = _Kind(
+_MACHINES = _Texts(
     "Page cache study",
     "Each machine below is measured again and again as it is, with its page cache dropped before each pass; "
     "it is neither reconfigured nor booted.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.engine.access.target import Kind
+from vnuma.engine.access.target import TargetKind
 
 ROOT = Path(__file__).parents[3]
 
@@ -17,7 +17,7 @@ def tables() -> Iterator[tuple[str, set[str]]]:
     """Every dictionary in the code whose keys are kinds: where it is, and its kinds' names."""
     for path in sorted((ROOT / "orchestrator/vnuma").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if "Kind." not in text:
+        if "TargetKind." not in text:
             continue
         for node in ast.walk(ast.parse(text, str(path))):
             if isinstance(node, ast.Dict) and (kinds := set(_kinds(node))):
@@ -26,14 +26,18 @@ def tables() -> Iterator[tuple[str, set[str]]]:
 
 def _kinds(table: ast.Dict) -> Iterator[str]:
     for key in table.keys:
-        if isinstance(key, ast.Attribute) and isinstance(key.value, ast.Name) and key.value.id == "Kind":
+        if (
+            isinstance(key, ast.Attribute)
+            and isinstance(key.value, ast.Name)
+            and key.value.id == "TargetKind"
+        ):
             yield key.attr
 
 
 @pytest.mark.parametrize(("where", "kinds"), [pytest.param(*table, id=table[0]) for table in tables()])
 def test_a_table_by_kind_has_every_kind(where: str, kinds: set[str]) -> None:
     """A new kind that is missing in one would be found by the first user who has such a target."""
-    assert kinds == {kind.name for kind in Kind}, where
+    assert kinds == {kind.name for kind in TargetKind}, where
 
 
 def test_there_are_such_tables() -> None:
@@ -41,8 +45,8 @@ def test_there_are_such_tables() -> None:
     assert len(list(tables())) >= 8
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_play_has_a_cell_and_a_restore_for_every_kind(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", TargetKind)
+def test_a_play_has_a_cell_and_a_restore_for_every_kind(kind: TargetKind) -> None:
     """No linter sees these: roles/cell has a file KIND.yml, roles/vm_restore a task KIND_restore."""
     name = kind.name.lower()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from vnuma.checks.facts import Facts
-from vnuma.checks.finding import Fix, Kind
+from vnuma.checks.finding import Fix, ObjectKind
 from vnuma.domain.arm.recipe import FOLLOW
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.facts import HostFacts
@@ -72,7 +72,7 @@ def pinned(facts: Facts) -> str:
     )
 
 
-def host_object(host: HostFacts) -> tuple[Kind, str, str]:
+def host_object(host: HostFacts) -> tuple[ObjectKind, str, str]:
     """The host as the object to change."""
     return "host", host.name, host.moid
 

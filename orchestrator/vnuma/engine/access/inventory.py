@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.host_variables import HostVariables, unreadable
-from vnuma.engine.access.target import AnyTarget, Kind, Machine, Target, target_from
+from vnuma.engine.access.target import AnyTarget, Machine, Target, TargetKind, target_from
 from vnuma.engine.access.vault import vault_secrets
 from vnuma.errors import InputError
 
@@ -83,7 +83,7 @@ def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]
 
 def stored_target(inventory: Path, key: str, name: str) -> AnyTarget:
     """The VM or machine that a store's row identifies; a machine needs no entry. Raises InputError."""
-    return _STORED[Kind.of(key)](inventory, name)
+    return _STORED[TargetKind.of(key)](inventory, name)
 
 
 def _stored_vm(inventory: Path, name: str) -> Target:
@@ -94,9 +94,9 @@ def _stored_machine(_inventory: Path, name: str) -> Machine:
     return Machine(name=name)
 
 
-_STORED: Mapping[Kind, Callable[[Path, str], AnyTarget]] = {
-    Kind.VM: _stored_vm,
-    Kind.MACHINE: _stored_machine,
+_STORED: Mapping[TargetKind, Callable[[Path, str], AnyTarget]] = {
+    TargetKind.VM: _stored_vm,
+    TargetKind.MACHINE: _stored_machine,
 }
 
 

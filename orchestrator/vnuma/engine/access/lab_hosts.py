@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from vnuma import lab
-from vnuma.engine.access.target import Kind
+from vnuma.engine.access.target import TargetKind
 from vnuma.lab import LabMachine, LabState
 
 Hosts = dict[str, dict[str, Any]]
 
 
-def lab_hosts() -> dict[Kind, Hosts]:
+def lab_hosts() -> dict[TargetKind, Hosts]:
     """Inventory variables of the running lab's hosts by kind and name; empty when no lab runs.
 
     If several VMs have the same name, their inventory names include the folder.
@@ -20,7 +20,7 @@ def lab_hosts() -> dict[Kind, Hosts]:
     if state is None:
         return {}
     machines = {machine.name: machine_variables(machine) for machine in state.machines}
-    return {Kind.VM: _vms(state), Kind.MACHINE: machines}
+    return {TargetKind.VM: _vms(state), TargetKind.MACHINE: machines}
 
 
 def _vms(state: LabState) -> Hosts:

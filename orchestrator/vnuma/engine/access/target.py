@@ -174,14 +174,14 @@ MACHINE_KEY = "linux/"
 """Prefix of the store's keys for machines; a VM's key begins with its vCenter."""
 
 
-class Kind(Enum):
-    """The kinds of target. Code that differs by kind has one table by Kind instead of branches."""
+class TargetKind(Enum):
+    """The kinds of target. Code that differs by kind has one table by TargetKind instead of branches."""
 
     VM = "a VM"
     MACHINE = "a Linux machine"
 
     @classmethod
-    def of(cls, key: str) -> Kind:
+    def of(cls, key: str) -> TargetKind:
         """The kind of target that a store's key identifies."""
         return cls.MACHINE if key.startswith(MACHINE_KEY) else cls.VM
 
@@ -189,7 +189,7 @@ class Kind(Enum):
 class AnyTarget(Strict, ABC):
     """A VM or machine of an inventory: the interface that all kinds share."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[TargetKind]
     name: str
     node: str | None = None
     """The mesh node that reaches it, or None."""
@@ -226,7 +226,7 @@ class AnyTarget(Strict, ABC):
 class Target(AnyTarget):
     """One VM of an inventory."""
 
-    kind = Kind.VM
+    kind = TargetKind.VM
     vm: str
     vcenter: VCenterTarget
     sql: SqlTarget
@@ -276,7 +276,7 @@ def is_tag(text: str) -> bool:
 class Machine(AnyTarget):
     """A Linux machine of an inventory, measured without reshaping, over Ansible's own connection."""
 
-    kind = Kind.MACHINE
+    kind = TargetKind.MACHINE
 
     def variables(self) -> None:
         """See `AnyTarget`."""

@@ -17,7 +17,7 @@ from vnuma.domain.vm.change import Edit, with_lock_reservation
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import AnyTarget, Kind, Target
+from vnuma.engine.access.target import AnyTarget, Target, TargetKind
 from vnuma.engine.ansible_api.actions import Document, edits_diff, shaped_document, why_no_cell
 from vnuma.engine.cell.dataset import planned_making
 from vnuma.engine.cell.power_switch import POWER_OFF, POWER_ON
@@ -75,7 +75,7 @@ def _claimed_of_machine(_free: VmContext, _cell: Cell) -> Document:
     return {}
 
 
-_CLAIMED = {Kind.VM: _claimed_of_vm, Kind.MACHINE: _claimed_of_machine}
+_CLAIMED = {TargetKind.VM: _claimed_of_vm, TargetKind.MACHINE: _claimed_of_machine}
 
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:

@@ -13,7 +13,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access import machine_shell
 from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
 from vnuma.engine.access.places import audit_file, store_url
-from vnuma.engine.access.target import AnyTarget, Kind, Target
+from vnuma.engine.access.target import AnyTarget, Target, TargetKind
 from vnuma.engine.doctor import diagnose_vm
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.audit_forward import forward, unsent
@@ -50,7 +50,7 @@ def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosi
         return [_guarded("driver", partial(_driver, "auto"))]
     return [
         found
-        for kind in Kind
+        for kind in TargetKind
         for found in _BY_KIND[kind]([target for target in targets.values() if target.kind is kind], inventory)
     ]
 
@@ -105,7 +105,7 @@ def _machine(name: str, machine: MachineFacts) -> Iterator[Diagnosis]:
         yield Diagnosis("ok", "page cache", "root, caches can be dropped, numactl, dd")
 
 
-_BY_KIND = {Kind.VM: _vms, Kind.MACHINE: diagnose_machines}
+_BY_KIND = {TargetKind.VM: _vms, TargetKind.MACHINE: diagnose_machines}
 
 
 def _guarded(subject: str, check: Callable[[], Diagnosis]) -> Diagnosis:

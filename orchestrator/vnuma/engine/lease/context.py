@@ -18,7 +18,7 @@ from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.secrets import Private
-from vnuma.engine.access.target import AnyTarget, Kind
+from vnuma.engine.access.target import AnyTarget, TargetKind
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import SqlServer
@@ -149,7 +149,7 @@ def _vm_of_run(connection: Connection, run: Run, target: AnyTarget) -> Vm:
 
 def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
     """Raise InputError where the run has a VM and the inventory a machine of that name, or the reverse."""
-    known = Kind.of(vm.vm_key)
+    known = TargetKind.of(vm.vm_key)
     if known is not target.kind:
         raise InputError(
             f"{vm.name} is {known.value} in {run.name}, but {target.kind.value} in this inventory.",

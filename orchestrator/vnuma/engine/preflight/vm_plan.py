@@ -15,7 +15,7 @@ from vnuma.domain.vm.provenance import scenario_of
 from vnuma.domain.vm.role import needed_privileges, purpose_of
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import AnyTarget, Kind, Target
+from vnuma.engine.access.target import AnyTarget, Target, TargetKind
 from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.preflight.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.preflight.findings import Finding, worst_first
@@ -112,7 +112,7 @@ def plan_all(
 ) -> dict[str, TargetPlan]:
     """Plan the study on every VM and machine, in the study's order. Changes nothing."""
     plans: dict[str, TargetPlan] = {}
-    for kind in Kind:
+    for kind in TargetKind:
         of_kind = {name: target for name, target in targets.items() if target.kind is kind}
         plans |= _BY_KIND[kind](study, of_kind, permit, inventory)
     return {name: plans[name] for name in targets}
@@ -140,7 +140,7 @@ def _plan_machines(
     return plan_machines(study, list(targets), inventory)
 
 
-_BY_KIND: Mapping[Kind, Planner] = {Kind.VM: _plan_vms, Kind.MACHINE: _plan_machines}
+_BY_KIND: Mapping[TargetKind, Planner] = {TargetKind.VM: _plan_vms, TargetKind.MACHINE: _plan_machines}
 
 
 def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vnuma.engine.access.inventory import stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import AnyTarget, Kind
+from vnuma.engine.access.target import AnyTarget, TargetKind
 from vnuma.engine.lease.context import VmContext, refuse_other_kind, study_of
 from vnuma.engine.restore.restore import Choice, Restoration
 from vnuma.engine.restore.restore_from_audit import AuditRestoration, MachineByHand, Unanswered
@@ -31,7 +31,7 @@ def _machine(
     return MachineRestoration(one.store, one.run, one.study, one.vm, one.home, choice, say, shell=shell)
 
 
-_BY_KIND = {Kind.VM: _vm, Kind.MACHINE: _machine}
+_BY_KIND = {TargetKind.VM: _vm, TargetKind.MACHINE: _machine}
 
 
 def restoration_of(
@@ -75,8 +75,8 @@ def _machine_by_audit(_store: Store, one: Unanswered, *_: object) -> MachineByHa
     return MachineByHand(one)
 
 
-BY_AUDIT: Mapping[Kind, Callable[..., AuditRestoration | MachineByHand]] = {
-    Kind.VM: _vm_by_audit,
-    Kind.MACHINE: _machine_by_audit,
+BY_AUDIT: Mapping[TargetKind, Callable[..., AuditRestoration | MachineByHand]] = {
+    TargetKind.VM: _vm_by_audit,
+    TargetKind.MACHINE: _machine_by_audit,
 }
 """The restore of a target that only the audit log knows, by its kind."""

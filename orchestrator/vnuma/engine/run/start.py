@@ -12,7 +12,7 @@ from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
-from vnuma.engine.access.target import AnyTarget, Kind
+from vnuma.engine.access.target import AnyTarget, TargetKind
 from vnuma.engine.instance.kernel import take_over_machine
 from vnuma.engine.instance.settings import guest_of
 from vnuma.engine.lease.audit import journal_of, note_of_run
@@ -160,9 +160,9 @@ def _take_vm(free: VmContext) -> int:
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over", patience))
 
 
-_TAKE: Mapping[Kind, Callable[[VmContext], int]] = {
-    Kind.VM: _take_vm,
-    Kind.MACHINE: lambda free: take_over_machine(free.store, free.run, free.vm),
+_TAKE: Mapping[TargetKind, Callable[[VmContext], int]] = {
+    TargetKind.VM: _take_vm,
+    TargetKind.MACHINE: lambda free: take_over_machine(free.store, free.run, free.vm),
 }
 
 

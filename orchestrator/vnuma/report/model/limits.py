@@ -25,7 +25,7 @@ from vnuma.report.model.trust import a_a_words, control_words, effective_count, 
 from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
 from vnuma.store.rows import Vm
 
-Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
+StatementKind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
 
 NO_HARDWARE = "No hardware was measured."
 NETWORK_WAIT = "ASYNC_NETWORK_IO"
@@ -39,7 +39,7 @@ class Statement:
     `rule`: the design rule that found it, or "".
     """
 
-    kind: Kind
+    kind: StatementKind
     what: str
     text: str
     rule: str = ""
@@ -66,7 +66,7 @@ def limit_statements(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Stat
         _effective(loaded, vm),
         _restored(vm),
     ]
-    order: tuple[Kind, ...] = ("alarm", "limits it", "not run", "not evaluated", "no alarm", "holds")
+    order: tuple[StatementKind, ...] = ("alarm", "limits it", "not run", "not evaluated", "no alarm", "holds")
     return sorted(statements, key=lambda item: order.index(item.kind))
 
 
@@ -190,7 +190,7 @@ def _a_a(loaded: LoadedRun, analysis: Analysis) -> Statement:
     check = analysis.a_a
     words = a_a_words(analysis, loaded.study.reference)
     if not isinstance(check, AaCheck):
-        kind: Kind = "not evaluated" if loaded.study.design.a_a else "not run"
+        kind: StatementKind = "not evaluated" if loaded.study.design.a_a else "not run"
         return Statement(kind, "The same against itself (A/A).", f"{words}.")
     floor = f"Two equal columns differ by {percent_up(check.noise_floor)} at most in 95% of such runs."
     if check.state == "note":
@@ -227,7 +227,7 @@ def _sentinel(analysis: Analysis) -> Statement:
     """The host's drift, by a query that no arm should affect."""
     watched, what = analysis.sentinel, "The host itself (sentinel)."
     if not isinstance(watched, Drift):
-        kind: Kind = "not run" if watched == NOT_RUN else "not evaluated"
+        kind: StatementKind = "not run" if watched == NOT_RUN else "not evaluated"
         return Statement(kind, what, f"{watched.reason[:1].upper()}{watched.reason[1:]}.")
     kind = _alarming(watched)
     what = "The host drifted (sentinel)." if kind == "limits it" else what
@@ -244,7 +244,7 @@ def _contention(loaded: LoadedRun, vm: Vm) -> Statement:
     return Statement("no alarm", what, f"{found.words}.")
 
 
-def _alarming(drift: Drift | NotEvaluated) -> Kind:
+def _alarming(drift: Drift | NotEvaluated) -> StatementKind:
     slopes = (drift.between_blocks, drift.within_blocks) if isinstance(drift, Drift) else ()
     known = [slope for slope in slopes if isinstance(slope, Slope)]
     return "not evaluated" if not known else "limits it" if any(s.alarm for s in known) else "no alarm"

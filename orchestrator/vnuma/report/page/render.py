@@ -22,20 +22,20 @@ from vnuma.report.page.page import VerdictRow, VmPart, verdict_rows, vm_parts
 from vnuma.report.page.template import filled, write_file
 from vnuma.report.published.published_comparison import comparison_caution
 
-Kind = Literal["html", "markdown", "png", "pdf"]
-ENDINGS: dict[Kind, str] = {"html": "html", "markdown": "md", "png": "png", "pdf": "pdf"}
+ReportFormat = Literal["html", "markdown", "png", "pdf"]
+ENDINGS: dict[ReportFormat, str] = {"html": "html", "markdown": "md", "png": "png", "pdf": "pdf"}
 
 
-def write_report(loaded: LoadedRun, output: Path | None, kind: Kind) -> list[Path]:
+def write_report(loaded: LoadedRun, output: Path | None, format_: ReportFormat) -> list[Path]:
     """Write the report in one of ENDINGS' formats, by default to reports/RUN.html or RUN.simulated.html.
 
     RUN.emulated.html for an emulated machine. With several VMs there is a picture each. Raises InputError
     when a file cannot be written, or the run has no name for a file.
     """
-    path = output or Path("reports") / f"{loaded.file_stem}.{ENDINGS[kind]}"
-    if kind in ("png", "pdf"):
-        return _write_pictures(loaded, path, kind)
-    write_file(path, page_text(loaded) if kind == "html" else _markdown(loaded), "The report")
+    path = output or Path("reports") / f"{loaded.file_stem}.{ENDINGS[format_]}"
+    if format_ in ("png", "pdf"):
+        return _write_pictures(loaded, path, format_)
+    write_file(path, page_text(loaded) if format_ == "html" else _markdown(loaded), "The report")
     return [path]
 
 
@@ -136,7 +136,7 @@ def _markdown(loaded: LoadedRun) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _write_pictures(loaded: LoadedRun, path: Path, kind: Literal["png", "pdf"]) -> list[Path]:
+def _write_pictures(loaded: LoadedRun, path: Path, format_: Literal["png", "pdf"]) -> list[Path]:
     """Each VM's differences with its sentence and scope; with several VMs, file names include the VM.
 
     Raises EnvironmentProblem where the picture cannot be drawn, InputError where it cannot be written.
@@ -149,7 +149,7 @@ def _write_pictures(loaded: LoadedRun, path: Path, kind: Literal["png", "pdf"]) 
         words = f"{answer_words(loaded, analysis)} {scope(loaded, vm, analysis)}"
         picture = Picture(plain(vm.name), standalone(figure, words, loaded, "light"))
         try:
-            drawn = picture.png if kind == "png" else picture.pdf
+            drawn = picture.png if format_ == "png" else picture.pdf
         except IsolationError as error:
             raise EnvironmentProblem(
                 f"The picture of {vm.name} could not be drawn: {error}.",
