@@ -18,7 +18,7 @@ from tests.support.site import write_inventory, write_study
 from vnuma import __version__
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.mesh.question import error_from, question_about
+from vnuma.engine.mesh.request import error_from, request_about
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.vm_plan import plan_all
@@ -34,18 +34,18 @@ from vnuma.store.types import iso
 def plan(
     home: Path, tmp_path: Path, shared_lab: LabHandle, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
-    """A controller's question for the plan of the lab's first VM, answered by its node."""
+    """A controller's request for the plan of the lab's first VM, answered by its node."""
     monkeypatch.setenv("VNUMA_NODE", "site-b")
     inventory = write_inventory(tmp_path, shared_lab, ["sql16"])
     text = write_study(tmp_path).read_text(encoding="utf-8")
     permit = {"production": False, "ticket": None, "tag": None}
-    about = question_about("site-b", read_targets(inventory), inventory)
+    about = request_about("site-b", read_targets(inventory), inventory)
     return {**about, "ask": "plan", "study": text, "permit": permit}
 
 
-def refusal(question: dict[str, Any]) -> VnumaError:
+def refusal(request: dict[str, Any]) -> VnumaError:
     """The error that the node answers with."""
-    return error_from("site-b", answer(question)["error"])
+    return error_from("site-b", answer(request)["error"])
 
 
 def test_a_plan_comes_through_the_mesh_as_it_was_made(plan: dict[str, Any], tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_plan_comes_through_the_mesh_as_it_was_made(plan: dict[str, Any], tmp_
 
 
 @pytest.mark.parametrize("here", ["site-c", None])
-def test_a_node_answers_no_question_to_another(
+def test_a_node_answers_no_request_to_another(
     plan: dict[str, Any], here: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two nodes whose folders were swapped would measure each other's VMs."""
@@ -88,7 +88,7 @@ def test_a_node_answers_no_question_to_another(
         ({"ask": "restore", "newest": None, "run": "quick.1", "choice": "mine", "show": False}, "choice"),
     ],
 )
-def test_a_malformed_question_is_refused_with_what_is_wrong(
+def test_a_malformed_request_is_refused_with_what_is_wrong(
     plan: dict[str, Any], altered: dict[str, Any], where: str
 ) -> None:
     """However well it is signed: an error with a next step, and no bug."""
@@ -113,10 +113,10 @@ def test_a_decision_that_arrives_late_is_not_carried_out(
     assert (f"--{choice}" in refused.what, "file on the node" in refused.what) == (late, not late)
 
 
-@pytest.mark.parametrize("question", [[], "plan", None, {}, {"version": __version__}])
-def test_what_is_no_question_is_refused(question: object) -> None:
+@pytest.mark.parametrize("given", [[], "plan", None, {}, {"version": __version__}])
+def test_what_is_not_a_request_is_refused(given: object) -> None:
     """The answer is an error for it too."""
-    assert answer(question)["error"]["fix"]
+    assert answer(given)["error"]["fix"]
 
 
 def test_a_node_without_a_writable_home_answers_with_that(
@@ -165,7 +165,7 @@ def test_a_node_of_another_version_does_nothing(ask: str) -> None:
 @pytest.mark.parametrize(
     "password", [{"command": ["touch", "STARTED"]}, "{{ lookup('pipe', 'touch STARTED') }}"]
 )
-def test_a_node_plans_with_no_program_that_a_question_names(
+def test_a_node_plans_with_no_program_that_a_request_names(
     plan: dict[str, Any], tmp_path: Path, password: object
 ) -> None:
     """Neither for a password nor from a template: who can ask must not get a shell."""
@@ -180,7 +180,7 @@ def test_a_node_plans_with_no_program_that_a_question_names(
     assert not started.exists()
 
 
-def test_a_node_loads_no_driver_that_a_question_names_by_its_file(plan: dict[str, Any]) -> None:
+def test_a_node_loads_no_driver_that_a_request_names_by_its_file(plan: dict[str, Any]) -> None:
     """A library's code runs as soon as it is loaded."""
     document = json.loads(plan["hosts"])
     document["all"]["hosts"]["sql16"]["vnuma_sql"]["driver"] = {"__ansible_unsafe": "/tmp/libmsodbcsql-18.so"}
@@ -237,7 +237,7 @@ def test_a_node_whose_clock_is_far_off_begins_nothing(
 def test_a_command_for_what_a_node_kept_names_no_file_of_its_own(
     plan: dict[str, Any], postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The question's inventory is gone by then, and the controller does not reach that SQL Server."""
+    """The request's inventory is gone by then, and the controller does not reach that SQL Server."""
     (vm,) = PLANS.validate_json(answer(plan)["plans"]).values()
     url = postgresql.new_store()
     store = open_store(url)

@@ -32,7 +32,7 @@ from tests.support.site import write_study
 from vnuma.engine.doctor.diagnose_site import answer_doctor
 from vnuma.engine.mesh.control import answer_of, forget_ended, have_done, submit, unit_state
 from vnuma.engine.mesh.node_files import Node, init_controller, init_node
-from vnuma.engine.mesh.question import asked_about
+from vnuma.engine.mesh.request import asked_about
 from vnuma.errors import EnvironmentProblem
 
 SECRET = "VNUMA_TEST_SITE_PASSWORD"
@@ -382,7 +382,7 @@ LOOKUP = "{{ lookup('pipe', 'touch STARTED') }}"
         },
     ],
 )
-def test_a_node_starts_no_program_that_a_question_names(
+def test_a_node_starts_no_program_that_a_request_names(
     home: Path,
     tmp_path: Path,
     shared_lab: LabHandle,

@@ -76,15 +76,15 @@ def init(
 def answer() -> None:
     """Do what the controller asks on standard input: what the node's Receptor daemon starts.
 
-    Examples: vnuma site answer < question.json
+    Examples: vnuma site answer < request.json
     """
     from vnuma.engine.sites import answering
     from vnuma.errors import InputError
 
     try:
-        question = json.load(sys.stdin)
+        request = json.load(sys.stdin)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"The question is not JSON ({error}).", fix="Only the controller asks: vnuma doctor --site NAME"
+            f"The request is not JSON ({error}).", fix="Only the controller asks: vnuma doctor --site NAME"
         ) from None
-    sys.stdout.write(json.dumps(answering.answer(question)) + "\n")
+    sys.stdout.write(json.dumps(answering.answer(request)) + "\n")

@@ -14,14 +14,14 @@ from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.doctor.diagnose import diagnose
 from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.mesh.control import ask_node
-from vnuma.engine.mesh.question import (
+from vnuma.engine.mesh.request import (
     EQUAL_VERSIONS,
     FAR_S,
     asked_about,
-    bare_question,
+    bare_request,
     error_from,
     node_refusals,
-    question_about,
+    request_about,
     seconds_ahead,
     send_refusals,
 )
@@ -35,9 +35,9 @@ def diagnose_site(
 ) -> list[Diagnosis]:
     """Have a node look at itself, its store, and these VMs from there. Passwords travel as references."""
     lacking = [Diagnosis.failed(subject, error) for subject, error in send_refusals(node, targets)]
-    question = bare_question(node) if lacking else question_about(node, targets, inventory)
+    request = bare_request(node) if lacking else request_about(node, targets, inventory)
     try:
-        answer = ask_node(control, node, question | {"ask": "doctor"})
+        answer = ask_node(control, node, request | {"ask": "doctor"})
         if "error" in answer:
             return [Diagnosis.failed("node", error_from(node, answer["error"])), *lacking]
         found = [Diagnosis(**(item | {"more": tuple(item["more"])})) for item in answer["checks"]]
@@ -50,21 +50,21 @@ def diagnose_site(
     return [Diagnosis("ok", "mesh", f"{node} carried out signed work over TLS"), *found, *lacking]
 
 
-def answer_doctor(question: Mapping[str, Any]) -> dict[str, Any]:
+def answer_doctor(request: Mapping[str, Any]) -> dict[str, Any]:
     """The node's side: what was asked, looked at from here. Changes nothing."""
-    return {"checks": [asdict(item) for item in _looked_at(question)]}
+    return {"checks": [asdict(item) for item in _looked_at(request)]}
 
 
-def _looked_at(question: Mapping[str, Any]) -> Iterator[Diagnosis]:
+def _looked_at(request: Mapping[str, Any]) -> Iterator[Diagnosis]:
     yield Diagnosis("ok", "version", f"vnuma {__version__}, as on the controller")
-    yield _clock(seconds_ahead(question))
+    yield _clock(seconds_ahead(request))
     yield _store()
     try:
-        with asked_about(question) as (hosts, targets):
+        with asked_about(request) as (hosts, targets):
             refused = [Diagnosis.failed(subject, error) for subject, error in node_refusals(targets)]
             yield from refused or diagnose(targets, hosts)
     except InputError as error:
-        yield Diagnosis.failed("question", error)
+        yield Diagnosis.failed("request", error)
 
 
 _EQUAL = (f"fix: {EQUAL_VERSIONS}",)

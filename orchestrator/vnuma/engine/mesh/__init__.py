@@ -1,1 +1,1 @@
-"""Sites on a Receptor mesh: a node's files, and questions to a node over the mesh."""
+"""Sites on a Receptor mesh: a node's files, and requests to a node over the mesh."""

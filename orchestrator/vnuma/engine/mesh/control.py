@@ -1,4 +1,4 @@
-"""Questions to a node: signed work units over mutual TLS, by the controller's Receptor daemon.
+"""Requests to a node: signed work units over mutual TLS, by the controller's Receptor daemon.
 
 The daemon's control socket uses lines of text, as receptorctl(1) does:
 https://docs.ansible.com/projects/receptor/en/latest/receptorctl/receptorctl_index.html
@@ -36,26 +36,26 @@ _WORDS = 400
 """So many characters of it are shown."""
 
 
-def ask_node(control: Path, node: str, question: dict[str, Any], limit_s: float = ANSWER_S) -> dict[str, Any]:
+def ask_node(control: Path, node: str, request: dict[str, Any], limit_s: float = ANSWER_S) -> dict[str, Any]:
     """Ask a node and return its answer. Raises EnvironmentProblem: no daemon, unreachable node, no answer.
 
     Without an answer the node's work is cancelled, so it may change nothing: see `have_done`.
     """
     require_seen(control, node)
-    unit = submit(control, node, question)
+    unit = submit(control, node, request)
     try:
         return answer_of(control, node, unit, limit_s)
     finally:
         release(control, unit)
 
 
-def have_done(control: Path, node: str, question: dict[str, Any], limit_s: float) -> dict[str, Any]:
+def have_done(control: Path, node: str, request: dict[str, Any], limit_s: float) -> dict[str, Any]:
     """The same for work that changes VMs. Without an answer it continues: a restore is never cut short.
 
     What it leaves at the daemons is removed by `forget_ended`.
     """
     require_seen(control, node)
-    unit = submit(control, node, question)
+    unit = submit(control, node, request)
     answer = answer_of(control, node, unit, limit_s)
     release(control, unit)
     return answer
@@ -144,11 +144,11 @@ def require_seen(control: Path, node: str) -> None:
         )
 
 
-def submit(control: Path, node: str, question: dict[str, Any]) -> str:
+def submit(control: Path, node: str, request: dict[str, Any]) -> str:
     """Submit signed work to a node, which continues even if the connection is lost; returns the
     unit's name.
     """
-    text = json.dumps(question)
+    text = json.dumps(request)
     wanted = {
         "command": "work",
         "subcommand": "submit",

@@ -31,7 +31,7 @@ TLS = "mesh"
 """Names of a node's TLS sections, as server and as client."""
 
 ASK = "vnuma-ask"
-"""The work type that answers one question of the controller."""
+"""The work type that answers one request of the controller."""
 
 _CONTROL = "control"
 _STORE = "vnuma-db"

@@ -18,7 +18,7 @@ from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.context import VmContext, digest_of
 from vnuma.engine.lease.heartbeat import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.lease.hours import Closed, closed
-from vnuma.engine.mesh.question import error_document
+from vnuma.engine.mesh.request import error_document
 from vnuma.engine.restore.restore import Restored, possibly_changed, restore_abandoned
 from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run.oversight import Elsewhere, Nowhere, Oversight, Watch, stop_signals

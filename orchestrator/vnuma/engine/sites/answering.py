@@ -14,8 +14,8 @@ from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.doctor.diagnose_site import answer_doctor
 from vnuma.engine.lease.context import study_altered, study_of
 from vnuma.engine.lease.heartbeat import is_worked_on
-from vnuma.engine.mesh.question import (
-    Question,
+from vnuma.engine.mesh.request import (
+    Request,
     asked_about,
     error_document,
     node_refusals,
@@ -23,7 +23,7 @@ from vnuma.engine.mesh.question import (
     refuse_other_clock,
     refuse_other_node,
     refuse_other_version,
-    understood,
+    validated,
 )
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.vm_plan import VmPlan, plan_all
@@ -45,7 +45,7 @@ from vnuma.store.types import iso
 Document = dict[str, Any]
 
 
-class _Study(Question):
+class _Study(Request):
     study: str
     permit: Permit
 
@@ -54,25 +54,25 @@ class _Prepare(_Study):
     newest: tuple[str, str] | None
 
 
-class _Run(Question):
+class _Run(Request):
     run: tuple[str, str]
     study: str
 
 
-class _Restore(Question):
+class _Restore(Request):
     newest: tuple[str, str] | None
     run: str
     choice: Choice
     show: bool
 
 
-def answer(question: object) -> Document:
+def answer(request: object) -> Document:
     """Do what the controller asks, and return the result; an error is a result too."""
     try:
-        asked = dict(understood(question, dict[str, Any]))
+        asked = dict(validated(request, dict[str, Any]))
         refuse_other_version(asked)
-        form, answered = _ANSWERS[understood(asked.get("ask"), Literal[*_ANSWERS])]
-        known = dict(understood(asked, form))
+        form, answered = _ANSWERS[validated(asked.get("ask"), Literal[*_ANSWERS])]
+        known = dict(validated(asked, form))
         refuse_other_node(known)
         return answered(known)
     except OSError as error:
@@ -81,39 +81,39 @@ def answer(question: object) -> Document:
         return {"error": error_document(error)}
 
 
-def _plan(question: Mapping[str, Any]) -> Document:
-    """Plan the study on the question's VMs. Changes nothing, and needs no store."""
-    with _vms_of(question) as (hosts, targets):
-        study = _study(question)
-        plans = plan_all(study, targets, question["permit"], hosts)
+def _plan(request: Mapping[str, Any]) -> Document:
+    """Plan the study on the request's VMs. Changes nothing, and needs no store."""
+    with _vms_of(request) as (hosts, targets):
+        study = _study(request)
+        plans = plan_all(study, targets, request["permit"], hosts)
         vms = {name: plan.by_kind(vm=lambda one: one, machine=_no_machine) for name, plan in plans.items()}
         return {"plans": PLANS.dump_json(vms).decode(), "client": None, "said": []}
 
 
-def _prepare(question: Mapping[str, Any]) -> Document:
+def _prepare(request: Mapping[str, Any]) -> Document:
     """The same before a run: first restores what a dead run left of these VMs."""
-    refuse_other_clock(question)
-    store = _shared_store(question.get("newest"))
-    with _vms_of(question) as (_, targets):
+    refuse_other_clock(request)
+    store = _shared_store(request.get("newest"))
+    with _vms_of(request) as (_, targets):
         said = restore_after_death(store, targets)
-        return {**_plan(question), "client": client_of(targets), "said": said}
+        return {**_plan(request), "client": client_of(targets), "said": said}
 
 
-def _run(question: Mapping[str, Any]) -> Document:
+def _run(request: Mapping[str, Any]) -> Document:
     """The node's part of a run, from taking its VMs over to restoring them. The store has the outcome."""
-    store = _shared_store(question["run"])
+    store = _shared_store(request["run"])
     with store.read() as connection:
-        run = runs.get_run(connection, question["run"][0])
-        if runs.get_study(connection, run.study_id).digest != question["study"]:
+        run = runs.get_run(connection, request["run"][0])
+        if runs.get_study(connection, run.study_id).digest != request["study"]:
             raise study_altered(run)
-        part, study = runs.at_site(connection, run, question["node"]), study_of(connection, run)
+        part, study = runs.at_site(connection, run, request["node"]), study_of(connection, run)
     if run.state.ended or part.site is None:
         raise EnvironmentProblem(
             f"{run.name} has ended, or has no part for this node, so nothing was started here.",
             fix=f"vnuma run --resume {run.name}",
         )
     _refuse_client(study)
-    with _vms_of(question) as (hosts, targets):
+    with _vms_of(request) as (hosts, targets):
         ended = supervise(store, store_url(), part, study, targets, hosts, unwatched)
     if not _is_worked_on(store, run):  # the controller has died meanwhile, and no other site is working
         settle(store, run)
@@ -125,24 +125,24 @@ def _is_worked_on(store: Store, run: Run) -> bool:
         return is_worked_on(connection, runs.get_run(connection, run.name))
 
 
-def _restore(question: Mapping[str, Any]) -> Document:
-    """Restore what runs left of the question's VMs, or with `show` return what that would change.
+def _restore(request: Mapping[str, Any]) -> Document:
+    """Restore what runs left of the request's VMs, or with `show` return what that would change.
 
     A restore that arrives late is still one to do, but not what somebody decided about others' changes.
     """
-    if question["choice"] != "refuse":
-        refuse_late(question, f"--{question['choice']}")
-    store = _shared_store(question["newest"])
-    with _vms_of(question) as (hosts, targets):
-        # The question's inventory is removed with the answer.
-        wanted = Wanted(list(targets), question["run"], hosts, question["choice"], called="INVENTORY")
-        if question["show"]:
+    if request["choice"] != "refuse":
+        refuse_late(request, f"--{request['choice']}")
+    store = _shared_store(request["newest"])
+    with _vms_of(request) as (hosts, targets):
+        # The request's inventory is removed with the answer.
+        wanted = Wanted(list(targets), request["run"], hosts, request["choice"], called="INVENTORY")
+        if request["show"]:
             return {"lines": show_leftovers(store, wanted)}
         report = restore_leftovers(store, wanted)
     return {
         "done": report.done,
         "kept": [
-            f"{words} (on {question['node']}, or another machine of its site with the same inventory)"
+            f"{words} (on {request['node']}, or another machine of its site with the same inventory)"
             for words in report.kept
         ],
         "problems": [error_document(problem) for problem in report.problems],
@@ -150,26 +150,26 @@ def _restore(question: Mapping[str, Any]) -> Document:
 
 
 _ANSWERS: Mapping[str, tuple[Any, Callable[[Mapping[str, Any]], Document]]] = {
-    "doctor": (Question, answer_doctor),
+    "doctor": (Request, answer_doctor),
     "plan": (_Study, _plan),
     "prepare": (_Prepare, _prepare),
     "run": (_Run, _run),
     "restore": (_Restore, _restore),
 }
-"""What a node can be asked: the question's form, and what answers it."""
+"""What a node can be asked: the request's form, and what answers it."""
 
 
 @contextmanager
-def _vms_of(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
-    """The question's inventory and VMs. Raises InputError for what nodes do not do."""
-    with asked_about(question) as (hosts, targets):
+def _vms_of(request: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
+    """The request's inventory and VMs. Raises InputError for what nodes do not do."""
+    with asked_about(request) as (hosts, targets):
         for _, error in node_refusals(targets):
             raise error
         yield hosts, targets
 
 
-def _study(question: Mapping[str, Any]) -> Study:
-    study = parse_study(question["study"], "the controller's study")
+def _study(request: Mapping[str, Any]) -> Study:
+    study = parse_study(request["study"], "the controller's study")
     _refuse_client(study)
     return study
 

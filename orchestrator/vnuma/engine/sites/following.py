@@ -16,7 +16,7 @@ from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.heartbeat import BEAT_S, SILENT_AFTER, is_alive
 from vnuma.engine.mesh import control as mesh
-from vnuma.engine.mesh.question import error_from, question_about
+from vnuma.engine.mesh.request import error_from, request_about
 from vnuma.engine.restore.restore import possibly_changed
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.sites.planning import by_node, control_of_mesh, refuse_unsendable
@@ -156,7 +156,7 @@ class SitesAtWork:
         with self._store.write() as connection:
             sites.begin(connection, self._run.id, part.node)
         try:
-            unit = mesh.submit(self._control, part.node, self._question(part))
+            unit = mesh.submit(self._control, part.node, self._request(part))
         except EnvironmentProblem as error:
             part.end(self._not_begun(part, error))
             return
@@ -174,9 +174,9 @@ class SitesAtWork:
         left = self._left(part, error)
         return left if isinstance(left, NotAtBaseline) else error
 
-    def _question(self, part: _Part) -> dict[str, Any]:
+    def _request(self, part: _Part) -> dict[str, Any]:
         run = self._run
-        about = question_about(part.node, part.targets, self._inventory)
+        about = request_about(part.node, part.targets, self._inventory)
         return {**about, "ask": "run", "run": [run.name, iso(run.created_at)], "study": self._study}
 
     def _look_at(self, part: _Part, *, is_seen: bool) -> None:

@@ -17,7 +17,7 @@ from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
-from vnuma.engine.mesh.question import EQUAL_VERSIONS, error_from, question_about, send_refusals
+from vnuma.engine.mesh.request import EQUAL_VERSIONS, error_from, request_about, send_refusals
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.target_plan import TargetPlan
 from vnuma.engine.preflight.vm_plan import VmPlan, plan_all
@@ -150,9 +150,9 @@ def _planned(asking: Asking, wanted: dict[str, Any], ask: Ask) -> Planned:
             "a mesh does for the controller.",
             fix="Run this study on the node itself: docs/sites.md.",
         )
-    questions = {node: _question(asking, node, part) | wanted for node, part in parts.items()}
+    requests = {node: _request(asking, node, part) | wanted for node, part in parts.items()}
     control = control_of_mesh(asking.nodes)
-    asked = {node: _asked(partial(ask, control, node, question)) for node, question in questions.items()}
+    asked = {node: _asked(partial(ask, control, node, request)) for node, request in requests.items()}
     own = plan_all(asking.study, here, asking.permit, asking.inventory)
     answers = {node: _read(node, future.result()) for node, future in asked.items()}
     plans = own | plans_of(parts, answers)
@@ -195,10 +195,10 @@ def _asked(ask: Callable[[], dict[str, Any]]) -> Future[dict[str, Any]]:
     return answer
 
 
-def _question(asking: Asking, node: str, part: Mapping[str, AnyTarget]) -> dict[str, Any]:
+def _request(asking: Asking, node: str, part: Mapping[str, AnyTarget]) -> dict[str, Any]:
     refuse_unsendable(node, part)
     return {
-        **question_about(node, part, asking.inventory),
+        **request_about(node, part, asking.inventory),
         "study": asking.text,
         "permit": asdict(asking.permit),
     }

@@ -12,7 +12,7 @@ from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.heartbeat import is_alive
 from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
-from vnuma.engine.mesh.question import error_from, question_about
+from vnuma.engine.mesh.request import error_from, request_about
 from vnuma.engine.restore.restore_leftovers import (
     RestoreReport,
     Wanted,
@@ -82,8 +82,8 @@ def show_everywhere(store: Store, wanted: Wanted) -> tuple[list[str], list[Vnuma
 def _asked(store: Store, part: _Part, wanted: Wanted, *, show: bool) -> Mapping[str, Any]:
     """The node's answer. Raises the error in it, and EnvironmentProblem without an answer."""
     refuse_unsendable(part.node, part.targets)
-    question = {
-        **question_about(part.node, part.targets, part.inventory),
+    request = {
+        **request_about(part.node, part.targets, part.inventory),
         "ask": "restore",
         "newest": newest(store),
         "run": part.run.name,
@@ -91,7 +91,7 @@ def _asked(store: Store, part: _Part, wanted: Wanted, *, show: bool) -> Mapping[
         "show": show,
     }
     asked = ask_node if show else have_done
-    answer = asked(controller_socket(), part.node, question, PREPARE_S)
+    answer = asked(controller_socket(), part.node, request, PREPARE_S)
     if "error" in answer:
         raise error_from(part.node, answer["error"])
     return answer

@@ -1,6 +1,6 @@
 """What a work unit transports: the VMs' inventory with references for passwords, and errors as text.
 
-Signing work must not give a shell on a node, so a question can start no program there.
+Signing work must not give a shell on a node, so a request can start no program there.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _REFERENCES = "give a reference, {env: NAME}, {file: PATH} or {vault: FILE, key:
 _DRIVER = "give a registered driver's name, or set VNUMA_ODBC_DRIVER in the node's node.env"
 _PASSWORD = "password"
 FAR_S = 60.0
-"""Clock difference beyond what transporting a question explains."""
+"""Clock difference beyond what transporting a request explains."""
 
 _MARKED = "__ansible_unsafe"
 """How the inventory marks text that Ansible must not template."""
 
 
-class Question(BaseModel):
-    """What every question has."""
+class Request(BaseModel):
+    """What every request has."""
 
     node: str
     version: str
@@ -46,7 +46,7 @@ class Question(BaseModel):
     names: list[str]
 
 
-def understood(given: object, form: Any) -> Any:
+def validated(given: object, form: Any) -> Any:
     """What was asked, as this form has it. Raises InputError for anything else, however well it is signed."""
     try:
         return TypeAdapter(form).validate_python(given)
@@ -54,12 +54,12 @@ def understood(given: object, form: Any) -> Any:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "it"
         raise InputError(
-            f"the controller's question is not understood: {where}: {first['msg']}", fix=EQUAL_VERSIONS
+            f"the controller's request is not understood: {where}: {first['msg']}", fix=EQUAL_VERSIONS
         ) from None
 
 
-def bare_question(node: str) -> dict[str, Any]:
-    """A question to this node about itself, without the keys that say what is asked."""
+def bare_request(node: str) -> dict[str, Any]:
+    """A request to this node about itself, without the keys that say what is asked."""
     return {
         "node": node,
         "version": __version__,
@@ -69,12 +69,12 @@ def bare_question(node: str) -> dict[str, Any]:
     }
 
 
-def question_about(node: str, targets: Mapping[str, AnyTarget], inventory: Path) -> dict[str, Any]:
+def request_about(node: str, targets: Mapping[str, AnyTarget], inventory: Path) -> dict[str, Any]:
     """The same about these VMs."""
     with private_folder(home_folder()) as folder:
         hosts = write_play_inventory(folder, inventory, targets)
         about = {"hosts": hosts.read_text(encoding="utf-8"), "names": list(targets)}
-        return bare_question(node) | about
+        return bare_request(node) | about
 
 
 def send_refusals(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
@@ -88,7 +88,7 @@ def send_refusals(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple
 
 
 def node_refusals(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
-    """The same checks on the node, which trusts no question.
+    """The same checks on the node, which trusts no request.
 
     Machines are refused too: their connection variables can name programs, such as an SSH proxy command.
     """
@@ -100,7 +100,7 @@ def node_refusals(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, Input
 
 
 def _programs(name: str, target: AnyTarget) -> Iterator[tuple[str, InputError]]:
-    """Refuse password commands and libraries: a node runs and loads none that a question names."""
+    """Refuse password commands and libraries: a node runs and loads none that a request names."""
     for server in target.sql_servers:
         if "/" in server.driver:
             what = (
@@ -113,9 +113,9 @@ def _programs(name: str, target: AnyTarget) -> Iterator[tuple[str, InputError]]:
             yield _PASSWORD, InputError(what, fix=_REFERENCES)
 
 
-def refuse_other_node(question: Mapping[str, Any]) -> None:
-    """Raise EnvironmentProblem where the question is for another node than VNUMA_NODE says this one is."""
-    wanted, here = question["node"], os.environ.get("VNUMA_NODE")
+def refuse_other_node(request: Mapping[str, Any]) -> None:
+    """Raise EnvironmentProblem where the request is for another node than VNUMA_NODE says this one is."""
+    wanted, here = request["node"], os.environ.get("VNUMA_NODE")
     if wanted != here:
         raise EnvironmentProblem(
             f"the controller asked {wanted}, and this node is {here or 'none (VNUMA_NODE is not set)'}",
@@ -124,16 +124,16 @@ def refuse_other_node(question: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_other_version(question: Mapping[str, Any]) -> None:
+def refuse_other_version(request: Mapping[str, Any]) -> None:
     """Raise EnvironmentProblem where controller and node have different versions of vnuma."""
-    theirs = question.get("version")
+    theirs = request.get("version")
     if theirs != __version__:
         raise EnvironmentProblem(f"vnuma {__version__} here, {theirs} on the controller", fix=EQUAL_VERSIONS)
 
 
-def refuse_other_clock(question: Mapping[str, Any]) -> None:
+def refuse_other_clock(request: Mapping[str, Any]) -> None:
     """Raise EnvironmentProblem where this clock is far from the controller's, as heartbeats are compared."""
-    ahead = seconds_ahead(question)
+    ahead = seconds_ahead(request)
     if abs(ahead) > FAR_S:
         raise EnvironmentProblem(
             f"its clock is at {signed_seconds(ahead)} against the controller's: a run there would count as "
@@ -142,12 +142,12 @@ def refuse_other_clock(question: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_late(question: Mapping[str, Any], what: str) -> None:
-    """Raise EnvironmentProblem for a question that was on its way for long: nobody waits for the answer.
+def refuse_late(request: Mapping[str, Any], what: str) -> None:
+    """Raise EnvironmentProblem for a request that was on its way for long: nobody waits for the answer.
 
     Daemons deliver it when the node is reachable again, maybe days after its decision (`what`) was right.
     """
-    late = seconds_ahead(question)
+    late = seconds_ahead(request)
     if late > FAR_S:
         raise EnvironmentProblem(
             f"{what} was asked for {duration(late)} ago by the clock here, so nothing was changed",
@@ -155,19 +155,19 @@ def refuse_late(question: Mapping[str, Any], what: str) -> None:
         )
 
 
-def seconds_ahead(question: Mapping[str, Any]) -> float:
-    """How far this clock is ahead of the controller's, including the question's travel time."""
-    asked_at: datetime = question["asked_at"]
+def seconds_ahead(request: Mapping[str, Any]) -> float:
+    """How far this clock is ahead of the controller's, including the request's travel time."""
+    asked_at: datetime = request["asked_at"]
     return (datetime.now(UTC) - asked_at).total_seconds()
 
 
 @contextmanager
-def asked_about(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
-    """On the node: the question's inventory in a private folder, and its VMs, not yet checked.
+def asked_about(request: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
+    """On the node: the request's inventory in a private folder, and its VMs, not yet checked.
 
     Raises InputError for hosts with templates: a lookup could start a program here.
     """
-    names, text = question["names"], question["hosts"]
+    names, text = request["names"], request["hosts"]
     if not _is_literal(text):
         raise InputError(
             "its hosts have text that Ansible may evaluate: refused",
@@ -177,7 +177,7 @@ def asked_about(question: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, A
         asked = write_private(folder / "asked.json", text)
         targets = named_targets(asked, names) if names else {}
         vms = {name: target for name, target in targets.items() if target.variables() is not None}
-        # Other variables of the question, such as connection settings, could name programs for a later step.
+        # Other variables of the request, such as connection settings, could name programs for a later step.
         yield write_play_inventory(folder, asked, vms), targets
 
 
