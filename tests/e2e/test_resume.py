@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,9 @@ ENDLESS = {"blocks": 40}
 """For a run that continues until it is ended, however long that takes."""
 
 
+@cache
 def store_of(home: Path) -> Store:
-    """The store that the commands of this test write to."""
+    """The store that the commands of this test write to, opened once: tests look into it again and again."""
     return open_store(f"sqlite:///{home / 'vnuma.db'}")
 
 
@@ -42,7 +44,7 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = 240) -> N
     pause = threading.Event()
     while not condition():
         assert time.monotonic() < deadline, f"no {what}"
-        pause.wait(0.05)
+        pause.wait(0.1)
 
 
 def outcomes(home: Path) -> list[tuple[str, str | None]]:

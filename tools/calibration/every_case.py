@@ -18,12 +18,12 @@ from vnuma.report.terminal.calibration_tables import rate_texts, targets_table
 
 def every_case(studies: int, seed: int, pilots: int = PILOTS) -> tuple[Case, ...]:
     """Simulate them, each kind with a stream of its own."""
-    few = max(20, studies // ONE_BY_ONE)
+    few = max(2, studies // ONE_BY_ONE)
     return (
         *hard_cases(studies, np.random.default_rng((seed, 5))),
         *sentence_cases(studies, few, np.random.default_rng((seed, 8))),
-        *placed_cases(max(20, few // 2), np.random.default_rng((seed, 6))),
-        *pilot_cases(max(20, pilots // 4), np.random.default_rng((seed, 7))),
+        *placed_cases(max(2, few // 2), np.random.default_rng((seed, 6))),
+        *pilot_cases(max(2, pilots // 4), np.random.default_rng((seed, 7))),
     )
 
 
