@@ -118,12 +118,14 @@ _LONG = 8
 def _table(model: type[BaseModel], written: dict[str, str], title: str) -> str:
     """A model's fields; `written` has the section of each meaning so far."""
     rows = ["| field | values | default | meaning |", "|---|---|---|---|"]
+    properties = model.model_json_schema()["properties"]  # so that limits are the model's own
     for name, field in model.model_fields.items():
         meaning = (field.description or "").replace("|", "\\|")
         before = written.setdefault(f"{name}: {meaning}", title)
         if before != title and len(meaning.split()) > _LONG:
             meaning = f"As in [{before}](#{before.replace(': ', '-')})."
-        rows.append(f"| `{name}` | {_values(model, name)} | {_default(model, name, field)} | {meaning} |")
+        values, default = _values(properties[name]), _default(field, properties[name])
+        rows.append(f"| `{name}` | {values} | {default} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 
@@ -145,7 +147,7 @@ def _what_arms_set() -> str:
     return "\n".join(rows) + "\n"
 
 
-def _default(model: type[BaseModel], name: str, field: FieldInfo) -> str:
+def _default(field: FieldInfo, schema: dict[str, Any]) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
@@ -155,21 +157,15 @@ def _default(model: type[BaseModel], name: str, field: FieldInfo) -> str:
         return "none"
     if isinstance(value, tuple):
         return f"`[{', '.join(map(str, value))}]`"
-    written = model.model_json_schema()["properties"][name]["default"]
-    return f"`{str(value).lower() if isinstance(value, bool) else written}`"
+    return f"`{str(value).lower() if isinstance(value, bool) else schema['default']}`"
 
 
-def _values(model: type[BaseModel], name: str) -> str:
-    """A field's values, from the JSON Schema so that limits are the model's own."""
-    schema = model.model_json_schema()
-    return " or ".join(dict.fromkeys(_kind(part, schema) for part in _parts(schema["properties"][name])))
+def _values(schema: dict[str, Any]) -> str:
+    """A field's values, from its JSON Schema."""
+    return " or ".join(dict.fromkeys(map(_kind, schema.get("anyOf", [schema]))))
 
 
-def _parts(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(schema.get("anyOf", [schema]))
-
-
-def _kind(part: dict[str, Any], schema: dict[str, Any]) -> str:
+def _kind(part: dict[str, Any]) -> str:
     if "$ref" in part:
         return "mapping"
     if "enum" in part:
@@ -180,7 +176,7 @@ def _kind(part: dict[str, Any], schema: dict[str, Any]) -> str:
         return " or ".join(f"text as in `{example}`" for example in part["examples"])
     if part.get("type") == "array":
         items: dict[str, Any] = part.get("items") or next(iter(part.get("prefixItems", [])), {})
-        return f"list of {_kind(items, schema)}".replace("integer", "integers").replace("mapping", "mappings")
+        return f"list of {_kind(items)}".replace("integer", "integers").replace("mapping", "mappings")
     words = {"integer": "integer", "number": "number", "string": "text", "boolean": "`true`, `false`"}
     word = words.get(str(part.get("type")), "mapping" if part.get("type") == "object" else "none")
     return f"{word} {_limits(part)}".rstrip()
