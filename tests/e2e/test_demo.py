@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
-from tests.support.cli import vnuma
+import pytest
+
+from tests.support.cli import vnuma, vnuma_here
+from vnuma import assets, lab
+from vnuma.cli import run
+from vnuma.errors import Interrupted
 
 STUDY = """
 name: small
@@ -33,3 +39,43 @@ def test_the_demo_ends_with_a_report_and_without_a_lab(tmp_path: Path) -> None:
     assert "SIMULATED" in report.read_text(encoding="utf-8")
     assert f"Report     {report.relative_to(tmp_path)}" in ran.out
     assert vnuma("lab", "status").code != 0
+
+
+def test_a_second_demo_leaves_the_lab_of_the_first_alone() -> None:
+    """There is one lab for demos, and the second one would stop it."""
+    labs = assets.home() / "demo-lab"
+    running = lab.up("null", labs)
+    try:
+        with (labs / "demo.lock").open("w", encoding="utf-8") as first:
+            fcntl.flock(first, fcntl.LOCK_EX)
+            second = vnuma_here("demo")
+
+        assert second.code == 4, second.text
+        assert "vnuma status" in second.err
+        assert lab.status(labs) == running
+    finally:
+        lab.down(labs)
+
+
+def test_a_study_that_cannot_be_read_starts_no_lab(tmp_path: Path) -> None:
+    """It is refused first."""
+    refused = vnuma_here("demo", "--study", tmp_path / "none.yml")
+
+    assert refused.code == 3, refused.text
+    assert not (assets.home() / "demo-lab").exists()
+
+
+def test_a_stopped_demo_does_not_point_to_a_run_whose_lab_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is continued on its own VMs, and these ended with the demo."""
+
+    def stopped(*_: object, **__: object) -> None:
+        raise Interrupted("Stopped after 1 of 2 cells.", fix="vnuma run --resume small.1")
+
+    monkeypatch.setattr(run, "run", stopped)
+    monkeypatch.setenv("VNUMA_LAB_STATE", "")
+
+    ended = vnuma_here("demo")
+
+    assert ended.code == Interrupted.exit_code
+    assert "--resume" not in ended.text
+    assert "vnuma demo" in ended.text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -21,20 +23,43 @@ def demo(
     import time
 
     from vnuma import assets, lab
+    from vnuma.cli.options import read_study
 
+    path = study or assets.asset("studies/quick.yml")
+    read_study(path)  # refuses a wrong file before anything starts
     began = time.monotonic()
     labs = assets.home() / "demo-lab"
-    lab.down(labs)
-    state = lab.up(scenario, labs)
-    path = study or assets.asset("studies/quick.yml")
-    typer.echo(
-        f"[4/4] Study    {path.name} on the lab, ready in {time.monotonic() - began:.1f} s\n", err=True
-    )
-    typer.echo("SIMULATED: the lab stands in for vCenter, ESXi, guest and SQL Server.", err=True)
-    try:
-        _measure(path, state.scenario, labs)
-    finally:
+    with _alone(labs):
         lab.down(labs)
+        lab.build(say=lambda text: typer.echo(text, err=True))
+        state = lab.up(scenario, labs)
+        typer.echo(
+            f"[4/4] Study    {path.name} on the lab, ready in {time.monotonic() - began:.1f} s\n", err=True
+        )
+        typer.echo("SIMULATED: the lab stands in for vCenter, ESXi, guest and SQL Server.", err=True)
+        try:
+            _measure(path, state.scenario, labs)
+        finally:
+            lab.down(labs)
+
+
+@contextmanager
+def _alone(labs: Path) -> Iterator[None]:
+    """Refuse a second demo, which would stop the lab of the first. Raises EnvironmentProblem."""
+    import fcntl
+
+    from vnuma.errors import EnvironmentProblem
+
+    labs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (labs / "demo.lock").open("w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise EnvironmentProblem(
+                "Another demo is running, and there is one lab for demos.",
+                fix="Follow it: vnuma status. To end it: vnuma stop latest",
+            ) from error
+        yield
 
 
 def _measure(path: Path, scenario: str, labs: Path) -> None:
@@ -44,10 +69,14 @@ def _measure(path: Path, scenario: str, labs: Path) -> None:
     from vnuma.cli import report, run
     from vnuma.cli.options import PermitOptions
     from vnuma.cli.screen import note
+    from vnuma.errors import CellsMissing, Interrupted
 
     os.environ["VNUMA_LAB_STATE"] = str(labs)
-    run.run(
-        str(path), yes=True, allowed=PermitOptions(), inventory=assets.asset("inventories/lab/lab.vnuma.yml")
-    )
+    where = assets.asset("inventories/lab/lab.vnuma.yml")
+    try:
+        run.run(str(path), yes=True, allowed=PermitOptions(), inventory=where)
+    except (CellsMissing, Interrupted) as error:
+        error.fix = "vnuma demo starts anew: the lab of this run has ended, so it cannot be resumed."
+        raise
     report.report("latest")
     note("Next       vnuma init     for your own vCenter, on a test clone")

@@ -17,6 +17,7 @@ from tests.support.doc_blocks import ALL
 from vnuma.cli.events import EventLog, JsonLines
 from vnuma.cli.progress import LineLog, block_lines, detail_lines
 from vnuma.engine.notify.message import Event
+from vnuma.engine.run.overview import line_of
 from vnuma.engine.run.progress import Progress, VmProgress
 from vnuma.errors import NotAtBaseline
 from vnuma.store.rows import AttemptLine, Outcome, Run, RunState, StopRequest
@@ -151,6 +152,11 @@ def test_a_log_tells_each_repetition_of_restoring_once(capsys: pytest.CaptureFix
         "restoring vm=sql16-clone: vc01 does not answer. Try 2 at 20:45:03, given up at 21:00:00."
     )
     assert "Try 3" in third
+
+
+def test_the_latest_event_of_a_restore_names_no_arm() -> None:
+    """`vnuma status`: a VM that is restored has an unfinished step and no cell."""
+    assert line_of(Progress(RUN, (replace(VM, label=None, step="restoring"),), 8)).event == "restoring"
 
 
 def test_a_step_that_is_repeated_says_why_within_the_line() -> None:

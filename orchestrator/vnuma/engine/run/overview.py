@@ -111,7 +111,7 @@ def line_of(progress: Progress) -> RunLine:
 def _event(progress: Progress) -> str:
     busy = [vm for vm in progress.vms if vm.step]
     if busy:
-        return "; ".join(f"{vm.label} {vm.step}" for vm in busy)
+        return "; ".join(" ".join(filter(None, (vm.label, vm.step_words))) for vm in busy)
     waiting = [f"{vm.name} waits: {vm.waits_for}" for vm in progress.vms if vm.waits_for]
     if waiting:
         return "; ".join(waiting)
