@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.cli.completion import run_names, study_files
-from vnuma.cli.events import EventLog, following
+from vnuma.cli.events import following
 from vnuma.cli.options import (
     InventoryOption,
     PermitOptions,
@@ -19,21 +18,19 @@ from vnuma.cli.options import (
     read_study,
     study_inventory,
 )
+from vnuma.cli.run_to_end import run_to_end
 from vnuma.cli.screen import echo, note, require_yes, say
-from vnuma.errors import InputError, StoreError, UsageError, VnumaError, from_os_error
+from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
     from pathlib import Path
 
     from vnuma.cli.events import Listener
     from vnuma.domain.study.study import Study
-    from vnuma.engine.access.target import AnyTarget
-    from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.preflight.permit import Permit
     from vnuma.engine.preflight.target_plan import TargetPlan
-    from vnuma.engine.run.run_outcome import RunOutcome
+    from vnuma.engine.sites.planning import Asking
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
 
@@ -124,34 +121,19 @@ def _start(
     create_only: bool,
     ask: bool,
 ) -> None:
-    from datetime import UTC, datetime
-
     from vnuma.cli.plan_text import called
-    from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.access.places import store_url
-    from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.run.approval import is_required, refuse_unapproved
     from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.start import create_run
-    from vnuma.engine.sites.planning import Asking, prepare_everywhere
+    from vnuma.engine.sites.planning import prepare_everywhere
     from vnuma.store.open import open_store
 
-    if _RUN.fullmatch(str(path)) and not path.exists():
-        raise UsageError(f"{path} is a run, not a study file.", fix=f"vnuma run --resume {path}")
-    parsed, text = read_study(path)
-    where = study_inventory(inventory, parsed)
-    targets = study_targets(where, parsed)
+    asking = _asking(path, inventory, permit, create_only=create_only)
+    targets, where = asking.targets, asking.inventory
     channels = ready_channels(where, targets)
-    if not create_only:
-        refuse_if_closed(parsed, datetime.now(UTC))
-    asking = Asking(parsed, text, targets, permit, where)
-    if create_only and asking.nodes:
-        raise UsageError(
-            f"--create-only leaves the start to a playbook, which reaches no VM of {_named(asking.nodes)}.",
-            fix=f"vnuma run {path}",
-        )
     address = store_url(url)
     opened = open_store(address)
     for words in restore_after_death(opened, asking.here):
@@ -163,18 +145,38 @@ def _start(
     if ask and sys.stdin.isatty() and sys.stderr.isatty():
         question = "Store this run for approval?" if needed else "Start?"
         named = {called(n, plan, asking.nodes.get(n)): plan for n, plan in prepared.plans.items()}
-        _ask(parsed, named, reached_by(where, targets), question)
+        _ask(asking.study, named, reached_by(where, targets), question)
     created = create_run(opened, prepared, where)
     if create_only:
         echo(created.name)
         say(_by_hand(created.name, where), sys.stderr)
         return
     refuse_unapproved(opened, created)
-    _supervise(opened, address, created, parsed, targets, where, follow, Notifier(*channels))
+    run_to_end(opened, address, created, asking.study, targets, where, follow, Notifier(*channels))
 
 
-def _named(nodes: Mapping[str, str]) -> str:
-    return ", ".join(sorted(set(nodes.values())))
+def _asking(path: Path, inventory: Path | None, permit: Permit, *, create_only: bool) -> Asking:
+    """The study with its VMs. Raises UsageError, InputError, and PreflightBlocked outside its hours."""
+    from datetime import UTC, datetime
+
+    from vnuma.engine.access.inventory import study_targets
+    from vnuma.engine.lease.hours import refuse_if_closed
+    from vnuma.engine.sites.planning import Asking
+
+    if _RUN.fullmatch(str(path)) and not path.exists():
+        raise UsageError(f"{path} is a run, not a study file.", fix=f"vnuma run --resume {path}")
+    study, text = read_study(path)
+    where = study_inventory(inventory, study)
+    asking = Asking(study, text, study_targets(where, study), permit, where)
+    if not create_only:
+        refuse_if_closed(study, datetime.now(UTC))
+    elif asking.nodes:
+        raise UsageError(
+            "--create-only leaves the start to a playbook, which reaches no VM of "
+            f"{', '.join(sorted(set(asking.nodes.values())))}.",
+            fix=f"vnuma run {path}",
+        )
+    return asking
 
 
 def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str, question: str) -> None:
@@ -220,7 +222,7 @@ def _resume(
     notifier = Notifier(*ready_channels(where, targets))
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
-    _supervise(opened, store_url(url), found.run, parsed, targets, where, follow, notifier)
+    run_to_end(opened, store_url(url), found.run, parsed, targets, where, follow, notifier)
 
 
 def _is_complete(store: Store, run: Run) -> bool:
@@ -235,144 +237,5 @@ def _is_complete(store: Store, run: Run) -> bool:
     return progress.valid == progress.total and all(vm.at_baseline for vm in progress.vms)
 
 
-def _supervise(
-    store: Store,
-    url: str,
-    run_row: Run,
-    study: Study,
-    targets: dict[str, AnyTarget],
-    inventory: Path,
-    follow: list[Listener],
-    notifier: Notifier,
-) -> None:
-    """Run it, show the outcome, and notify people. Raises the error that decides the exit code."""
-    from vnuma.cli.progress import watching
-    from vnuma.engine.run.progress import progress_of
-    from vnuma.engine.run.run_outcome import end_of
-    from vnuma.engine.run.supervise import supervise
-    from vnuma.engine.sites.following import elsewhere_of
-    from vnuma.store.types import utc_now
-
-    here, elsewhere = elsewhere_of(store, run_row, targets, inventory)
-    events, since = EventLog(*follow, notifier.hear), utc_now()
-    with store.read() as connection:
-        events.start(progress_of(connection, run_row.name))
-    notifier.wait()
-    _show_unsent(store, run_row, notifier)
-    if sys.stderr.isatty():
-        note("Ctrl-C stops and restores everything.  In another shell: vnuma status")
-    ended = None
-    try:
-        try:
-            with watching(events.show) as watch:
-                ended = supervise(store, url, run_row, study, here, inventory, watch, elsewhere)
-            events.show(ended.progress)
-            _tell(ended)
-        except OSError as error:  # the error that decides the exit code takes precedence
-            if ended:
-                ended.raise_for_outcome()
-            raise from_os_error(error) from error
-        ended.raise_for_outcome()
-        events.end("ended", None, _show_answer(store, ended))
-    except Exception as error:
-        if ended is None:
-            with suppress(VnumaError), store.read() as connection:
-                events.show(progress_of(connection, run_row.name))
-        events.end(end_of(ended, error), error)
-        raise
-    finally:
-        with suppress(KeyboardInterrupt):  # an impatient user's Ctrl-C does not change the exit code
-            _send_traces(store, run_row, since)
-            notifier.wait()
-        _show_unsent(store, run_row, notifier)
-
-
-def _show_answer(store: Store, ended: RunOutcome) -> str:
-    """Show the answer of a complete run, and return it in one line."""
-    from vnuma.report.model.model import load_run
-    from vnuma.report.terminal.run_text import answer_sentences, answer_text
-
-    run = ended.progress.run.name
-    valid = f"{ended.progress.valid} of {ended.progress.total} cells valid."
-    loaded = load_run(store, run)
-    say(f"{run}: {valid}", sys.stderr)
-    say(answer_text(loaded), sys.stderr)
-    note(f"Next      vnuma results {run}    vnuma report {run}")
-    return " ".join([valid, *answer_sentences(loaded)])
-
-
-def _send_traces(store: Store, run: Run, since: datetime) -> None:
-    """Send them if OTEL_* says so. A failure is shown and does not end the run."""
-    from vnuma.engine.run.traces import send_traces, wanted
-
-    if not wanted():
-        return
-    try:
-        send_traces(store, run, since)
-    except (VnumaError, OSError) as error:
-        with suppress(OSError):
-            say(f"Not sent  traces: {error}", sys.stderr)
-
-
-def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
-    """Show which notifications failed and record them in the audit log; neither ends the run."""
-    from vnuma.engine.access.places import audit_file
-    from vnuma.engine.lease.audit import note_of_run
-    from vnuma.engine.lease.audit_forward import forward, unsent
-
-    for words in notifier.failures():
-        with suppress(OSError):
-            say(f"Not sent  {words}", sys.stderr)
-        try:
-            note_of_run(store, run, "notify failed", words)
-        except StoreError as error:
-            with suppress(OSError):
-                say(f"Note      {error.what}", sys.stderr)
-    log = audit_file(store.place)
-    with suppress(OSError, InputError):
-        forward(log, now=True)
-        left = unsent(log)
-        if left:
-            say(f"Not sent  {left}", sys.stderr)
-
-
-def _tell(ended: RunOutcome) -> None:
-    """The outcome, except the error that decides the exit code."""
-    for vm in ended.progress.vms:
-        if vm.ended_by:
-            say(f"Ended     {vm.name}, {vm.ended_by}", sys.stderr)
-        if vm.restore_words:
-            say(f"Restored  {vm.restore_words}", sys.stderr)
-        for words in vm.databases_left:
-            say(f"Left      {vm.name}, {words}", sys.stderr)
-        if vm.note:
-            told = None if vm.lasting and ended.names_lasting_causes else vm.note_detail
-            why = "".join(f"\n  {line.strip()}" for line in (told or "").splitlines())
-            say(f"Note      {vm.name}, {vm.note}{why}", sys.stderr)
-    if ended.progress.retries:
-        say(f"Note      vSphere requests were repeated {ended.progress.retries} times.", sys.stderr)
-    nothing_ran = not any(vm.last for vm in ended.progress.vms)
-    if nothing_ran and not ended.stopped and ended.play_output:
-        say(_last_words(ended.play_output), sys.stderr)
-    for problem in ended.problems:
-        if problem is not ended.worst:
-            _tell_problem(problem)
-
-
-def _tell_problem(problem: Exception) -> None:
-    from vnuma.cli.crash import report_bug, report_bug_within
-
-    if not isinstance(problem, VnumaError):
-        report_bug(problem)
-        return
-    say(str(problem), sys.stderr)
-    report_bug_within(problem)
-
-
 def _by_hand(name: str, inventory: Path) -> str:
     return f"Next      ansible-playbook -i {inventory} vnuma.vnuma.study -e vnuma_run={name}"
-
-
-def _last_words(output: str) -> str:
-    lines = [line for line in output.splitlines() if line.strip()]
-    return "The play's last lines:\n" + "\n".join(f"  {line[:160]}" for line in lines[-6:])
