@@ -38,30 +38,30 @@ def power_equivalent(margin: float, sigma: float, layout: Layout) -> float:
     return float((needed < math.log1p(margin) / sigma).mean())
 
 
-def detectable_effect(sigma: float, layout: Layout, goal: float = POWER) -> float:
-    """The effect (ratio: 0.01 is 1%) that the design likely detects, with probability `goal`."""
-    return math.expm1(ratio_needed(layout, goal) * sigma)
+def detectable_effect(sigma: float, layout: Layout) -> float:
+    """The effect (ratio: 0.01 is 1%) that the design likely (80%) detects."""
+    return math.expm1(ratio_needed(layout) * sigma)
 
 
-def detectable_by_pairs(sd: float, blocks: int, arms: int, goal: float = POWER) -> float:
+def detectable_by_pairs(sd: float, blocks: int, arms: int) -> float:
     """The same (ln scale) for an arm with its own pairs' error, whose differences have that SD."""
     critical = t_quantile(1 - ALPHA / (2 * arms), blocks - 1)
-    return noncentrality(goal, critical, blocks - 1) * sd / math.sqrt(blocks)
+    return noncentrality(POWER, critical, blocks - 1) * sd / math.sqrt(blocks)
 
 
-def equivalent_by_pairs(sd: float, blocks: int, arms: int, goal: float = POWER) -> float:
+def equivalent_by_pairs(sd: float, blocks: int, arms: int) -> float:
     """The margin (ln scale) within which such an arm, without effect, is likely called equivalent."""
-    return _pairs_within(blocks, arms, goal) * sd / math.sqrt(blocks)
+    return _pairs_within(blocks, arms) * sd / math.sqrt(blocks)
 
 
 @lru_cache(maxsize=256)
-def _pairs_within(blocks: int, arms: int, goal: float) -> float:
+def _pairs_within(blocks: int, arms: int) -> float:
     """Quantile of |z| + t s: z the standard normal mean, s^2 a chi-square over its df, on a grid of both."""
     df, normal = blocks - 1, NormalDist()
     shares = [(place + 0.5) / _PLACES for place in range(_PLACES)]
     z = np.array([normal.inv_cdf((1 + share) / 2) for share in shares])
     s = np.sqrt([chi2_quantile(share, df) / df for share in shares])
-    return float(np.quantile(z[:, None] + t_quantile(1 - ALPHA / arms, df) * s[None, :], goal))
+    return float(np.quantile(z[:, None] + t_quantile(1 - ALPHA / arms, df) * s[None, :], POWER))
 
 
 def ratio_needed(layout: Layout, goal: float = POWER) -> float:
@@ -69,9 +69,9 @@ def ratio_needed(layout: Layout, goal: float = POWER) -> float:
     return float(np.quantile(_needed_to_detect(simulate_null(layout)), goal))
 
 
-def ratio_for_equivalence(layout: Layout, goal: float = POWER) -> float:
-    """delta/sigma at which an arm without effect is called equivalent with probability `goal`."""
-    return float(np.quantile(_needed_for_equivalence(simulate_null(layout)), goal))
+def ratio_for_equivalence(layout: Layout) -> float:
+    """delta/sigma at which an arm without effect is called equivalent with probability POWER."""
+    return float(np.quantile(_needed_for_equivalence(simulate_null(layout)), POWER))
 
 
 def blocks_to_detect(effect: float, sigma: float, arms: int, references: int) -> int | None:
@@ -88,9 +88,9 @@ def blocks_for_equivalence(margin: float, sigma: float, arms: int, references: i
     )
 
 
-def ratio_for_width(layout: Layout, goal: float = POWER) -> float:
-    """width/sigma that the widest of the 95% half-widths keeps with probability `goal`; ln scale."""
-    return float(np.quantile(simulate_null(layout).half_width_95.max(axis=1), goal))
+def ratio_for_width(layout: Layout) -> float:
+    """width/sigma that the widest of the 95% half-widths keeps with probability POWER; ln scale."""
+    return float(np.quantile(simulate_null(layout).half_width_95.max(axis=1), POWER))
 
 
 def blocks_for_width(width: float, sigma: float, arms: int, references: int) -> int | None:

@@ -77,9 +77,9 @@ def walsh_cut(n: int, alpha: float = 0.05) -> int | None:
 
 
 @lru_cache(maxsize=256)
-def walsh_coverage(n: int, alpha: float = 0.05) -> float:
+def walsh_coverage(n: int) -> float:
     """Exact coverage of that interval: 1 - 2 P(W <= c)."""
-    cut = walsh_cut(n, alpha)
+    cut = walsh_cut(n)
     if cut is None:
         raise ValueError(f"{n} differences are too few for a rank interval")
     return float(1 - 2 * np.cumsum(signed_rank_counts(n))[cut] / 2.0**n)

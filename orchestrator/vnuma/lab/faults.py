@@ -32,9 +32,9 @@ def listed(state: LabState) -> list[Fault]:
     return answer
 
 
-def clear(state: LabState, number: int | None = None) -> int:
-    """Remove one fault, or all; returns how many."""
-    answer: dict[str, int] = _ask(state, "DELETE", "/faults" + (f"?id={number}" if number else ""))
+def clear(state: LabState) -> int:
+    """Remove all faults; returns how many."""
+    answer: dict[str, int] = _ask(state, "DELETE", "/faults")
     return answer["removed"]
 
 

@@ -197,6 +197,6 @@ def _forget_old(folder: Path) -> None:
             shutil.rmtree(entry, ignore_errors=True)
 
 
-def tail(text: str, lines: int = 8) -> str:
+def tail(text: str) -> str:
     """The last lines of a log, indented for a message."""
-    return "\n".join(f"  {line}" for line in text.strip().splitlines()[-lines:])
+    return "\n".join(f"  {line}" for line in text.strip().splitlines()[-8:])

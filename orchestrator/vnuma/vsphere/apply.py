@@ -36,7 +36,6 @@ def reconfigure(
     *,
     seen: VmFacts | None = None,
     fence: Callable[[], None] = no_fence,
-    timeout_s: float = RECONFIGURE_TIMEOUT_S,
 ) -> VmFacts:
     """Apply a change and read the VM back.
 
@@ -50,7 +49,7 @@ def reconfigure(
     for spec in specs:
         if seen and facts:
             spec.changeVersion = facts.change_version
-        submit(session, ref, spec, fence=fence, timeout_s=timeout_s)
+        submit(session, ref, spec, fence=fence)
         facts = read_vm(session, ref)
     if facts is None or not specs:
         facts = read_vm(session, ref)

@@ -56,10 +56,9 @@ def fetch_log(
     session: Session,
     vm: VmFacts,
     *,
-    timeout_s: float = _TIMEOUT_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> LogFile:
-    """A VM's vmware.log, at most its first MiB, within `timeout_s` after the ticket: two round trips.
+    """A VM's vmware.log, at most its first MiB, within _TIMEOUT_S after the ticket: two round trips.
 
     Raises LogUnavailable for any failure.
     """
@@ -67,7 +66,7 @@ def fetch_log(
     if found is None:
         raise LogUnavailable(f"vSphere names no log directory of {vm.name}")
     path = "/folder/" + quote("/".join(part for part in (found[2].strip("/"), LOG_NAME) if part))
-    request = _Request(session, path, found[1], clock() + timeout_s, timeout_s, clock)
+    request = _Request(session, path, found[1], clock() + _TIMEOUT_S, _TIMEOUT_S, clock)
     if not session.about.is_vcenter:
         return request.with_session(_HOSTS_DATACENTER, "host")
     if vm.power is Power.OFF:

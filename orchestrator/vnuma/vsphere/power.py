@@ -22,7 +22,7 @@ from vnuma.vsphere.faults import NotNow, describe, what_helps
 from vnuma.vsphere.read import why_no_power_on
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.uptime import vcenter_clock
-from vnuma.vsphere.wait import QUESTION, Clock, Values, WaitTimeout, spell, wait_for, wait_for_task
+from vnuma.vsphere.wait import QUESTION, Values, WaitTimeout, spell, wait_for, wait_for_task
 
 _POWER = "runtime.powerState"
 _TOOLS = "guest.toolsRunningStatus"
@@ -47,7 +47,6 @@ def shut_down(
     on_timeout: Literal["fail", "power_off"] = "fail",
     ask: Ask = "shut_down",
     fence: Fence = no_fence,
-    clock: Clock = time.monotonic,
 ) -> None:
     """Shut the guest down; does nothing for a VM that is off.
 
@@ -68,7 +67,7 @@ def shut_down(
         )
     if ask == "reboot":
         _end_at_reboot(session, ref, True, fence)
-    hindrance = _shut_down_guest(session, ref, start, timeout_s, _ASK[ask], fence, clock)
+    hindrance = _shut_down_guest(session, ref, start, timeout_s, _ASK[ask], fence)
     if hindrance is None:
         return
     if ask == "reboot":
@@ -99,14 +98,13 @@ def _shut_down_guest(
     timeout_s: float,
     request: Callable[[vim.VirtualMachine], None],
     fence: Fence,
-    clock: Clock,
 ) -> str | None:
     """None once the VM is off; else what prevented it."""
     name = start["name"]
     guest = "Windows" if "win" in start.get("config.guestId", "").lower() else "The guest"
     if _is(start, _INSTALLED, "guestToolsNotInstalled"):
         return f"VMware Tools are not installed in {name}, so {guest} cannot be asked to shut down"
-    deadline = clock() + timeout_s
+    deadline = time.monotonic() + timeout_s
     try:
         seen = start
         if QUESTION in start or not _off_or_tools(start):
@@ -118,7 +116,6 @@ def _shut_down_guest(
                 timeout_s,
                 f"{name}: no Tools",
                 vm=ref,
-                clock=clock,
             )
     except WaitTimeout as error:
         return (
@@ -137,10 +134,9 @@ def _shut_down_guest(
             ref,
             (_POWER, _TOOLS, _GUEST),
             _off,
-            deadline - clock(),
+            deadline - time.monotonic(),
             f"{name}: still on",
             vm=ref,
-            clock=clock,
         )
     except WaitTimeout as error:
         return f"{guest} in {name} did not shut down in {spell(timeout_s)} ({_stage(error.seen)})"
@@ -202,7 +198,6 @@ def power_on(
     host_moid: str | None,
     fence: Fence = no_fence,
     timeout_s: float = 120.0,
-    clock: Clock = time.monotonic,
 ) -> datetime:
     """Power on at a host, or (None) where vSphere chooses; returns the time by vCenter's clock.
 
@@ -215,7 +210,7 @@ def power_on(
     fence()
     try:
         task = ref.PowerOnVM_Task(host=host)
-        wait_for_task(session, task, timeout_s, f"{name} was not powered on", vm=ref, clock=clock)
+        wait_for_task(session, task, timeout_s, f"{name} was not powered on", vm=ref)
     except WaitTimeout as error:
         state = error.seen.get("info.state", "of unknown state")
         raise PowerFailed(
@@ -256,16 +251,14 @@ def _refuse_other_host(session: Session, ref: vim.VirtualMachine, name: str, hos
     )
 
 
-def wait_for_guest(
-    session: Session, ref: vim.VirtualMachine, *, timeout_s: float, clock: Clock = time.monotonic
-) -> None:
+def wait_for_guest(session: Session, ref: vim.VirtualMachine, *, timeout_s: float) -> None:
     """Wait until the VM's Tools run and its guest reports itself running.
 
     Raises QuestionPending and ToolsTimeout, at once if the VM goes off meanwhile.
     """
     paths = (_POWER, _TOOLS, _GUEST)
     try:
-        seen = wait_for(session, ref, paths, _up_or_off, timeout_s, "no Tools", vm=ref, clock=clock)
+        seen = wait_for(session, ref, paths, _up_or_off, timeout_s, "no Tools", vm=ref)
     except WaitTimeout as error:
         name = session.transport.name_of(ref)
         raise ToolsTimeout(

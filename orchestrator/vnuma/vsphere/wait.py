@@ -98,7 +98,6 @@ def wait_for_task(
     what: str,
     *,
     vm: vim.VirtualMachine | None = None,
-    clock: Clock = time.monotonic,
 ) -> Any:
     """The result of a task once it has ended.
 
@@ -114,7 +113,6 @@ def wait_for_task(
         timeout_s,
         what,
         vm=vm,
-        clock=clock,
     )
     if str(values["info.state"]) == "success":
         return values.get("info.result")
@@ -125,16 +123,14 @@ def wait_for_task(
     raise fault
 
 
-def settle(
-    session: Session, ref: vim.VirtualMachine, timeout_s: float, *, clock: Clock = time.monotonic
-) -> None:
+def settle(session: Session, ref: vim.VirtualMachine, timeout_s: float) -> None:
     """Wait until a VM has no queued or running task, whoever started it and however it ends.
 
     Raises WaitTimeout and QuestionPending.
     """
-    deadline = clock() + timeout_s
+    deadline = time.monotonic() + timeout_s
     while running := _unfinished(session, ref):
-        if clock() > deadline:
+        if time.monotonic() > deadline:
             raise WaitTimeout(
                 f"A task on {session.transport.name_of(ref)} did not end in {spell(timeout_s)}.",
                 fix="Check the VM's recent tasks in vCenter; vnuma does not cancel them.",
@@ -147,10 +143,9 @@ def settle(
                     task,
                     _TASK_PATHS[:1],
                     lambda seen: str(seen.get("info.state")) in _TASK_ENDED,
-                    deadline - clock(),
+                    deadline - time.monotonic(),
                     f"A task on {session.transport.name_of(ref)} did not end",
                     vm=ref,
-                    clock=clock,
                 )
 
 

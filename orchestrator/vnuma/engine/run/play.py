@@ -141,18 +141,18 @@ SPARE = 32
 
 
 @contextmanager
-def spare_descriptors(count: int = SPARE) -> Iterator[None]:
-    """Hold that many descriptors open and free them at the end.
+def spare_descriptors() -> Iterator[None]:
+    """Hold SPARE descriptors open and free them at the end.
 
     Raises EnvironmentProblem, before any change, where this process may not open that many.
     """
     with ExitStack() as held:
         try:
-            for _ in range(count):
+            for _ in range(SPARE):
                 held.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         except OSError as error:
             raise EnvironmentProblem(
-                f"This process may open too few files ({error.strerror}): {count} must be kept free to "
+                f"This process may open too few files ({error.strerror}): {SPARE} must be kept free to "
                 "restore VMs.",
                 fix="ulimit -n 1024",
             ) from error

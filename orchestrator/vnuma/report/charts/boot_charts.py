@@ -158,7 +158,7 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.{max(0, 2 - int(math.log10(max(value, 1e-9))))}f}"
 
 
-def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Figure | None:
+def order(analysis: Analysis, *, key: str, width: int) -> Figure | None:
     """All sizes together, in percent, in the order run. None without points or their order.
 
     A slope here is an effect of time, not of topology.
@@ -204,7 +204,7 @@ def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Fig
         layer(blocks, {"type": "rule", "color": INK, "strokeWidth": 2}, **means),
         layer(rows, point, x=x, y=y, shape=shape_of("arm", arms, legend)),
     ]
-    chart = {"layer": layers, "width": width, "height": height}
+    chart = {"layer": layers, "width": width, "height": 210}
     values = [float(str(row["y"])) for row in rows]
     boots = counted(len(rows), analysis.replicate)
     words = (

@@ -20,7 +20,7 @@ from vnuma.domain.workloads.metric import none_valid
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.secondary import NO_FIGURE, NO_WAITS
 
-ColumnKind = Literal["text", "whole", "number", "yes/no", "time"]
+DataType = Literal["text", "whole", "number", "yes/no", "time"]
 Row = Mapping[str, object]
 
 
@@ -29,7 +29,7 @@ class Column:
     """A column's content and unit. An empty field is unknown or missing."""
 
     name: str
-    kind: ColumnKind
+    kind: DataType
     unit: str
     what: str
 

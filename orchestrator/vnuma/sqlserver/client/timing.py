@@ -74,8 +74,6 @@ def timed(
     connection: pyodbc.Connection,
     statement: Statement,
     timeout_s: float,
-    *,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> Timing:
     """Run one statement under SET STATISTICS TIME and return its times.
 
@@ -85,7 +83,7 @@ def timed(
     try:
         run_all(connection, statement.setup)
         run(connection, "SET STATISTICS TIME ON")
-        outcome = _execute(connection, statement, timeout_s, clock)
+        outcome = _execute(connection, statement, timeout_s)
         error_number, row_count = _check(connection)
         run(connection, "SET STATISTICS TIME OFF")
         run_all(connection, statement.cleanup)
@@ -116,16 +114,14 @@ def _drain(statement: Statement) -> Drain:
     return _discard if statement.statements == "one" else _pass_rows
 
 
-def _execute(
-    connection: pyodbc.Connection, statement: Statement, timeout_s: float, clock: Callable[[], float]
-) -> _Outcome:
+def _execute(connection: pyodbc.Connection, statement: Statement, timeout_s: float) -> _Outcome:
     outcome, drain = _Outcome([]), _drain(statement)
     try:
         with open_cursor(connection, timeout_s) as cursor:
-            started = clock()
+            started = time.perf_counter()
             cursor.execute(statement.sql)
             drain(cursor, outcome)
-            outcome.client_ms = (clock() - started) * 1000
+            outcome.client_ms = (time.perf_counter() - started) * 1000
     except DeadlinePassed:
         raise MeasurementFailed(
             f"{where(connection)}: the statement was stopped after {timeout_s:g} s, before it had finished.",

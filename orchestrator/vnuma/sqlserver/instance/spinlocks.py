@@ -47,10 +47,10 @@ class Counters:
         """
         return self.cpu_ticks * 1000 / self.ms_ticks if self.ms_ticks >= 100 else None
 
-    def top(self, count: int = 5) -> dict[str, Spinlock]:
-        """The spinlocks with the most spins; those without any are left out."""
+    def top(self) -> dict[str, Spinlock]:
+        """The 5 spinlocks with the most spins; those without any are left out."""
         ranked = sorted(self.spinlocks.items(), key=lambda item: (-item[1].spins, item[0]))
-        return {name: spinlock for name, spinlock in ranked[:count] if spinlock.spins}
+        return {name: spinlock for name, spinlock in ranked[:5] if spinlock.spins}
 
 
 def read_counters(connection: pyodbc.Connection) -> Counters:
