@@ -10,6 +10,7 @@ from vnuma.analysis.cells import Cells, figures_by_size
 from vnuma.analysis.compare import Comparison
 from vnuma.analysis.conclusions import differing_sizes_sentence
 from vnuma.analysis.drift import Drift, FirstIteration, Slope
+from vnuma.analysis.figures import p_words
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, Measure, NotEvaluated, worsening
@@ -17,7 +18,6 @@ from vnuma.analysis.result import ArmResult, Caution, DifferingSize
 from vnuma.analysis.rounding import SHARE_OF_MARGIN, relative_step, step_of
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Label
-from vnuma.analysis.wording import p_words
 from vnuma.domain.workloads.metric import plural
 
 

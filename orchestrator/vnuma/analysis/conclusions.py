@@ -12,7 +12,8 @@ from itertools import groupby
 from vnuma.analysis.records import worsening
 from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
 from vnuma.analysis.verdict import Label, Verdict
-from vnuma.analysis.wording import listed, together
+from vnuma.analysis.wording import together
+from vnuma.domain.vm.plain_text import listed
 from vnuma.domain.workloads.metric import sized
 
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.figures import p_words
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Label, Verdict
-from vnuma.analysis.wording import p_words
 from vnuma.domain.workloads.metric import Replicate
 
 MOST_EXACT = 14

@@ -51,7 +51,7 @@ def compare(
     Examples: vnuma compare quick.4 quick.5 -o page.html; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
     vnuma compare quick.4 other.1 --vm sql16=sql17
     """
-    from vnuma.analysis.wording import listed
+    from vnuma.domain.vm.plain_text import listed
     from vnuma.errors import ThresholdMet, UsageError, writing
     from vnuma.report.comparison import text
     from vnuma.report.comparison.pair import compare_runs

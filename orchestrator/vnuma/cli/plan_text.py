@@ -228,7 +228,7 @@ def _detects(study: Study) -> list[str]:
     """What the design likely detects at an assumed spread; nothing if there will be no verdict."""
     from vnuma import analysis
     from vnuma.analysis import study_forecast
-    from vnuma.analysis.wording import percent_up
+    from vnuma.analysis.figures import percent_up
 
     design = analysis.design_of(study)
     if not design.compared:

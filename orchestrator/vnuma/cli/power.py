@@ -187,7 +187,7 @@ class _Found:
         return duration(blocks * self.block_seconds)
 
     def _outlook(self) -> list[str]:
-        from vnuma.analysis.wording import percent_up
+        from vnuma.analysis.figures import percent_up
         from vnuma.domain.vm.percent import percent_text
 
         blocks = self.study.design.most_blocks

@@ -12,13 +12,13 @@ from scipy import special
 from tests.unit.analysis.data import G1_MS, LABELS, columns_of, compare_ms, g2_ms, study_of
 from vnuma.analysis import analyse, dunnett
 from vnuma.analysis.compare import Comparison, Contrast, Inference
+from vnuma.analysis.figures import amount, signed_amount
 from vnuma.analysis.growth import slope_weights
 from vnuma.analysis.instrument_checks import AaCheck, check_a_a
 from vnuma.analysis.rank import rank_estimate
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.variance import pilot_upper
 from vnuma.analysis.verdict import Label, Rules, decide
-from vnuma.analysis.wording import amount, signed_amount
 
 RULES = Rules(margin=0.01, withheld=None, control_failed=False)
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.figures import limits
 from vnuma.analysis.verdict import Label, Verdict, Withheld
-from vnuma.analysis.wording import limits, listed
 from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.domain.vm.provenance import banner
 from vnuma.report.model.words import drift_words, lead, places, verdict_words
 

@@ -37,6 +37,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
 
 
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
 def signed_seconds(seconds: float) -> str:
     """A clock's difference in whole seconds, ahead (+) or behind (-): +3 s, -12 s, 0 s."""
     whole = round(seconds)

@@ -9,8 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from vnuma import __version__
-from vnuma.analysis.wording import listed
-from vnuma.domain.vm.plain_text import data_in_yaml, escaped, in_yaml
+from vnuma.domain.vm.plain_text import data_in_yaml, escaped, in_yaml, listed
 from vnuma.domain.vm.provenance import banner
 from vnuma.report.model.machine_words import machine_of
 from vnuma.report.model.model import LoadedRun

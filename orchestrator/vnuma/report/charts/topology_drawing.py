@@ -9,11 +9,10 @@ from typing import Any
 
 from markupsafe import escape
 
-from vnuma.analysis.wording import listed
 from vnuma.domain.study.order import columns
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import NumaNode
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.report.charts.svg import Figure, inline
 from vnuma.report.model.arm_topologies import ArmTopology
 from vnuma.report.model.model import LoadedRun

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from vnuma.analysis.compare import Interval
+from vnuma.analysis.figures import limits, p_words, percent, signed
 from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled
 from vnuma.analysis.verdict import Label, Verdict
-from vnuma.analysis.wording import limits, listed, p_words, percent, signed
-from vnuma.domain.vm.plain_text import counted, filled
+from vnuma.domain.vm.plain_text import counted, filled, listed
 from vnuma.domain.vm.provenance import banner
 from vnuma.report.comparison.pool import Pool, Unit
 from vnuma.report.model.words import direction, unseen_states, verdict_words

@@ -14,9 +14,9 @@ from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
 from vnuma.analysis.change_between_runs import Change
+from vnuma.analysis.figures import decimals, limits, signed
 from vnuma.analysis.verdict import Verdict
-from vnuma.analysis.wording import decimals, limits, listed, signed
-from vnuma.domain.vm.plain_text import counted, filled
+from vnuma.domain.vm.plain_text import counted, filled, listed
 from vnuma.domain.vm.provenance import banner
 from vnuma.errors import UsageError
 from vnuma.report.comparison.pair import Comparison, Pair

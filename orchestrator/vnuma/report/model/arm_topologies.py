@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vnuma.analysis.wording import listed
 from vnuma.domain.topology.topology import Topology
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Attempt, CellState, Outcome, Vm
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vnuma.analysis.drift import NOT_RUN, Drift, Slope
+from vnuma.analysis.figures import percent_up
 from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.domain.vm.provenance import why_no_hardware
 from vnuma.domain.workloads.metric import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import listed
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.domain.vm.provenance import measured_on
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from vnuma.analysis.block_position import Place
 from vnuma.analysis.drift import NOT_RUN
+from vnuma.analysis.figures import percent_up
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.study.design import Design
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.domain.workloads.metric import plural
 from vnuma.report.model.machine_words import machine_of, method_words, scope_words
 from vnuma.report.model.model import LoadedRun

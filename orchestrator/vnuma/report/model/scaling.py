@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from vnuma.analysis.figures import amount
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
 from vnuma.analysis.negative_scaling import Loss, Unit, losses
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import amount
 from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.workloads.metric import Replicate, plural, sized
 from vnuma.domain.workloads.scaling import LOSS, Scaling, scaling

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from vnuma.analysis.figures import signed
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Label, Verdict
-from vnuma.analysis.wording import growth_sentence, listed, signed
+from vnuma.analysis.wording import growth_sentence
 from vnuma.domain.vm.percent import percent_text
+from vnuma.domain.vm.plain_text import listed
 from vnuma.domain.workloads.metric import medians, plural, sized
 from vnuma.report.charts.boot_charts import order, strips
 from vnuma.report.charts.row_plots import RowPlots, all_sizes, each_size

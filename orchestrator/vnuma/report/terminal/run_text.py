@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vnuma.analysis.cells import YET_TO_RUN
+from vnuma.analysis.figures import amount, limits, signed, signed_amount
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
