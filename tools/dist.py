@@ -198,9 +198,9 @@ def _component(kind: str, purl: str) -> dict[str, Any]:
 
 
 def _asked(made: Release) -> list[Requirement]:
-    """What pyproject.toml names as needed to run."""
-    project = tomllib.loads((made.sources / "pyproject.toml").read_text(encoding="utf-8"))
-    return [Requirement(text) for text in project["project"]["dependencies"]]
+    """What pyproject.toml names as needed to run, with either store."""
+    project = tomllib.loads((made.sources / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*map(Requirement, project["dependencies"] + project["optional-dependencies"]["postgresql"])]
 
 
 def run_time_packages(made: Release) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
@@ -212,13 +212,13 @@ def run_time_packages(made: Release) -> Iterator[tuple[str, dict[str, Any], list
             if applies(pin.marker):
                 locked.setdefault(canonicalize_name(pin.name), []).append(pin)
     needs: dict[str, set[str]] = {}
-    waiting: set[str] = {canonicalize_name(asked.name) for asked in _asked(made)}
+    waiting = _asked(made)
     while waiting:
-        name = waiting.pop()
-        required = [Requirement(text) for text in distribution(name).requires or []]
-        names = {str(canonicalize_name(one.name)) for one in required if applies(one.marker)}
-        needs[name] = names & set(locked)
-        waiting |= needs[name] - set(needs)
+        asked = waiting.pop()
+        name = canonicalize_name(asked.name)
+        required = [one for one in requirements(asked) if canonicalize_name(one.name) in locked]
+        needs[name] = {canonicalize_name(one.name) for one in required}
+        waiting += [one for one in required if canonicalize_name(one.name) not in needs]
 
     def refs(name: str) -> list[str]:
         return [f"pkg:pypi/{name}@{next(iter(pin.specifier)).version}" for pin in locked[name]]
@@ -232,8 +232,16 @@ def run_time_packages(made: Release) -> Iterator[tuple[str, dict[str, Any], list
             yield ref, component, needed
 
 
-def applies(marker: Marker | None) -> bool:
-    return marker is None or any(marker.evaluate(dict(place)) for place in SUPPORTED)
+def requirements(asked: Requirement) -> list[Requirement]:
+    """What an installed package needs itself, with the extras that are asked for."""
+    required = map(Requirement, distribution(asked.name).requires or [])
+    return [one for one in required if applies(one.marker, asked.extras)]
+
+
+def applies(marker: Marker | None, extras: Iterable[str] = ()) -> bool:
+    """Whether a condition holds anywhere where vnuma runs."""
+    places = [place | {"extra": extra} for place in SUPPORTED for extra in ("", *extras)]
+    return marker is None or any(marker.evaluate(dict(place)) for place in places)
 
 
 def go_modules(made: Release, go: Go, program: Path) -> Iterator[tuple[str, dict[str, Any]]]:
