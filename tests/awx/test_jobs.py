@@ -1,21 +1,28 @@
-"""Every template as AWX launches its playbook, on the lab: credentials, surveys, PostgreSQL, no home."""
+"""Every template as AWX launches its playbook, on the lab: credentials, surveys, PostgreSQL, no home.
+
+In the execution environment's image (long), as in a pod; and by the runner beside this Python.
+"""
 
 from __future__ import annotations
 
 import json
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.awx import AWX, Launcher, load
+from tests.support.awx import AWX, Launcher, Worker, in_a_pod, load, on_this_machine
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
+from tests.support.lacking import skip_but_in_ci
 from tests.support.looking import settings_now
-from tests.support.postgresql import Cluster
+from tests.support.postgresql import Cluster, database_of, find_binaries, start
+from tests.support.receptor import free_port
 from tests.support.site import write_study
 from vnuma.engine.run.approval import approve
 from vnuma.store import runs
@@ -23,28 +30,57 @@ from vnuma.store.open import open_store
 from vnuma.store.samples import iter_samples
 
 PATIENCE_S = 120
+STORE_PASSWORD = secrets.token_urlsafe()
 
 
-def site(folder: Path, running: LabHandle, url: str, **study: Any) -> Launcher:
-    """The site of awx/project with the lab's addresses, and credentials that know its passwords."""
+@pytest.fixture(params=["here", pytest.param("in the image", marks=pytest.mark.long)])
+def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Worker:
+    """Where jobs run."""
+    if request.param == "here":
+        return Worker(on_this_machine, str(tmp_path / "home"))
+    return Worker(partial(in_a_pod, request.getfixturevalue("execution_environment")), "/tmp/vnuma")
+
+
+@pytest.fixture(scope="module")
+def networked() -> Iterator[Cluster]:
+    """A server whose loopback asks for a password; a pod does not see this machine's sockets."""
+    binaries = find_binaries()
+    if binaries is None:
+        skip_but_in_ci("no PostgreSQL server found (initdb, postgres): Debian: apt install postgresql")
+    server = start(binaries, free_port())
+    ways = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+    (server.folder / "data" / "pg_hba.conf").write_text(ways, encoding="ascii")
+    server.execute("/postgres", f"ALTER ROLE owner PASSWORD '{STORE_PASSWORD}'", "SELECT pg_reload_conf()")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def url(networked: Cluster, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty store. The test has its password in its environment, which no worker gets."""
+    monkeypatch.setenv("PGPASSWORD", STORE_PASSWORD)
+    return f"postgresql://owner@127.0.0.1:{networked.port}/{database_of(networked.new_store())}"
+
+
+def site(folder: Path, running: LabHandle, url: str, worker: Worker, **study: Any) -> Launcher:
+    """The site of awx/project with the lab's addresses and CA, and credentials that know its passwords."""
     hosts = load(AWX / "project/inventory/hosts.yml")
     group = hosts["all"]["children"]["vnuma_vms"]
     vcenter, server = running.vcenter, running.vms["sql16"]
-    group["vars"]["vnuma_vcenter"] |= {
-        "host": vcenter.host,
-        "port": vcenter.port,
-        "ca_file": str(vcenter.ca_file),
-    }
+    group["vars"]["vnuma_vcenter"] |= {"host": vcenter.host, "port": vcenter.port, "ca_file": "ca.pem"}
     sql16 = group["hosts"]["sql16"]
     sql16["vnuma_vm"] = server.path
-    sql16["vnuma_sql"] |= {"host": server.host, "port": server.port, "ca_file": str(vcenter.ca_file)}
+    sql16["vnuma_sql"] |= {"host": server.host, "port": server.port, "ca_file": "ca.pem"}
     inputs = {
         "vnuma vCenter": {"user": vcenter.user, "password": vcenter.password},
         "vnuma SQL Server": {"user": server.user, "password": server.password},
-        "vnuma store": {"url": url, "password": "unused", "home": str(folder / "home")},
+        "vnuma store": {"url": url, "password": STORE_PASSWORD, "home": worker.home},
     }
-    text = write_study(folder, **study).read_text(encoding="utf-8")
-    return Launcher(folder, hosts, inputs, {"studies/first.yml": text})
+    project = {
+        "ca.pem": vcenter.ca_file.read_text(encoding="ascii"),
+        "studies/first.yml": write_study(folder, **study).read_text(encoding="utf-8"),
+    }
+    return Launcher(folder, hosts, inputs, project, worker)
 
 
 def seen(condition: Callable[[], bool]) -> None:
@@ -62,15 +98,15 @@ def samples(url: str, run: str) -> int:
 
 
 def test_the_workflow_s_nodes_one_after_the_other(
-    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+    tmp_path: Path, lab: LabFactory, url: str, worker: Worker
 ) -> None:
     """Plan, run, report: the plan changes nothing, and its artifact names the run for the other two.
 
     No file that a job leaves contains a password.
     """
-    running, url = lab(), postgresql.new_store()
+    running = lab()
     before = settings_now(running)
-    awx = site(tmp_path, running, url)
+    awx = site(tmp_path, running, url, worker)
 
     plan = awx.launch("vnuma plan")
     assert (plan.status, plan.artifacts) == ("successful", {"vnuma_run": "small.1"}), plan.text
@@ -89,20 +125,20 @@ def test_the_workflow_s_nodes_one_after_the_other(
     files = [path for path in tmp_path.glob("job*/**/*") if path.is_file()]
     # The runner's `command` file has the job's environment; AWX masks it by the credential's secret fields.
     kept = b"".join(path.read_bytes() for path in files if path.name != "command")
-    assert running.vcenter.password.encode() not in kept
+    assert [one for one in (running.vcenter.password, STORE_PASSWORD) if one.encode() in kept] == []
 
 
 @pytest.mark.long
 def test_an_approved_run_is_restored_when_cancelled_and_continued_when_stopped(
-    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+    tmp_path: Path, lab: LabFactory, url: str, worker: Worker
 ) -> None:
     """Nothing starts before the approval.
 
     A cancelled job restores nothing, so the workflow's restore does; a stopped one restores by itself.
     """
-    running, url = lab(), postgresql.new_store()
+    running = lab()
     before = settings_now(running)
-    awx = site(tmp_path, running, url, design={"blocks": 3})
+    awx = site(tmp_path, running, url, worker, design={"blocks": 3})
     awx.hosts["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_approval"] = "required"
     run = awx.launch("vnuma plan").artifacts
     refused = awx.launch("vnuma run", **run)
@@ -136,11 +172,10 @@ def test_an_approved_run_is_restored_when_cancelled_and_continued_when_stopped(
 
 @pytest.mark.long
 def test_the_check_fails_on_findings_and_records_them(
-    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+    tmp_path: Path, lab: LabFactory, url: str, worker: Worker
 ) -> None:
     """At the survey's severity, with the findings in the job's output."""
-    url = postgresql.new_store()
-    awx = site(tmp_path, lab(), url)
+    awx = site(tmp_path, lab(), url, worker)
 
     lenient = awx.launch("vnuma check")
     strict = awx.launch("vnuma check", vnuma_fail_on="warn")

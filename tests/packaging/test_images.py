@@ -2,51 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import venv
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.images import BASE, Container, Images
-from tests.support.installation import ROOT
-from tools.fresh import NotPossible
+from tests.support.images import BASE, Container, Images, made_context, made_images
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or not all(map(shutil.which, ("buildah", "mmdebstrap"))),
-        reason="images are built by root, with buildah and mmdebstrap",
-    ),
-]
+pytestmark = pytest.mark.long
 STORE = "/var/lib/vnuma"
-ANSIBLE_BUILDER = "ansible-builder==3.2.0"
 
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Images:
-    """Images of this module's own, with a base that a registry would have."""
-    made = Images(tmp_path_factory.mktemp("images"))
-    try:
-        made.make_base()
-    except NotPossible as error:
-        pytest.skip(str(error))
-    return made
+    """Images with a base."""
+    return made_images(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def context(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a build reads of the checkout after `make dist`."""
-    folder = tmp_path_factory.mktemp("context")
-    for name in ("Containerfile", ".containerignore", "execution-environment.yml", "requirements.lock"):
-        shutil.copy(ROOT / name, folder)
-    (folder / "tools").mkdir()
-    shutil.copy(ROOT / "tools" / "odbc.lock", folder / "tools")
-    shutil.copytree(built, folder / "dist")
-    return folder
+def context(images: Images, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a build reads, where one is possible."""
+    return made_context(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -54,22 +30,6 @@ def container(images: Images, context: Path) -> Iterator[Container]:
     """The image of the Containerfile."""
     images.build("localhost/vnuma", context, "Containerfile", f"BASE={BASE}")
     with images.container("localhost/vnuma", STORE) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def environment(
-    images: Images, context: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Container]:
-    """The execution environment, as ansible-builder writes its recipe."""
-    tools = tmp_path_factory.mktemp("builder")
-    venv.create(tools, with_pip=True)
-    pip = [str(tools / "bin" / "python"), "-m", "pip", "install", "-q", ANSIBLE_BUILDER]
-    subprocess.run(pip, check=True)
-    command = [str(tools / "bin" / "ansible-builder"), "create", "--output-filename", "Containerfile"]
-    subprocess.run(command, cwd=context, check=True, capture_output=True)
-    images.build("localhost/ee", context / "context", "Containerfile", f"EE_BASE_IMAGE={BASE}")
-    with images.container("localhost/ee", "/runner") as running:
         yield running
 
 
@@ -118,18 +78,20 @@ def test_microsofts_driver_comes_in_with_its_licence_accepted(images: Images, co
     assert "ODBC Driver 18 for SQL Server" in told.stdout
 
 
-def test_the_demo_runs_in_the_execution_environment(environment: Container) -> None:
+def test_the_demo_runs_in_the_execution_environment(execution_environment: Container) -> None:
     """As AWX starts it: by its entry point, as a user without root, with /runner to write into."""
-    done = environment.run("vnuma", "demo")
+    done = execution_environment.run("vnuma", "demo")
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "36 of 36 cells valid" in done.stderr
 
 
-def test_the_execution_environment_has_the_collection_and_the_runner(environment: Container) -> None:
+def test_the_execution_environment_has_the_collection_and_the_runner(
+    execution_environment: Container,
+) -> None:
     """Ansible finds the roles without a configuration; AWX finds ansible-runner."""
-    listed = environment.run("ansible-doc", "-t", "role", "-l", "vnuma.vnuma")
-    runner = environment.run("ansible-runner", "--version")
+    listed = execution_environment.run("ansible-doc", "-t", "role", "-l", "vnuma.vnuma")
+    runner = execution_environment.run("ansible-runner", "--version")
 
     assert "vnuma.vnuma.cell" in listed.stdout, listed.stderr
     assert runner.returncode == 0, runner.stderr

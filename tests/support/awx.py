@@ -1,9 +1,10 @@
 """AWX without its server: what it would make of `awx/`, and a job as it launches one.
 
-A job gets a private data folder with the project, the inventory as a script, the credentials' injected
-environment and the survey's answers as extra variables, and no home of a user. Which variables AWX sets, and
-how it renders injectors: https://github.com/ansible/awx/blob/24.6.1/awx/main/tasks/jobs.py (build_env,
-build_inventory, build_extra_vars_file) and models/credential/__init__.py (inject_credential).
+A job's private data folder has the project, the inventory as a script and the survey's answers as extra
+variables. With the credentials' injected environment it is streamed to ansible-runner's worker, which streams
+events and artifacts back. Which variables AWX sets, how it renders injectors, and what a pod is told to run:
+https://github.com/ansible/awx/blob/24.6.1/awx/main/tasks/jobs.py (build_env, build_inventory,
+build_extra_vars_file), tasks/receptor.py and models/credential/__init__.py (inject_credential).
 """
 
 from __future__ import annotations
@@ -11,17 +12,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from ansible_runner.streaming import Processor, Transmitter
 from jinja2.nativetypes import NativeEnvironment
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruamel.yaml import YAML
+
+from tests.support.images import Container
 
 _TIMEOUT_S = 600
 AWX = Path(__file__).resolve().parents[2] / "awx"
@@ -125,29 +131,73 @@ class Ended:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that was launched."""
+    """A job that was launched: its worker, and the stream that it writes."""
 
     place: Path
     process: subprocess.Popen[bytes]
+    stream: IO[bytes]
 
     def cancel(self) -> Ended:
-        """As the button of AWX does: the runner kills the play."""
-        self.process.terminate()
+        """As the button of AWX does: its pod is told to end, and the runner in it kills the play."""
+        os.killpg(self.process.pid, signal.SIGTERM)
         return self.wait()
 
     def wait(self) -> Ended:
         """Its end."""
         self.process.wait(timeout=_TIMEOUT_S)
-        (artifacts,) = (self.place / "artifacts").iterdir()
-        files = sorted(
-            (artifacts / "job_events").glob("*.json"), key=lambda file: int(file.name.split("-")[0])
-        )
+        with self.stream:
+            self.stream.seek(0)
+            status, _ = Processor(_input=self.stream, private_data_dir=str(self.place), quiet=True).run()
+        files = (self.place / "artifacts" / "job_events").glob("*.json")
         events = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        events.sort(key=lambda event: event["counter"])
         left = [
             one["event_data"].get("artifact_data") for one in events if one["event"] == "playbook_on_stats"
         ]
         text = "\n".join(one["stdout"] for one in events)
-        return Ended((artifacts / "status").read_text(encoding="utf-8"), text, left[0] or {} if left else {})
+        return Ended(status, text, left[0] or {} if left else {})
+
+
+def on_this_machine(folder: Path) -> list[str]:
+    """The command of a worker without a container: the runner beside this Python, and no home."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name in ("TMPDIR", "LANG") or name.startswith("COVERAGE_")
+    }
+    programs = Path(sys.executable).parent
+    environment |= {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",  # as the image has it
+        "ANSIBLE_HOME": str(folder / "ansible"),  # what Ansible itself writes; an image has /runner for it
+        "HOME": NO_HOME,
+    }
+    given = [f"{name}={value}" for name, value in environment.items()]
+    worker = [str(programs / "ansible-runner"), "worker", f"--private-data-dir={folder}"]
+    return ["env", "-i", *given, *worker]
+
+
+def in_a_pod(environment: Container, folder: Path) -> list[str]:
+    """The command of a worker in an execution environment, with `folder` as its /runner.
+
+    As in OpenShift: its user is a number of the namespace's, in group 0 and without a name.
+    """
+    pod = replace(
+        environment,
+        volume=folder,
+        config=environment.config | {"User": "1000680000"},
+        network=(),
+    )
+    return pod.command("ansible-runner", "worker", "--private-data-dir=/runner")
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Where jobs run."""
+
+    command: Callable[[Path], list[str]]
+    """That of ansible-runner's worker whose private data folder is this one, which is empty."""
+    home: str
+    """A folder for vnuma's own files there."""
 
 
 @dataclass
@@ -159,8 +209,9 @@ class Launcher:
     """The inventory, as its YAML has it."""
     inputs: Mapping[str, Mapping[str, str]]
     """The credentials' inputs by name."""
-    studies: Mapping[str, str] = field(default_factory=dict)
-    """Files of the site's project that replace those of awx/project."""
+    project: Mapping[str, str]
+    """Files of the site's project, besides or instead of those of awx/project."""
+    worker: Worker
     count: int = 0
 
     def launch(self, template: str, **answers: Any) -> Ended:
@@ -168,30 +219,44 @@ class Launcher:
         return self.start(template, **answers).wait()
 
     def start(self, template: str, **answers: Any) -> Job:
-        """The same without waiting."""
+        """The same without waiting. As in a container group, a worker gets everything as one stream."""
         asked = {one["variable"]: one for one in named("job_template", template)["survey_spec"]["spec"]}
         variables = {name: one["default"] for name, one in asked.items() if one["default"] != ""} | answers
         assert not [name for name, one in asked.items() if one["required"] and name not in variables]
         place = self._prepared(variables)
-        program = Path(sys.executable).parent / "ansible-runner"
-        playbook = named("job_template", template)["playbook"]
-        process = subprocess.Popen(
-            [str(program), "run", str(place), "-p", playbook, "-q"],
-            env=self._environment(template, place),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
-        return Job(place, process)
+        theirs = place.with_name(f"{place.name}-worker")
+        theirs.mkdir()
+        theirs.chmod(0o777)  # of a user that is not known beforehand
+        with tempfile.TemporaryFile() as payload:
+            Transmitter(
+                _output=payload,
+                private_data_dir=str(place),
+                ident=self.count,
+                playbook=named("job_template", template)["playbook"],
+                inventory="inventory/hosts",
+                envvars=self._environment(template, place),
+                suppress_env_files=True,
+                fact_cache_type="",
+            ).run()
+            payload.seek(0)
+            stream = tempfile.TemporaryFile()  # noqa: SIM115 - `wait` closes it; unnamed, as it has passwords
+            command = self.worker.command(theirs)
+            process = subprocess.Popen(command, stdin=payload, stdout=stream, process_group=0)
+        return Job(place, process, stream)
 
-    def _prepared(self, variables: Mapping[str, Any]) -> Path:
+    def _prepared(self, variables: Mapping[str, str]) -> Path:
         self.count += 1
         place = self.folder / f"job{self.count}"
         shutil.copytree(AWX / "project", place / "project")
-        for name, text in self.studies.items():
+        for name, text in self.project.items():
             (place / "project" / name).write_text(text, encoding="utf-8")
         (place / "inventory").mkdir()
         (place / "env").mkdir()
-        (place / "env" / "extravars").write_text(json.dumps(variables), encoding="utf-8")
+        (place / "env" / "cmdline").write_text("-u root", encoding="utf-8")
+        settings = {"suppress_ansible_output": True, "suppress_output_file": True}
+        (place / "env" / "settings").write_text(json.dumps(settings), encoding="utf-8")
+        answers = "".join(f"{name}: !unsafe {json.dumps(text)}\n" for name, text in variables.items())
+        (place / "env" / "extravars").write_text(answers, encoding="utf-8")
         script = place / "inventory" / "hosts"
         script.write_text(
             f"#! /usr/bin/env python3\nprint({json.dumps(_as_script(self.hosts))!r})\n", encoding="utf-8"
@@ -200,9 +265,6 @@ class Launcher:
         return place
 
     def _environment(self, template: str, place: Path) -> dict[str, str]:
-        mine = {name: os.environ[name] for name in ("TMPDIR", "LANG") if name in os.environ}
-        mine["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # as the image has it
-        coverage = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
         own = {
             "JOB_ID": str(self.count),
             "INVENTORY_ID": "1",
@@ -212,13 +274,14 @@ class Launcher:
             "ANSIBLE_FORCE_COLOR": "True",
             "ANSIBLE_HOST_KEY_CHECKING": "False",
             "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
-            "ANSIBLE_HOME": str(place / "ansible"),  # what Ansible itself writes; an image has /runner for it
-            "HOME": NO_HOME,
+            "ANSIBLE_SSH_CONTROL_PATH_DIR": "/runner/cp",
+            "ANSIBLE_ROLES_PATH": "/runner/requirements_roles:~/.ansible/roles:/usr/share/ansible/roles",
+            "ANSIBLE_COLLECTIONS_PATH": "/runner/requirements_collections:~/.ansible/collections",
         }
         given: dict[str, str] = {}
         for credential in named("job_template", template)["credentials"]:
             given |= injected(credential, self.inputs[credential])
-        return mine | coverage | own | given
+        return own | given
 
 
 def _as_script(hosts: Mapping[str, Any]) -> dict[str, Any]:

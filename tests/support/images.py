@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import tempfile
+import venv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tools.fresh import Fresh, hand_through, handed_through, packed_root
+import pytest
+
+from tests.support.installation import ROOT, dist
+from tests.support.made_once import made_once
+from tools.fresh import Fresh, NotPossible, hand_through, handed_through, packed_root
 
 BASE = "localhost/base"
+EXECUTION_ENVIRONMENT = "localhost/ee"
+ANSIBLE_BUILDER = "ansible-builder==3.2.0"
 IN_THE_IMAGE = """
 set -eu
 root=$1 volume=$2 place=$3 user=$4 folder=$5
@@ -35,9 +44,14 @@ done
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 ln -s pts/ptmx "$root/dev/ptmx"
+cp -p "$root/etc/passwd" "$root/dev/passwd"
+mount --bind "$root/dev/passwd" "$root/etc/passwd"
 exec chroot --userspec="$user" "$root" /usr/bin/env -i --chdir="$folder" "$@"
 """
-"""What a container's runtime does: a read-only root, one volume, a network without any route."""
+"""What a container's runtime does: a read-only root, one volume, a network without any route.
+
+`/etc/passwd` is the container's own, as runtimes make it, and as writable as in the image.
+"""
 
 
 @dataclass(frozen=True)
@@ -112,23 +126,63 @@ class Container:
     volume: Path
     place: str
     config: dict[str, Any]
+    network: tuple[str, ...] = ("--net",)
+    """What gives it a network of its own. Empty: this machine's, as a pod reaches what is around it."""
 
     def run(self, *words: str, entrypoint: bool = True) -> subprocess.CompletedProcess[str]:
         """The image's entry point with these words; or the words alone."""
-        own = self.config["Entrypoint"] if entrypoint else []
-        environment, folder = self.config["Env"], self.config["WorkingDir"]
-        command = ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child"]
-        command += ["sh", "-c", IN_THE_IMAGE, "sh", str(self.root), str(self.volume), self.place]
-        command += [
-            f"{self.config['User']}".partition(":")[0] + ":0",
-            str(folder),
-            *environment,
-            *own,
-            *words,
-        ]
+        command = self.command(*words, entrypoint=entrypoint)
         return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+    def command(self, *words: str, entrypoint: bool = True) -> list[str]:
+        """The command that does so."""
+        own = self.config["Entrypoint"] if entrypoint else []
+        user = f"{self.config['User']}".partition(":")[0] + ":0"
+        command = ["unshare", "--mount", "--pid", *self.network, "--ipc", "--fork", "--kill-child"]
+        command += ["sh", "-c", IN_THE_IMAGE, "sh", str(self.root), str(self.volume), self.place]
+        return [*command, user, str(self.config["WorkingDir"]), *self.config["Env"], *own, *words]
 
     def megabytes(self) -> int:
         """What the image's files take, unpacked."""
         du = subprocess.run(["du", "-sxm", str(self.root)], capture_output=True, text=True, check=True)
         return int(du.stdout.split()[0])
+
+
+def made_images(factory: pytest.TempPathFactory) -> Images:
+    """Images of all tests, with a base that a registry would have. Skips the test where none can be built."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("buildah", "mmdebstrap"))):
+        pytest.skip("images are built by root, with buildah and mmdebstrap")
+    try:
+        return Images(made_once(factory, "images", lambda folder: Images(folder).make_base()))
+    except NotPossible as error:
+        pytest.skip(str(error))
+
+
+def made_context(factory: pytest.TempPathFactory) -> Path:
+    """What a build reads of the checkout after `make dist`."""
+    return made_once(factory, "context", partial(_fill, made_once(factory, "built", dist)))
+
+
+def _fill(built: Path, folder: Path) -> None:
+    for name in ("Containerfile", ".containerignore", "execution-environment.yml", "requirements.lock"):
+        shutil.copy(ROOT / name, folder)
+    (folder / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "odbc.lock", folder / "tools")
+    shutil.copytree(built, folder / "dist")
+
+
+def made_execution_environment(factory: pytest.TempPathFactory) -> Images:
+    """The same images, with `EXECUTION_ENVIRONMENT` as ansible-builder writes its recipe."""
+    images = made_images(factory)
+    made_once(factory, "builder", partial(_build_environment, images, made_context(factory)))
+    return images
+
+
+def _build_environment(images: Images, context: Path, folder: Path) -> None:
+    venv.create(folder, with_pip=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q", ANSIBLE_BUILDER]
+    subprocess.run(pip, check=True)
+    command = [str(folder / "bin" / "ansible-builder"), "create", "--output-filename", "Containerfile"]
+    subprocess.run(command, cwd=context, check=True, capture_output=True)
+    recipe = context / "context"
+    images.build(EXECUTION_ENVIRONMENT, recipe, "Containerfile", f"EE_BASE_IMAGE={BASE}")
