@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import ceil
 
-from vnuma.checks.evaluate import evaluate
-from vnuma.checks.finding import Fix, Severity
-from vnuma.checks.rules.catalogue import find_rule
-from vnuma.checks.rules.sqlserver import maxdop_guidance
-from vnuma.checks.subject import Subject
+from vnuma.checks.advice_reasons import (
+    Wanted,
+    advantages,
+    broken_rules,
+    disadvantages,
+    parallelism,
+    too_large,
+)
+from vnuma.checks.finding import Fix
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast_on
 from vnuma.domain.topology.licence import SqlLimit, most_in_a_node, sql_limit
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.vm.facts import HostFacts, VmFacts
-from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import TYPED, Power, Settings, Value
-
-# Rules that a shape may violate by itself, before anything is deployed.
-SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21"))
-# A smaller node gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
-SMALLEST_NODE = 4
 
 
 class Worth(IntEnum):
@@ -97,7 +95,7 @@ def advise(
     needed = max(by_host.values())
     seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]
     most = max(one.usable_cores for shape in seen for one in shape.forecasts)
-    wanted = _Wanted(by_host, _fewest(vcpus, needed, guest.sql_major), most, guest.sql_major)
+    wanted = Wanted(by_host, _fewest(vcpus, needed, guest.sql_major), most, guest.sql_major)
     found = [_candidate(shape, hosts, wanted) for shape in seen]
     low, high = vcpus - vcpus % needed, vcpus + needed - vcpus % needed
     return Advice(
@@ -161,24 +159,6 @@ def _fewest(vcpus: int, needed: int, sql_major: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """A good shape has the fewest vNUMA nodes, and uses as many cores as any shape.
-
-    `by_host` is the fewest host nodes that fit the VM, by host.
-    """
-
-    by_host: Mapping[str, int]
-    nodes: int
-    cores: int
-    sql_major: int
-
-    @property
-    def host_nodes(self) -> int:
-        """The fewest host nodes that fit it on every host."""
-        return max(self.by_host.values())
-
-
-@dataclass(frozen=True)
 class _Seen:
     """A shape with the settings that make its nodes, and the result on each host."""
 
@@ -206,17 +186,17 @@ def _seen(
     return _Seen(shape, vm, extra, tuple(forecast_on(vm.settings, hardware, hosts, guest)))
 
 
-def _candidate(seen: _Seen, hosts: Sequence[HostFacts], wanted: _Wanted) -> Candidate:
+def _candidate(seen: _Seen, hosts: Sequence[HostFacts], wanted: Wanted) -> Candidate:
     shape, first = seen.topology, seen.forecasts[0]
-    against = [*_rules_against(seen.vm, hosts), *_too_large(seen.vm, hosts)]
-    against += dict.fromkeys(reason for one in seen.forecasts for reason in _against(one, wanted))
+    against = [*broken_rules(seen.vm, hosts), *too_large(seen.vm, hosts)]
+    against += dict.fromkeys(reason for one in seen.forecasts for reason in disadvantages(one, wanted))
     counts = sorted({one.prediction.vnuma_nodes for one in seen.forecasts})
     if len(counts) > 1:
         against.append(f"T19: {' or '.join(map(str, counts))} nodes, depending on the host of the power-on")
     if against:
         return Candidate(shape, Worth.AVOIDING, seen.forecasts, tuple(against), seen.extra)
     matched = first.prediction.vnuma_nodes == wanted.nodes == shape.sockets
-    reasons = (*_for(shape, first, wanted), _parallelism(first, wanted.sql_major))
+    reasons = (*advantages(shape, first, wanted), parallelism(first, wanted.sql_major))
     return Candidate(shape, Worth.HAVING if matched else Worth.TESTING, seen.forecasts, reasons, seen.extra)
 
 
@@ -240,93 +220,6 @@ def _following(shape: Topology, hosts: Sequence[HostFacts], hardware: int) -> di
     if min(releases) >= VIRTUAL_NUMA_SINCE and hardware >= VIRTUAL_NUMA_HARDWARE:
         return {"coresPerNumaNode": shape.cores_per_socket}
     return {FOLLOW: "1"} if max(releases) >= DECOUPLED_SINCE else {}
-
-
-def _rules_against(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
-    """Rules that the shape violates, each with its hosts unless it is all of them."""
-    tripped: dict[str, list[str]] = {}
-    for host in hosts:
-        known = [one for one in SHAPE_RULES if host.node_memory_mb or one.id != "T09"]
-        (evaluation,) = evaluate([Subject(vm=vm, host=host)], known)
-        for found in evaluation.failures:
-            if found.severity is not Severity.INFO:
-                words = f"{found.rule}: {found.title[0].lower()}{found.title[1:]}"
-                tripped.setdefault(words, []).append(host.name)
-    for words, names in tripped.items():
-        yield _where(words, names, hosts)
-
-
-def _too_large(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
-    """Hosts with less memory than the VM: it fits in no shape."""
-    wanted = vm.settings.get("memoryMB")
-    if not isinstance(wanted, int):
-        return
-    small = {host.name: host.memory_mb for host in hosts if 0 < host.memory_mb < wanted}
-    if small:
-        least = min(small.values())
-        words = f"does not fit: {wanted / 1024:.4g} GB on a host of {least / 1024:.4g} GB"
-        yield _where(words, list(small), hosts)
-
-
-def _where(words: str, names: Sequence[str], hosts: Sequence[HostFacts]) -> str:
-    return words if len(names) == len(hosts) else f"{words} ({', '.join(names)})"
-
-
-def _against(one: Forecast, wanted: _Wanted) -> Iterator[str]:
-    """All other disadvantages of a shape, on one host or alike on several."""
-    host_nodes = {wanted.by_host[name] for name in one.hosts}
-    needed = max(host_nodes)
-    shape, nodes = one.topology, one.prediction.vnuma_nodes
-    smallest, largest = min(one.prediction.node_sizes), max(one.prediction.node_sizes)
-    if one.remote_mb:
-        yield f"{one.remote_mb / 1024:.4g} GB of its memory are remote"
-    if one.usable_cores < wanted.cores:
-        yield f"{one.usable_cores} of {shape.vcpus} CPUs are used: {one.by_sql.because}"
-    most = most_in_a_node(wanted.sql_major)
-    if largest > most:
-        yield f"S22: nodes of {largest} vCPUs: SQL Server 2022 CU11 and later does not start above {most}"
-    if nodes < needed:
-        yield f"{_nodes(nodes)} for a VM that needs {needed} host nodes"
-    for count in sorted(host_nodes):
-        if nodes > count and nodes % count:
-            yield f"{_nodes(nodes)} are spread unevenly over {count} host nodes"
-    if nodes > needed and smallest < SMALLEST_NODE:
-        yield f"nodes of {smallest} vCPUs: MAXDOP within a node limits a query to {smallest}"
-    if shape.sockets != nodes and (shape.cores_per_socket == 1 or shape.sockets < needed):
-        sockets = "1 socket does" if shape.sockets == 1 else f"{shape.sockets} sockets do"
-        yield f"{sockets} not match {_nodes(nodes)}"
-
-
-def _nodes(count: int) -> str:
-    return counted(count, "vNUMA node")
-
-
-def _for(shape: Topology, seen: Forecast, wanted: _Wanted) -> Iterator[str]:
-    nodes, needed = seen.prediction.vnuma_nodes, wanted.host_nodes
-    if nodes == needed == 1:
-        yield "vCPUs and memory fit one host NUMA node: all memory is local"
-    elif nodes == wanted.nodes == shape.sockets:
-        most = most_in_a_node(wanted.sql_major)
-        limit = f", of at most {most} vCPUs for SQL Server to start (S22)" if nodes > needed else ""
-        yield (
-            f"the smallest number of nodes that holds it{limit}, each with {shape.cores_per_socket} "
-            "vCPUs and one socket"
-        )
-    elif nodes > wanted.nodes:
-        yield (
-            f"{nodes} nodes where {wanted.nodes} would be enough: smaller nodes, more remote access; "
-            "measure it"
-        )
-    else:
-        yield f"{nodes} nodes; {shape.sockets} sockets do not match them"
-    if seen.prediction.confidence == "low":
-        yield f"low confidence: {seen.prediction.because}"
-
-
-def _parallelism(seen: Forecast, sql_major: int) -> str:
-    most = maxdop_guidance(seen.sql_cpu_nodes, seen.topology.vcpus, sql_major)
-    nodes = f"{seen.prediction.vnuma_nodes} memory and {seen.sql_cpu_nodes} CPU nodes"
-    return f"SQL Server: {nodes}, MAXDOP up to {most}"
 
 
 def _rank(one: Candidate, wanted: int) -> tuple[int, int, int, int]:

@@ -1,0 +1,129 @@
+"""What speaks for a topology, and what against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vnuma.checks.evaluate import evaluate
+from vnuma.checks.finding import Severity
+from vnuma.checks.rules.catalogue import find_rule
+from vnuma.checks.rules.sqlserver import maxdop_guidance
+from vnuma.checks.subject import Subject
+from vnuma.domain.topology.forecast import Forecast
+from vnuma.domain.topology.licence import most_in_a_node
+from vnuma.domain.topology.topology import Topology
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.plain_text import counted
+
+# Rules that a shape may violate by itself, before anything is deployed.
+SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21"))
+# A smaller node gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
+SMALLEST_NODE = 4
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A good shape has the fewest vNUMA nodes, and uses as many cores as any shape.
+
+    `by_host` is the fewest host nodes that fit the VM, by host.
+    """
+
+    by_host: Mapping[str, int]
+    nodes: int
+    cores: int
+    sql_major: int
+
+    @property
+    def host_nodes(self) -> int:
+        """The fewest host nodes that fit it on every host."""
+        return max(self.by_host.values())
+
+
+def broken_rules(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
+    """Rules that the shape violates, each with its hosts unless it is all of them."""
+    tripped: dict[str, list[str]] = {}
+    for host in hosts:
+        known = [one for one in SHAPE_RULES if host.node_memory_mb or one.id != "T09"]
+        (evaluation,) = evaluate([Subject(vm=vm, host=host)], known)
+        for found in evaluation.failures:
+            if found.severity is not Severity.INFO:
+                words = f"{found.rule}: {found.title[0].lower()}{found.title[1:]}"
+                tripped.setdefault(words, []).append(host.name)
+    for words, names in tripped.items():
+        yield _where(words, names, hosts)
+
+
+def too_large(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
+    """Hosts with less memory than the VM: it fits in no shape."""
+    wanted = vm.settings.get("memoryMB")
+    if not isinstance(wanted, int):
+        return
+    small = {host.name: host.memory_mb for host in hosts if 0 < host.memory_mb < wanted}
+    if small:
+        least = min(small.values())
+        words = f"does not fit: {wanted / 1024:.4g} GB on a host of {least / 1024:.4g} GB"
+        yield _where(words, list(small), hosts)
+
+
+def _where(words: str, names: Sequence[str], hosts: Sequence[HostFacts]) -> str:
+    return words if len(names) == len(hosts) else f"{words} ({', '.join(names)})"
+
+
+def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
+    """All other disadvantages of a shape, on one host or alike on several."""
+    host_nodes = {wanted.by_host[name] for name in one.hosts}
+    needed = max(host_nodes)
+    shape, nodes = one.topology, one.prediction.vnuma_nodes
+    smallest, largest = min(one.prediction.node_sizes), max(one.prediction.node_sizes)
+    if one.remote_mb:
+        yield f"{one.remote_mb / 1024:.4g} GB of its memory are remote"
+    if one.usable_cores < wanted.cores:
+        yield f"{one.usable_cores} of {shape.vcpus} CPUs are used: {one.by_sql.because}"
+    most = most_in_a_node(wanted.sql_major)
+    if largest > most:
+        yield f"S22: nodes of {largest} vCPUs: SQL Server 2022 CU11 and later does not start above {most}"
+    if nodes < needed:
+        yield f"{_nodes(nodes)} for a VM that needs {needed} host nodes"
+    for count in sorted(host_nodes):
+        if nodes > count and nodes % count:
+            yield f"{_nodes(nodes)} are spread unevenly over {count} host nodes"
+    if nodes > needed and smallest < SMALLEST_NODE:
+        yield f"nodes of {smallest} vCPUs: MAXDOP within a node limits a query to {smallest}"
+    if shape.sockets != nodes and (shape.cores_per_socket == 1 or shape.sockets < needed):
+        sockets = "1 socket does" if shape.sockets == 1 else f"{shape.sockets} sockets do"
+        yield f"{sockets} not match {_nodes(nodes)}"
+
+
+def _nodes(count: int) -> str:
+    return counted(count, "vNUMA node")
+
+
+def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]:
+    """How its nodes and sockets match the VM, and how sure that is."""
+    nodes, needed = seen.prediction.vnuma_nodes, wanted.host_nodes
+    if nodes == needed == 1:
+        yield "vCPUs and memory fit one host NUMA node: all memory is local"
+    elif nodes == wanted.nodes == shape.sockets:
+        most = most_in_a_node(wanted.sql_major)
+        limit = f", of at most {most} vCPUs for SQL Server to start (S22)" if nodes > needed else ""
+        yield (
+            f"the smallest number of nodes that holds it{limit}, each with {shape.cores_per_socket} "
+            "vCPUs and one socket"
+        )
+    elif nodes > wanted.nodes:
+        yield (
+            f"{nodes} nodes where {wanted.nodes} would be enough: smaller nodes, more remote access; "
+            "measure it"
+        )
+    else:
+        yield f"{nodes} nodes; {shape.sockets} sockets do not match them"
+    if seen.prediction.confidence == "low":
+        yield f"low confidence: {seen.prediction.because}"
+
+
+def parallelism(seen: Forecast, sql_major: int) -> str:
+    """SQL Server's nodes and its highest MAXDOP."""
+    most = maxdop_guidance(seen.sql_cpu_nodes, seen.topology.vcpus, sql_major)
+    nodes = f"{seen.prediction.vnuma_nodes} memory and {seen.sql_cpu_nodes} CPU nodes"
+    return f"SQL Server: {nodes}, MAXDOP up to {most}"
