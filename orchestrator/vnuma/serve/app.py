@@ -48,7 +48,7 @@ class Asked:
 
 
 Act = Callable[[Asked], str]
-"""Does it and returns what will happen. Raises VnumaError."""
+"""Does what is asked and returns what will happen. Raises VnumaError."""
 
 
 def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starlette:

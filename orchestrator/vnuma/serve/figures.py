@@ -35,7 +35,7 @@ class _Entry(Generic[T]):
 
 
 class Kept(Generic[T]):
-    """A cache shared by all readers: at most so many values by key, least recently used removed first.
+    """A cache shared by all readers: `most` values by key, least recently used removed first.
 
     A value stays until its source has changed. Concurrent requests make it once.
     """

@@ -53,7 +53,7 @@ def mark_changing(conn: Connection, vm_id: int, token: int) -> None:
 
 
 def leave(conn: Connection, vm: Vm) -> None:
-    """The same for a VM from `own_vm`."""
+    """`mark_changing` for a VM from `own_vm`."""
     if vm.baseline_at is None:
         raise StoreError(
             f"{vm.name} has no baseline in this run yet, so it may not be changed.",

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL on which no answer is awaited for ever. Imports psycopg, an extra."""
+"""A connection to PostgreSQL that fails when the server is silent. Imports psycopg, an extra."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         return super().wait(self._bounded(gen), *args, **kwargs)
 
     def _bounded(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
-        """The same conversation; psycopg sends a false value when nothing came for a tenth of a second."""
+        """psycopg's conversation, which gets a false value for each tenth of a second of silence."""
         heard = time.monotonic()
         try:
             wanted = next(gen)
@@ -54,7 +54,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             return cast("Answer", ended.value)
 
     def __del__(self, *_: object) -> None:
-        """Close what nobody keeps any more; in a forked child the session is its parent's."""
+        """Close an unused connection; in a forked child it is the parent's, and stays open."""
         if getattr(self, "_made_in", None) == os.getpid():
             with suppress(psycopg.Error):
                 self.close()

@@ -48,7 +48,7 @@ _NOTICED = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""A peer that is gone without a word is noticed within a minute, by libpq (seconds; ms) and, below, by the
+"""A peer that disappears is noticed within a minute, by libpq (seconds; ms) and, below, by the
 server: else it would keep locks and a session for two hours
 (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-KEEPALIVES)."""
 
@@ -126,7 +126,7 @@ def _begin(conn: Connection) -> None:
 
 
 def _leave_replica(context: ExceptionContext) -> None:
-    """A server that became a replica keeps its sessions: the next unit of work looks for the new primary."""
+    """Leave a server that became a replica: the next unit of work looks for the new primary."""
     if getattr(context.original_exception, "sqlstate", None) == "25006":
         context.is_disconnect = True
 
@@ -138,15 +138,15 @@ def close_kept() -> None:
 
 
 def connect_in_children(engine: Engine) -> None:
-    """Have each child that is forked from now on connect at once, beside what it does before it asks.
+    """Let each child that is forked from now on connect in a thread at once, before it needs the store.
 
-    Not the children's own: those of a workload, which call SQL Server, have no use for the store.
+    The children's own children do not: those of a workload, which call SQL Server, use no store.
     """
     _for_children.add(engine)
 
 
 def _forget_kept() -> None:
-    """In a forked child: what its parent keeps is the parent's.
+    """In a forked child, leave the parent's connections to the parent.
 
     https://docs.sqlalchemy.org/en/20/core/pooling.html#pooling-multiprocessing
     """

@@ -152,7 +152,7 @@ def touch_supervisor(conn: Connection, run: Run, *, pid: int, host: str) -> None
 
 
 def keep_supervisor(conn: Connection, run: Run, *, pid: int, host: str) -> bool:
-    """The same if this process is still the supervisor; returns whether it is."""
+    """Record the heartbeat if this process is still the supervisor; returns whether it is."""
     row = (tables.site if run.site else tables.run).c
     kept = _supervised(run).where(row.supervisor_pid == pid, row.supervisor_host == host)
     return conn.execute(kept.values(heartbeat_at=utc_now())).rowcount > 0
@@ -180,7 +180,7 @@ def _with_fact(scope: str) -> Select[int]:
 
 
 def is_imported() -> ColumnElement[bool]:
-    """Of a query's run: whether it was imported. Looks at that run's facts alone."""
+    """Whether a query's run was imported, by that run's facts alone."""
     return _with_fact(IMPORTED).where(tables.fact.c.run_id == _run.id).exists()
 
 

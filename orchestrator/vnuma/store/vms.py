@@ -63,7 +63,7 @@ def get_vm(conn: Connection, vm_id: int) -> Vm:
 
 
 def own_vm(conn: Connection, vm_id: int, token: int) -> Vm:
-    """The same, if `token` is its current one, and stays so during this transaction. Raises LeaseLost too."""
+    """The VM, whose `token` stays current in this transaction. Raises LeaseLost and StoreError."""
     row = conn.execute(kept(VM_ROW.where(_vm.id == vm_id))).one_or_none()
     if row is None:
         raise lease_lost(get_vm(conn, vm_id).name)

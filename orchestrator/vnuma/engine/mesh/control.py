@@ -24,7 +24,7 @@ ANSWER_S = 180
 """Time limit for a node's answer, in seconds: it asks vCenter and SQL Server, which have shorter limits."""
 
 _LEFT_S = 600
-"""Whoever asked takes the answer at once; longer after its end nobody will."""
+"""Work that ended longer ago, in seconds, is abandoned: whoever asks takes the answer at once."""
 
 _DAEMON_S = 20
 """Time limit for the local daemon's own answers, in seconds."""
@@ -32,8 +32,10 @@ _DAEMON_S = 20
 _MADE = re.compile(r"Work unit created with ID (\w+)\. Send stdin data and EOF\.")
 _UNIT = re.compile(r"\w+")
 _MOST = 16 << 20
-_WORDS = 400
-"""So many characters of it are shown."""
+"""Bytes of an answer that are read."""
+
+_SHOWN = 400
+"""Characters of an answer that is not understood."""
 
 
 def ask_node(control: Path, node: str, request: dict[str, Any], limit_s: float = ANSWER_S) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def answer_of(control: Path, node: str, unit: str, limit_s: float = ANSWER_S) ->
 
 def _excerpt(answer: bytes) -> str:
     """What the node's program printed instead of an answer, in one line."""
-    return " ".join(answer.decode("utf-8", "replace").split())[:_WORDS].rstrip(".")
+    return " ".join(answer.decode("utf-8", "replace").split())[:_SHOWN].rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,9 @@ def release(control: Path, unit: str) -> None:
 
 
 def forget_ended(control: Path, keep: Collection[str]) -> None:
-    """Have the daemons forget our work that ended long ago, and whose end nobody came for.
+    """Remove our abandoned work units: a killed controller left them, or a daemon that did not answer then.
 
-    That remains of a controller that was killed, or of a daemon that did not answer then. The units in `keep`
-    are not touched. Raises EnvironmentProblem where the daemon does not answer.
+    The units in `keep` are not touched. Raises EnvironmentProblem for a silent daemon.
     """
     for unit, told in _command(control, "work list").items():
         ours = isinstance(told, dict) and (told.get("ExtraData") or {}).get("RemoteWorkType") == ASK
@@ -120,7 +121,7 @@ def forget_ended(control: Path, keep: Collection[str]) -> None:
 
 
 def _age_s(control: Path, unit: str) -> float:
-    """How long nothing has changed for a unit; 0 where nobody knows."""
+    """Seconds since the unit's state was written; 0 if unknown."""
     written = [file.stat().st_mtime for file in control.parent.glob(f"data/*/{_named(unit)}/status")]
     return time.time() - max(written, default=time.time())
 

@@ -30,14 +30,14 @@ _REFERENCES = "give a reference, {env: NAME}, {file: PATH} or {vault: FILE, key:
 _DRIVER = "give a registered driver's name, or set VNUMA_ODBC_DRIVER in the node's node.env"
 _PASSWORD = "password"
 FAR_S = 60.0
-"""Clock difference beyond what transporting a request explains."""
+"""A clock difference in seconds that a request's travel time does not explain."""
 
 _MARKED = "__ansible_unsafe"
 """How the inventory marks text that Ansible must not template."""
 
 
 class Request(BaseModel):
-    """What every request has."""
+    """The keys of every request; `hosts` is the inventory of the VMs in `names`, as JSON."""
 
     node: str
     version: str
@@ -47,7 +47,7 @@ class Request(BaseModel):
 
 
 def validated(given: object, form: Any) -> Any:
-    """What was asked, as this form has it. Raises InputError for anything else, however well it is signed."""
+    """The value in this form. Raises InputError for any other, however well it is signed."""
     try:
         return TypeAdapter(form).validate_python(given)
     except ValidationError as error:
@@ -70,7 +70,7 @@ def bare_request(node: str) -> dict[str, Any]:
 
 
 def request_about(node: str, targets: Mapping[str, AnyTarget], inventory: Path) -> dict[str, Any]:
-    """The same about these VMs."""
+    """A request to this node about these VMs."""
     with private_folder(home_folder()) as folder:
         hosts = write_play_inventory(folder, inventory, targets)
         about = {"hosts": hosts.read_text(encoding="utf-8"), "names": list(targets)}
@@ -143,14 +143,14 @@ def refuse_other_clock(request: Mapping[str, Any]) -> None:
 
 
 def refuse_late(request: Mapping[str, Any], what: str) -> None:
-    """Raise EnvironmentProblem for a request that was on its way for long: nobody waits for the answer.
+    """Raise EnvironmentProblem for a request that travelled longer than FAR_S: nobody waits for the answer.
 
-    Daemons deliver it when the node is reachable again, maybe days after its decision (`what`) was right.
+    Daemons deliver it once the node is reachable again, perhaps days after `what` was decided.
     """
     late = seconds_ahead(request)
     if late > FAR_S:
         raise EnvironmentProblem(
-            f"{what} was asked for {duration(late)} ago by the clock here, so nothing was changed",
+            f"{what} was requested {duration(late)} ago by the clock here, so nothing was changed",
             fix="Ask again. If the clocks differ, set up NTP on controller and node.",
         )
 

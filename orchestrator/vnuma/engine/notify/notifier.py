@@ -33,7 +33,7 @@ COMMAND_S = 20.0
 
 
 def send(ready: Ready, event: Event) -> None:
-    """Send it. Raises EnvironmentProblem, without text from the server or program."""
+    """Send the event. Raises EnvironmentProblem, without text from the server or program."""
     try:
         if ready.channel.mail:
             _by_mail(ready.channel.mail, ready.secret, event)
@@ -92,7 +92,7 @@ def _by_webhook(webhook: Webhook, url: str, event: Event) -> None:
 
 
 def _by_command(command: tuple[str, ...], event: Event) -> None:
-    """Run it without a shell, shielded from Ctrl-C. At the time limit it is killed with its children."""
+    """Run the command without a shell, shielded from Ctrl-C. At the time limit, kill it with its children."""
     nothing = subprocess.DEVNULL
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, start_new_session=True

@@ -91,7 +91,7 @@ def _plan(request: Mapping[str, Any]) -> Document:
 
 
 def _prepare(request: Mapping[str, Any]) -> Document:
-    """The same before a run: first restores what a dead run left of these VMs."""
+    """Restore what a dead run left of these VMs, then plan the study on them."""
     refuse_other_clock(request)
     store = _shared_store(request.get("newest"))
     with _vms_of(request) as (_, targets):
@@ -128,7 +128,7 @@ def _is_worked_on(store: Store, run: Run) -> bool:
 def _restore(request: Mapping[str, Any]) -> Document:
     """Restore what runs left of the request's VMs, or with `show` return what that would change.
 
-    A restore that arrives late is still one to do, but not what somebody decided about others' changes.
+    A late request is refused if it carries a decision about others' changes.
     """
     if request["choice"] != "refuse":
         refuse_late(request, f"--{request['choice']}")
@@ -156,12 +156,12 @@ _ANSWERS: Mapping[str, tuple[Any, Callable[[Mapping[str, Any]], Document]]] = {
     "run": (_Run, _run),
     "restore": (_Restore, _restore),
 }
-"""What a node can be asked: the request's form, and what answers it."""
+"""By request: its form, and what answers it."""
 
 
 @contextmanager
 def _vms_of(request: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
-    """The request's inventory and VMs. Raises InputError for what nodes do not do."""
+    """The request's inventory and VMs. Raises InputError for what a node refuses."""
     with asked_about(request) as (hosts, targets):
         for _, error in node_refusals(targets):
             raise error

@@ -47,9 +47,9 @@ class _Part:
     targets: Mapping[str, AnyTarget]
     launches: int = 0
     unit: str | None = None
-    """The work unit that this process has submitted last."""
+    """The work unit that this process submitted last."""
     seen_since: datetime | None = None
-    """Since when this process has seen the node without a break."""
+    """Since when this process has seen the node without interruption."""
     silent: list[str] = field(default_factory=list)
     """Units that were replaced because they gave no sign of life."""
     over: bool = False
@@ -89,7 +89,7 @@ class SitesAtWork:
                 self._submit(part)
         except Exception:
             for part in waiting:
-                if not (part.launches or part.over):  # nothing will come of it, so nobody may wait for it
+                if not (part.launches or part.over):  # not submitted: nobody may wait for it
                     left = self._unended(part)  # takes precedence over the reason for not starting
                     part.end(*([left] if isinstance(left, NotAtBaseline) else []))
             raise
@@ -220,7 +220,7 @@ class SitesAtWork:
     def _died(self, part: _Part, site: Site, told: VnumaError | None) -> None:
         """Handle a unit that ended without an outcome: it refused to start, was killed, or lost the store.
 
-        One that is only silent loses its VMs to the next, as any frozen process does.
+        A process that is only silent loses its VMs to the next one, as any frozen process does.
         """
         if isinstance(told, VmHeld):
             return  # an earlier unit's process works on the part: the store will have its outcome
@@ -283,9 +283,8 @@ def elsewhere_of(
 def _is_silent(site: Site, seen_since: datetime) -> bool:
     """Whether the part's process counts as dead although its unit has not ended.
 
-    A machine that was switched off takes the process with it that would have written the unit's end, and its
-    daemon then reports the unit as running for ever. Behind a link that was cut the process may live: it
-    then has the time for a heartbeat.
+    After a power failure nothing writes the unit's end, and the daemon reports it as running for ever. Behind
+    a cut link the process may live, so it is given time for a heartbeat.
     """
     now, sign = utc_now(), _latest(site)
     return sign is not None and now - sign > SILENT_AFTER and now - seen_since > HEARD_AFTER

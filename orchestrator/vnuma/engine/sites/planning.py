@@ -78,7 +78,7 @@ def plan_everywhere(asking: Asking) -> dict[str, TargetPlan]:
 
 
 def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) -> tuple[Prepared, list[str]]:
-    """The same before a run, refused if anything blocks; and what nodes restored after a dead run.
+    """Plan for a run, refused if anything blocks; also what nodes restored after a dead run.
 
     Raises as `plan_everywhere` and `checked` do, and EnvironmentProblem for a node with another store.
     """
@@ -182,7 +182,7 @@ def plans_of(parts: Mapping[str, Collection[str]], answers: Mapping[str, Planned
 
 
 def _asked(ask: Callable[[], dict[str, Any]]) -> Future[dict[str, Any]]:
-    """A node's future answer, in a daemon thread: Ctrl-C or another node's refusal ends the process."""
+    """A node's answer, awaited in a daemon thread: Ctrl-C or another node's refusal ends the process."""
     answer: Future[dict[str, Any]] = Future()
 
     def wait() -> None:

@@ -40,7 +40,7 @@ class _Part:
 def restore_everywhere(store: Store, wanted: Wanted) -> RestoreReport:
     """Restore the VMs that runs have left: here, or by the nodes that reach them.
 
-    Without a mesh here, all are restored from here, as another machine of a site does whose node is gone.
+    Without a mesh here, all are restored from here: another machine of a site replaces its lost node so.
     Raises as `restore_leftovers` does.
     """
     parts = list(_parts(store, wanted))
@@ -108,13 +108,13 @@ def _not_restored(part: _Part, error: VnumaError) -> NotAtBaseline:
 
 
 def _here(parts: list[_Part], wanted: Wanted) -> Wanted:
-    """The same without what is left to nodes."""
+    """The VMs that are restored from here, and those whose marks only nodes read."""
     elsewhere = frozenset().union(*(part.rows for part in parts))
     return replace(wanted, elsewhere=elsewhere, unread=_reached_by_nodes(wanted))
 
 
 def _reached_by_nodes(wanted: Wanted) -> set[str]:
-    """With an inventory whose marks are read, all its VMs that nodes reach."""
+    """The inventory's VMs that nodes reach, if marks on VMs are looked for."""
     if wanted.inventory is None or not wanted.everything or not _has_mesh():
         return set()
     return set(nodes_of(read_targets(wanted.inventory)))
