@@ -228,9 +228,7 @@ def _host(row: Row, absent: dict[str, str]) -> HostFacts | None:
     found = re.search(r"[1-9]\d{0,2}x\S+", text)
     if found:
         try:
-            return parse_host(
-                found[0].strip("(),;"), row.text("esxi").lower().removeprefix("esxi").strip() or "8.0"
-            )
+            return parse_host(found[0].strip("(),;"), row.text("esxi") or "8.0")
         except ValueError as error:
             absent["host"] = str(error)
             return None

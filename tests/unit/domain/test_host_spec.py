@@ -28,8 +28,41 @@ def test_the_release_may_be_common_and_memory_unknown() -> None:
     assert (host.release.key, host.node_memory_mb) == ((6, 5), 0)
 
 
-@pytest.mark.parametrize("text", ["", "16", "2x", "0x16", "2x16/", "2x16@", "2x16@8", "2*16", "2x16/96GB"])
+@pytest.mark.parametrize(
+    "text", ["", "16", "2x", "0x16", "2x16/", "2x16@", "2x16@8", "2x16@8.0U", "2*16", "2x16/96GB"]
+)
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     """The sentence shows how."""
     with pytest.raises(ValueError, match=r"2x16/96@7\.0"):
         parse_host(text, "8.0")
+
+
+@pytest.mark.parametrize(
+    ("release", "version"),
+    [
+        ("8.0", "8.0"),
+        ("8.0.3", "8.0.3"),
+        ("8.0U3", "8.0.3"),
+        ("8.0 u3b", "8.0.3"),
+        ("7.0 Update 3", "7.0.3"),
+        ("6.7U3", "6.7"),
+    ],
+)
+def test_an_update_may_be_written_as_vmware_does(release: str, version: str) -> None:
+    """From 7.0 on it is the third number; 6.7 Update 3 calls itself 6.7.0."""
+    assert parse_host("2x16", release).release.version == version
+    assert parse_host(f"2x16@{release}", "6.5").release.version == version
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("8", "8"), ("VMware ESXi 8.0.3", "8.0.3"), ("ESXi7.0", "7.0")]
+)
+def test_a_common_release_may_have_its_product_or_no_minor_number(text: str, version: str) -> None:
+    """As a table's column has it."""
+    assert parse_host("2x16", text).release.version == version
+
+
+def test_a_release_that_is_none_is_refused_with_an_example() -> None:
+    """`--esxi`, or a table's column, has a word in it."""
+    with pytest.raises(ValueError, match=r"'latest' is not an ESXi release.*8\.0U3"):
+        parse_host("2x16", "latest")

@@ -23,8 +23,28 @@ class VmLocation:
 
 
 _SPEC = re.compile(
-    r"(?P<nodes>[1-9]\d{0,2})x(?P<cores>[1-9]\d{0,3})(?:/(?P<memory>[1-9]\d{0,6}))?(?:@(?P<release>\d+\.\d+(?:\.\d+)?))?"
+    r"(?P<nodes>[1-9]\d{0,2})x(?P<cores>[1-9]\d{0,3})(?:/(?P<memory>[1-9]\d{0,6}))?(?:@(?P<release>\d+\.\d.*))?"
 )
+# 8, 8.0, 8.0.3, 8.0U3, 8.0 U3b, 8.0 Update 3
+_RELEASE = re.compile(
+    r"(?:(?:VMware )?ESXi ?)?(?P<release>\d+(?:\.\d+)?)"
+    r"(?:\.(?P<third>\d+)| ?U(?:pdate ?)?(?P<update>\d)[a-z]?)?",
+    re.IGNORECASE,
+)
+
+
+def parse_release(text: str) -> Release:
+    """The ESXi release that `text` names: 8.0, 8.0.3, or its update as VMware writes it (8.0U3).
+
+    The third number is the update from 7.0 on; 6.7 Update 3 calls itself 6.7.0. Raises ValueError with a
+    sentence.
+    """
+    match = _RELEASE.fullmatch(text.strip())
+    if not match:
+        raise ValueError(f"'{text}' is not an ESXi release; write it as 8.0, 8.0.3 or 8.0U3")
+    release = Release(match["release"])
+    third = match["third"] or (match["update"] if release.key >= (7, 0) else None)
+    return Release(f"{match['release']}.{third}") if third else release
 
 
 def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
@@ -36,7 +56,7 @@ def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
     about either are not evaluated. Raises ValueError with a sentence.
     """
     match = _SPEC.fullmatch(text.strip())
-    if not match:
+    if not match or (match["release"] and not _RELEASE.fullmatch(match["release"])):
         raise ValueError(
             f"'{text}' is not a host; write NODESxCORES, with /GB per node and @ESXi if known, as in "
             "2x16/96@7.0"
@@ -46,7 +66,7 @@ def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
     return HostFacts(
         moid=text,
         name=text if match["release"] else f"{text}@{release}",
-        release=Release(match["release"] or release),
+        release=parse_release(match["release"] or release),
         vendor="",
         model="",
         cpu_model="",
