@@ -10,9 +10,10 @@ import pytest
 from tests.sqlserver.support import SMALL, server_of
 from tests.support.lab import LabHandle
 from vnuma.errors import DriverMissing
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
 

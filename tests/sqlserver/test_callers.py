@@ -11,9 +11,10 @@ import pytest
 
 from tests.sqlserver.support import LabFactory, server_of
 from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import fetch, run, value
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database.ownership import ForeignDatabase
 from vnuma.sqlserver.instance import call_counters
 from vnuma.workloads.call_volume import workload as call_procedures

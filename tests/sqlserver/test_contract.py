@@ -14,9 +14,10 @@ from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.domain.contract.belief import Verdict
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import run, value
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.contract.belief import BELIEFS, DATABASE, Asked
 from vnuma.sqlserver.contract.judge import judge
 from vnuma.sqlserver.database.ownership import ForeignDatabase, major_version

@@ -22,9 +22,10 @@ from vnuma.engine.doctor.diagnose_vm import tickets
 from vnuma.errors import EnvironmentProblem, LoginRefused, SqlUnreachable
 from vnuma.logins import Logins
 from vnuma.sqlserver.client import gss
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.driver import DriverKind
 from vnuma.sqlserver.client.query import value
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.tickets import Keytab, renewing
 
 ACCOUNT = "svc-vnuma"

@@ -13,8 +13,9 @@ from tests.support import tds_server as tds
 from vnuma.errors import SqlFailed, VnumaError
 from vnuma.sqlserver.client import answers, execution
 from vnuma.sqlserver.client.answers import UnexpectedAnswer
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset, ownership, scan_tables
 from vnuma.sqlserver.instance import (
     buffer_pool,

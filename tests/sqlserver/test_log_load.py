@@ -12,10 +12,11 @@ import pytest
 from tests.sqlserver.support import LabFactory, server_of, vm
 from tests.support.lab import LabHandle, start_lab
 from vnuma.errors import MeasurementFailed, PlacementNotProven
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, run_all, value
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.sqlserver.instance import log_writers, resource_pool
 from vnuma.sqlserver.instance.server_configuration import (

@@ -15,7 +15,8 @@ from tests.sqlserver.support import SMALL, HurriedClock, LabFactory, server_of
 from tests.support.lab import LabHandle
 from tests.vsphere.support import vcenter_of
 from vnuma.errors import SqlTimeout, SqlUnreachable
-from vnuma.sqlserver.client.connect import ServerError, connect
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.query import value
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.instance.ready import QuietRule, Ready, wait_ready

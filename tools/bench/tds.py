@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.sql_server import SqlServer
 
 _BATCH, _LOGIN, _PRELOGIN = 0x01, 0x10, 0x12
 _END_OF_MESSAGE = 0x01

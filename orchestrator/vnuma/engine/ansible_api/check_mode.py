@@ -35,8 +35,8 @@ from vnuma.engine.lease.take_over import plan_baseline
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import next_cell
 from vnuma.errors import LoginRefused, SqlUnreachable
-from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.connect import connect as connect_sql
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.store.rows import Cell
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect

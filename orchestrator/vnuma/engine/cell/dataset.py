@@ -17,7 +17,8 @@ from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.heartbeat import tolerating_full_store
 from vnuma.engine.lease.identity import find_own
 from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.store import facts
 from vnuma.store.open import Store

@@ -21,7 +21,7 @@ from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_changes import refuse_settings
 from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
-from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.store import attempts, facts, runs
 from vnuma.store.rows import StopRequest
 from vnuma.store.types import utc_now

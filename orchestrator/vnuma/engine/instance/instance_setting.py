@@ -19,8 +19,9 @@ from vnuma.domain.vm.change import Edit
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.baseline import NOT_KNOWN, baseline_guest
 from vnuma.errors import LoginRefused, SqlFailed, SqlUnreachable
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance import ready
 from vnuma.sqlserver.instance.ready import QuietRule
 from vnuma.store.rows import Vm

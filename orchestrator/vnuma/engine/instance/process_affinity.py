@@ -5,8 +5,8 @@ from __future__ import annotations
 from vnuma.domain.study.study import Study
 from vnuma.engine.instance.instance_setting import InstanceSetting, State
 from vnuma.engine.lease.audit import Journal
-from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance.server_configuration import read_affinity, set_affinity
 from vnuma.store.rows import Vm
 

@@ -10,8 +10,9 @@ from vnuma.domain.vm.change import Edit
 from vnuma.engine.instance.instance_setting import InstanceSetting, State
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.baseline import NOT_KNOWN
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance import resource_pool
 from vnuma.sqlserver.instance.resource_pool import Governor
 

@@ -10,8 +10,8 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.instance.instance_setting import Boot, InstanceSetting, State
 from vnuma.engine.lease.audit import Journal
 from vnuma.errors import PreflightBlocked
-from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance.server_configuration import configure_soft_numa, read_soft_numa
 
 

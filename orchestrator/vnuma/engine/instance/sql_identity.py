@@ -17,8 +17,9 @@ from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import EnvironmentProblem, PreflightBlocked, WrongServer
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance.endpoint import answers, read_server_side
 from vnuma.store import facts
 from vnuma.store.open import Store

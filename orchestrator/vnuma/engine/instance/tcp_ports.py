@@ -17,8 +17,9 @@ from vnuma.engine.instance.instance_setting import Boot, InstanceSetting, State
 from vnuma.engine.instance.soft_numa import SOFT_NUMA
 from vnuma.engine.lease.audit import Journal
 from vnuma.errors import PreflightBlocked
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance import buffer_pool, tcp_ports
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.sqlserver.instance.server_configuration import read_soft_numa

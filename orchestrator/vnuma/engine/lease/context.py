@@ -21,7 +21,7 @@ from vnuma.engine.access.secrets import Private
 from vnuma.engine.access.target import AnyTarget, TargetKind
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.errors import InputError
-from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.store import leases, runs, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, Vm

@@ -13,7 +13,7 @@ from vnuma.engine.instance.instance_setting import wait_for_server
 from vnuma.engine.instance.settings import Baselined
 from vnuma.engine.instance.sql_identity import require_silence
 from vnuma.errors import AttemptFailed, EnvironmentProblem
-from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.vsphere import read
 from vnuma.vsphere.uptime import powered_on_at, seconds_since
 

@@ -1,27 +1,20 @@
-"""Connect to SQL Server: build the connection string, translate errors."""
+"""Connect to SQL Server, and explain a login that fails."""
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import replace
 
-from vnuma.errors import DriverMissing, InputError, LoginRefused, SqlUnreachable, VnumaError
-from vnuma.logins import Logins
+from vnuma.errors import LoginRefused, SqlUnreachable, VnumaError
 from vnuma.sqlserver.client.browser import port_of
 from vnuma.sqlserver.client.certificate import Endpoint, why_refused
+from vnuma.sqlserver.client.connection_string import connection_string, driver_files
 from vnuma.sqlserver.client.deadline import STATEMENT_TIMEOUT_S, Address, Link, known
-from vnuma.sqlserver.client.driver import Driver
-from vnuma.sqlserver.client.driver_files import CA_PLACE, DriverFiles, install, read_ca
+from vnuma.sqlserver.client.driver_files import install
 from vnuma.sqlserver.client.failures import (
-    ServerError,
     counts_against_account,
-    driver_not_loaded,
     natives,
     sentence,
     translate,
@@ -35,95 +28,14 @@ from vnuma.sqlserver.client.kerberos_failures import (
 )
 from vnuma.sqlserver.client.login_deadline import LoginTimeoutError, addresses_of, log_in
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.tickets import Keytab
-
-Encrypt = Literal["mandatory", "strict", "no"]
-
-APPLICATION = "vnuma"
+from vnuma.sqlserver.client.sql_server import SqlServer
 
 MOST_REFUSALS = 3
 """Logins that are refused in a row before the account is left alone: domains lock it after three to ten."""
 
-__all__ = [
-    "APPLICATION",
-    "Encrypt",
-    "ServerError",
-    "SqlServer",
-    "connect",
-    "connection_string",
-    "driver_files",
-    "translate",
-]
-
 _NOT_TRUSTED = 18452
 """SQL Server could not accept a ticket.
 https://learn.microsoft.com/sql/relational-databases/errors-events/mssqlserver-18452-database-engine-error"""
-
-_VERIFIES_SINCE = (1, 0)
-"""Since this version FreeTDS verifies a CA and the name, and refuses a server without encryption.
-https://www.freetds.org/userguide/freetdsconf.html
-"""
-
-
-@dataclass(frozen=True)
-class SqlServer:
-    """How to reach one SQL Server.
-
-    `encrypt` uses the values of Microsoft's driver: `mandatory` requires an encrypted session, `strict` is
-    TDS 8 (SQL Server 2022 and later, msodbcsql18), `no` encrypts only the login, if the server does. The
-    certificate is verified with `ca_file`, else the system's CAs, unless `trust_server_certificate` is set.
-    With `kerberos` a ticket logs in, without user and password: the caller's, or one by `keytab`.
-    """
-
-    host: str
-    port: int
-    user: str
-    password: str = field(repr=False)
-    driver: Driver
-    encrypt: Encrypt = "mandatory"
-    trust_server_certificate: bool = False
-    ca_file: str | None = None
-    kerberos: bool = False
-    keytab: Keytab | None = None
-    """What the account's tickets are got by; None: the caller has one."""
-    instance: str = ""
-    """A named instance, whose port SQL Server Browser gives at each login; `port` is then ignored."""
-    node_ports: tuple[int, ...] = ()
-    """Further ports of this server for mapping to NUMA nodes; if empty, a study names them."""
-    logins: Logins | None = field(default=None, repr=False, compare=False)
-    """Where the run's processes count refused logins; None: they are not counted."""
-
-    @property
-    def where(self) -> str:
-        """Host and port, or host and instance, for messages."""
-        return f"{self.host}\\{self.instance}" if self.instance else f"{self.host}:{self.port}"
-
-    @property
-    def spn(self) -> str:
-        """The service principal name that Kerberos tickets are for.
-
-        https://learn.microsoft.com/sql/database-engine/configure-windows/register-a-service-principal-name-for-kerberos-connections
-        """
-        return f"MSSQLSvc/{self.host}:{self.port}"
-
-    @property
-    def account(self) -> str:
-        """Server and login, as the key for counting refusals."""
-        return f"SQL Server {self.where} {self.user}"
-
-    @property
-    def encryption(self) -> str:
-        """What is encrypted, as text. Encryption costs time, so times with different encryption are not
-        compared.
-        """
-        if self.encrypt == "no":
-            return "the login at most"
-        return f"{self.encrypt}, certificate {'verified' if self.verified else 'NOT verified'}"
-
-    @property
-    def verified(self) -> bool:
-        """Whether only the server named by the certificate can read and answer what is sent."""
-        return self.encrypt != "no" and not self.trust_server_certificate
 
 
 @contextmanager
@@ -217,110 +129,3 @@ def _counted(server: SqlServer, error: VnumaError) -> VnumaError:
     has_secret = not server.kerberos or server.keytab is not None
     with server.logins.alone(server.account):
         return server.logins.refused(server.account, error, MOST_REFUSALS, password=has_secret)
-
-
-def connection_string(server: SqlServer, database: str) -> str:
-    """The ODBC connection string. It contains the password: never log it."""
-    options = _freetds(server) if server.driver.kind == "freetds" else _microsoft(server)
-    options |= {"DATABASE": database, "APP": APPLICATION}
-    options |= _by_ticket(server) if server.kerberos else {"UID": server.user, "PWD": server.password}
-    braced = _braced_freetds if server.driver.kind == "freetds" else _braced
-    pairs = {"DRIVER": server.driver.name, **options}.items()
-    # FreeTDS reads the last value's closing brace as part of it unless a semicolon follows.
-    return "".join(f"{name}={braced(value)};" for name, value in pairs)
-
-
-def _by_ticket(server: SqlServer) -> dict[str, str]:
-    """States the SPN, since drivers otherwise derive it from different DNS names of the host."""
-    return {"Trusted_Connection": "yes", "ServerSPN": server.spn}
-
-
-def driver_files(server: SqlServer) -> DriverFiles:
-    """What the driver reads from files.
-
-    Raises DriverMissing for one that cannot verify, InputError and EnvironmentProblem.
-    """
-    ca = read_ca(server.ca_file) if server.ca_file and not server.trust_server_certificate else ""
-    if server.driver.kind != "freetds":
-        return DriverFiles(ca)
-    lines = {
-        "host": server.host,
-        "port": server.port,
-        "tds version": "7.4",
-        "encryption": "request" if server.encrypt == "no" else "require",
-    }
-    if server.encrypt != "no":
-        _require_verification(server.driver)
-    if server.verified:
-        lines |= {"ca file": CA_PLACE if ca else "system", "check certificate hostname": "yes"}
-    section = "".join(f"\t{name} = {value}\n" for name, value in lines.items())
-    return DriverFiles(ca if server.verified else "", f"[{_section_name(server)}]\n{section}")
-
-
-def _section_name(server: SqlServer) -> str:
-    """The server's section in freetds.conf. Raises InputError for a host with invalid characters."""
-    if not re.fullmatch(r"[\w.:%\-]{1,200}", server.host):
-        raise InputError(f"{server.host!r} is not a valid host name.", fix="Correct vnuma_sql.host.")
-    facts = (server.host, server.port, server.encrypt, server.verified, server.ca_file)
-    return "vnuma-" + hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-
-
-def _require_verification(driver: Driver) -> None:
-    found = tuple(int(part) for part in driver.version.split(".")) if driver.version else ()
-    if not found and driver.path:
-        try:
-            ctypes.CDLL(driver.path)
-        except OSError as error:
-            raise driver_not_loaded(error) from error
-    if found < _VERIFIES_SINCE:
-        raise DriverMissing(
-            f"FreeTDS {driver.version or 'of an unknown version'} ({driver.path or driver.name}) may "
-            "not verify a server's certificate, so vnuma does not log in with it.",
-            fix=(
-                "Install FreeTDS 1.0 or later, or msodbcsql18; vnuma_sql.driver can name a library by its "
-                "path."
-            ),
-        )
-
-
-def _microsoft(server: SqlServer) -> dict[str, str]:
-    if server.encrypt == "strict" and server.driver.kind != "msodbcsql18":
-        raise _no_strict(server.driver)
-    return {
-        "SERVER": f"tcp:{server.host},{server.port}",
-        "Encrypt": {"mandatory": "yes", "strict": "strict", "no": "no"}[server.encrypt],
-        "TrustServerCertificate": "yes" if server.trust_server_certificate else "no",
-        # A silent reconnection would lose SET STATISTICS TIME and so the measurement.
-        "ConnectRetryCount": "0",
-    }
-
-
-def _freetds(server: SqlServer) -> dict[str, str]:
-    """FreeTDS takes the trusted CAs only from a section of freetds.conf, and then also the
-    server's address.
-    """
-    if server.encrypt == "strict":
-        raise _no_strict(server.driver)
-    return {"Servername": _section_name(server), "ClientCharset": "UTF-8"}
-
-
-def _no_strict(driver: Driver) -> DriverMissing:
-    return DriverMissing(
-        f"encrypt: strict needs msodbcsql18, but the driver found is {driver}.",
-        fix="Install msodbcsql18, or set encrypt: mandatory.",
-    )
-
-
-def _braced(value: str) -> str:
-    """A value in braces as ODBC defines it: only a closing brace is special, and it is doubled."""
-    return "{" + value.replace("}", "}}") + "}"
-
-
-def _braced_freetds(value: str) -> str:
-    """A value in braces as FreeTDS reads it: it ends at the first `};`, without any escaping."""
-    if "};" in value:
-        raise InputError(
-            "FreeTDS cannot pass on a name or password that contains the characters };",
-            fix="Choose different ones, or install msodbcsql18.",
-        )
-    return "{" + value + "}"

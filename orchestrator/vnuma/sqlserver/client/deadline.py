@@ -115,7 +115,7 @@ def known(connection: pyodbc.Connection, link: Link) -> Iterator[None]:
         del _links[id(connection)]
 
 
-def server_of(connection: pyodbc.Connection) -> str:
+def where(connection: pyodbc.Connection) -> str:
     """The server's name, for messages."""
     link = _links.get(id(connection))
     return link.where if link else "SQL Server"

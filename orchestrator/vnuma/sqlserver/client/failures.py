@@ -15,7 +15,7 @@ from vnuma.errors import (
     SqlUnreachable,
     VnumaError,
 )
-from vnuma.sqlserver.client.deadline import is_cut, server_of
+from vnuma.sqlserver.client.deadline import is_cut, where
 from vnuma.sqlserver.client.odbc import pyodbc
 
 _STATE = re.compile(r"[0-9A-Z]{5}")
@@ -236,8 +236,3 @@ def broken(connection: pyodbc.Connection, how: str) -> SqlUnreachable:
 def while_measuring(error: SqlUnreachable) -> ConnectionDropped:
     """The same during a measurement, where SQL Server had just answered."""
     return ConnectionDropped(error.what, fix=error.fix)
-
-
-def where(connection: pyodbc.Connection) -> str:
-    """The server's name for messages."""
-    return server_of(connection)

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from vnuma.errors import SqlUnreachable, VnumaError
-from vnuma.sqlserver.client.deadline import deadline, is_cut
-from vnuma.sqlserver.client.failures import broken, failure, where
+from vnuma.sqlserver.client.deadline import deadline, is_cut, where
+from vnuma.sqlserver.client.failures import broken, failure
 from vnuma.sqlserver.client.odbc import pyodbc
 
 __all__ = [

@@ -9,10 +9,11 @@ from vnuma.domain.contract.belief import Answers, Belief, DiffersError, Judged, 
 from vnuma.domain.vm.provenance import scenario_of
 from vnuma.errors import VnumaError
 from vnuma.sqlserver.client.answers import UnexpectedAnswer
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import natives
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, value
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.contract import messages as messages
 from vnuma.sqlserver.contract import views as views
 from vnuma.sqlserver.contract.belief import BELIEFS, DATABASE, Asked

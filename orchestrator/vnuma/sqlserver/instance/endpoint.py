@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 
 from vnuma.domain.vm.endpoint import ServerSide, plain
 from vnuma.errors import CertificateRejected, LoginRefused, PrivilegeMissing, SqlFailed, SqlUnreachable
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import value
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance import ready
 
 # For its own connection a session needs no privilege; NULL without TCP.

@@ -8,7 +8,7 @@ from vnuma.domain.vm.surroundings import ServerUse
 from vnuma.errors import PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.answers import Maybe
-from vnuma.sqlserver.client.connect import APPLICATION
+from vnuma.sqlserver.client.connection_string import APPLICATION
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import fetch
 from vnuma.sqlserver.instance.endpoint import read_server_side

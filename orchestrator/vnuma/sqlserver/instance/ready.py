@@ -15,8 +15,9 @@ from typing import Protocol
 from vnuma.domain.vm.endpoint import began_within
 from vnuma.errors import AccountRefused, LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
 from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import ownership
 
 TICKS = (

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed, SqlUnreachable, VnumaError
-from vnuma.sqlserver.client.connect import SqlServer, connection_string, driver_files, located
+from vnuma.sqlserver.client.connect import located
+from vnuma.sqlserver.client.connection_string import connection_string, driver_files
 from vnuma.sqlserver.client.driver import Driver, elsewhere
 from vnuma.sqlserver.client.failures import translate
 from vnuma.sqlserver.client.odbc import UNIXODBC, pyodbc
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.workloads.client import HERE, Answer, Client, ClientHost, Hello, client_host
 
 LOGIN_S = 30.0

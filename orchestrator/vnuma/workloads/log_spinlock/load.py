@@ -16,9 +16,10 @@ from datetime import datetime
 
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.sqlserver.client import answers
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, value, where
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database.dataset_sql import identifier
 from vnuma.sqlserver.instance import spinlocks
 from vnuma.sqlserver.instance.spinlocks import Counters

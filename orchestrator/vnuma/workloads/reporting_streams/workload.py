@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 
 from vnuma.domain.study.study import Dataset
 from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
-from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all
+from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
 from vnuma.workloads.bench import Document, Obstacle, Query, Reading, SystemUnderTest
 from vnuma.workloads.reporting_streams import tran_stats
