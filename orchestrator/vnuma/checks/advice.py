@@ -17,6 +17,7 @@ from vnuma.checks.advice_reasons import (
 )
 from vnuma.checks.finding import Fix
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast_on
+from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.licence import SqlLimit, most_in_a_node, sql_limit
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
@@ -95,13 +96,15 @@ def advise(
     needed = max(by_host.values())
     seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]
     most = max(one.usable_cores for shape in seen for one in shape.forecasts)
-    wanted = Wanted(by_host, _fewest(vcpus, needed, guest.sql_major), most, guest.sql_major)
+    of_host = {host.name: len(host.numa_nodes) for host in hosts}
+    best = _fewest(vcpus, by_host, of_host, guest.sql_major)
+    wanted = Wanted(by_host, of_host, best, most, guest.sql_major)
     found = [_candidate(shape, hosts, wanted) for shape in seen]
     low, high = vcpus - vcpus % needed, vcpus + needed - vcpus % needed
     return Advice(
         tuple(sorted(found, key=lambda one: _rank(one, wanted.nodes))),
         needed,
-        tuple(count for count in (low, high) if count) if vcpus % needed else (),
+        tuple(count for count in (low, high) if count) if vcpus % best else (),
         f"{most} of {vcpus}: {seen[0].forecasts[0].by_sql.because}" if most < vcpus else "",
         most,
         sql_limit(guest.sql_edition, guest.sql_major),
@@ -152,9 +155,16 @@ def _has_only(vcpus: int, memory_mb: int, host: HostFacts) -> str:
     return " and ".join(has)
 
 
-def _fewest(vcpus: int, needed: int, sql_major: int) -> int:
-    """The fewest equally filled host nodes with which this SQL Server starts."""
-    most = most_in_a_node(sql_major)
+def _fewest(vcpus: int, fewest: Mapping[str, int], every: Mapping[str, int], sql_major: int) -> int:
+    """The fewest equal nodes that lie evenly on every host, and with which this SQL Server starts.
+
+    If none does, the fewest host nodes in multiples, unequally filled.
+    """
+    most, needed = most_in_a_node(sql_major), max(fewest.values())
+    for count in range(needed, vcpus + 1):
+        small = vcpus % count == 0 and vcpus // count <= most
+        if small and all(lie_evenly(count, fewest[name], every[name]) for name in every):
+            return count
     return next(count for count in range(needed, vcpus + needed, needed) if ceil(vcpus / count) <= most)
 
 

@@ -11,6 +11,7 @@ from vnuma.checks.rules.catalogue import find_rule
 from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.checks.subject import Subject
 from vnuma.domain.topology.forecast import Forecast
+from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.licence import most_in_a_node
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import HostFacts, VmFacts
@@ -26,10 +27,11 @@ SMALLEST_NODE = 4
 class Wanted:
     """A good shape has the fewest vNUMA nodes, and uses as many cores as any shape.
 
-    `by_host` is the fewest host nodes that fit the VM, by host.
+    `by_host` is the fewest host nodes that fit the VM, `of_host` all nodes, both by host.
     """
 
     by_host: Mapping[str, int]
+    of_host: Mapping[str, int]
     nodes: int
     cores: int
     sql_major: int
@@ -72,8 +74,8 @@ def _where(words: str, names: Sequence[str], hosts: Sequence[HostFacts]) -> str:
 
 def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
     """All other disadvantages of a shape, on one host or alike on several."""
-    host_nodes = {wanted.by_host[name] for name in one.hosts}
-    needed = max(host_nodes)
+    host_nodes = {(wanted.by_host[name], wanted.of_host[name]) for name in one.hosts}
+    needed = max(fewest for fewest, _ in host_nodes)
     shape, nodes = one.topology, one.prediction.vnuma_nodes
     smallest, largest = min(one.prediction.node_sizes), max(one.prediction.node_sizes)
     if one.remote_mb:
@@ -85,9 +87,9 @@ def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
         yield f"S22: nodes of {largest} vCPUs: SQL Server 2022 CU11 and later does not start above {most}"
     if nodes < needed:
         yield f"{_nodes(nodes)} for a VM that needs {needed} host nodes"
-    for count in sorted(host_nodes):
-        if nodes > count and nodes % count:
-            yield f"{_nodes(nodes)} are spread unevenly over {count} host nodes"
+    for fewest, every in sorted(host_nodes):
+        if nodes > fewest and not lie_evenly(nodes, fewest, every):
+            yield f"{_nodes(nodes)} are spread unevenly over {every} host nodes"
     if nodes > needed and smallest < SMALLEST_NODE:
         yield f"nodes of {smallest} vCPUs: MAXDOP within a node limits a query to {smallest}"
     if shape.sockets != nodes and (shape.cores_per_socket == 1 or shape.sockets < needed):
@@ -106,9 +108,11 @@ def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]
         yield "vCPUs and memory fit one host NUMA node: all memory is local"
     elif nodes == wanted.nodes == shape.sockets:
         most = most_in_a_node(wanted.sql_major)
-        limit = f", of at most {most} vCPUs for SQL Server to start (S22)" if nodes > needed else ""
+        starts = seen.topology.vcpus <= most * needed
+        limit = "" if starts else f", of at most {most} vCPUs for SQL Server to start (S22)"
+        evenly = " evenly" if starts and nodes > needed else ""
         yield (
-            f"the smallest number of nodes that holds it{limit}, each with {shape.cores_per_socket} "
+            f"the smallest number of nodes that holds it{evenly}{limit}, each with {shape.cores_per_socket} "
             "vCPUs and one socket"
         )
     elif nodes > wanted.nodes:

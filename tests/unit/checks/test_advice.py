@@ -34,6 +34,7 @@ def advice_for(vcpus: int, memory_gb: int, *specs: str, guest: PlannedGuest | No
         (32, 256, "2x20/384@6.5", "2x16"),
         (12, 384, "2x20/256@8.0", "2x6"),
         (24, 96, "4x8/64@7.0", "3x8"),
+        (32, 512, "4x14/256@7.0", "4x8"),
     ],
 )
 def test_the_best_shape_has_a_socket_for_each_node_it_needs(
@@ -106,10 +107,11 @@ def test_vcpus_that_do_not_divide_are_named_with_those_that_do() -> None:
 
 
 def test_on_unlike_hosts_a_shape_must_suit_all_of_them() -> None:
-    """Three nodes lie unevenly on two host nodes; six on both."""
+    """Three nodes lie unevenly on two host nodes; four and six on both."""
     advice = advice_for(24, 128, "2x16/96@7.0", "4x8/48@7.0")
 
-    assert [str(one.topology) for one in advice.worth(Worth.HAVING, Worth.TESTING)] == ["6x4"]
+    assert [str(one.topology) for one in advice.worth(Worth.HAVING)] == ["4x6"]
+    assert [str(one.topology) for one in advice.worth(Worth.TESTING)] == ["6x4"]
 
 
 FOLLOWS, EIGHT = {"numa.vcpu.followcorespersocket": "1"}, "coresPerNumaNode"
@@ -122,7 +124,7 @@ FOLLOWS, EIGHT = {"numa.vcpu.followcorespersocket": "1"}, "coresPerNumaNode"
         (16, 64, ("2x16/96@6.0", "2x16/96@6.5"), "1x16", "2x8 4x4", FOLLOWS),
         (16, 64, ("2x16/96@6.0", "2x16/96@8.0"), "1x16", "2x8 4x4", FOLLOWS),
         # Sub-NUMA clustering halves a node: 24 vCPUs that fit one socket need two nodes on every host.
-        (24, 128, ("2x24/384@7.0", "4x12/192@7.0"), "2x12", "4x6 6x4", FOLLOWS),
+        (24, 128, ("2x24/384@7.0", "4x12/192@7.0"), "2x12", "3x8 4x6 6x4", FOLLOWS),
         # AMD with four nodes a socket: nodes of 8, on the Intel host too.
         (32, 256, ("2x32/512@8.0", "8x8/128@8.0"), "4x8", "8x4", {EIGHT: 8}),
         # A small old host and a wide new one: as many nodes as the small one needs.

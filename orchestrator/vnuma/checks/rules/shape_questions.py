@@ -6,8 +6,14 @@ from math import ceil
 
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, ObjectKind
-from vnuma.domain.arm.recipe import FOLLOW
 from vnuma.domain.topology.prediction import Prediction
+from vnuma.domain.topology.release import (
+    DECOUPLED_SINCE,
+    FOLLOW,
+    MAX_PER_NODE,
+    VIRTUAL_NUMA_HARDWARE,
+    VIRTUAL_NUMA_SINCE,
+)
 from vnuma.domain.vm.facts import HostFacts
 
 
@@ -19,6 +25,12 @@ def gigabytes(megabytes: int) -> str:
 def nodes_needed(facts: Facts) -> int:
     """The fewest host NUMA nodes with enough cores for the VM's vCPUs."""
     return ceil(facts.vcpus / facts.cores_per_node)
+
+
+def even_nodes(facts: Facts) -> int:
+    """The fewest of the host's NUMA nodes that hold the vCPUs evenly; 0: none do."""
+    counts = range(nodes_needed(facts), len(facts.host.numa_nodes) + 1)
+    return next((count for count in counts if facts.vcpus % count == 0), 0)
 
 
 def fits_memory(facts: Facts) -> bool:
@@ -55,6 +67,26 @@ def split_over(facts: Facts, nodes: int) -> Fix:
         f"Set {size} cores per socket: {nodes} sockets, one per node.",
         arm={"topology": f"{nodes}x{size}", "vnuma_nodes": nodes},
         settings={"numCoresPerSocket": size},
+    )
+
+
+def node_per_socket(facts: Facts, nodes: int) -> Fix:
+    """As many sockets as nodes, with the setting of this release that makes each socket a node."""
+    size = facts.vcpus // nodes
+    if facts.release >= VIRTUAL_NUMA_SINCE and facts.hardware >= VIRTUAL_NUMA_HARDWARE:
+        return Fix(
+            f"Set {size} cores per socket and {size} cores per NUMA node: {nodes} nodes.",
+            arm={"topology": f"{nodes}x{size}", "cores_per_numa_node": size},
+            settings={"numCoresPerSocket": size, "coresPerNumaNode": size},
+        )
+    keys: dict[str, str | None] = {MAX_PER_NODE: None} if facts.key(MAX_PER_NODE) else {}
+    if facts.release >= DECOUPLED_SINCE:
+        keys[FOLLOW] = "1"
+    words = "".join(f", {key} {value or 'removed'}" for key, value in keys.items())
+    return Fix(
+        f"Set {size} cores per socket{words}: {nodes} nodes.",
+        arm={"topology": f"{nodes}x{size}", "vnuma_nodes": nodes},
+        settings={"numCoresPerSocket": size, **keys},
     )
 
 

@@ -8,6 +8,7 @@ from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
 from vnuma.checks.rules.shape_questions import (
+    even_nodes,
     fits_memory,
     follows_cores_per_socket,
     node_size_is_set,
@@ -260,7 +261,8 @@ def t15(facts: Facts) -> Fail | None:
     Severity.WARN,
     "A manual node size makes more nodes than the VM needs",
     condition=(
-        "numa.vcpu.maxPerVirtualNode is set, and gives more vNUMA nodes than vCPUs and memory need here"
+        "numa.vcpu.maxPerVirtualNode is set, and gives more vNUMA nodes than vCPUs and memory need here, "
+        "evenly where the host's nodes allow it"
     ),
     consequence=(
         "Smaller nodes: less memory is local, MAXDOP within a node is lower, and the size stays when the "
@@ -275,7 +277,8 @@ def t15(facts: Facts) -> Fail | None:
 )
 def t25(facts: Facts) -> Fail | None:
     size = facts.key_number(MAX_PER_NODE)
-    needed = max(nodes_needed(facts), ceil(facts.memory_mb / facts.host.node_memory_mb))
+    by_vcpus = even_nodes(facts) or nodes_needed(facts)
+    needed = max(by_vcpus, ceil(facts.memory_mb / facts.host.node_memory_mb))
     if size is None or facts.prediction.vnuma_nodes <= needed:
         return None
     return Fail(

@@ -8,8 +8,10 @@ from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
 from vnuma.checks.rules.shape_questions import (
+    even_nodes,
     fits_memory,
     gigabytes,
+    node_per_socket,
     node_size_is_set,
     nodes_needed,
     nodes_of,
@@ -25,7 +27,9 @@ from vnuma.checks.rules.sources import (
     VMCO,
 )
 from vnuma.domain.arm.recipe import DECOUPLED_SINCE
+from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS
+from vnuma.domain.topology.release import VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
 from vnuma.domain.topology.topology import topologies
 
 
@@ -172,13 +176,14 @@ def t07(facts: Facts) -> Fail | None:
     "vCPUs cannot be spread evenly over nodes",
     condition=(
         "more vCPUs than a host NUMA node has cores, and their number is not divisible by the number "
-        "of nodes needed"
+        "of nodes needed; passes if a set node size spreads them evenly over more of the host's nodes"
     ),
     consequence=(
         "One node has more vCPUs than another; threads on it share caches and memory channels with "
         "more others."
     ),
-    fix="Use a number of vCPUs that divides evenly over the smallest number of nodes that holds it.",
+    fix="Spread them over more of the host's nodes, or use a number of vCPUs that divides evenly over the "
+    "smallest number of nodes that holds it.",
     sources=(RIGHT_SIZING, VMCO),
     reads="vm host",
     yields_to={"T10": "The VM has more vCPUs than the host has cores: see T10 first."},
@@ -188,14 +193,25 @@ def t08(facts: Facts) -> Fail | None:
     nodes = nodes_needed(facts)
     if nodes == 1 or facts.vcpus % nodes == 0:
         return None
+    observed = {**shape_of(facts), "nodes needed": str(nodes)}
+    if even := even_nodes(facts):
+        if node_size_is_set(facts) and _is_even(facts, nodes):
+            return None
+        return Fail(observed, node_per_socket(facts, even))
     lower, upper = facts.vcpus - facts.vcpus % nodes, facts.vcpus + nodes - facts.vcpus % nodes
     return Fail(
-        {**shape_of(facts), "nodes needed": str(nodes)},
+        observed,
         Fix(
             f"Use {lower} or {upper} vCPUs, {lower // nodes} or {upper // nodes} on each of {nodes} nodes.",
             settings={"numCPUs": lower, "numCoresPerSocket": lower // nodes},
         ),
     )
+
+
+def _is_even(facts: Facts, needed: int) -> bool:
+    """Whether the guest's nodes are equal and can lie evenly on the host's."""
+    sizes = facts.prediction.node_sizes
+    return len(set(sizes)) == 1 and lie_evenly(len(sizes), needed, len(facts.host.numa_nodes))
 
 
 @rule(
@@ -229,13 +245,8 @@ def _spread_for_memory(facts: Facts) -> Fix:
             f"Reduce memory below {gigabytes(facts.host.node_memory_mb)}, or use a number of vCPUs that "
             f"{nodes} divides."
         )
-    size = facts.vcpus // nodes
-    if facts.release >= (8, 0) and facts.hardware >= 20:
-        return Fix(
-            f"Set {size} cores per socket and {size} cores per NUMA node: {nodes} nodes.",
-            arm={"topology": f"{nodes}x{size}", "cores_per_numa_node": size},
-            settings={"numCoresPerSocket": size, "coresPerNumaNode": size},
-        )
+    if facts.release >= VIRTUAL_NUMA_SINCE and facts.hardware >= VIRTUAL_NUMA_HARDWARE:
+        return node_per_socket(facts, nodes)
     return Fix(
         "Set numa.consolidate to FALSE with the VM off.",
         arm={"numa": {"numa.consolidate": "FALSE"}},

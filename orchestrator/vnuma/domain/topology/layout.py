@@ -28,6 +28,13 @@ def evenly(vcpus: int, nodes: int) -> tuple[int, ...]:
     return tuple(vcpus // nodes + (index < vcpus % nodes) for index in range(nodes))
 
 
+def lie_evenly(nodes: int, fewest: int, every: int) -> bool:
+    """Whether so many vNUMA nodes can lie evenly on a host of `every` NUMA nodes, of which the VM needs
+    `fewest`: 4 of 8 vCPUs on four nodes of 14 cores, where three are the fewest.
+    """
+    return any(nodes % count == 0 for count in range(fewest, every + 1))
+
+
 def filled(vcpus: int, largest: int) -> tuple[int, ...]:
     """Node by node up to a fixed maximum: 12 vCPUs by 8 are 8 and 4."""
     full, rest = divmod(vcpus, largest)
