@@ -221,8 +221,6 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
         },
     )
     attempts.save_effective(conn, attempt, token, effective_document(arm.topology.sockets, prediction))
-    facts.add_attempt_facts(conn, attempt, token, {"boot": boot_document()})
-    facts.add_attempt_facts(conn, attempt, token, {"dataset": dataset_document()})
     plan = {
         "query_hash": "0x1",
         "query_plan_hash": "0x1",
@@ -232,10 +230,14 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
         "spools": [],
         "xml": "<ShowPlanXML/>",
     }
-    facts.add_attempt_facts(conn, attempt, token, {"plan": dict.fromkeys(study.workload.forms, plan)})
-    facts.add_attempt_facts(conn, attempt, token, {"memory": {"xtp_pages_kb": {"0": 40_960}}})
-    if story.verified:
-        facts.add_attempt_facts(conn, attempt, token, {"workload": dict(story.verified)})
+    seen = {
+        "boot": boot_document(),
+        "dataset": dataset_document(),
+        "plan": dict.fromkeys(study.workload.forms, plan),
+        "memory": {"xtp_pages_kb": {"0": 40_960}},
+        **({"workload": dict(story.verified)} if story.verified else {}),
+    }
+    facts.add_attempt_facts(conn, attempt, token, seen)
     samples.add_samples(conn, attempt, token, list(_samples(study, story, claim)))
     attempts.finish(conn, attempt, token, Outcome.VALID)
 

@@ -64,11 +64,13 @@ def _pairs_within(blocks: int, arms: int) -> float:
     return float(np.quantile(z[:, None] + t_quantile(1 - ALPHA / arms, df) * s[None, :], POWER))
 
 
+@lru_cache(maxsize=4096)
 def ratio_needed(layout: Layout, goal: float = POWER) -> float:
     """delta/sigma, delta = ln(1 + effect), at which detection has probability `goal`."""
     return float(np.quantile(_needed_to_detect(simulate_null(layout)), goal))
 
 
+@lru_cache(maxsize=4096)
 def ratio_for_equivalence(layout: Layout) -> float:
     """delta/sigma at which an arm without effect is called equivalent with probability POWER."""
     return float(np.quantile(_needed_for_equivalence(simulate_null(layout)), POWER))
@@ -88,6 +90,7 @@ def blocks_for_equivalence(margin: float, sigma: float, arms: int, references: i
     )
 
 
+@lru_cache(maxsize=4096)
 def ratio_for_width(layout: Layout) -> float:
     """width/sigma that the widest of the 95% half-widths keeps with probability POWER; ln scale."""
     return float(np.quantile(simulate_null(layout).half_width_95.max(axis=1), POWER))
