@@ -24,7 +24,14 @@ from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.lease.foreign_changes import SomebodysChange
 from vnuma.engine.run.next_cell import NoCell, claim
 from vnuma.engine.run.recover import restore_after_death
-from vnuma.errors import InputError, PreflightBlocked, RestoreConflict, TopologyMismatch, VmHeld
+from vnuma.errors import (
+    InputError,
+    NotAtBaseline,
+    PreflightBlocked,
+    RestoreConflict,
+    TopologyMismatch,
+    VmHeld,
+)
 from vnuma.vsphere.apply import ChangedMeanwhile
 
 TWO = [{"name": "sql16"}, {"name": "other"}]
@@ -47,6 +54,35 @@ def test_a_vm_is_restored_by_its_identity_and_not_by_its_name(tmp_path: Path, la
     restore_after_death(steps.store, {"sql16": elsewhere})
 
     assert {name: settings_now(running, name) for name in ("sql16", "other")} == before
+
+
+def test_a_vm_whose_lab_has_ended_does_not_block_the_next_lab(tmp_path: Path, lab: LabFactory) -> None:
+    """A power cut took the lab and the controller: the next lab's VM is another one, and is left alone."""
+    before = lab()
+    steps = Steps.prepared(tmp_path / "a", before)
+    steps.shape(steps.take())
+    before.stop()
+    after = lab()
+    settings = settings_now(after)
+    inventory = write_inventory(tmp_path, after)
+
+    said = restore_after_death(steps.store, read_targets(inventory))
+
+    assert "lab" in " ".join(said)
+    assert steps.vm.at_baseline
+    assert settings_now(after) == settings
+
+
+def test_a_vm_of_another_vcenter_is_kept_on_the_list(tmp_path: Path, lab: LabFactory) -> None:
+    """Not every VM of another vCenter is one of a lab that has ended: this one has no successor."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    steps.shape(steps.take())
+    inventory = write_inventory(tmp_path, lab(vms=[{"name": "other"}]))
+
+    with pytest.raises(NotAtBaseline, match="different vCenter"):
+        restore_after_death(steps.store, {"sql16": read_targets(inventory)["other"]})
+
+    assert not steps.vm.at_baseline
 
 
 def test_a_run_of_the_same_name_from_another_store_is_another_run(tmp_path: Path, lab: LabFactory) -> None:

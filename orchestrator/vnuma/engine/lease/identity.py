@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.provenance import scenario_of
 from vnuma.errors import HostChanged, InputError, VmNotFound
-from vnuma.store.rows import Vm
+from vnuma.store.rows import Run, Vm
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import Session, VmRef
 
@@ -28,6 +29,21 @@ def find_by_key(session: Session, vm_key: str, name: str) -> VmRef:
     return read.find_vm_by_uuid(session, instance_uuid)
 
 
+def ended_with_its_lab(session: Session, run: Run, vm: Vm) -> bool:
+    """Whether the VM was one of an earlier lab: the lab that answers now has another VM with its UUID.
+
+    A real VM's UUID is in no lab, so a real VM is never given up.
+    """
+    vcenter, _, instance_uuid = vm.vm_key.partition("/")
+    if run.simulated is None or scenario_of(session.about.name) is None or session.about.uuid == vcenter:
+        return False
+    try:
+        read.find_vm_by_uuid(session, instance_uuid)
+    except VmNotFound:
+        return False
+    return True
+
+
 def require_own_host(vm: Vm, here: str) -> None:
     """Require the host on which the run began. Raises HostChanged with both hosts."""
     if here != vm.esxi_host:
@@ -40,8 +56,8 @@ def require_own_host(vm: Vm, here: str) -> None:
 def refuse_other(vm: Vm, facts: VmFacts) -> None:
     """Raise InputError for an inventory in which the VM's name now means another VM."""
     if facts.key != vm.vm_key:
+        now = f"{facts.path} in this inventory" if facts.path != vm.path else "another VM with the same path"
         raise InputError(
-            f"{vm.name} is {facts.path} in this inventory, not the VM with which the run started "
-            f"({vm.path}).",
+            f"{vm.name} is {now}, not the VM with which the run started ({vm.path}).",
             fix="Use the inventory with which the run was started, or start a new run.",
         )

@@ -46,6 +46,7 @@ class Restored:
     """The result of a restore: `equal` of `settings` read back equal, and what was changed.
 
     `power` is the power state, None for a machine. `begun`: whether the run had started on it.
+    `lab_ended`: it was a VM of a lab that exists no more.
     """
 
     vm: str
@@ -55,6 +56,7 @@ class Restored:
     changes: tuple[Edit, ...] = ()
     powered_off: bool = False
     begun: bool = True
+    lab_ended: bool = False
 
     @property
     def changed(self) -> bool:
@@ -66,6 +68,8 @@ class Restored:
         """For people: only what was proven."""
         if not self.begun:
             return f"{self.vm}: no change was started there"
+        if self.lab_ended:
+            return f"{self.vm}: it ended with its lab; nothing is left to restore"
         state = {Power.ON: "powered on", None: "files removed"}.get(self.power, "powered off")
         if not self.settings:
             return f"{self.vm}: the study changes no setting here, {state}"
@@ -131,7 +135,9 @@ class Restoration(ABC):
     def keeps_database(self) -> bool:
         """Whether the study's database stays in the guest, for a run that may continue."""
 
-    def _settled(self, _done: Restored) -> RestoreOutcome:
+    def _settled(self, done: Restored) -> RestoreOutcome:
+        if done.lab_ended:
+            return RestoreOutcome.UNCHANGED
         return RestoreOutcome.THEIRS if self.choice == "theirs" else RestoreOutcome.RESTORED
 
     def restore(self) -> Restored:

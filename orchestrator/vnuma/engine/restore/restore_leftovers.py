@@ -104,8 +104,9 @@ def restore_leftovers(store: Store, wanted: Wanted) -> RestoreReport:
         try:
             work = _restoration(store, wanted, row, owner)
             release_dead_supervisor(store, owner)
-            outcome.done.append(work.restore().words)
-            if work.keeps_database():
+            done = work.restore()
+            outcome.done.append(done.words)
+            if not done.lab_ended and work.keeps_database():
                 outcome.kept.append(_kept(work, wanted.called or str(wanted.inventory_for(owner))))
             stop_unless_worked_on(store, owner)
         except VnumaError as error:

@@ -20,7 +20,7 @@ from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.audit import edits_of
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings
 from vnuma.engine.lease.foreign_changes import conflicts, written
-from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.identity import ended_with_its_lab, find_own
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.run_mark import foreign_mark
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, retry_vcenter
@@ -68,6 +68,8 @@ class VmRestoration(Restoration):
     def plan(self) -> RestorePlan:
         """See `Restoration`. While the VM is off, SQL Server's values are shown as unknown."""
         with connect(vcenter(self.target)) as session:
+            if ended_with_its_lab(session, self.run, self.vm):
+                return RestorePlan()
             facts = read.read_vm(session, find_own(session, self.vm))
         unmark = [] if facts.lease is None or foreign_mark(facts.lease, self.run) else [unmarking(self.run)]
         if self.vm.baseline is None or held_by_another_run(self, facts):
@@ -110,6 +112,8 @@ class VmRestoration(Restoration):
             wait_s = rules.shutdown_timeout_s + rules.tools_timeout_s + 2 * rules.task_timeout_s
             lock = vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s, say=self.say)
             with lock, connect(vcenter(self.target)) as session:
+                if ended_with_its_lab(session, self.run, self.vm):
+                    return Restored(self.vm.name, 0, 0, None, lab_ended=True)
                 return _Work(self, held, session).done()
 
         patience = VCenterRetry(rules.vcenter_retry_s)
