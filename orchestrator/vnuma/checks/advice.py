@@ -20,7 +20,14 @@ from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast_on
 from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.licence import SqlLimit, most_in_a_node, sql_limit
 from vnuma.domain.topology.prediction import host_shape, predict
-from vnuma.domain.topology.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
+from vnuma.domain.topology.release import (
+    DECOUPLED_SINCE,
+    DEFAULT_MINIMUM_VCPUS,
+    FOLLOW,
+    MINIMUM,
+    VIRTUAL_NUMA_HARDWARE,
+    VIRTUAL_NUMA_SINCE,
+)
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, Settings, Value
@@ -225,11 +232,12 @@ def _node_per_socket(
 
 
 def _following(shape: Topology, hosts: Sequence[HostFacts], hardware: int) -> dict[str, Value]:
-    """The setting in these releases that makes a socket a node."""
+    """The settings in these releases that make a socket a node; few vCPUs need numa.vcpu.min too."""
     releases = {host.release.key for host in hosts}
     if min(releases) >= VIRTUAL_NUMA_SINCE and hardware >= VIRTUAL_NUMA_HARDWARE:
         return {"coresPerNumaNode": shape.cores_per_socket}
-    return {FOLLOW: "1"} if max(releases) >= DECOUPLED_SINCE else {}
+    few: dict[str, Value] = {MINIMUM: str(shape.vcpus)} if shape.vcpus < DEFAULT_MINIMUM_VCPUS else {}
+    return {FOLLOW: "1", **few} if max(releases) >= DECOUPLED_SINCE else few
 
 
 def _rank(one: Candidate, wanted: int) -> tuple[int, int, int, int]:

@@ -47,6 +47,23 @@ def test_the_best_shape_has_a_socket_for_each_node_it_needs(
     assert str(advice.candidates[0].topology) == best
 
 
+@pytest.mark.parametrize(
+    ("memory_gb", "spec", "worth"),
+    [
+        (64, "2x6/96@6.5", Worth.HAVING),
+        (300, "2x28/256@7.0", Worth.HAVING),
+        (64, "2x28/256@7.0", Worth.TESTING),
+    ],
+)
+def test_few_vcpus_get_their_nodes_by_lowering_the_minimum(memory_gb: int, spec: str, worth: Worth) -> None:
+    """Fewer than nine show one node unless numa.vcpu.min is lowered."""
+    advice = advice_for(8, memory_gb, spec)
+    (halves,) = [one for one in advice.candidates if str(one.topology) == "2x4"]
+
+    assert (halves.worth, halves.nodes) == (worth, 2)
+    assert halves.settings == {"numa.vcpu.followcorespersocket": "1", "numa.vcpu.min": "8"}
+
+
 def test_what_trips_a_rule_is_avoided_and_names_it() -> None:
     """31 vCPUs cannot be spread evenly over two nodes."""
     advice = advice_for(31, 256, "2x20/384@7.0")

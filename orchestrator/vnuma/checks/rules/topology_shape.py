@@ -25,6 +25,7 @@ from vnuma.checks.rules.sources import (
     LARGE_MEMORY,
     RIGHT_SIZING,
     VMCO,
+    VNUMA_65,
 )
 from vnuma.domain.arm.recipe import DECOUPLED_SINCE
 from vnuma.domain.topology.layout import lie_evenly
@@ -125,8 +126,9 @@ def t05(facts: Facts) -> Fail | None:
         "remote. If the VM has more vCPUs than a node has cores, updates of 6.5 and 6.7 and later "
         "releases may show its nodes."
     ),
-    fix="Lower numa.vcpu.min on the VM to its number of vCPUs.",
-    sources=(ADVANCED_65,),
+    fix="Lower numa.vcpu.min on the VM to its number of vCPUs; if only its memory is too large for a node, "
+    "set the nodes too, because ESXi does not count memory.",
+    sources=(ADVANCED_65, VNUMA_65),
     reads="vm host",
     related=("T09",),
 )
@@ -143,11 +145,27 @@ def t06(facts: Facts) -> Fail | None:
             "numa.vcpu.min": facts.key("numa.vcpu.min") or f"not set ({minimum})",
             "predicted nodes": nodes_of(facts.doubted_prediction),
         },
-        Fix(
-            f"Set numa.vcpu.min to {facts.vcpus} with the VM off.",
-            arm={"numa_vcpu_min": facts.vcpus},
-            settings={"numa.vcpu.min": str(facts.vcpus)},
-        ),
+        _show_nodes(facts),
+    )
+
+
+def _show_nodes(facts: Facts) -> Fix:
+    """numa.vcpu.min; and nodes by hand if the vCPUs fit one, since ESXi does not count memory."""
+    lower = Fix(
+        f"Set numa.vcpu.min to {facts.vcpus} with the VM off.",
+        arm={"numa_vcpu_min": facts.vcpus},
+        settings={"numa.vcpu.min": str(facts.vcpus)},
+    )
+    nodes = ceil(facts.memory_mb / facts.host.node_memory_mb)
+    if facts.vcpus > facts.cores_per_node or nodes == 1 or facts.vcpus % nodes:
+        return lower
+    if nodes > len(facts.host.numa_nodes):
+        return lower
+    shape = node_per_socket(facts, nodes)
+    return Fix(
+        f"{lower.text} {shape.text}",
+        arm={**lower.arm, **shape.arm},
+        settings={**lower.settings, **shape.settings},
     )
 
 
