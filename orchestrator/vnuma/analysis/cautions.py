@@ -85,14 +85,14 @@ def _data(found: Findings) -> Iterator[Caution]:
     elif absent and found.cells.boots:
         yield Caution(
             "arm_missing",
-            f"No block contains both {_all(absent)} and the reference arm.",
+            f"No block contains both {', '.join(absent)} and the reference arm.",
             "Repeat those cells.",
         )
     if few:
         yield Caution(
             "too_few_boots",
-            f"Fewer than {BOOTS_FOR_WORDS} {plural(found.design.replicate)} for {_all(few)}: figures are "
-            "provisional.",
+            f"Fewer than {BOOTS_FOR_WORDS} {plural(found.design.replicate)} for {', '.join(few)}: figures "
+            "are provisional.",
             f"Run at least {BOOTS_FOR_WORDS} blocks; 8 is the default, 10 to 12 for effects of 1%.",
         )
     if found.cells.missing:
@@ -197,7 +197,7 @@ def _spread(found: Findings) -> Iterator[Caution]:
     if tested:
         yield Caution(
             "variance_gate",
-            f"{_all(tested)} varied more from {one} to {one} than the other columns.",
+            f"{', '.join(tested)} varied more from {one} to {one} than the other columns.",
             f"{_resting(tested, found.design.reference_labels)}; add blocks.",
         )
     if found.comparison.odd:
@@ -207,7 +207,7 @@ def _spread(found: Findings) -> Iterator[Caution]:
         ]
         yield Caution(
             "odd_cells",
-            f"Far from the rest: {_all(cells)}.",
+            f"Far from the rest: {', '.join(cells)}.",
             "They are kept. Check the facts of their attempts.",
         )
     if isinstance(found.bimodality, Bimodality) and found.bimodality.flagged:
@@ -224,7 +224,7 @@ def _spread(found: Findings) -> Iterator[Caution]:
     if said:
         yield Caution(
             "sensitivity",
-            f"Secondary methods disagree with the verdict for {_all(said)}.",
+            f"Secondary methods disagree with the verdict for {', '.join(said)}.",
             f"Look at the {plural(one)} of that arm; more blocks will settle it.",
         )
 
@@ -238,10 +238,6 @@ def _resting(flagged: Sequence[str], reference: Sequence[str]) -> str:
         if len(flagged) > 1
         else "Its interval uses its own spread"
     )
-
-
-def _all(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 def _against_drift(design: AnalysisDesign) -> str:

@@ -36,17 +36,12 @@ def rank_estimate(differences: Sequence[float]) -> RankEstimate | None:
     averages = walsh_averages(np.asarray(differences, dtype=np.float64))
     low, high = rank_limits(averages, walsh_rank)
     return RankEstimate(
-        ratio=float(np.exp(_middle(averages))),
+        ratio=float(np.exp(np.median(averages))),
         low=float(np.exp(low)),
         high=float(np.exp(high)),
         coverage=walsh_coverage(len(differences)),
         p=signed_rank_p(differences),
     )
-
-
-def _middle(ordered: FloatArray) -> float:
-    """The median of sorted values."""
-    return float((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2)
 
 
 def walsh_averages(differences: FloatArray) -> FloatArray:

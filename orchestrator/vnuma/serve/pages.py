@@ -229,10 +229,6 @@ def _value(value: object) -> str:
     return "none" if value in (None, "", []) else str(value)
 
 
-def _ends(seconds: float) -> str:
-    return f"{moment(utc_now() + timedelta(seconds=seconds))}"
-
-
 def moment(at: datetime | None) -> str:
     """A time of today, or of another day, in UTC, since watchers are in several time zones."""
     if at is None:
@@ -253,7 +249,7 @@ def _filled(name: str, **values: object) -> str:
             **values,
             away_words=_away_words,
             duration=duration,
-            ends=_ends,
+            ends=lambda seconds: moment(utc_now() + timedelta(seconds=seconds)),
             kind=kind,
             moment=moment,
             quote=lambda text: quote(text, safe=""),

@@ -86,17 +86,9 @@ def stored_target(inventory: Path, key: str, name: str) -> AnyTarget:
     return _STORED[TargetKind.of(key)](inventory, name)
 
 
-def _stored_vm(inventory: Path, name: str) -> Target:
-    return read_targets(inventory, [name])[name]
-
-
-def _stored_machine(_inventory: Path, name: str) -> Machine:
-    return Machine(name=name)
-
-
 _STORED: Mapping[TargetKind, Callable[[Path, str], AnyTarget]] = {
-    TargetKind.VM: _stored_vm,
-    TargetKind.MACHINE: _stored_machine,
+    TargetKind.VM: lambda inventory, name: read_targets(inventory, [name])[name],
+    TargetKind.MACHINE: lambda _, name: Machine(name=name),
 }
 
 

@@ -6,7 +6,7 @@ only the boot can show as unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -70,12 +70,11 @@ def _claimed_of_vm(free: VmContext, cell: Cell) -> Document:
     }
 
 
-def _claimed_of_machine(_free: VmContext, _cell: Cell) -> Document:
-    """A claim changes nothing on a machine: lease and baseline exist only in the store."""
-    return {}
-
-
-_CLAIMED = {TargetKind.VM: _claimed_of_vm, TargetKind.MACHINE: _claimed_of_machine}
+# A claim changes nothing on a machine: lease and baseline exist only in the store.
+_CLAIMED: Mapping[TargetKind, Callable[[VmContext, Cell], Document]] = {
+    TargetKind.VM: _claimed_of_vm,
+    TargetKind.MACHINE: lambda *_: {},
+}
 
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,8 +11,9 @@ from vnuma.domain.study.order import columns
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.machine import MachineFacts, machine_facts
 from vnuma.engine.access import machine_shell
-from vnuma.engine.access.target import MACHINE_KEY
+from vnuma.engine.access.target import MACHINE_KEY, AnyTarget
 from vnuma.engine.preflight.findings import Finding, worst_first
+from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.engine.preflight.target_plan import T, TargetPlan
 from vnuma.errors import MachineUnreachable, PreflightBlocked
@@ -43,16 +44,18 @@ class MachinePlan(TargetPlan):
         return machine(self)
 
 
-def plan_machines(study: Study, names: Sequence[str], inventory: Path) -> dict[str, MachinePlan]:
+def plan_machines(
+    study: Study, targets: Mapping[str, AnyTarget], _permit: Permit, inventory: Path
+) -> dict[str, MachinePlan]:
     """Read every machine once and make the plans. Changes nothing.
 
     Raises MachineUnreachable, or PreflightBlocked for one that gave no answer.
     """
-    if not names:
+    if not targets:
         return {}
     folder = getattr(study.workload, "folder", "/var/tmp")
-    answers = machine_shell.run_on(names, inventory, machine_question(folder))
-    return {name: _plan(study, name, facts_of(name, answers[name])) for name in names}
+    answers = machine_shell.run_on(list(targets), inventory, machine_question(folder))
+    return {name: _plan(study, name, facts_of(name, answers[name])) for name in targets}
 
 
 def facts_of(name: str, answer: Output | MachineUnreachable) -> MachineFacts:

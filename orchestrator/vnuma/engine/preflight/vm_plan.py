@@ -134,13 +134,7 @@ def _plan_vms(
     }
 
 
-def _plan_machines(
-    study: Study, targets: Mapping[str, AnyTarget], _permit: Permit, inventory: Path
-) -> dict[str, MachinePlan]:
-    return plan_machines(study, list(targets), inventory)
-
-
-_BY_KIND: Mapping[TargetKind, Planner] = {TargetKind.VM: _plan_vms, TargetKind.MACHINE: _plan_machines}
+_BY_KIND: Mapping[TargetKind, Planner] = {TargetKind.VM: _plan_vms, TargetKind.MACHINE: plan_machines}
 
 
 def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:

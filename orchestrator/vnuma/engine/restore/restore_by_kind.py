@@ -71,12 +71,8 @@ def _vm_by_audit(
     return AuditRestoration(store, one, target.as_vm(), choice, say)
 
 
-def _machine_by_audit(_store: Store, one: Unanswered, *_: object) -> MachineByHand:
-    return MachineByHand(one)
-
-
 BY_AUDIT: Mapping[TargetKind, Callable[..., AuditRestoration | MachineByHand]] = {
     TargetKind.VM: _vm_by_audit,
-    TargetKind.MACHINE: _machine_by_audit,
+    TargetKind.MACHINE: lambda _, one, *_rest: MachineByHand(one),
 }
 """The restore of a target that only the audit log knows, by its kind."""

@@ -34,7 +34,7 @@ _SCHEDULERS = (
 def read_affinity(connection: pyodbc.Connection) -> str:
     """`AUTO`, or a list of the CPUs in use: `0,1,2`. Raises PrivilegeMissing without VIEW SERVER STATE."""
     kind = value(connection, "SELECT affinity_type_desc FROM sys.dm_os_sys_info")
-    return AUTO if kind == AUTO else _text(online_cpus(connection))
+    return AUTO if kind == AUTO else affinity_to(online_cpus(connection))
 
 
 def online_cpus(connection: pyodbc.Connection) -> tuple[int, ...]:
@@ -68,16 +68,12 @@ def set_affinity(connection: pyodbc.Connection, wanted: str) -> None:
 
 def affinity_to(cpus: Iterable[int]) -> str:
     """The affinity value for those CPUs."""
-    return _text(cpus)
-
-
-def _text(cpus: Iterable[int]) -> str:
     return ",".join(map(str, sorted(cpus)))
 
 
 def _checked(wanted: str) -> str:
     """Allows only this module's own values into the statement."""
-    return AUTO if wanted == AUTO else _text(int(cpu) for cpu in wanted.split(","))
+    return AUTO if wanted == AUTO else affinity_to(int(cpu) for cpu in wanted.split(","))
 
 
 _READ = (
