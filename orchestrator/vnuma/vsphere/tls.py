@@ -99,14 +99,8 @@ def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> Certifica
     """The error for a certificate that failed its check. Fetches the certificate once more; sends nothing
     else.
     """
-    certificate = _shown_certificate(vcenter)
-    if certificate is None:
-        return CertificateRejected(
-            f"{vcenter.host} presents a certificate that is not trusted ({error.verify_message}). "
-            "Nothing was sent.",
-            fix="Name the CA that signed it in vnuma_vcenter.ca_file.",
-        )
-    return rejection(vcenter.host, certificate, error.verify_code, vcenter.ca_file, "vnuma_vcenter")
+    certificate, why = _shown_certificate(vcenter), (error.verify_code, error.verify_message)
+    return rejection(vcenter.host, certificate, *why, vcenter.ca_file, "vnuma_vcenter")
 
 
 def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:

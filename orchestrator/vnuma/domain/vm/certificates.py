@@ -14,9 +14,21 @@ _NAME_MISMATCH = (62, 64)
 
 
 def rejection(
-    where: str, certificate: x509.Certificate, verify_code: int, ca_file: str | None, section: str
+    where: str,
+    certificate: x509.Certificate | None,
+    verify_code: int,
+    verify_message: str,
+    ca_file: str | None,
+    section: str,
 ) -> CertificateRejected:
-    """The error for OpenSSL's `verify_code`; `section` of the inventory has `ca_file` and `host`."""
+    """The error for OpenSSL's `verify_code`. `certificate` is None if the server does not show it again;
+    `section` of the inventory has `ca_file` and `host`.
+    """
+    if certificate is None:
+        return CertificateRejected(
+            f"{where} presents a certificate that is not trusted ({verify_message}). Nothing was sent.",
+            fix=f"Name the CA that signed it in {section}.ca_file.",
+        )
     if verify_code == _EXPIRED:
         return CertificateRejected(
             f"{where} presents a certificate that expired on "

@@ -48,14 +48,8 @@ def why_refused(end: Endpoint, timeout_s: float) -> CertificateRejected | None:
     try:
         _shake_hands(end, _context(end), timeout_s)
     except ssl.SSLCertVerificationError as error:
-        certificate = shown(end, timeout_s)
-        if certificate is None:
-            return CertificateRejected(
-                f"{end.where} presents a certificate that is not trusted ({error.verify_message}). "
-                "Nothing was sent.",
-                fix="Name the CA that signed it in vnuma_sql.ca_file.",
-            )
-        return rejection(end.where, certificate, error.verify_code, end.ca_file, "vnuma_sql")
+        why = error.verify_code, error.verify_message
+        return rejection(end.where, shown(end, timeout_s), *why, end.ca_file, "vnuma_sql")
     except _NotEncrypted:
         return CertificateRejected(f"{end.where} {NO_ENCRYPTION}.", fix=NO_ENCRYPTION_FIX)
     except (OSError, ValueError, LoginTimeoutError, SqlUnreachable):
