@@ -163,55 +163,60 @@ def _launch_until_done(
     A VM that needs a person is left out of later ones. `tokens` are the fencing tokens by VM. Raises
     LeaseLost when another process has taken the run.
     """
-    store, run, study, asked = over.store, over.run, over.study, over.asked
     fruitless, output, going = 0, "", dict(targets)
-    while going and fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
-        before = over.look().at(run.site)
-        require_supervision(store, run)
-        with store.read() as connection:
-            digest = digest_of(connection, run, study)
-        with private_folder(home_folder()) as folder, spare_descriptors():
-            secrets = resolve_all(secret for target in going.values() for secret in target.secrets)
-            remember(secrets)
-            with heartbeat(store, run):
-                tokens |= take_over_targets(store, run, study, going)
-            versions = api_versions(going.values())
-            callers = [study.workload.client_host] if study.workload.client_host else []
-            hosts = write_play_inventory(folder, inventory, going, callers)
-            logins = shared_logins()
-            private = Private(
-                url,
-                str(home_folder()),
-                run.name,
-                secrets,
-                tokens=dict(tokens),
-                api_versions=versions,
-                logins=str(logins.folder) if logins and logins.folder else None,
-                inventory=str(hosts),
-                study=digest,
-            ).write(folder)
-            try:
-                played = play_study(
-                    run.name,
-                    _play_order(store, run, study, going),
-                    hosts,
-                    private,
-                    folder / "runner",
-                    _turns_needed(before),
-                    over.tick,
-                )
-            finally:
-                if asked.broken:  # it ended the play, whatever the runner met then
-                    raise asked.broken
+    while going and fruitless < MAX_FRUITLESS_LAUNCHES and not over.asked.count:
+        before = over.look().at(over.run.site)
+        require_supervision(over.store, over.run)
+        played = _launch(over, url, going, inventory, tokens, _turns_needed(before))
         output = played.output
         seen = over.look()
         over.watch(seen)
-        after = seen.at(run.site)
+        after = seen.at(over.run.site)
         if _over(after, played, going):
             break
         going = _without_lasting(going, before, after)
         fruitless = 0 if after.done > before.done else fruitless + 1
     return output
+
+
+def _launch(
+    over: Oversight,
+    url: str,
+    going: Mapping[str, AnyTarget],
+    inventory: Path,
+    tokens: dict[str, int],
+    turns: int,
+) -> Played:
+    """Take over the VMs, adding to `tokens`, and launch one play on them."""
+    store, run, study = over.store, over.run, over.study
+    with store.read() as connection:
+        digest = digest_of(connection, run, study)
+    with private_folder(home_folder()) as folder, spare_descriptors():
+        secrets = resolve_all(secret for target in going.values() for secret in target.secrets)
+        remember(secrets)
+        with heartbeat(store, run):
+            tokens |= take_over_targets(store, run, study, going)
+        versions = api_versions(going.values())
+        callers = [study.workload.client_host] if study.workload.client_host else []
+        hosts = write_play_inventory(folder, inventory, going, callers)
+        logins = shared_logins()
+        private = Private(
+            url,
+            str(home_folder()),
+            run.name,
+            secrets,
+            tokens=dict(tokens),
+            api_versions=versions,
+            logins=str(logins.folder) if logins and logins.folder else None,
+            inventory=str(hosts),
+            study=digest,
+        ).write(folder)
+        try:
+            order = _play_order(store, run, study, going)
+            return play_study(run.name, order, hosts, private, folder / "runner", turns, over.tick)
+        finally:
+            if over.asked.broken:  # it ended the play, whatever the runner met then
+                raise over.asked.broken
 
 
 def _without_lasting(
