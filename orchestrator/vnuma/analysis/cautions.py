@@ -41,7 +41,7 @@ class Findings:
 
 def cautions(found: Findings) -> tuple[Caution, ...]:
     """Every warning that applies; those that withhold verdicts come first."""
-    return (*_withholding(found), *_data(found), *_checks(found), *_spread(found))
+    return (*_withholding(found), *_cells(found), *_data(found), *_checks(found), *_spread(found))
 
 
 def _withholding(found: Findings) -> Iterator[Caution]:
@@ -71,7 +71,8 @@ def _withholding(found: Findings) -> Iterator[Caution]:
         )
 
 
-def _data(found: Findings) -> Iterator[Caution]:
+def _cells(found: Findings) -> Iterator[Caution]:
+    """The workload's own caution, and what was not measured."""
     if found.design.caution is not None:
         yield Caution("workload", *found.design.caution)
     few = [item.arm for item in found.arms if item.verdict.label is Label.TOO_FEW and item.verdict.boots > 0]
@@ -108,6 +109,10 @@ def _data(found: Findings) -> Iterator[Caution]:
             "started: a verdict checked after each block is wrong far more often than one at the end.",
             "Resume the run. To stop early by a rule, declare design.precision or design.max_hours.",
         )
+
+
+def _data(found: Findings) -> Iterator[Caution]:
+    """What the measured cells cannot show."""
     if len(found.design.reference_labels) < 2:
         yield Caution("no_aa", "The reference arm was not run against itself.", "Set design.a_a: true.")
     elif len(found.comparison.reference) == 1:
