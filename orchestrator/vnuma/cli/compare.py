@@ -10,7 +10,7 @@ import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import AllowOption, StoreOption, TableOrJsonOption, opened_store
-from vnuma.cli.screen import USUAL, echo, note, say, width
+from vnuma.cli.screen import USUAL, echo, note, say, width, write_out
 
 
 def compare(
@@ -52,7 +52,7 @@ def compare(
     vnuma compare quick.4 other.1 --vm sql16=sql17
     """
     from vnuma.domain.vm.plain_text import listed
-    from vnuma.errors import ThresholdMet, UsageError, writing
+    from vnuma.errors import ThresholdMet, UsageError
     from vnuma.report.comparison import text
     from vnuma.report.comparison.pair import compare_runs
     from vnuma.report.comparison.text import parse_condition
@@ -75,8 +75,7 @@ def compare(
     if condition is None:
         return
     if junit:
-        with writing(junit, "The JUnit file"):
-            junit.write_text(text.as_junit(found, condition), encoding="utf-8")
+        write_out(text.as_junit(found, condition), junit, "The JUnit file", "--junit")
     met = [
         f"{pair.after.name} {change.arm}"
         for pair, change, state in text.states(found, condition)

@@ -16,7 +16,7 @@ from vnuma.cli.options import (
     inventory_of,
     reached_by,
 )
-from vnuma.cli.screen import echo, echo_json, note, require_yes, say, signed
+from vnuma.cli.screen import echo, echo_json, note, require_yes, say, signed, write_out
 from vnuma.domain.vm.provenance import banner
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def tell(answers: Answers, output: Path | None, format_: Literal["text", "json"]
     checks early, and when an assumption differs.
     """
     from vnuma.domain.contract.belief import Verdict
-    from vnuma.errors import EnvironmentProblem, writing
+    from vnuma.errors import EnvironmentProblem
 
     in_words = format_ == "text"
     if not in_words:
@@ -157,8 +157,7 @@ def tell(answers: Answers, output: Path | None, format_: Literal["text", "json"]
     for one in answers.beliefs if in_words else ():
         say(signed(f"{one.verdict:13} {one.id}: {one.seen}"))
     if output:
-        with writing(output, "The answers"):
-            output.write_text(json.dumps(answers.document(), indent=2) + "\n", encoding="utf-8")
+        write_out(json.dumps(answers.document(), indent=2) + "\n", output, "The answers", "--output")
         (echo if in_words else note)(f"Wrote {output}: names, addresses and accounts are left out.")
     differing = answers.count(Verdict.DIFFERS)
     closing = (
