@@ -50,7 +50,7 @@ def advise(
     """
     from vnuma.checks.advice import advise as advice_for
 
-    there, name = asked.site(), asked.vm or "sql-clone"
+    there, name = asked.location(), asked.vm or "sql-clone"
     count, memory_mb = asked.size(there)
     advice = advice_for(count, memory_mb, there.hosts, asked.hardware_version(there), asked.guest())
     if advice.runs_nowhere and (write or fix_as_):

@@ -174,7 +174,7 @@ def _designed(given: CheckOptions) -> tuple[Sequence[Estate], Sequence[Estate]]:
         )
     present = load(given.snapshot) if given.snapshot else ()
     if given.host_nodes or given.cluster:
-        there = given.look_ahead().site()
+        there = given.look_ahead().location()
         return [on_hosts(estate, there, given.cluster) for estate in found], present
     return [on_named_hosts(estate, present) if present else estate for estate in found], present
 

@@ -71,15 +71,8 @@ def predict(
     """
     from vnuma.domain.topology.forecast import forecast_on
 
-    there = asked.site()
-    if sweep and asked.vcpus:
-        raise UsageError("--sweep and --vcpus both set the number of vCPUs.", fix="Leave one of them out.")
-    if format_ == "svg" and not sweep:
-        raise UsageError(
-            "--format svg is a picture of many VM sizes.", fix="Name the sizes: --sweep vcpus=4..128"
-        )
-    if output is not None and format_ == "text":
-        raise UsageError(f"{output} needs a format.", fix="Add --format json, csv or svg.")
+    there = asked.location()
+    _refuse_contradictions(asked, sweep, format_, output)
     version, guest = asked.hardware_version(there), asked.guest(soft_numa=soft_numa)
     swept = swept_sizes(sweep, cores_per_socket, version) if sweep else []
     count, memory_mb = asked.size(there, 1 if swept else None)
@@ -108,6 +101,17 @@ def predict(
         say(banner(there.simulated))
     say(f"{head}, on {where(there)}\n{runs}\n")
     say("\n".join(sweep_table(rows) if swept else _table(rows)))
+
+
+def _refuse_contradictions(asked: LookAhead, sweep: str | None, format_: str, output: Path | None) -> None:
+    if sweep and asked.vcpus:
+        raise UsageError("--sweep and --vcpus both set the number of vCPUs.", fix="Leave one of them out.")
+    if format_ == "svg" and not sweep:
+        raise UsageError(
+            "--format svg is a picture of many VM sizes.", fix="Name the sizes: --sweep vcpus=4..128"
+        )
+    if output is not None and format_ == "text":
+        raise UsageError(f"{output} needs a format.", fix="Add --format json, csv or svg.")
 
 
 def _require_whole_sockets(wanted: list[dict[str, Value]], vm: str) -> None:

@@ -100,7 +100,7 @@ class LookAhead:
         str, typer.Option("--windows", metavar="NAME", help="Windows in the guest, such as 'Server 2022'.")
     ] = ""
 
-    def site(self) -> VmLocation:
+    def location(self) -> VmLocation:
         """The VM's hosts: as described, or read from a VM's or a cluster's. Raises UsageError."""
         from vnuma.domain.topology.vm_location import VmLocation
 
@@ -119,9 +119,9 @@ class LookAhead:
             fix="Describe a host (--host-nodes 2x16/96@8.0), or name a --cluster or a --vm to read.",
         )
 
-    def size(self, site: VmLocation, vcpus: int | None = None) -> tuple[int, int]:
+    def size(self, location: VmLocation, vcpus: int | None = None) -> tuple[int, int]:
         """vCPUs (`vcpus`, if given) and memory in MB, as requested or the VM's own. Raises UsageError."""
-        own = site.vm.settings if site.vm else {}
+        own = location.vm.settings if location.vm else {}
         count = vcpus or self.vcpus or own.get("numCPUs")
         memory = self.memory * 1024 if self.memory else own.get("memoryMB")
         if not isinstance(count, int) or not isinstance(memory, int):
@@ -130,12 +130,12 @@ class LookAhead:
             )
         return count, memory
 
-    def hardware_version(self, site: VmLocation) -> int:
+    def hardware_version(self, location: VmLocation) -> int:
         """The version that was given, the VM's own, or that of the oldest release among the hosts."""
         from vnuma.domain.topology.release import hardware_version_of
 
-        own = site.vm.hardware_version if site.vm else None
-        return self.hardware or own or min(hardware_version_of(host.release.key) for host in site.hosts)
+        own = location.vm.hardware_version if location.vm else None
+        return self.hardware or own or min(hardware_version_of(host.release.key) for host in location.hosts)
 
     def guest(self, *, soft_numa: bool = True) -> PlannedGuest:
         """The VM's software. Raises UsageError for an unknown edition or year of SQL Server."""
@@ -162,10 +162,10 @@ class LookAhead:
         return PlannedGuest(full, SQL_YEARS[self.sql], named, soft_numa)
 
 
-def where(site: VmLocation) -> str:
+def where(location: VmLocation) -> str:
     """A short text about the hosts, and what could not be read of them."""
-    unread = f"; not read: {', '.join(site.unread)}" if site.unread else ""
-    return some([host.name for host in site.hosts]) + unread
+    unread = f"; not read: {', '.join(location.unread)}" if location.unread else ""
+    return some([host.name for host in location.hosts]) + unread
 
 
 def some(names: Sequence[str]) -> str:

@@ -29,12 +29,12 @@ def snapshot(folder: Path, *vms: VmFacts) -> Path:
 
 def test_a_vms_own_host_comes_first_and_what_was_not_read_is_named(tmp_path: Path) -> None:
     """On the second host of its cluster."""
-    site = location_of_vm("sql16", snapshot(tmp_path, replace(vm_of(), host_moid="host-2")), None)
+    location = location_of_vm("sql16", snapshot(tmp_path, replace(vm_of(), host_moid="host-2")), None)
 
-    assert [host.name for host in site.hosts] == ["esx02", "esx01"]
-    assert site.unread == ("esx03",)
-    assert site.vm
-    assert site.vm.settings["numCPUs"] == 16
+    assert [host.name for host in location.hosts] == ["esx02", "esx01"]
+    assert location.unread == ("esx03",)
+    assert location.vm
+    assert location.vm.settings["numCPUs"] == 16
 
 
 def test_what_an_export_does_not_tell_of_a_vm_is_named(tmp_path: Path) -> None:
@@ -44,11 +44,13 @@ def test_what_an_export_does_not_tell_of_a_vm_is_named(tmp_path: Path) -> None:
     made = Estate("vc", "rvtools", "2026-11-20T00:00:00+00:00", "RVTools", "4.7", (told,), (cluster,))
     save([made], tmp_path / "estate.json")
 
-    site = location_of_vm("sql16", tmp_path / "estate.json", None)
+    location = location_of_vm("sql16", tmp_path / "estate.json", None)
 
-    assert site.unseen == ("extraConfig",)
-    assert site.vm
-    (row,) = forecast_on({**site.vm.settings, "numCPUs": 24}, 13, site.hosts, PlannedGuest(), site.unseen)
+    assert location.unseen == ("extraConfig",)
+    assert location.vm
+    (row,) = forecast_on(
+        {**location.vm.settings, "numCPUs": 24}, 13, location.hosts, PlannedGuest(), location.unseen
+    )
     assert row.confidence == "low"
     assert "numa.* keys were not read" in row.prediction.because
 
