@@ -112,7 +112,7 @@ def advise(
         tuple(sorted(found, key=lambda one: _rank(one, wanted.nodes))),
         needed,
         tuple(count for count in (low, high) if count) if vcpus % best else (),
-        f"{most} of {vcpus}: {seen[0].forecasts[0].by_sql.because}" if most < vcpus else "",
+        f"{most} of {vcpus}: {seen[0].forecasts[0].limited_by.because}" if most < vcpus else "",
         most,
         sql_limit(guest.sql_edition, guest.sql_major),
         {host.name: has for host in hosts if (has := _has_only(vcpus, memory_mb, host))},

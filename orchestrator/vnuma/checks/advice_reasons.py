@@ -81,7 +81,7 @@ def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
     if one.remote_mb:
         yield f"{one.remote_mb / 1024:.4g} GB of its memory are remote"
     if one.usable_cores < wanted.cores:
-        yield f"{one.usable_cores} of {shape.vcpus} CPUs are used: {one.by_sql.because}"
+        yield f"{one.usable_cores} of {shape.vcpus} CPUs are used: {one.limited_by.because}"
     most = most_in_a_node(wanted.sql_major)
     if largest > most:
         yield f"S22: nodes of {largest} vCPUs: SQL Server 2022 CU11 and later does not start above {most}"

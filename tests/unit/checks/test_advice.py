@@ -100,6 +100,18 @@ def test_an_edition_rules_out_sockets_that_it_does_not_use() -> None:
     assert advice.unused == ""
 
 
+def test_the_limit_of_windows_is_not_called_sql_servers() -> None:
+    """Windows Server uses 64 sockets; Developer edition has no limit."""
+    guest = PlannedGuest("developer", 15, "Windows Server 2019")
+    (single,) = [
+        one
+        for one in advice_for(96, 512, "2x96/1024@7.0", guest=guest).candidates
+        if one.topology.sockets == 96
+    ]
+
+    assert "64 of 96 CPUs are used: Windows Server 2019 uses up to 64 sockets" in single.reasons
+
+
 def test_a_limit_on_cores_is_reported_once_and_spoils_no_shape() -> None:
     """Standard uses 24 of 30 in any shape."""
     advice = advice_for(30, 256, "2x20/384@7.0", guest=PlannedGuest("standard", 15))

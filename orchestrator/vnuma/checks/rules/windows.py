@@ -36,17 +36,13 @@ _GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups
 def w01(facts: Facts) -> Fail | None:
     if known(facts.guest.build, "the build of Windows") >= FIXED_BUILD:
         return None
+    observed = {"vCPUs": str(facts.vcpus), "Windows build": str(facts.guest.build)}
+    if facts.vcpus > GROUP_SIZE:
+        return Fail(observed)
     if _most_cpus(facts) <= GROUP_SIZE:
         return None
-    return Fail(
-        {
-            "vCPUs": str(facts.vcpus),
-            "cpuHotAddEnabled": str(facts.on("cpuHotAddEnabled")).lower(),
-            "cpuid.maxVCPUs": facts.key("cpuid.maxVCPUs") or "not set",
-            "Windows build": str(facts.guest.build),
-        },
-        NO_HOT_ADD if facts.vcpus <= GROUP_SIZE else None,
-    )
+    hot_add = {"cpuHotAddEnabled": "true", "cpuid.maxVCPUs": facts.key("cpuid.maxVCPUs") or "not set"}
+    return Fail({**observed, **hot_add}, NO_HOT_ADD)
 
 
 def _most_cpus(facts: Facts) -> int:

@@ -50,7 +50,12 @@ class Forecast:
     @property
     def usable_cores(self) -> int:
         """vCPUs that both Windows and SQL Server use, by the stricter reading."""
-        return min(self.by_sql.cores, self.by_windows.cores if self.by_windows else self.topology.vcpus)
+        return self.limited_by.cores
+
+    @property
+    def limited_by(self) -> Usable:
+        """The stricter of the two limits; SQL Server's if they are equal."""
+        return min(filter(None, (self.by_sql, self.by_windows)), key=lambda limit: limit.cores)
 
     @property
     def hidden_nodes(self) -> int:
