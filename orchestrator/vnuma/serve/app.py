@@ -54,78 +54,77 @@ Act = Callable[[Asked], str]
 def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starlette:
     """The application over one store; `acts` are a writer's actions on a run, by the address' last part."""
     pages = Pages(Reader(store), may_act=access.writer is not None, may_approve=access.proves_writers)
-    watching = anyio.CapacityLimiter(MOST_WATCHERS)
-
-    def runs(_: Request) -> Response:
-        return HTMLResponse(pages.runs())
-
-    def run(request: Request) -> Response:
-        return HTMLResponse(pages.run(request.path_params["run"]))
-
-    def report(request: Request) -> Response:
-        allowed = f"{policy('style.css', 'page.js')}; frame-ancestors 'none'"
-        text = pages.report(request.path_params["run"])
-        return HTMLResponse(text, headers={"content-security-policy": allowed})
-
-    def compare(request: Request) -> Response:
-        asked = request.query_params
-        allowed = asked.get("allow", "").replace(",", " ").split()
-        return HTMLResponse(pages.compare(asked.get("before", ""), asked.get("after", ""), allowed))
-
-    def estate(_: Request) -> Response:
-        return HTMLResponse(pages.estate())
-
-    def audit(request: Request) -> Response:
-        return HTMLResponse(pages.audit(request.query_params.get("run", "")))
-
-    async def acted(request: Request) -> Response:
-        form = await form_of(request)
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        given = bearer if scheme.lower() == "bearer" else form.get("token", "")
-        run, (path, _, act) = pages.name_of(request.path_params["run"]), request.url.path.rpartition("/")
-        if not access.is_writer(given.strip()):
-            return HTMLResponse(pages.run(run, refused=True), 403)
-        try:
-            ticket = form.get("ticket", "").strip() or None
-            await run_in_threadpool(acts[act], Asked(run, proven_user(access, request), ticket))
-        except InputError as error:
-            return HTMLResponse(pages.trouble(error), 409)
-        return RedirectResponse(path, 303)
-
-    def measured(_: Request) -> Response:
-        return Response(metrics(pages.reader), media_type=CONTENT_TYPE)
-
-    async def events(request: Request) -> Response:
-        live = _live_of(pages, request.query_params.get("page", "/"))
-        seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
-        await run_in_threadpool(live)  # an unknown run is an error, not a stream
-        if request.method == "HEAD":
-            return Response(media_type="text/event-stream")
-        if watching.available_tokens < 1:
-            raise HTTPException(503, "Too many watchers.")
-        return StreamingResponse(_stream(watching, pages, live, seen), media_type="text/event-stream")
-
-    def trouble(_: Request, error: Exception) -> Response:
-        assert isinstance(error, VnumaError)
-        return HTMLResponse(pages.trouble(error), 404 if isinstance(error, InputError) else 503)
-
+    own = _Endpoints(pages, access, acts)
     return Starlette(
         routes=[
-            Route("/", runs),
-            Route("/runs/{run}", run),
-            Route("/runs/{run}/report", report),
-            *(Route(f"/runs/{{run}}/{act}", acted, methods=["POST"]) for act in acts),
-            Route("/compare", compare),
-            Route("/estate", estate),
-            Route("/audit", audit),
-            Route("/metrics", measured),
-            Route("/events", events),
+            Route("/", lambda _: HTMLResponse(pages.runs())),
+            Route("/runs/{run}", lambda request: HTMLResponse(pages.run(request.path_params["run"]))),
+            Route("/runs/{run}/report", own.report),
+            *(Route(f"/runs/{{run}}/{act}", own.acted, methods=["POST"]) for act in acts),
+            Route("/compare", own.compare),
+            Route("/estate", lambda _: HTMLResponse(pages.estate())),
+            Route("/audit", lambda request: HTMLResponse(pages.audit(request.query_params.get("run", "")))),
+            Route("/metrics", lambda _: Response(metrics(pages.reader), media_type=CONTENT_TYPE)),
+            Route("/events", own.events),
             Route("/static/style.css", _static(("style.css", "serve/serve.css"), "text/css")),
             Route("/static/serve.js", _static(("serve/serve.js",), "text/javascript")),
         ],
         middleware=[Middleware(Guard, access=access, sign_in_page=pages.sign_in)],
-        exception_handlers={VnumaError: trouble},
+        exception_handlers={VnumaError: own.trouble},
     )
+
+
+class _Endpoints:
+    """The routes that take more than a page."""
+
+    def __init__(self, pages: Pages, access: Access, acts: Mapping[str, Act]) -> None:
+        self._pages, self._access, self._acts = pages, access, acts
+        self._watching = anyio.CapacityLimiter(MOST_WATCHERS)
+
+    def report(self, request: Request) -> Response:
+        allowed = f"{policy('style.css', 'page.js')}; frame-ancestors 'none'"
+        text = self._pages.report(request.path_params["run"])
+        return HTMLResponse(text, headers={"content-security-policy": allowed})
+
+    def compare(self, request: Request) -> Response:
+        asked = request.query_params
+        allowed = asked.get("allow", "").replace(",", " ").split()
+        return HTMLResponse(self._pages.compare(asked.get("before", ""), asked.get("after", ""), allowed))
+
+    async def acted(self, request: Request) -> Response:
+        """A writer's action on a run."""
+        form = await form_of(request)
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        given = bearer if scheme.lower() == "bearer" else form.get("token", "")
+        run, (path, _, act) = (
+            self._pages.name_of(request.path_params["run"]),
+            request.url.path.rpartition("/"),
+        )
+        if not self._access.is_writer(given.strip()):
+            return HTMLResponse(self._pages.run(run, refused=True), 403)
+        try:
+            ticket = form.get("ticket", "").strip() or None
+            asked = Asked(run, proven_user(self._access, request), ticket)
+            await run_in_threadpool(self._acts[act], asked)
+        except InputError as error:
+            return HTMLResponse(self._pages.trouble(error), 409)
+        return RedirectResponse(path, 303)
+
+    async def events(self, request: Request) -> Response:
+        """The stream of a page's changes."""
+        live = _live_of(self._pages, request.query_params.get("page", "/"))
+        seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
+        await run_in_threadpool(live)  # an unknown run is an error, not a stream
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
+        if self._watching.available_tokens < 1:
+            raise HTTPException(503, "Too many watchers.")
+        stream = _stream(self._watching, self._pages, live, seen)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    def trouble(self, _: Request, error: Exception) -> Response:
+        assert isinstance(error, VnumaError)
+        return HTMLResponse(self._pages.trouble(error), 404 if isinstance(error, InputError) else 503)
 
 
 def _static(files: Iterable[str], media_type: str) -> Callable[[Request], Response]:
