@@ -108,15 +108,8 @@ def _shut_down_guest(
     try:
         seen = start
         if QUESTION in start or not _off_or_tools(start):
-            seen = wait_for(
-                session,
-                ref,
-                (_POWER, _TOOLS),
-                _off_or_tools,
-                timeout_s,
-                f"{name}: no Tools",
-                vm=ref,
-            )
+            paths = (_POWER, _TOOLS)
+            seen = wait_for(session, ref, paths, _off_or_tools, timeout_s, f"{name}: no Tools", vm=ref)
     except WaitTimeout as error:
         return (
             f"VMware Tools did not run in {name} within {spell(timeout_s)}, "
@@ -129,15 +122,8 @@ def _shut_down_guest(
     if refusal:
         return f"{guest} in {name} could not be asked to shut down ({refusal})"
     try:
-        wait_for(
-            session,
-            ref,
-            (_POWER, _TOOLS, _GUEST),
-            _off,
-            deadline - time.monotonic(),
-            f"{name}: still on",
-            vm=ref,
-        )
+        left_s = deadline - time.monotonic()
+        wait_for(session, ref, (_POWER, _TOOLS, _GUEST), _off, left_s, f"{name}: still on", vm=ref)
     except WaitTimeout as error:
         return f"{guest} in {name} did not shut down in {spell(timeout_s)} ({_stage(error.seen)})"
     return None
