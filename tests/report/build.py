@@ -18,7 +18,6 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.topology.prediction import HostShape, Prediction, predict
 from vnuma.domain.topology.topology import Topology
 from vnuma.store import attempts, baselines, cells, facts, leases, runs, samples, vms
-from vnuma.store.cells import AttemptsRule
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, Outcome, RestoreOutcome, Run, RunState, Sample, Vm
 
@@ -195,7 +194,7 @@ def _run_cell(
 
 
 def _claim(conn: Connection, run: Run, vm: Vm, token: int) -> Claim:
-    got = cells.claim_next(conn, vm.id, token, AttemptsRule(3), exclusive_host=False)
+    got = cells.claim_next(conn, vm.id, token, 3, exclusive_host=False)
     assert isinstance(got, Claim)
     return got
 

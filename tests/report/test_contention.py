@@ -23,7 +23,7 @@ def counted(store: Store, *boots: object) -> Contention | str:
         lease = leases.get_lease(conn, vm.vm_key)
         assert lease
         for boot in boots:
-            claim = cells.claim_next(conn, vm.id, lease.token, cells.AttemptsRule(3), exclusive_host=False)
+            claim = cells.claim_next(conn, vm.id, lease.token, 3, exclusive_host=False)
             assert isinstance(claim, Claim)
             facts.add_attempt_facts(conn, claim.attempt_id, lease.token, {"counters": {"vm": boot}})
             cells.interrupt_attempts(conn, vm.id, lease.token)

@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 from vnuma.domain.study.order import PlannedCell
 from vnuma.store import baselines, cells, leases, runs, vms
-from vnuma.store.cells import AttemptsRule
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, Run, Sample, Vm
 
 START = datetime(2026, 11, 17, 20, 45, 10, 250, tzinfo=UTC)
 
-TWICE = AttemptsRule(2)
+TWICE = 2
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,10 @@ def new_vm(
     return Leased(run, vm, token)
 
 
-def claim(store: Store, leased: Leased, rule: AttemptsRule = TWICE) -> Claim:
+def claim(store: Store, leased: Leased, most: int = TWICE) -> Claim:
     """Claim the VM's next cell; there must be one."""
     with store.write() as conn:
-        got = cells.claim_next(conn, leased.vm.id, leased.token, rule, exclusive_host=True)
+        got = cells.claim_next(conn, leased.vm.id, leased.token, most, exclusive_host=True)
     assert isinstance(got, Claim)
     return got
 

@@ -21,7 +21,7 @@ def claim_next(store: Store, leased: Leased, *, exclusive_host: bool = True) -> 
             conn,
             leased.vm.id,
             leased.token,
-            cells.AttemptsRule(2),
+            2,
             exclusive_host=exclusive_host,
         )
 
@@ -193,9 +193,9 @@ def test_the_database_refuses_impossible_cells(store: Store, statement: str) -> 
         ([], False),
         (["timeout"], False),
         (["timeout", "timeout"], True),
-        (["timeout", "refused"], False),
-        (["refused", "refused", "refused", "timeout"], False),
-        (["refused", "timeout", "timeout"], True),
+        (["timeout", "account_refused"], False),
+        (["account_refused", "account_refused", "account_refused", "timeout"], False),
+        (["account_refused", "timeout", "timeout"], True),
         (["timeout", "interrupted"], False),
         (["timeout", "valid"], False),
         (["store_away"] * 3 + ["timeout"], False),
@@ -208,18 +208,18 @@ def test_a_cell_is_used_up_when_no_claim_takes_it_again(store: Store, past: list
     Four ends by a store that restarts count as one.
     """
     leased = new_vm(store, arms=1)
-    rule = cells.AttemptsRule(2, ["refused"])
+    most = 2
     for reason in past:
-        got = claim(store, leased, rule)
+        got = claim(store, leased, most)
         known = {"valid": Outcome.VALID, "interrupted": Outcome.INTERRUPTED}
         with store.write() as conn:
             outcome = known.get(reason, Outcome.FAILED)
             why = None if outcome is Outcome.VALID else reason
             attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=why)
     with store.read() as conn:
-        found = cells.used_up_cells(conn, leased.run.id, rule)
-        of_vm = cells.used_up_cells(conn, leased.run.id, rule, leased.vm.id)
-        following = cells.next_cell(conn, leased.vm.id, rule)
+        found = cells.used_up_cells(conn, leased.run.id, most)
+        of_vm = cells.used_up_cells(conn, leased.run.id, most, leased.vm.id)
+        following = cells.next_cell(conn, leased.vm.id, most)
         valid = [cell for cell in cells.cells_of_run(conn, leased.run.id) if cell.state is CellState.VALID]
 
     assert bool(found) is used_up

@@ -114,7 +114,7 @@ def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
         lambda conn: baselines.mark_changing(conn, leased.vm.id, old),
         lambda conn: cells.interrupt_attempts(conn, leased.vm.id, old),
         lambda conn: cells.skip_cells(conn, leased.vm.id, old, reason="limit"),
-        lambda conn: cells.claim_next(conn, leased.vm.id, old, cells.AttemptsRule(2), exclusive_host=True),
+        lambda conn: cells.claim_next(conn, leased.vm.id, old, 2, exclusive_host=True),
     ]
     for write in writes:
         with pytest.raises(LeaseLost, match="taken over sql16"), store.write() as conn:

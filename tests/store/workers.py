@@ -109,7 +109,7 @@ def claim_all(pipe: Pipe, url: str, run_id: int, vms: list[tuple[int, int]]) -> 
     while left:
         for vm_id, token in list(left):
             with store.write() as conn:
-                got = cells.claim_next(conn, vm_id, token, cells.AttemptsRule(1), exclusive_host=True)
+                got = cells.claim_next(conn, vm_id, token, 1, exclusive_host=True)
             if got is None:
                 left.remove((vm_id, token))
             elif not isinstance(got, Busy):

@@ -219,15 +219,15 @@ def _opened(store: Store, vm: Leased) -> tuple[Run, Vm]:
 def _claim(store: Store, vm: Leased) -> Claim:
     store.disconnect()
     run, known = _opened(store, vm)
-    rule = cells.AttemptsRule(2, cells.PERMANENT)
-    store.ask(lambda conn: cells.limits_of(conn, known, rule))
+    most = 2
+    store.ask(lambda conn: cells.limits_of(conn, known, most))
     store.ask(lambda conn: attempts.lines_of_run(conn, run.id, vm.id))
     with store.write() as conn:
         cells.interrupt_attempts(conn, vm.id, vm.token)
-        claimed = cells.claim_next(conn, vm.id, vm.token, rule, exclusive_host=True)
+        claimed = cells.claim_next(conn, vm.id, vm.token, most, exclusive_host=True)
         if claimed is None:  # its cells have ended: measure them again
             conn.execute(tables.cell.update().where(tables.cell.c.vm_id == vm.id).values(state="pending"))
-            claimed = cells.claim_next(conn, vm.id, vm.token, rule, exclusive_host=True)
+            claimed = cells.claim_next(conn, vm.id, vm.token, most, exclusive_host=True)
     if isinstance(claimed, Claim):
         return claimed
     raise RuntimeError(f"no cell to claim for {vm.name}: {claimed}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, func, insert, select, update
 
 from vnuma.domain.study.order import PlannedCell
-from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import host_key
 from vnuma.errors import (
     AccountRefused,
@@ -32,14 +31,6 @@ from vnuma.store.vms import get_vm, own_vm
 _cell = tables.cell.c
 _attempt = tables.attempt.c
 _vm = tables.vm.c
-
-
-@dataclass(frozen=True)
-class AttemptsRule:
-    """How often a cell is tried; attempts with an `uncounted` reason do not count."""
-
-    max_attempts: int
-    uncounted: Collection[str] = ()
 
 
 PERMANENT = frozenset(
@@ -69,11 +60,6 @@ each power-cycles the VM, and a server may restart all night.
 """
 
 
-def attempts_rule(study: Study) -> AttemptsRule:
-    """The study's limit; attempts with a permanent failure do not count."""
-    return AttemptsRule(study.limits.attempts_per_cell, PERMANENT)
-
-
 def add_cells(conn: Connection, vm_id: int, cells: Sequence[PlannedCell]) -> None:
     """Add cells to a VM's plan, at the start of a run or block by block."""
     run_id = get_vm(conn, vm_id).run_id
@@ -99,13 +85,13 @@ def skip_cells(conn: Connection, vm_id: int, token: int, *, reason: str, from_bl
 
 
 def claim_next(
-    conn: Connection, vm_id: int, token: int, rule: AttemptsRule, *, exclusive_host: bool
+    conn: Connection, vm_id: int, token: int, most: int, *, exclusive_host: bool
 ) -> Claim | Busy | None:
     """Claim the VM's next cell and open an attempt at it, in the caller's single write transaction.
 
-    The next cell is the first by position that is pending, or that had fewer attempts without a result
-    (`failed` or `invalid`) than the rule allows; interrupted ones do not count. Returns None when there is no
-    such cell, and Busy while this VM is being measured, or another run's VM on the same ESXi host, or with
+    The next cell is the first by position that is pending, or that had fewer than `most` attempts without a
+    result (`failed` or `invalid`, for a reason that is not PERMANENT). Returns None when there is no such
+    cell, and Busy while this VM is being measured, or another run's VM on the same ESXi host, or with
     `exclusive_host` another VM of this run there. Raises LeaseLost, and StoreError for a VM without a
     baseline.
 
@@ -116,7 +102,7 @@ def claim_next(
     busy = _lock_host(conn, vm, exclusive_host=exclusive_host)
     if busy is not None:
         return busy
-    cell = _one_cell(conn, _following_cell(vm_id, rule).with_for_update())
+    cell = _one_cell(conn, _following_cell(vm_id, most).with_for_update())
     if cell is None:
         return None
     leave(conn, vm)
@@ -190,27 +176,27 @@ def _busy(vm: Vm, row: Row[*tuple[Any, ...]]) -> Busy:
     return Busy(reason=reason, run_name=row.run, vm_name=row.name, since=row.started_at)
 
 
-def next_cell(conn: Connection, vm_id: int, rule: AttemptsRule) -> Cell | None:
+def next_cell(conn: Connection, vm_id: int, most: int) -> Cell | None:
     """The cell that `claim_next` would take now; None when there is none. Does not take it."""
-    return _one_cell(conn, _following_cell(vm_id, rule))
+    return _one_cell(conn, _following_cell(vm_id, most))
 
 
-def used_up_cells(conn: Connection, run_id: int, rule: AttemptsRule, vm_id: int | None = None) -> set[int]:
+def used_up_cells(conn: Connection, run_id: int, most: int, vm_id: int | None = None) -> set[int]:
     """Cells of the run, or of one of its VMs, that `claim_next` never takes again: without a valid attempt,
-    and with as many that counted as the rule allows.
+    and with `most` that counted.
     """
-    query = select(_cell.id).where(_cell.run_id == run_id, _is_used_up(rule))
+    query = select(_cell.id).where(_cell.run_id == run_id, _is_used_up(most))
     return set(conn.scalars(query if vm_id is None else query.where(_cell.vm_id == vm_id)))
 
 
-def _is_used_up(rule: AttemptsRule) -> ColumnElement[bool]:
-    return (_cell.state != CellState.VALID) & (_tries(rule) >= rule.max_attempts)
+def _is_used_up(most: int) -> ColumnElement[bool]:
+    return (_cell.state != CellState.VALID) & (_tries() >= most)
 
 
-def limits_of(conn: Connection, vm: Vm, rule: AttemptsRule) -> Row[*tuple[Any, ...]]:
+def limits_of(conn: Connection, vm: Vm, most: int) -> Row[*tuple[Any, ...]]:
     """The stop requested of its run, its lease's token, and how many of its cells are used up."""
     run, lease = tables.run.c, tables.lease.c
-    used_up = select(func.count()).where(_cell.vm_id == vm.id, _is_used_up(rule)).scalar_subquery()
+    used_up = select(func.count()).where(_cell.vm_id == vm.id, _is_used_up(most)).scalar_subquery()
     return conn.execute(
         select(run.stop_requested, lease.token, used_up.label("used_up"))
         .select_from(tables.run)
@@ -219,7 +205,7 @@ def limits_of(conn: Connection, vm: Vm, rule: AttemptsRule) -> Row[*tuple[Any, .
     ).one()
 
 
-def _tries(rule: AttemptsRule) -> ScalarSelect[int]:
+def _tries() -> ScalarSelect[int]:
     """The number of a cell's attempts without a result, for a reason that counts."""
     away = func.count().filter(_attempt.reason == _AWAY)
     return (
@@ -227,17 +213,17 @@ def _tries(rule: AttemptsRule) -> ScalarSelect[int]:
         .where(
             _attempt.cell_id == _cell.id,
             _attempt.outcome.in_([Outcome.FAILED, Outcome.INVALID]),
-            _attempt.reason.not_in(sorted(rule.uncounted)),
+            _attempt.reason.not_in(sorted(PERMANENT)),
         )
         .scalar_subquery()
     )
 
 
-def _following_cell(vm_id: int, rule: AttemptsRule) -> Select[*tuple[Any, ...]]:
+def _following_cell(vm_id: int, most: int) -> Select[*tuple[Any, ...]]:
     left = _cell.state.in_([CellState.PENDING, CellState.FAILED])
     return (
         select(tables.cell)
-        .where(_cell.vm_id == vm_id, left, _tries(rule) < rule.max_attempts)
+        .where(_cell.vm_id == vm_id, left, _tries() < most)
         .order_by(_cell.position)
         .limit(1)
     )

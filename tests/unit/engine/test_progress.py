@@ -19,7 +19,6 @@ from vnuma.engine.run.oversight import Asked, Nowhere, Oversight, unwatched
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
-from vnuma.store.cells import PERMANENT, AttemptsRule
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Claim, Outcome, StopRequest
 
@@ -41,7 +40,7 @@ class Going:
 
     def claim(self) -> Claim:
         """Begin the next attempt."""
-        return claim(self.store, self.leased, AttemptsRule(TRIES, PERMANENT))
+        return claim(self.store, self.leased, TRIES)
 
     def end(self, attempt: Claim, outcome: Outcome, why: str = "tools_timeout") -> None:
         """End it."""

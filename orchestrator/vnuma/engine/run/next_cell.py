@@ -55,7 +55,7 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
             connection,
             context.vm.id,
             context.token,
-            cells.attempts_rule(context.study),
+            context.study.limits.attempts_per_cell,
             exclusive_host=context.study.design.neighbours == "take_turns",
         )
     if claimed is None:
@@ -95,8 +95,8 @@ def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
     hours that end before a cell would.
     """
     run, study, vm = context.run, context.study, context.vm
-    ask, rule = context.store.ask, cells.attempts_rule(study)
-    now = ask(lambda connection: cells.limits_of(connection, vm, rule))
+    ask, most = context.store.ask, study.limits.attempts_per_cell
+    now = ask(lambda connection: cells.limits_of(connection, vm, most))
     if now.stop_requested:
         return "the run was asked to stop"
     past = ask(lambda connection: attempts.lines_of_run(connection, run.id, vm.id))
@@ -113,8 +113,8 @@ def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
 
 def next_cell(context: VmContext) -> Cell | None:
     """The cell that the next claim would take; does not take it."""
-    rule = cells.attempts_rule(context.study)
-    return context.store.ask(lambda connection: cells.next_cell(connection, context.vm.id, rule))
+    most = context.study.limits.attempts_per_cell
+    return context.store.ask(lambda connection: cells.next_cell(connection, context.vm.id, most))
 
 
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})

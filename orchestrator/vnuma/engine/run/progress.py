@@ -146,7 +146,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     every = attempts.lines_of_run(connection, run.id)
     planned = cells.cells_of_run(connection, run.id)
     study = study_of(connection, run)
-    failed = cells.used_up_cells(connection, run.id, cells.attempts_rule(study))
+    failed = cells.used_up_cells(connection, run.id, study.limits.attempts_per_cell)
     usual = _usual(every)
     sites = sites_at_work(connection, run)
     alive: dict[str | None, bool] = {site.node: site.alive for site in sites}

@@ -144,7 +144,7 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         text = runs.get_study(connection, row.study_id)
         study = parse_study(text.yaml, f"study of {row.name}")
         planned = cells.cells_of_run(connection, row.id)
-        used_up = cells.used_up_cells(connection, row.id, cells.attempts_rule(study))
+        used_up = cells.used_up_cells(connection, row.id, study.limits.attempts_per_cell)
         tried = attempts.attempts_of_run(connection, row.id)
         machines = vms.vms_of_run(connection, row.id)
         known = facts.facts_of_run(connection, row.id)
