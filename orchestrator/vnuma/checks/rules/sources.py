@@ -16,6 +16,15 @@ MISMATCH = (
 LARGE_MEMORY = (
     _DENNEMAN + "2022/11/03/vsphere-8-cpu-topology-for-large-memory-footprint-vms-exceeding-numa-boundaries/"
 )
+EPYC_BIOS = (
+    "https://knowledge.broadcom.com/external/article/432801/guidance-for-amd-epyc-bios-and-numa-conf.html"
+)
+EPYC_9004 = "https://gist.github.com/ismarsantos/cd08ab5bcc06905a94d30272a8952234"
+"""The processors of an EPYC 9534 with their caches, as lscpu shows them: 8 cores share one."""
+SQL_64_CORES = (
+    "https://blogs.vmware.com/cloud-foundation/2024/08/08/sizing-sql-server-vms-on-esxi-to-satisfy-64-cores-"
+    "per-node-limit/"
+)
 SUB_NUMA = _DENNEMAN + "2022/09/21/sub-numa-clustering/"
 PINNING = _DENNEMAN + "2021/06/11/cpu-pinning-is-not-an-exclusive-right-to-a-cpu-core/"
 NODE_OF_64 = (

@@ -12,9 +12,12 @@ from vnuma.checks.rules.sources import (
     ADVANCED_65,
     CORES_PER_SOCKET_7,
     DECOUPLED,
+    EPYC_9004,
+    EPYC_BIOS,
     INTERLEAVING,
     MISMATCH,
     NUMA_CONTROLS_8,
+    SQL_64_CORES,
     SUB_NUMA,
     VMCO,
 )
@@ -146,8 +149,9 @@ def _shape(host: HostFacts) -> str:
     consequence=(
         "A NUMA node has fewer cores and less memory than a socket: advice based on sockets is wrong here."
     ),
-    fix="Size by the host's own list of NUMA nodes; record the BIOS mode.",
-    sources=(SUB_NUMA, VMCO),
+    fix="Size by the host's own list of NUMA nodes; record the BIOS mode. According to VMware sub-NUMA "
+    "clustering constrains large VMs, and CCX-as-NUMA should be off on ESXi 8 and later.",
+    sources=(SUB_NUMA, SQL_64_CORES, EPYC_BIOS, VMCO),
     reads="host",
     related=("T22",),
 )
@@ -175,8 +179,9 @@ def _with_packages(facts: Facts) -> HostFacts:
     return host
 
 
-# Cores that share a last-level cache, by the last digit of an EPYC 7000 model: Naples, Rome, Milan.
-CORE_COMPLEX = {"1": 4, "2": 4, "3": 8}
+# Cores that share a last-level cache, by an EPYC's model without its middle: Naples, Rome, Milan, Genoa with
+# Bergamo. Of 9005 some have 8, others 16.
+CORE_COMPLEX = {"71": 4, "72": 4, "73": 8, "94": 8}
 
 
 @rule(
@@ -185,22 +190,22 @@ CORE_COMPLEX = {"1": 4, "2": 4, "3": 8}
     "A cache boundary runs inside the NUMA node",
     condition=(
         "the host has AMD EPYC processors and cores per socket are not a multiple of a core complex "
-        "(up to 4 cores on 7001 and 7002, 8 on 7003)"
+        "(up to 4 cores on 7001 and 7002, 8 on 7003 and 9004)"
     ),
     consequence="Cores of a node do not all share one last-level cache; a virtual socket that crosses the "
     "boundary hides it from the guest.",
     fix="Consider a multiple of the core complex as cores per socket, and measure.",
-    sources=(CORES_PER_SOCKET_7,),
+    sources=(CORES_PER_SOCKET_7, EPYC_BIOS, EPYC_9004),
     reads="vm host",
 )
 def t21(facts: Facts) -> Fail | None:
     model = known(facts.host.cpu_model or None, "the host's processor model")
     if "EPYC" not in model.upper():
         return None
-    found = re.search(r"EPYC\s+7[0-9A-Z]\w([123])", model, re.IGNORECASE)
-    if not found:
+    found = re.search(r"EPYC\s+([79])[0-9A-Z]\w([1-5])", model, re.IGNORECASE)
+    if not found or "".join(found.groups()) not in CORE_COMPLEX:
         raise Unknown(f"the size of a core complex is unknown for {model}")
-    complex_ = CORE_COMPLEX[found[1]]
+    complex_ = CORE_COMPLEX["".join(found.groups())]
     if facts.vcpus <= complex_ or facts.per_socket % complex_ == 0:
         return None
     return Fail(
