@@ -56,6 +56,20 @@ def test_the_plan_is_on_the_page() -> None:
     assert "16 power-cycles, about 60 min." in text
 
 
+def test_an_unsure_prediction_has_its_other_reading_and_the_reason() -> None:
+    """Low alone does not tell a change board what else the guest may see."""
+    planned = study()
+    known = plan_of(planned)
+    (first, *_) = known.arms
+    assert first.prediction is not None
+    unsure = replace(first.prediction, confidence="low", alternatives=(4,), because="sources disagree")
+    plan = replace(known, arms=(replace(first, prediction=unsure),))
+
+    text = " ".join(page_text(planned, "file", [plan], Permit(ticket="CHG7")).split())
+
+    assert "<td>1 vNUMA node</td><td>low, else 4: sources disagree</td>" in text
+
+
 def test_simulated_is_said_in_title_head_and_foot() -> None:
     """A plan made on the lab is not mistaken for one of real machines."""
     text = page(simulated="paper")

@@ -128,7 +128,10 @@ def _vm_arm(study: Study, arm: ArmPlan) -> tuple[str, str, str]:
     label = labelled(study, arm.label)
     if arm.prediction is None:
         return label, f"impossible: {arm.impossible}", ""
-    return label, counted(arm.prediction.vnuma_nodes, "vNUMA node"), arm.prediction.confidence
+    seen = arm.prediction
+    others = "".join(f", else {count}" for count in seen.alternatives)
+    why = f": {seen.because}" if seen.confidence == "low" else ""
+    return label, counted(seen.vnuma_nodes, "vNUMA node"), f"{seen.confidence}{others}{why}"
 
 
 def _database(study: Study) -> Iterable[tuple[str, str]]:
