@@ -105,7 +105,7 @@ def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]
     """How its nodes and sockets match the VM, and how sure that is."""
     nodes, needed = seen.prediction.vnuma_nodes, wanted.host_nodes
     if nodes == needed == 1:
-        yield "vCPUs and memory fit one host NUMA node: all memory is local"
+        yield f"vCPUs and memory fit one host NUMA node{'' if seen.memory_doubt else ': all memory is local'}"
     elif nodes == wanted.nodes == shape.sockets:
         most = most_in_a_node(wanted.sql_major)
         starts = seen.topology.vcpus <= most * needed
@@ -122,6 +122,8 @@ def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]
         )
     else:
         yield f"{nodes} nodes; {shape.sockets} sockets do not match them"
+    if seen.memory_doubt:
+        yield seen.memory_doubt
     if seen.prediction.confidence == "low":
         yield f"low confidence: {seen.prediction.because}"
 

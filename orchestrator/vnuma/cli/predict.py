@@ -204,7 +204,9 @@ def _memory(row: Forecast) -> str:
         return "not known"
     if row.remote_mb:
         return f"{row.remote_mb / 1024:.4g} GB remote"
-    return f"on {row.hidden_nodes} host nodes, unseen by the guest" if row.hidden_nodes else "local"
+    if row.hidden_nodes:
+        return f"on {row.hidden_nodes} host nodes, unseen by the guest"
+    return "mostly local" if row.memory_doubt else "local"
 
 
 def _why(rows: list[Forecast]) -> list[str]:
@@ -215,7 +217,7 @@ def _why(rows: list[Forecast]) -> list[str]:
         told += [row.by_sql.because] if row.by_sql.cores < row.topology.vcpus else []
         if row.by_windows and row.by_windows.cores < row.topology.vcpus:
             told.append(row.by_windows.because)
-        for reason in told:
+        for reason in filter(None, (*told, row.memory_doubt)):
             shapes = reasons.setdefault(reason, [])
             shapes += [str(row.topology)] if str(row.topology) not in shapes else []
     return [

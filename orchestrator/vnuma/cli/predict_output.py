@@ -77,6 +77,7 @@ def _row(row: Forecast) -> dict[str, Any]:
         "by_sql": asdict(row.by_sql),
         "by_windows": asdict(row.by_windows) if row.by_windows else None,
         "remote_mb": row.remote_mb,
+        "share_of_node_memory": row.fullest or None,
         "hidden_host_nodes": row.hidden_nodes,
         "more_vcpus_than_cores": row.too_wide,
         "more_memory_than_host": row.too_large,

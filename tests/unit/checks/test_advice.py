@@ -91,6 +91,15 @@ def test_more_memory_than_the_host_has_does_not_fit() -> None:
     assert all("does not fit: 900 GB on a host of 768 GB" in one.reasons for one in advice.candidates)
 
 
+@pytest.mark.parametrize(("memory_gb", "sure"), [(224, True), (240, False), (256, False)])
+def test_memory_of_a_whole_node_is_not_called_local(memory_gb: int, sure: bool) -> None:
+    """ESXi and other VMs need a part of each node: 226 of 256 GB were the most that a VM got."""
+    (first, *_) = advice_for(16, memory_gb, "2x28/256@8.0").worth(Worth.HAVING)
+
+    assert any("all memory is local" in reason for reason in first.reasons) is sure
+    assert any("may be remote" in reason for reason in first.reasons) is not sure
+
+
 def test_an_edition_rules_out_sockets_that_it_does_not_use() -> None:
     """Standard with eight sockets of two would use eight cores."""
     advice = advice_for(16, 64, "2x16/96@7.0", guest=PlannedGuest("standard", 15))

@@ -109,6 +109,17 @@ def test_more_memory_than_the_host_has_does_not_fit() -> None:
 SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
 
 
+def test_memory_of_whole_nodes_is_not_called_local() -> None:
+    """Two nodes in four vNUMA nodes: each takes half of a host node, and all take both whole."""
+    shown = vnuma_here(
+        *("predict", "--vcpus", "16", "--memory", "512", "--host-nodes", "2x28/256@7.0"),
+        *("--cores-per-socket", "4", "--set", "numa.vcpu.followcorespersocket=1"),
+    )
+
+    assert "mostly local" in shown.out
+    assert "its memory is 100% of a host node's" in shown.out
+
+
 def test_a_sweep_shows_where_nodes_jump_and_which_sizes_are_even() -> None:
     """By ESXi's own choice of nodes on hosts of 20 cores a node."""
     shown = vnuma_here(*SWEEP, "--sweep", "vcpus=4..80")

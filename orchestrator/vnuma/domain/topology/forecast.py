@@ -16,6 +16,9 @@ from vnuma.domain.vm.setting import Settings
 # Major version by the year in SQL Server's product name.
 SQL_YEARS = {2012: 11, 2014: 12, 2016: 13, 2017: 14, 2019: 15, 2022: 16, 2025: 17}
 
+# Of a host node's 256 GB a VM of more got 226 GB: ESXi and other VMs need the rest (Denneman 2022-11-03).
+MOST_SEEN_LOCAL = 226 / 256
+
 
 @dataclass(frozen=True)
 class PlannedGuest:
@@ -42,6 +45,8 @@ class Forecast:
     by_windows: Usable | None
     remote_mb: int | None
     """Memory beyond the nodes of its vCPUs, which is remote; None: unknown node sizes."""
+    fullest: float
+    """The largest share of a host node's memory that it takes; 0: unknown node sizes."""
     too_wide: bool
     """More vCPUs than the host has cores."""
     too_large: bool
@@ -56,6 +61,16 @@ class Forecast:
     def limited_by(self) -> Usable:
         """The stricter of the two limits; SQL Server's if they are equal."""
         return min(filter(None, (self.by_sql, self.by_windows)), key=lambda limit: limit.cores)
+
+    @property
+    def memory_doubt(self) -> str:
+        """Why memory that fits may be remote all the same; empty if nothing speaks for it."""
+        if not MOST_SEEN_LOCAL < self.fullest <= 1:
+            return ""
+        return (
+            f"its memory is {self.fullest:.0%} of a host node's, of which ESXi and other VMs need a part: "
+            "some may be remote"
+        )
 
     @property
     def hidden_nodes(self) -> int:
@@ -85,6 +100,9 @@ def forecast(
     automatic = guest.soft_numa and guest.sql_major >= SQL_2016
     by_sql = usable_by_sql(sql_limit(guest.sql_edition, guest.sql_major), shape)
     sizes = seen.cpu_node_sizes(soft_numa=automatic)
+    memory_mb, node = _number(settings, "memoryMB"), host.node_memory_mb
+    # ESXi spreads a VM's memory over its NUMA clients like its vCPUs.
+    parts = [memory_mb * size // vcpus for size in seen.clients or seen.node_sizes]
     return Forecast(
         topology=shape,
         hosts=(host.name,),
@@ -94,9 +112,10 @@ def forecast(
         sql_cpu_nodes_online=_online(sizes, by_sql.cores),
         by_sql=by_sql,
         by_windows=usable_by_windows(guest.windows, shape) if guest.windows else None,
-        remote_mb=_remote_mb(_number(settings, "memoryMB"), vcpus, seen, host),
+        remote_mb=sum(max(0, part - node) for part in parts) if node and memory_mb else None,
+        fullest=max(*parts, memory_mb / len(host.numa_nodes)) / node if node else 0,
         too_wide=vcpus > host.cores,
-        too_large=_number(settings, "memoryMB") > host.memory_mb > 0,
+        too_large=memory_mb > host.memory_mb > 0,
     )
 
 
@@ -111,7 +130,7 @@ def forecast_on(
     found: dict[object, Forecast] = {}
     for host in hosts:
         one = forecast(settings, hardware, host, guest, unseen)
-        key = (one.release, one.prediction, one.remote_mb, one.too_wide, one.too_large)
+        key = (*(one.release, one.prediction, one.remote_mb, one.memory_doubt, one.too_wide, one.too_large),)
         known = found.get(key)
         found[key] = one if known is None else _joined(known, one)
     return list(found.values())
@@ -124,15 +143,6 @@ def _joined(known: Forecast, other: Forecast) -> Forecast:
 def _online(sizes: tuple[int, ...], cores: int) -> int:
     """Number of nodes of the first `cores` CPUs: an edition takes CPUs in order of their numbers."""
     return sum(before < cores for before in accumulate(sizes[:-1], initial=0))
-
-
-def _remote_mb(memory_mb: int, vcpus: int, seen: Prediction, host: HostFacts) -> int | None:
-    """ESXi spreads a VM's memory over its NUMA clients like its vCPUs."""
-    node = host.node_memory_mb
-    if not node or not memory_mb:
-        return None
-    clients = seen.clients or seen.node_sizes
-    return sum(max(0, memory_mb * size // vcpus - node) for size in clients)
 
 
 def _number(settings: Settings, name: str) -> int:
