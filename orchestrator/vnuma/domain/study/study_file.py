@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -11,23 +10,28 @@ from functools import reduce
 from operator import getitem
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from vnuma.domain.arm.arm import Arm, PhysicalCores
+from vnuma.domain.arm.arm import Arm
 from vnuma.domain.study.crossing import Crossing
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_checks import check_arms_workloads, check_design, check_workload
+from vnuma.domain.study.study_errors import (
+    EVERY_FIELD,
+    dotted,
+    input_error,
+    of_another_kind,
+    problem_of,
+    real_path,
+)
 from vnuma.domain.topology.topology import topologies
 from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
 from vnuma.domain.vm.plain_text import refuse_controls
-from vnuma.domain.vm.validation import FIELD_FAULTS, message
-from vnuma.domain.workloads.kinds import settings_type
 from vnuma.domain.workloads.settings import Path, Problem
 from vnuma.errors import InputError
 
 MOST_VALUES = 10_000
 DEEPEST = 40
-EVERY_FIELD = "Every field is described in docs/reference/study.md."
 """Limits for a study file: the largest so far has 400 values on 6 levels."""
 
 
@@ -38,12 +42,12 @@ def parse_study(text: str, file: str) -> Study:
     """
     data = _load(text, file)
     if problems := list(strange_values(data)):
-        raise _input_error(problems, data, file)
+        raise input_error(problems, data, file)
     crossing = _crossing(data)
     result = _validate(data) if crossing is None else _validate_crossed(data, crossing)
     if isinstance(result, Study):
         return result
-    raise _input_error(result, data, file)
+    raise input_error(result, data, file)
 
 
 def _crossing(data: Any) -> Crossing | None:
@@ -69,10 +73,10 @@ def _validate(data: Any) -> Study | list[Problem]:
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
-        found = [item for item in error.errors() if not _of_another_kind(item["loc"], data)]
+        found = [item for item in error.errors() if not of_another_kind(item["loc"], data)]
         wrong = {item["loc"][: len(item["loc"]) - 1] for item in found}
         found = [item for item in found if item["type"] != "too_short" or item["loc"] not in wrong]
-        return [*(_problem(item, data) for item in found), *_further_problems(found, data)]
+        return [*(problem_of(item, data) for item in found), *_further_problems(found, data)]
     return list(check_study(study)) or study
 
 
@@ -82,7 +86,7 @@ def _further_problems(found: Sequence[Any], data: Any) -> list[Problem]:
         return []
     known = deepcopy(data)
     for item in found:
-        *outer, field = _real_path(item["loc"], data)[0]
+        *outer, field = real_path(item["loc"], data)[0]
         reduce(getitem, outer, known).pop(field, None)  # arms of a crossing may share a value
     rest = _validate(known)
     return [] if isinstance(rest, Study) else rest
@@ -170,7 +174,7 @@ def strange_values(data: Any) -> Iterator[Problem]:
         elif isinstance(node, list):
             stack += [((*path, index), value) for index, value in enumerate(node)]
         elif why := _strange(path, node):
-            yield Problem(path, f"{_dotted(path)}: {why}.", "Write it without.")
+            yield Problem(path, f"{dotted(path)}: {why}.", "Write it without.")
 
 
 def _strange(path: Path, value: object) -> str:
@@ -202,154 +206,6 @@ def _load(text: str, file: str) -> Any:
             fix="Start from studies/quick.yml.",
         )
     return data
-
-
-def _problem(item: Any, data: Any) -> Problem:
-    """A pydantic error as our Problem."""
-    if item["loc"][:1] == ("vms",) and "vms" not in data and "vm" in data:
-        what = f"vm: must be the name of one VM, not {_value_at(('vm',), data)}."
-        return Problem(("vm",), what, "For several VMs: vms: [NAME, NAME].")
-    path, in_union = _real_path(item["loc"], data)
-    kind, field = item["type"], path[-1] if path else ""
-    if item["loc"][-1:] == ("[key]",):
-        allowed = (
-            f"Names here must match {item['ctx']['pattern']}" if "pattern" in item.get("ctx", {}) else ""
-        )
-        return Problem(path, f"{_dotted(path[:-1])}: '{field}' is not a valid name.", allowed)
-    if in_union:
-        return Problem(
-            path, f"{_dotted(path)}: {_value_at(path, data)} is not a valid value.", _choices(path, data)
-        )
-    if kind == "extra_forbidden":
-        known = _known_fields(path[:-1], data)
-        close = difflib.get_close_matches(str(field), known, n=1) or _elsewhere(str(field), data)
-        fix = f"Did you mean '{close[0]}'?" if close else f"Known fields here: {', '.join(sorted(known))}."
-        return Problem(path, f"unknown field '{field}'.", fix)
-    if kind == "missing":
-        return Problem(path, f"field '{field}' is missing.", EVERY_FIELD)
-    value = _value_at(path, data)
-    found = "" if value is None or len(value) > _QUOTED else f", not {value}"
-    return Problem(path, f"{_dotted(path)}: {message(item)}{found if kind in FIELD_FAULTS else ''}.")
-
-
-_QUOTED = 40
-"""Most characters of an invalid value that a message repeats."""
-
-
-def _elsewhere(field: str, data: Any) -> list[str]:
-    """A field of that name in one of the file's sections."""
-    for section in Study.model_fields:
-        model = _model_of(Study, section, data) if section not in ("workload", "arms") else None
-        for close in difflib.get_close_matches(field, model.model_fields if model else (), n=1):
-            return [f"{section}.{close}"]
-    return []
-
-
-# Fields that allow a mapping or other types: pydantic puts the model's name into the location.
-_MAPPING_KINDS = frozenset({PhysicalCores.__name__})
-
-
-def _of_another_kind(loc: Sequence[int | str], data: Any) -> bool:
-    """Whether an error is about an alternative type that the file does not use: a mapping is
-    checked as one.
-    """
-    node = data
-    for step in loc:
-        if isinstance(node, dict):
-            if step not in node and str(step).startswith(("literal[", "tuple[")):
-                return True
-            node = node.get(step)
-        elif isinstance(node, list) and isinstance(step, int) and step < len(node):
-            node = node[step]
-    return False
-
-
-def _real_path(loc: Sequence[int | str], data: Any) -> tuple[Path, bool]:
-    """The file's keys in `loc`, and whether it continues into a branch of a union.
-
-    pydantic adds the branch's name to the location, which is not a key of the file.
-    """
-    path: list[int | str] = []
-    node = data
-    for step in loc:
-        if isinstance(node, dict) and step in _MAPPING_KINDS:
-            continue
-        if isinstance(node, dict):
-            path.append(step)
-            node = node.get(step)
-        elif isinstance(node, list) and isinstance(step, int):
-            path.append(step)
-            node = node[step] if step < len(node) else None
-        elif node is None or (path and step == "topology"):
-            return tuple(path), False
-        else:
-            return tuple(path), True
-    return tuple(path), False
-
-
-def _dotted(path: Path) -> str:
-    return ".".join(map(str, path))
-
-
-def _value_at(path: Path, data: Any) -> str | None:
-    """A value as quoted in messages; None if the file has none there."""
-    for step in path:
-        try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return f"'{data}'" if isinstance(data, str) else str(data)
-
-
-def _choices(path: Path, data: Any) -> str:
-    """The values that a field with several types allows, from its description."""
-    model: type[BaseModel] | None = Study
-    for step in path[:-1]:
-        if isinstance(step, str) and model:
-            model = _model_of(model, step, data)
-    info = model.model_fields.get(str(path[-1])) if model else None
-    return info.description or "" if info else ""
-
-
-def _known_fields(path: Path, data: Any) -> list[str]:
-    model: type[BaseModel] | None = Study
-    for step in path:
-        if isinstance(step, int):
-            continue
-        model = _model_of(model, step, data) if model else None
-    return list(model.model_fields) if model else []
-
-
-def _model_of(model: type[BaseModel], field: str, data: Any) -> type[BaseModel] | None:
-    """The model of a field; for a workload's section, the one that the file names."""
-    if model is Study and field == "workload":
-        return settings_type(str(data["workload"].get("name", "cross_join")))
-    info = model.model_fields.get(field)
-    if info is None:
-        return None
-    candidates = [info.annotation, *getattr(info.annotation, "__args__", ())]
-    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
-
-
-def _input_error(problems: list[Problem], data: Any, file: str) -> InputError:
-    unique = dict.fromkeys((_line(problem.path, data), problem.what, problem.fix) for problem in problems)
-    lines = [f"{file}:{line}: {what}" + (f"\n  {fix}" if fix else "") for line, what, fix in sorted(unique)]
-    return InputError("\n".join(lines))
-
-
-def _line(path: Path, data: Any) -> int:
-    """The 1-based line of the deepest key of `path` in the file."""
-    node, line = data, 1
-    for step in path:
-        position = getattr(node, "lc", None)
-        if position is None:
-            break
-        try:
-            line = (position.key(step) if isinstance(node, dict) else position.item(step))[0] + 1
-            node = node[step]
-        except (KeyError, IndexError, TypeError):
-            break
-    return line
 
 
 def _all(vcpus: int) -> str:
