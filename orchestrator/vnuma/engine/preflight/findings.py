@@ -10,6 +10,8 @@ from vnuma.errors import PreflightBlocked
 
 Severity = Literal["block", "warn", "info"]
 
+_MOST_NAMES = 5
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -61,3 +63,9 @@ def refuse_shown(findings: Iterable[Finding], command: str) -> None:
             f"{', '.join(ids)} {'blocks' if len(ids) == 1 else 'block'} the study. Nothing was changed.",
             fix=f"Apply the fixes listed above, then run: {command}",
         )
+
+
+def some_of(names: tuple[str, ...]) -> str:
+    """The first names, and how many more there are."""
+    listed = ", ".join(names[:_MOST_NAMES])
+    return listed if len(names) <= _MOST_NAMES else f"{listed} and {len(names) - _MOST_NAMES} more"

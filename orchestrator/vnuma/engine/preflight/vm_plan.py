@@ -22,13 +22,8 @@ from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import check, touched_settings, under_study
-from vnuma.engine.preflight.surroundings import (
-    accepted,
-    server_findings,
-    unencrypted_connection,
-    unused_login,
-    vm_findings,
-)
+from vnuma.engine.preflight.server_findings import server_findings, unencrypted_connection, unused_login
+from vnuma.engine.preflight.surroundings import accepted, vm_findings
 from vnuma.engine.preflight.target_plan import T, TargetPlan
 from vnuma.engine.preflight.workload_check import client_findings, locality_findings, workload_findings
 from vnuma.vsphere import privileges, read, surroundings
