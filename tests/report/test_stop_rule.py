@@ -8,7 +8,8 @@ import sqlalchemy
 from tests.report.build import Story, build, noisy, study_text
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.secrets import Secret
-from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
+from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.run.next_cell import LOOKS, ask_stop_rule, next_cell
 from vnuma.engine.run.progress import progress_of

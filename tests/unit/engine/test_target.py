@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vnuma.engine.access.target import Target, target_from
-from vnuma.engine.preflight.surroundings import unencrypted_connection, unused_login
+from vnuma.engine.preflight.server_findings import unencrypted_connection, unused_login
 from vnuma.errors import InputError
 
 VCENTER = {"host": "vcenter", "user": "u", "password": {"env": "VC"}}

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from vnuma.domain.vm.validation import messages
-from vnuma.engine.access.target import SqlTarget, VCenterTarget
+from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
 from vnuma.errors import InputError
 
 _HOST = r"(?P<host>\[[^\s\[\]]+\]|[^\s/{}@?#\\,:\[\]]+|(?:[0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*)"  # the last: IPv6

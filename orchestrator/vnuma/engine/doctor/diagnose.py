@@ -24,12 +24,8 @@ from vnuma.engine.notify.message import TEST, event_line
 from vnuma.engine.notify.notifier import Notifier
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.machine_plan import facts_of
-from vnuma.engine.preflight.surroundings import (
-    server_findings,
-    unencrypted_connection,
-    unused_login,
-    vm_findings,
-)
+from vnuma.engine.preflight.server_findings import server_findings, unencrypted_connection, unused_login
+from vnuma.engine.preflight.surroundings import vm_findings
 from vnuma.errors import VmNotFound, VnumaError
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.driver import discover
