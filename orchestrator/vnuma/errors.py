@@ -286,13 +286,14 @@ class Interrupted(VnumaError):
 
 
 _NOT_STORED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
-_FORBIDDEN = (errno.EACCES, errno.EPERM)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.ENOTDIR)
 _TO_WRITE = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space: df -h {folder}"),
     errno.EFBIG: "Raise the limit on the size of files: ulimit -f",
     errno.EROFS: "Mount that file system so that it can be written, or keep vnuma's files elsewhere "
     "(VNUMA_HOME=FOLDER): findmnt --target {folder}",
     errno.EIO: "Check the disk: dmesg | tail",
+    errno.ENOTDIR: "A part of that path is a file. Correct the path, or VNUMA_HOME if it begins with it.",
 }
 
 
@@ -308,7 +309,7 @@ def write_fix(error: OSError, folder: Path | str = ".") -> str:
 
 
 def is_os_failure(error: OSError) -> bool:
-    """Whether the machine is at fault rather than vnuma: full disk, or missing permission."""
+    """Whether the machine is at fault rather than vnuma: full disk, no permission, a file for a folder."""
     return error.errno in _NOT_STORED or (error.errno in _FORBIDDEN and bool(error.filename))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import math
@@ -18,7 +19,7 @@ from jsonschema import Draft202012Validator
 
 from tests.report.build import ARMS, GOLDEN_STORY, LABELS, Lost, Story, build, study_text
 from tests.support.stores import new_store
-from vnuma.errors import EnvironmentProblem
+from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.report.archive.workbook import write_workbook
 from vnuma.report.export.results import as_json, results_schema
 from vnuma.report.model.model import LoadedRun, load_run
@@ -311,6 +312,19 @@ def test_a_workbook_has_every_table_and_no_formula(tmp_path: Path) -> None:
     about = {row[0].value: row[1] for row in book["about"].rows}
     assert about["note"].value.startswith("SIMULATED")
     assert (about["study"].value[0], about["study"].data_type) == ("=", "s")
+
+
+def test_a_workbook_that_cannot_be_written_leaves_no_traceback(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A folder in its place: openpyxl's half-written sheets would each print a traceback."""
+    store = new_store(tmp_path / "vnuma.db")
+    build(store, Story())
+    with pytest.raises(InputError, match="cannot be written"):
+        write_workbook(store, load_run(store, "latest"), tmp_path)
+    gc.collect()
+
+    assert capfd.readouterr().err == ""
 
 
 def test_a_workbook_without_openpyxl_says_how_to_get_it(

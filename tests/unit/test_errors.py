@@ -19,6 +19,7 @@ from vnuma.errors import EnvironmentProblem, StoreError, VnumaError, from_os_err
         (errno.EROFS, StoreError, "findmnt --target '/a b'"),
         (errno.EIO, StoreError, "dmesg"),
         (errno.EACCES, EnvironmentProblem, "ls -la '/a b'"),
+        (errno.ENOTDIR, EnvironmentProblem, "VNUMA_HOME"),
     ],
 )
 def test_the_command_that_helps_depends_on_the_reason(

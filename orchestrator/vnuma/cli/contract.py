@@ -158,17 +158,17 @@ def tell(answers: Answers, output: Path | None, format_: Literal["text", "json"]
         say(signed(f"{one.verdict:13} {one.id}: {one.seen}"))
     if output:
         write_out(json.dumps(answers.document(), indent=2) + "\n", output, "The answers", "--output")
-        (echo if in_words else note)(f"Wrote {output}: names, addresses and accounts are left out.")
+        (say if in_words else note)(f"Wrote {output}: names, addresses and accounts are left out.")
     differing = answers.count(Verdict.DIFFERS)
     closing = (
         f"{answers.count(Verdict.HELD)} held, {differing} differ, "
         f"{answers.count(Verdict.NOT_EVALUABLE)} could not be evaluated. {answers.leftover}".rstrip()
     )
     if answers.cut_short:
-        (echo if in_words else note)(closing)
+        (say if in_words else note)(closing)
         raise answers.cut_short
     if differing:
         fix = f"Send {output} in." if output else "Report it, with the file from --output contract.json"
         raise EnvironmentProblem(closing, fix=fix)
     if in_words:
-        echo(closing)
+        say(closing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,9 @@ def write_workbook(store: Store, loaded: LoadedRun, path: Path) -> None:
     _add_columns(book, {name: columns for name, (columns, _) in tables.items()})
     with writing(path, "The workbook", fix="Name another file: -o FILE"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        book.save(path)
+        saved = BytesIO()  # a file that cannot be opened would make openpyxl print tracebacks at the end
+        book.save(saved)
+        path.write_bytes(saved.getvalue())
 
 
 def _new_workbook() -> Workbook:
