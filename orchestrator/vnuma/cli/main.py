@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma import __version__, assets
-from vnuma.cli.screen import MANNER
-from vnuma.cli.verb import Verbs, verb
+from vnuma.cli.screen import MANNER, runnable
+from vnuma.cli.verb import Verb, Verbs, verb
 from vnuma.cli.verb_list import VERBS
 from vnuma.collector import collect_rarely
 from vnuma.domain.vm.plain_text import escaped
@@ -67,13 +67,14 @@ for _panel, _verbs in VERBS.items():
             app.add_typer(_group, name=_name, short_help=_line, rich_help_panel=_panel)
         else:
             _verb = getattr(_file, f"{_name}_" if iskeyword(_name) else _name)
-            app.command(_name, short_help=_line, rich_help_panel=_panel)(verb(_verb))
+            app.command(_name, cls=Verb, short_help=_line, rich_help_panel=_panel)(verb(_verb))
 
 
 def main() -> None:
     """Run the command line and exit with its code. Only the user can read files that it writes."""
     collect_rarely()
     mask = os.umask(0o077)
+    _open_closed()
     _outlive_readers()
     try:
         _main()
@@ -141,6 +142,15 @@ class _Pipe(io.FileIO):
             return super().write(data)
 
 
+def _open_closed() -> None:
+    """Open standard streams that were closed at the start (`>&-`): their output goes nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)  # keeps it open
+
+
 def _outlive_readers() -> None:
     """Let a verb finish its work when its output is no longer read."""
     for name in ("stdout", "stderr"):
@@ -169,7 +179,7 @@ def _report_unexpected(error: Exception) -> int:
         _say_plainly(error)
         usage = io.StringIO()
         show(file=usage)
-        sys.stderr.write(escaped(usage.getvalue()))
+        sys.stderr.write(escaped(runnable(usage.getvalue())))
         return int(getattr(error, "exit_code", 2))
     from vnuma.cli.crash import report_bug
 

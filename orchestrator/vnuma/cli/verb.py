@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from vnuma.cli.screen import MANNER, Colour
 
@@ -59,6 +60,26 @@ def _expanded(own: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
 
 def _option(name: str, annotation: object, default: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+class Verb(TyperCommand):
+    """A verb, whose help has each example as a command to copy."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the description, then the examples: a long one continues after a backslash."""
+        words, _, examples = (self.help or "").partition("Examples: ")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(words.strip())
+        if not examples:
+            return
+        with formatter.section("Examples"):
+            room = formatter.width - formatter.current_indent - 2
+            for example in " ".join(examples.split()).split("; "):
+                parts = textwrap.wrap(
+                    example, room, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+                )
+                formatter.write(textwrap.indent(" \\\n".join(parts), " " * formatter.current_indent) + "\n")
 
 
 class Verbs(TyperGroup):

@@ -310,6 +310,25 @@ def test_a_reader_that_has_enough_hides_no_failure(tmp_path: Path) -> None:
     assert "of severity block or worse" in said
 
 
+def test_output_that_is_closed_is_no_bug() -> None:
+    """As a service leaves it: nothing can be said, and the verb does its work."""
+    closed = ["/bin/sh", "-c", 'exec "$@" >&- 2>&-', "sh"]
+
+    assert subprocess.run([*closed, *command("version")], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_examples_in_help_can_be_copied(columns: int) -> None:
+    """Each begins a line, and no option is split: a shell joins lines at a backslash."""
+    shown = "\n".join(on_terminal(columns, "init", "--help"))
+    whole = shown.replace("\\\n", " ")
+
+    assert all(len(line) <= columns for line in shown.splitlines())
+    assert "vnuma init --vcenter vc1 --user u --vm sql16 --sql-host sql16 --test-clone" in " ".join(
+        whole.split()
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "environment", "expected"),
     [
