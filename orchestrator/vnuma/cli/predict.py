@@ -83,9 +83,8 @@ def predict(
     given = settings_of(set_)
     wanted = [{**own, **size, **shape, **given} for shape in shapes]
     _require_whole_sockets(wanted, there.vm.name if there.vm else "")
-    rows = [
-        one for settings in wanted for one in forecast_on(settings, version, there.hosts, guest, there.unseen)
-    ]
+    seen = (forecast_on(settings, version, there.hosts, guest, there.unseen) for settings in wanted)
+    rows = list(dict.fromkeys(row for rows in seen for row in rows))  # automatic shapes are all one
     named, many = f"{there.vm.name}: " if there.vm else "", _vcpus(shapes) if swept else count
     head = f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}"
     runs = f"SQL Server {asked.sql} {asked.edition}{f', {guest.windows}' if guest.windows else ''}"

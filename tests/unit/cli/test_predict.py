@@ -109,6 +109,30 @@ def test_more_memory_than_the_host_has_does_not_fit() -> None:
 SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
 
 
+AUTOMATIC = ("--host-nodes", "2x20/384@8.0", "--memory", "64", "--edition", "standard")
+
+
+def test_automatic_cores_per_socket_are_one_shape_with_a_socket_for_each_node() -> None:
+    """Counted as one core per socket, Standard would use 4 of the 24."""
+    shown = vnuma_here(
+        *("predict", *AUTOMATIC, "--vcpus", "24", "--set", "autoCoresPerSocket=true", "--format", "json")
+    )
+
+    (row,) = json.loads(shown.out)["rows"]
+    assert (row["topology"], row["vnuma_nodes"], row["usable_cores"]) == ("2x12", 2, 24)
+
+
+def test_a_sweep_of_automatic_shapes_counts_their_sockets() -> None:
+    """The same, size by size."""
+    shown = vnuma_here("predict", *AUTOMATIC, "--sweep", "16..24", "--format", "json")
+
+    rows = {row["vcpus"]: row for row in json.loads(shown.out)["rows"]}
+    assert [(rows[size]["topology"], rows[size]["usable_cores"]) for size in (16, 24)] == [
+        ("1x16", 16),
+        ("2x12", 24),
+    ]
+
+
 def test_memory_of_whole_nodes_is_not_called_local() -> None:
     """Two nodes in four vNUMA nodes: each takes half of a host node, and all take both whole."""
     shown = vnuma_here(

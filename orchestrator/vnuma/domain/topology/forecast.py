@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from vnuma.domain.topology.layout import Confidence, Prediction
+from vnuma.domain.topology.layout import Confidence, PowerOn, Prediction
 from vnuma.domain.topology.licence import SQL_2016, Usable, sql_limit, usable_by_sql, usable_by_windows
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.topology import Topology
@@ -94,9 +94,10 @@ def forecast(
     settings: Settings, hardware: int, host: HostFacts, guest: PlannedGuest, unseen: Collection[str] = ()
 ) -> Forecast:
     """What a power-on with these settings gives the guest. `unseen` names unknown settings."""
-    vcpus, per_socket = _number(settings, "numCPUs"), _number(settings, "numCoresPerSocket") or 1
-    shape = Topology(max(1, vcpus // per_socket), per_socket)
+    vcpus = _number(settings, "numCPUs")
     seen = predict(host_shape(host), settings, hardware, unseen)
+    per_socket = _cores_per_socket(PowerOn(host_shape(host), settings, hardware), seen)
+    shape = Topology(max(1, vcpus // per_socket), per_socket)
     automatic = guest.soft_numa and guest.sql_major >= SQL_2016
     by_sql = usable_by_sql(sql_limit(guest.sql_edition, guest.sql_major), shape)
     sizes = seen.cpu_node_sizes(soft_numa=automatic)
@@ -134,6 +135,15 @@ def forecast_on(
         known = found.get(key)
         found[key] = one if known is None else _joined(known, one)
     return list(found.values())
+
+
+def _cores_per_socket(power_on: PowerOn, seen: Prediction) -> int:
+    """As stated; if automatic, a socket for each even node ("Let the hypervisor determine", Broadcom KB
+    374613: 144 vCPUs are two sockets and two nodes).
+    """
+    if power_on.automatic_sockets and power_on.vcpus % seen.vnuma_nodes == 0:
+        return power_on.vcpus // seen.vnuma_nodes
+    return power_on.number("numCoresPerSocket") or 1
 
 
 def _joined(known: Forecast, other: Forecast) -> Forecast:

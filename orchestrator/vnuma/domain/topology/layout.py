@@ -157,6 +157,11 @@ class PowerOn:
         return self.host.release >= VIRTUAL_NUMA_SINCE and self.hardware >= VIRTUAL_NUMA_HARDWARE
 
     @property
+    def automatic_sockets(self) -> bool:
+        """Whether vSphere chooses the cores per socket at power-on."""
+        return self.virtual_numa and self.true("autoCoresPerSocket")
+
+    @property
     def node_size(self) -> int:
         """virtualNuma.coresPerNumaNode as set manually; 0: automatic."""
         return 0 if self.true("autoCoresPerNumaNode") else self.number("coresPerNumaNode")
