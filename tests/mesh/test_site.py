@@ -32,7 +32,8 @@ from tests.support.site import write_study
 from vnuma.engine.doctor.diagnose_site import answer_doctor
 from vnuma.engine.mesh import certificates
 from vnuma.engine.mesh.control import answer_of, forget_ended, have_done, submit, unit_state
-from vnuma.engine.mesh.node_files import Node, init_controller, init_node
+from vnuma.engine.mesh.node_config import Node
+from vnuma.engine.mesh.node_files import init_controller, init_node
 from vnuma.engine.mesh.request import asked_about
 from vnuma.errors import EnvironmentProblem
 

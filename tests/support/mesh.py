@@ -12,7 +12,8 @@ from tests.support.installation import ROOT
 from tests.support.namespace import Namespace
 from tests.support.receptor import Daemon, find_receptor, free_port
 from vnuma.engine.mesh.control import nodes_seen
-from vnuma.engine.mesh.node_files import Node, control_socket, init_controller, init_node
+from vnuma.engine.mesh.node_config import Node, control_socket
+from vnuma.engine.mesh.node_files import init_controller, init_node
 from vnuma.errors import EnvironmentProblem
 
 CONTROLLER = "controller"

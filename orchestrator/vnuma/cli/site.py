@@ -49,7 +49,8 @@ def init(
     vnuma site init site-b
     """
     from vnuma import assets
-    from vnuma.engine.mesh.node_files import Node, init_controller, init_node
+    from vnuma.engine.mesh.node_config import Node
+    from vnuma.engine.mesh.node_files import init_controller, init_node
     from vnuma.errors import UsageError
 
     base = assets.home() / "mesh"

@@ -17,7 +17,7 @@ from io import BufferedRWPair
 from pathlib import Path
 from typing import Any
 
-from vnuma.engine.mesh.node_files import ASK, TLS
+from vnuma.engine.mesh.node_config import ASK, TLS
 from vnuma.errors import EnvironmentProblem
 
 ANSWER_S = 180
