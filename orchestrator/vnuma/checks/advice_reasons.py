@@ -77,14 +77,13 @@ def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
     host_nodes = {(wanted.by_host[name], wanted.of_host[name]) for name in one.hosts}
     needed = max(fewest for fewest, _ in host_nodes)
     shape, nodes = one.topology, one.prediction.vnuma_nodes
-    smallest, largest = min(one.prediction.node_sizes), max(one.prediction.node_sizes)
+    smallest = min(one.prediction.node_sizes)
     if one.remote_mb:
         yield f"{one.remote_mb / 1024:.4g} GB of its memory are remote"
     if one.usable_cores < wanted.cores:
         yield f"{one.usable_cores} of {shape.vcpus} CPUs are used: {one.limited_by.because}"
-    most = most_in_a_node(wanted.sql_major)
-    if largest > most:
-        yield f"S22: nodes of {largest} vCPUs: SQL Server 2022 CU11 and later does not start above {most}"
+    if one.not_started:
+        yield one.not_started
     if nodes < needed:
         yield f"{_nodes(nodes)} for a VM that needs {needed} host nodes"
     for fewest, every in sorted(host_nodes):

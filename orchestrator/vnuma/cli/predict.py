@@ -216,7 +216,7 @@ def _why(rows: list[Forecast]) -> list[str]:
         told += [row.by_sql.because] if row.by_sql.cores < row.topology.vcpus else []
         if row.by_windows and row.by_windows.cores < row.topology.vcpus:
             told.append(row.by_windows.because)
-        for reason in filter(None, (*told, row.memory_doubt)):
+        for reason in filter(None, (*told, row.memory_doubt, row.not_started)):
             shapes = reasons.setdefault(reason, [])
             shapes += [str(row.topology)] if str(row.topology) not in shapes else []
     return [

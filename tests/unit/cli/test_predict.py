@@ -109,6 +109,17 @@ def test_more_memory_than_the_host_has_does_not_fit() -> None:
 SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
 
 
+@pytest.mark.parametrize(("sql", "starts"), [("2019", True), ("2022", False)])
+def test_a_node_with_which_sql_server_does_not_start_is_named(sql: str, starts: bool) -> None:
+    """96 vCPUs in one node: SQL Server 2022 stops at more than 64 (S22)."""
+    shown = vnuma_here(
+        *("predict", "--vcpus", "96", "--memory", "512", "--host-nodes", "2x96/1024@8.0"),
+        *("--cores-per-socket", "96", "--sql", sql),
+    )
+
+    assert ("S22: nodes of 96 vCPUs" not in shown.out) is starts
+
+
 AUTOMATIC = ("--host-nodes", "2x20/384@8.0", "--memory", "64", "--edition", "standard")
 
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from vnuma.domain.topology.layout import Confidence, PowerOn, Prediction
-from vnuma.domain.topology.licence import SQL_2016, Usable, sql_limit, usable_by_sql, usable_by_windows
+from vnuma.domain.topology.licence import (
+    SQL_2016,
+    Usable,
+    most_in_a_node,
+    sql_limit,
+    usable_by_sql,
+    usable_by_windows,
+)
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import HostFacts
@@ -47,6 +54,8 @@ class Forecast:
     """Memory beyond the nodes of its vCPUs, which is remote; None: unknown node sizes."""
     fullest: float
     """The largest share of a host node's memory that it takes; 0: unknown node sizes."""
+    not_started: str
+    """Why this SQL Server does not start (S22); empty if it does."""
     too_wide: bool
     """More vCPUs than the host has cores."""
     too_large: bool
@@ -115,6 +124,7 @@ def forecast(
         by_windows=usable_by_windows(guest.windows, shape) if guest.windows else None,
         remote_mb=sum(max(0, part - node) for part in parts) if node and memory_mb else None,
         fullest=max(*parts, memory_mb / len(host.numa_nodes)) / node if node else 0,
+        not_started=_not_started(max(seen.node_sizes), guest.sql_major),
         too_wide=vcpus > host.cores,
         too_large=memory_mb > host.memory_mb > 0,
     )
@@ -135,6 +145,13 @@ def forecast_on(
         known = found.get(key)
         found[key] = one if known is None else _joined(known, one)
     return list(found.values())
+
+
+def _not_started(largest: int, sql_major: int) -> str:
+    most = most_in_a_node(sql_major)
+    if largest <= most:
+        return ""
+    return f"S22: nodes of {largest} vCPUs: SQL Server 2022 CU11 and later does not start above {most}"
 
 
 def _cores_per_socket(power_on: PowerOn, seen: Prediction) -> int:
