@@ -23,6 +23,10 @@ from vnuma.lab.program import ready_program, tail
 
 _TICK_S = 0.02
 
+_READY_S = 30.0
+_GONE_S = 10.0
+"""Time limits for a lab to answer, and for its process to end, in seconds."""
+
 
 @dataclass(frozen=True)
 class LabVm:
@@ -96,7 +100,6 @@ def up(
     *,
     time_scale: float | None = None,
     seed: int | None = None,
-    timeout_s: float = 30.0,
 ) -> LabState:
     """Start a lab that outlives this process, and wait until it answers.
 
@@ -116,7 +119,7 @@ def up(
     command = [str(ready_program()), *arguments(scenario, folder, password_file, time_scale, seed)]
     (folder / "events.jsonl").unlink(missing_ok=True)
     pid = _spawn(command, folder)
-    event = _wait_ready(pid, folder, timeout_s)
+    event = _wait_ready(pid, folder)
     state = LabState.from_ready(event, password_file, started=_started(pid) or "")
     _write_state(folder, state)
     return state
@@ -128,7 +131,7 @@ def status(state_dir: Path | None = None) -> LabState | None:
     return state if state is not None and _started(state.pid) == state.started else None
 
 
-def down(state_dir: Path | None = None, *, timeout_s: float = 10.0) -> bool:
+def down(state_dir: Path | None = None) -> bool:
     """Stop the lab of this state folder; False when none runs.
 
     Stops the process only if it is the one that was started: same number and same start time.
@@ -137,9 +140,9 @@ def down(state_dir: Path | None = None, *, timeout_s: float = 10.0) -> bool:
     state = status(folder)
     if state is not None:
         os.kill(state.pid, signal.SIGTERM)
-        if not _gone(state, timeout_s):
+        if not _gone(state):
             os.kill(state.pid, signal.SIGKILL)
-            if not _gone(state, timeout_s):
+            if not _gone(state):
                 raise EnvironmentProblem(
                     f"The lab's process {state.pid} does not stop.", fix=f"Inspect it: ps -p {state.pid}"
                 )
@@ -183,8 +186,8 @@ def _spawn(command: list[str], folder: Path) -> int:
     return int(answer.stdout)
 
 
-def _wait_ready(pid: int, folder: Path, timeout_s: float) -> dict[str, Any]:
-    deadline = time.monotonic() + timeout_s
+def _wait_ready(pid: int, folder: Path) -> dict[str, Any]:
+    deadline = time.monotonic() + _READY_S
     while time.monotonic() < deadline:
         alive = _started(pid) is not None
         event = first_event(folder / "events.jsonl", "ready")
@@ -199,7 +202,7 @@ def _wait_ready(pid: int, folder: Path, timeout_s: float) -> dict[str, Any]:
     if _started(pid) is not None:
         os.kill(pid, signal.SIGKILL)
     raise EnvironmentProblem(
-        f"The lab was not ready after {timeout_s:.0f} s.", fix=f"Its log is {folder / 'lab.log'}"
+        f"The lab was not ready after {_READY_S:.0f} s.", fix=f"Its log is {folder / 'lab.log'}"
     )
 
 
@@ -237,8 +240,8 @@ def _read_state(folder: Path) -> LabState | None:
         ) from error
 
 
-def _gone(state: LabState, timeout_s: float) -> bool:
-    deadline = time.monotonic() + timeout_s
+def _gone(state: LabState) -> bool:
+    deadline = time.monotonic() + _GONE_S
     while _started(state.pid) == state.started:
         if time.monotonic() > deadline:
             return False

@@ -181,12 +181,11 @@ def next_cell(conn: Connection, vm_id: int, most: int) -> Cell | None:
     return _one_cell(conn, _following_cell(vm_id, most))
 
 
-def used_up_cells(conn: Connection, run_id: int, most: int, vm_id: int | None = None) -> set[int]:
-    """Cells of the run, or of one of its VMs, that `claim_next` never takes again: without a valid attempt,
-    and with `most` that counted.
+def used_up_cells(conn: Connection, run_id: int, most: int) -> set[int]:
+    """Cells of the run that `claim_next` never takes again: without a valid attempt, and with `most` that
+    counted.
     """
-    query = select(_cell.id).where(_cell.run_id == run_id, _is_used_up(most))
-    return set(conn.scalars(query if vm_id is None else query.where(_cell.vm_id == vm_id)))
+    return set(conn.scalars(select(_cell.id).where(_cell.run_id == run_id, _is_used_up(most))))
 
 
 def _is_used_up(most: int) -> ColumnElement[bool]:

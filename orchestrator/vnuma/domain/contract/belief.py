@@ -71,13 +71,11 @@ class Beliefs(Generic[Asked]):
         assert one.id not in self.by_id, one.id
         self.by_id[one.id] = one
 
-    def declare(
-        self, id_: str, source: str, since: int = 0
-    ) -> Callable[[Callable[[Asked], str]], Callable[[Asked], str]]:
+    def declare(self, id_: str, source: str) -> Callable[[Callable[[Asked], str]], Callable[[Asked], str]]:
         """Decorator that makes a function the check of an assumption; its docstring is the sentence."""
 
         def declared(look: Callable[[Asked], str]) -> Callable[[Asked], str]:
-            self.add(Belief(id_, " ".join((look.__doc__ or "").split()), source, look, since))
+            self.add(Belief(id_, " ".join((look.__doc__ or "").split()), source, look))
             return look
 
         return declared
