@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,7 @@ from vnuma.domain.vm.provenance import in_json, scenario_of
 
 if TYPE_CHECKING:
     from vnuma.engine.access.target import AnyTarget
+    from vnuma.engine.doctor.diagnosis import Diagnosis
 
 
 def doctor(
@@ -79,8 +80,6 @@ def doctor(
     else:
         notified = diagnose_notify(where, targets, send=notify)
         findings = [*diagnose(targets, where), *notified, *diagnose_forwarding()]
-    failed = sum(item.state == "FAIL" for item in findings)
-    warned = sum(item.state == "warn" for item in findings)
     if format_ == "json":
         # A lab identifies itself in its vCenter's or its machine's name.
         scenario = next(filter(None, (scenario_of(item.what) for item in findings)), None)
@@ -88,15 +87,21 @@ def doctor(
         echo_json({"schema": "vnuma/doctor/1", **in_json(scenario), "checks": checks})
     else:
         say(f"Reads {reached_by(where, targets)}")
-        for item in findings:
-            say(signed(f"{item.state:5} {item.subject:11} {item.what}"))
-            for line in item.more:
-                say(signed(f"{'':17} {line}"))
+        _show(findings)
+    failed = sum(item.state == "FAIL" for item in findings)
+    warned = sum(item.state == "warn" for item in findings)
     closing = f"{failed} failed, {counted(warned, 'warning')}. Nothing was changed."
     if failed:
         raise EnvironmentProblem(closing)
     if format_ == "text":
         echo(closing)
+
+
+def _show(findings: Iterable[Diagnosis]) -> None:
+    for item in findings:
+        say(signed(f"{item.state:5} {item.subject:11} {item.what}"))
+        for line in item.more:
+            say(signed(f"{'':17} {line}"))
 
 
 def _targets_of_node(

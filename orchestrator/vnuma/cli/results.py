@@ -52,17 +52,7 @@ def results(
     from vnuma.report.tables.csv_export import TABLES
     from vnuma.report.terminal import run_text
 
-    if table != "results" and format_ != "csv":
-        raise UsageError(
-            f"--table {table} needs --format csv.", fix=f"vnuma results {run} --format csv --table {table}"
-        )
-    if everything and format_ != "table":
-        raise UsageError(
-            f"--all adds to the table; --format {format_} includes everything already.",
-            fix=f"vnuma results {run} --all",
-        )
-    if output and format_ != "xlsx":
-        raise UsageError("--output goes with --format xlsx.", fix=f"vnuma results {run} --format xlsx")
+    _refuse_contradictions(run, format_, table, everything=everything, output=output)
     opened = opened_store(store)
     loaded = load_run(opened, run)
     if table == "samples":
@@ -90,3 +80,20 @@ def results(
     if not everything:
         name = loaded.run.name
         note(f"More    vnuma results {name} --all    vnuma report {name}")
+
+
+def _refuse_contradictions(
+    run: str, format_: str, table: str, *, everything: bool, output: Path | None
+) -> None:
+    """Raise UsageError for options that do not go together."""
+    if table != "results" and format_ != "csv":
+        raise UsageError(
+            f"--table {table} needs --format csv.", fix=f"vnuma results {run} --format csv --table {table}"
+        )
+    if everything and format_ != "table":
+        raise UsageError(
+            f"--all adds to the table; --format {format_} includes everything already.",
+            fix=f"vnuma results {run} --all",
+        )
+    if output and format_ != "xlsx":
+        raise UsageError("--output goes with --format xlsx.", fix=f"vnuma results {run} --format xlsx")

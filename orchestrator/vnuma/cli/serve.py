@@ -58,13 +58,7 @@ def serve(
     Examples: vnuma serve; vnuma serve --port 0; vnuma serve --host 10.0.0.5 --certificate site.pem --key
     site.key --token-file token
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise EnvironmentProblem(
-            f"vnuma serve needs packages that this Python environment lacks: {', '.join(missing)}.",
-            fix=f"{sys.executable} -m pip install starlette uvicorn prometheus-client (installed by pipx: "
-            "pipx inject vnuma starlette uvicorn prometheus-client)",
-        )
+    _require_packages()
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.heartbeat import ask_to_stop
     from vnuma.engine.run.approval import approve_by
@@ -98,6 +92,16 @@ def serve(
             "approve": lambda asked: approve_by(asked.run, asked.who, url, ticket=asked.ticket),
         },
     )
+
+
+def _require_packages() -> None:
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise EnvironmentProblem(
+            f"vnuma serve needs packages that this Python environment lacks: {', '.join(missing)}.",
+            fix=f"{sys.executable} -m pip install starlette uvicorn prometheus-client (installed by pipx: "
+            "pipx inject vnuma starlette uvicorn prometheus-client)",
+        )
 
 
 def _token(file: Path | None, variable: str) -> str | None:
