@@ -28,6 +28,7 @@ from vnuma.checks.rules.sources import (
     VNUMA_65,
 )
 from vnuma.domain.arm.recipe import DECOUPLED_SINCE
+from vnuma.domain.topology.forecast import MOST_SEEN_LOCAL
 from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS
 from vnuma.domain.topology.release import VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
@@ -173,10 +174,11 @@ def _show_nodes(facts: Facts) -> Fix:
     "T07",
     Severity.INFO,
     "Fits one host NUMA node",
-    condition="the vCPUs fit the cores of one host NUMA node, and the memory fits its memory",
+    condition="the vCPUs fit the cores of one host NUMA node, and the memory fits its memory; what is left "
+    "of it is named if that is less than an eighth",
     consequence="Sized by ESXi, the guest gets one vNUMA node: usually the best shape.",
     fix="No change needed.",
-    sources=(DECOUPLED,),
+    sources=(DECOUPLED, LARGE_MEMORY),
     reads="vm host",
     applies=Applies(since=DECOUPLED_SINCE),
     related=("T09",),
@@ -185,7 +187,10 @@ def t07(facts: Facts) -> Fail | None:
     facts.require_whole_sockets()
     if facts.vcpus > facts.cores_per_node or not fits_memory(facts) or node_size_is_set(facts):
         return None
-    return Fail(shape_of(facts))
+    left = facts.host.node_memory_mb - facts.memory_mb
+    tight = facts.memory_mb > MOST_SEEN_LOCAL * facts.host.node_memory_mb
+    need = {"left for ESXi and other VMs": f"{gigabytes(left)}: some of its memory may be remote"}
+    return Fail({**shape_of(facts), **(need if tight else {})})
 
 
 @rule(
