@@ -172,6 +172,18 @@ for number in range(25):
 """
 
 
+def test_a_file_that_is_no_log_was_not_written_by_an_earlier_version(tmp_path: Path) -> None:
+    """A study named in its place: its lines have no hash because they are not a log's."""
+    file = tmp_path / "study.yml"
+    file.write_text("name: quick\nvm: sql16\n", encoding="utf-8")
+
+    ran = vnuma_here("audit", "verify", file)
+
+    assert ran.code == 10
+    assert "line 1 is not a line of an audit log" in ran.err
+    assert "earlier version" not in ran.text
+
+
 def test_processes_that_append_at_the_same_time_make_one_chain(tmp_path: Path) -> None:
     """Each line once, none between the parts of another."""
     log = tmp_path / "log"

@@ -136,7 +136,9 @@ def read_chain(path: Path) -> Chain:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"The audit log {path} cannot be read ({error.strerror}).") from error
+        raise InputError(
+            f"The audit log {path} cannot be read ({error.strerror}).", fix="Check its path."
+        ) from error
     return check_chain(content)
 
 
@@ -145,7 +147,7 @@ def check_chain(content: bytes) -> Chain:
     lines = [line + b"\n" for line in content.split(b"\n")[:-1]]
     documents = [_document(line) for line in lines]
     hashes = tuple(map(digest, lines))
-    without = next((n for n, found in enumerate(documents) if PREVIOUS in found), len(lines))
+    without = next((n for n, found in enumerate(documents) if PREVIOUS in found or not found), len(lines))
     cut_short = tuple(n for n, line in enumerate(lines, 1) if line.rfind(BEGIN.encode()) > 0)
     problems = (_problem(index, documents, hashes, without) for index in range(len(lines)))
     return Chain(len(lines), without, hashes, cut_short, next(filter(None, problems), None))
