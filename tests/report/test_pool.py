@@ -211,7 +211,7 @@ def test_a_run_without_enough_boots_is_left_out_and_named(runs: dict[str, Loaded
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("slower", "slower too"), "needs 3"),
+        (("slower", "slower too"), "2 VMs in all: .* needs 3"),
         (("slower", "slower", "slower too"), "named twice"),
         (("slower", "slower too", "hardware"), r"study\.source: the lab, scenario paper -> hardware"),
         (("slower", "slower too", "two sizes"), r"study\.sizes"),

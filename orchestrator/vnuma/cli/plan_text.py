@@ -241,8 +241,9 @@ def _detects(study: Study) -> list[str]:
     # Either rule may end a study long before its last block.
     may_end = study.design.precision or study.design.max_hours
     run = f"all {design.blocks} blocks run and " if may_end else ""
+    spread_as = f"{run}boots vary by {spread.label} (assumed; vnuma power STUDY)"
     return [
-        f"Detects  {found} likely (80%), if {run}boots vary by {spread.label} (assumed; vnuma power STUDY)",
+        f"Detects  {found} in 80% of studies, if {spread_as}",
         *_cheapest(study),
     ]
 

@@ -203,7 +203,7 @@ class _Found:
         spread = f"as in {self.chosen.label}" if self.pilot else f"by {self.chosen.label}"
         return [
             f"{run}, {self._time(blocks)}, {'and' if may_end else 'if'} {self._each} vary {spread}:",
-            f"  effects of {percent_up(seen.detectable)} or more are likely (80%) found;",
+            f"  effects of {percent_up(seen.detectable)} or more are found in 80% of studies or more;",
             *([f"  those well within {margin} are called equivalent, and detectable;"] if small else []),
             f"  smaller ones are likely undecided, or equivalent where well within {margin};",
             f"  {percent_text(self.effect)} is found in {seen.power * 100:.0f}% of studies;",

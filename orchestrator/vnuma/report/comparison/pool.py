@@ -11,6 +11,7 @@ from vnuma.analysis.pooling import FEWEST_RUNS, Pooled, pool
 from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Rules
+from vnuma.domain.vm.plain_text import counted
 from vnuma.errors import InputError
 from vnuma.report.comparison.comparability import differences, surroundings
 from vnuma.report.comparison.pair import refuse_idle
@@ -68,19 +69,19 @@ def pool_runs(runs: Sequence[LoadedRun], allowed: Collection[str] = ()) -> Pool:
     units = [_unit(run, vm) for run in runs for vm in run.vms]
     if len(units) < FEWEST_RUNS:
         raise InputError(
-            f"{len(units)} VM in all: a summary over runs needs {FEWEST_RUNS}.",
+            f"{counted(len(units), 'VM')} in all: a summary over runs needs {FEWEST_RUNS}.",
             fix=f"Two runs side by side: vnuma compare {' '.join([*names, 'RUN'][:2])}",
         )
     _refuse(units, allowed)
     first = units[0].analysis
-    counted = [unit for unit in units if not unit.left_out]
+    used = [unit for unit in units if not unit.left_out]
     design = units[0].run.result.design
     failed = any(
         isinstance(unit.analysis.positive_control, ControlCheck) and not unit.analysis.positive_control.passed
-        for unit in counted
+        for unit in used
     )
     rules = Rules(design.equivalence, None, failed, better=first.measure.better, replicate=first.replicate)
-    held = {arm.arm: [found for unit in counted if (found := unit.arm(arm.arm))] for arm in first.arms}
+    held = {arm.arm: [found for unit in used if (found := unit.arm(arm.arm))] for arm in first.arms}
     family = max(1, sum(len(found) >= FEWEST_RUNS for found in held.values()))
     arms = tuple(pool(arm, [one.contrast for one in found], family, rules) for arm, found in held.items())
     return Pool(tuple(units), design.reference, first.measure, _varies(units), arms)
