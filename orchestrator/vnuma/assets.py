@@ -8,6 +8,8 @@ has the lab's program.
 from __future__ import annotations
 
 import os
+import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from platformdirs import user_cache_path, user_state_path
@@ -38,6 +40,15 @@ def asset(path: str) -> Path:
             fix="Install its wheel again with pip install --force-reinstall, or make setup in a checkout.",
         )
     return found
+
+
+def typed(path: str) -> str:
+    """A shipped file as a shell in this folder can be given it: relative if it is below."""
+    found = asset(path)
+    with suppress(FileNotFoundError):  # this folder was removed
+        if found.is_relative_to(Path.cwd()):
+            found = found.relative_to(Path.cwd())
+    return shlex.quote(str(found))
 
 
 def lab_program() -> Path | None:

@@ -31,7 +31,7 @@ from typing import Any
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
-from vnuma.engine.access.lab_hosts import lab_hosts
+from vnuma.engine.access.lab_hosts import NO_LAB, lab_hosts
 from vnuma.engine.access.play_input import GROUPS
 
 
@@ -50,7 +50,7 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-cor
         self._read_config_data(path)
         hosts = lab_hosts()
         if not hosts:
-            raise AnsibleParserError("No lab is running. Start one: vnuma lab up")
+            raise AnsibleParserError(f"{NO_LAB} Start one: vnuma lab up")
         for kind, of_kind in hosts.items():
             for name, variables in of_kind.items():
                 group = self.inventory.add_group(GROUPS[kind])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma import assets
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo_json, require_yes, say
 from vnuma.cli.verb import verb
@@ -57,20 +57,17 @@ def _up_lines(state: LabState) -> Iterator[str]:
     yield from (f"  {one.name}  Linux, SSH at {one.host}:{one.port}" for one in state.machines)
     yield f"  vSphere at {state.host}:{state.port}, user {state.user}, password in {state.password_file}"
     if state.machines and not state.vms:
-        yield f"Next: vnuma doctor {state.machines[0].name}; then a copy of studies/closson2009.yml with"
+        study = assets.typed("studies/closson2009.yml")
+        yield f"Next: vnuma doctor {state.machines[0].name}; then a copy of {study} with"
         yield f"      vm: {state.machines[0].name}"
         return
     yield f"Next: vnuma plan {_study_of(state.scenario)}"
 
 
-def _study_of(scenario: str) -> Path:
+def _study_of(scenario: str) -> str:
     """The shipped study for a scenario: chang2005 for chang2005-null; otherwise the quick one."""
-    from vnuma import assets
-
-    studies = assets.asset("studies")
-    named = studies / f"{scenario.partition('-')[0]}.yml"
-    found = named if named.exists() else studies / "quick.yml"
-    return found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found
+    named = assets.asset("studies") / f"{scenario.partition('-')[0]}.yml"
+    return assets.typed(f"studies/{named.name if named.exists() else 'quick.yml'}")
 
 
 @app.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.assets import typed
 from vnuma.cli.completion import run_names, study_files
 from vnuma.cli.events import following
 from vnuma.cli.options import (
@@ -76,11 +77,13 @@ def run(
     vnuma run STUDY --production --ticket CHG0031234
     """
     if (study is None) == (resume is None):
-        raise UsageError("Give either a study file or --resume RUN.", fix="vnuma run studies/quick.yml")
+        raise UsageError(
+            "Give either a study file or --resume RUN.", fix=f"vnuma run {typed('studies/quick.yml')}"
+        )
     if create_only and dry_run:
         raise UsageError(
             "--create-only stores a run, --dry-run does not: give one of them.",
-            fix="vnuma run studies/quick.yml --create-only",
+            fix=f"vnuma run {typed('studies/quick.yml')} --create-only",
         )
     from vnuma.engine.lease.syslog import collector
 

@@ -134,7 +134,7 @@ def error_text(error: VnumaError) -> str:
 _NAMED = re.compile(rf"(?<![\w./=-])vnuma (?=(?:{'|'.join(NAMES)})\b)")
 
 
-_PLAYBOOK = re.compile(r"(?<![\w./=-])ansible-playbook (?=-i |vnuma\.vnuma\.)")
+_ANSIBLE = re.compile(r"(?<![\w./=-])(ansible-(?:playbook|inventory)) (?=-i |--list |vnuma\.vnuma\.)")
 
 
 def runnable(text: str) -> str:
@@ -144,10 +144,14 @@ def runnable(text: str) -> str:
     here = command()
     if here == "vnuma":
         return text
-    playbook = Path(here).with_name("ansible-playbook")
-    if not shutil.which("ansible-playbook") and playbook.exists():
-        text = _PLAYBOOK.sub(lambda _: f"{playbook} ", text)
+    text = _ANSIBLE.sub(lambda found: f"{_beside(here, found[1])} ", text)
     return _NAMED.sub(lambda _: f"{here} ", text)
+
+
+def _beside(here: str, name: str) -> str:
+    """Ansible's command as this shell finds it: by name, or next to vnuma."""
+    path = Path(here).with_name(name)
+    return str(path) if not shutil.which(name) and path.exists() else name
 
 
 def command() -> str:

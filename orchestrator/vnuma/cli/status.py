@@ -27,6 +27,7 @@ def status(
 
     Examples: vnuma status; vnuma status quick.4; vnuma status --format json
     """
+    from vnuma.assets import typed
     from vnuma.engine.run.overview import overview
 
     seen = overview(store, run)
@@ -42,7 +43,7 @@ def status(
         say(
             "\n".join([*_table(seen), *_hidden(seen)])
             if seen.runs
-            else "No runs yet. Start one: vnuma run studies/quick.yml"
+            else f"No runs yet. Start one: vnuma run {typed('studies/quick.yml')}"
         )
     if seen.not_at_baseline:
         echo(f"VMs not at baseline: {len(seen.not_at_baseline)}")

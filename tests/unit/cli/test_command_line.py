@@ -19,6 +19,7 @@ from tests.report.build import Story, build
 from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
 from tools.manual import entries, man_page
+from vnuma.assets import asset
 from vnuma.cli.screen import runnable
 from vnuma.store.schema import HEAD
 
@@ -128,6 +129,18 @@ def test_no_lab_is_the_environment_and_no_bug(monkeypatch: pytest.MonkeyPatch) -
     assert "vnuma lab up" in told.err
 
 
+def test_the_lab_s_inventory_without_a_lab_names_the_command_that_starts_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What Ansible can list of it helps nobody."""
+    monkeypatch.setattr("vnuma.lab.status", lambda: None)
+
+    told = vnuma_here("doctor", "-i", asset("inventories/lab/lab.vnuma.yml"))
+
+    assert told.code == 4
+    assert "\n  vnuma lab up\n" in told.err
+
+
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -171,6 +184,8 @@ def test_commands_in_messages_are_what_this_shell_finds(
     playbook = tmp_path / "ansible-playbook"
     playbook.touch()
     assert runnable("ansible-playbook vnuma.vnuma.dataset -i x") == f"{playbook} vnuma.vnuma.dataset -i x"
+    (tmp_path / "ansible-inventory").touch()
+    assert runnable("ansible-inventory --list -i x") == f"{tmp_path}/ansible-inventory --list -i x"
 
 
 def test_a_run_in_a_studys_place_is_met_with_resume() -> None:
@@ -178,6 +193,18 @@ def test_a_run_in_a_studys_place_is_met_with_resume() -> None:
     ran = vnuma_here("run", "mine.1")
 
     assert (ran.code, "--resume mine.1" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("status",), ("run",)])
+def test_a_study_to_start_with_is_named_as_this_folder_finds_it(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside a checkout there is no folder studies."""
+    monkeypatch.chdir(tmp_path)
+    named = re.search(r"vnuma run (\S+)", vnuma_here(*words).text)
+
+    assert named
+    assert Path(named[1]).is_file()
 
 
 def test_version_says_where_store_and_audit_log_lie(vnuma_home: Path) -> None:

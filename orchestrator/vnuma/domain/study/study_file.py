@@ -203,7 +203,7 @@ def _load(text: str, file: str) -> Any:
     if not isinstance(data, dict):
         raise InputError(
             f"{file}:1: a study must be a mapping of fields; this file contains none.",
-            fix="Start from studies/quick.yml.",
+            fix="Its fields: vnuma schema --format markdown",
         )
     return data
 

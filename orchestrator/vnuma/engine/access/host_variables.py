@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vnuma.engine.access.lab_hosts import NO_LAB
 from vnuma.engine.access.secrets import Secret
 from vnuma.engine.access.vault import FIX as VAULT_FIX
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
@@ -165,6 +166,10 @@ def native(value: object) -> Any:
 
 def unreadable(inventory: Path, error: AnsibleError) -> VnumaError:
     """The error for an inventory that Ansible cannot read."""
+    if NO_LAB in str(error.message):
+        return EnvironmentProblem(
+            f"The inventory {inventory} is the lab's, and no lab runs.", fix="vnuma lab up"
+        )
     what = f"The inventory {inventory} cannot be read: {_reason(error)}."
     if _of_vault(error):
         return EnvironmentProblem(what, fix=VAULT_FIX)

@@ -10,6 +10,9 @@ from vnuma.lab import LabMachine, LabState
 
 Hosts = dict[str, dict[str, Any]]
 
+NO_LAB = "No lab is running."
+"""How the inventory plugin's error begins, by which it is known again."""
+
 
 def lab_hosts() -> dict[TargetKind, Hosts]:
     """Inventory variables of the running lab's hosts by kind and name; empty when no lab runs.
