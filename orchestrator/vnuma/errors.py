@@ -49,6 +49,11 @@ def _rebuild(cls: type[VnumaError], what: str, fix: str | None) -> VnumaError:
     return error
 
 
+def reason_word(kind: type[Exception]) -> str:
+    """A class name as a stable identifier for the store: SqlUnreachable -> sql_unreachable."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.rpartition(".")[2]).lower()
+
+
 class UsageError(VnumaError):
     """Contradicting, missing or invalid options of the command line."""
 
@@ -132,100 +137,79 @@ class CellsMissing(VnumaError):
 class AttemptFailed(VnumaError):
     """One attempt at a cell ended without a result.
 
-    `reason` is a stable identifier for stores and scripts; `outcome` is `failed` (it could not be measured)
-    or `invalid` (it was, but not with the arm's topology).
+    `reason` is a stable identifier for stores and scripts, by default the class's name in words; `outcome` is
+    `failed` (it could not be measured) or `invalid` (it was, but not with the arm's topology).
     """
 
     exit_code = 6
     reason: ClassVar[str] = "failed"
     outcome: ClassVar[str] = "failed"
 
+    def __init_subclass__(cls) -> None:
+        cls.reason = vars(cls).get("reason", reason_word(cls))
+
 
 class ShutdownTimeout(AttemptFailed):
     """The guest did not shut down in time; the VM was left running."""
-
-    reason = "shutdown_timeout"
 
 
 class ReconfigureRefused(AttemptFailed):
     """vSphere refused the change."""
 
-    reason = "reconfigure_refused"
-
 
 class PowerFailed(AttemptFailed):
     """vSphere could not power the VM on or off."""
-
-    reason = "power_failed"
 
 
 class QuestionPending(AttemptFailed):
     """The VM is blocked until somebody answers vSphere's question."""
 
-    reason = "question_pending"
-
 
 class ReadBackDiffers(AttemptFailed):
     """vSphere accepted the change, but another value reads back."""
-
-    reason = "read_back_differs"
 
 
 class ToolsTimeout(AttemptFailed):
     """VMware Tools did not come up in time."""
 
-    reason = "tools_timeout"
-
 
 class SqlTimeout(AttemptFailed):
     """SQL Server did not become ready in time."""
-
-    reason = "sql_timeout"
 
 
 class ConnectionDropped(AttemptFailed):
     """The connection broke during a measurement."""
 
-    reason = "connection_dropped"
-
 
 class MeasurementFailed(AttemptFailed):
     """An iteration gave no trustworthy timing."""
-
-    reason = "measurement_failed"
 
 
 class HostChanged(AttemptFailed):
     """The VM runs on another ESXi host than at the start of the run."""
 
-    reason = "host_changed"
     outcome = "invalid"
 
 
 class HostNotReady(AttemptFailed):
     """The VM's host would not power it on again, so it was not shut down."""
 
-    reason = "host_not_ready"
-
 
 class TopologyMismatch(AttemptFailed):
     """The guest does not see the topology that the arm needs."""
 
-    reason = "topology_mismatch"
     outcome = "invalid"
 
 
 class WrongServer(AttemptFailed):
     """The SQL Server that answers does not run inside the VM, or this is not proven. Nothing was written."""
 
-    reason = "wrong_server"
     outcome = "invalid"
 
 
 class PlacementNotProven(AttemptFailed):
     """The positive control's tables are not where they were placed, or the guest has only one node."""
 
-    reason = "placement_not_proven"
     outcome = "invalid"
 
 
@@ -331,8 +315,3 @@ def writing(path: Path, what: str, *, fix: str = "Name another file.") -> Iterat
         yield
     except OSError as error:
         raise InputError(f"{what} cannot be written to {path} ({error.strerror}).", fix=fix) from error
-
-
-def reason_word(kind: type[Exception]) -> str:
-    """A class name as a stable identifier for the store: SqlUnreachable -> sql_unreachable."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.rpartition(".")[2]).lower()

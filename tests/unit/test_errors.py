@@ -7,7 +7,17 @@ import os
 
 import pytest
 
-from vnuma.errors import EnvironmentProblem, StoreError, VnumaError, from_os_error, is_os_failure
+from vnuma.engine.lease.foreign_changes import SomebodysChange
+from vnuma.errors import (
+    AttemptFailed,
+    EnvironmentProblem,
+    StoreError,
+    VnumaError,
+    from_os_error,
+    is_os_failure,
+)
+from vnuma.vsphere.apply import ChangedMeanwhile
+from vnuma.vsphere.wait import WaitTimeout
 
 
 @pytest.mark.parametrize(
@@ -40,3 +50,15 @@ def test_what_no_machine_is_to_blame_for_stays_a_bug() -> None:
     """A missing file was looked for in the wrong place; another user's process is not a file."""
     assert not is_os_failure(FileNotFoundError(errno.ENOENT, "No such file", "/a"))
     assert not is_os_failure(PermissionError(errno.EPERM, "Operation not permitted"))
+
+
+def test_the_reason_of_a_failed_attempt_is_what_stores_have() -> None:
+    """Rows of earlier versions are read by these identifiers, whatever a class is called."""
+    assert {kind.reason for kind in AttemptFailed.__subclasses__() if kind.__module__ == "vnuma.errors"} == {
+        *("shutdown_timeout", "reconfigure_refused", "power_failed", "question_pending"),
+        *("read_back_differs", "tools_timeout", "sql_timeout", "connection_dropped", "measurement_failed"),
+        *("host_changed", "host_not_ready", "topology_mismatch", "wrong_server", "placement_not_proven"),
+    }
+    assert SomebodysChange.reason == "changed_by_somebody"
+    assert ChangedMeanwhile.reason == "changed_meanwhile"
+    assert WaitTimeout.reason == "vsphere_timeout"

@@ -22,8 +22,6 @@ RECONFIGURE_TIMEOUT_S = 300.0
 class ChangedMeanwhile(ReconfigureRefused):
     """Somebody else changed the VM since it was read, so the change was not made."""
 
-    reason = "changed_meanwhile"
-
 
 def no_fence() -> None:
     """For callers without a lease: nothing to check before a write."""
