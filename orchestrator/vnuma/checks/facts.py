@@ -175,6 +175,13 @@ class Facts:
         return self.host.cores_per_node
 
     @cached_property
+    def node_memory_mb(self) -> int:
+        """Memory of the host's smallest NUMA node. Raises Unknown for a host that was described without."""
+        if not self.host.node_memory_mb:
+            raise Unknown("the memory of the host's NUMA nodes is unknown: describe it, as in 2x16/256")
+        return self.host.node_memory_mb
+
+    @cached_property
     def prediction(self) -> Prediction:
         """The guest's topology after a power-on now. Raises Unknown without extraConfig."""
         self.require_whole_sockets()

@@ -70,7 +70,7 @@ def _overcommitted(facts: Facts) -> bool:
     related=("M01", "T09"),
 )
 def m02(facts: Facts) -> Fail | None:
-    host = facts.host
+    host, node = facts.host, facts.node_memory_mb
     if facts.memory_mb > host.memory_mb:
         return Fail(
             {"memory": gigabytes(facts.memory_mb), "host memory": gigabytes(host.memory_mb)},
@@ -80,7 +80,7 @@ def m02(facts: Facts) -> Fail | None:
         )
     running = known(host.powered_on_mb, "the memory of other VMs on the host")
     others = known(host.running_mb, "the memory of other VMs on the host") - running.get(facts.vm.moid, 0)
-    if others + facts.memory_mb <= min(host.memory_mb, _room(facts)):
+    if others + facts.memory_mb <= min(host.memory_mb, _room(facts, node)):
         return None
     if others + facts.memory_mb <= host.memory_mb:
         raise Unknown("other VMs run on the host, on NUMA nodes that are unknown")
@@ -94,10 +94,10 @@ def m02(facts: Facts) -> Fail | None:
     )
 
 
-def _room(facts: Facts) -> int:
+def _room(facts: Facts, node_mb: int) -> int:
     """Free memory on the VM's nodes, if all other VMs were on one of them."""
     nodes = nodes_needed(facts)
-    return facts.host.node_memory_mb * nodes if nodes > 1 else max(facts.host.node_memory_mb, facts.memory_mb)
+    return node_mb * nodes if nodes > 1 else max(node_mb, facts.memory_mb)
 
 
 @rule(

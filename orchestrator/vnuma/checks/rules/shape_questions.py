@@ -35,14 +35,15 @@ def even_nodes(facts: Facts) -> int:
 
 def fits_memory(facts: Facts) -> bool:
     """Whether the VM's memory fits the host's smallest NUMA node."""
-    return facts.memory_mb <= facts.host.node_memory_mb
+    return facts.memory_mb <= facts.node_memory_mb
 
 
 def shape_of(facts: Facts) -> dict[str, str]:
     """vCPUs and memory, and those of a host NUMA node."""
+    node = gigabytes(facts.host.node_memory_mb) if facts.host.node_memory_mb else "not known"
     return {
         "vCPUs / cores a node": f"{facts.vcpus} / {facts.cores_per_node}",
-        "memory / memory of a node": f"{gigabytes(facts.memory_mb)} / {gigabytes(facts.host.node_memory_mb)}",
+        "memory / memory of a node": f"{gigabytes(facts.memory_mb)} / {node}",
     }
 
 

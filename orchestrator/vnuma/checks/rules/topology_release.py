@@ -283,7 +283,7 @@ def t15(facts: Facts) -> Fail | None:
 def t25(facts: Facts) -> Fail | None:
     size = facts.key_number(MAX_PER_NODE)
     by_vcpus = even_nodes(facts) or nodes_needed(facts)
-    needed = max(by_vcpus, ceil(facts.memory_mb / facts.host.node_memory_mb))
+    needed = max(by_vcpus, ceil(facts.memory_mb / facts.node_memory_mb))
     if size is None or facts.prediction.vnuma_nodes <= needed:
         return None
     return Fail(

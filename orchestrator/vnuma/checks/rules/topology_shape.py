@@ -157,7 +157,7 @@ def _show_nodes(facts: Facts) -> Fix:
         arm={"numa_vcpu_min": facts.vcpus},
         settings={"numa.vcpu.min": str(facts.vcpus)},
     )
-    nodes = ceil(facts.memory_mb / facts.host.node_memory_mb)
+    nodes = ceil(facts.memory_mb / facts.node_memory_mb)
     if facts.vcpus > facts.cores_per_node or nodes == 1 or facts.vcpus % nodes:
         return lower
     if nodes > len(facts.host.numa_nodes):
@@ -187,8 +187,8 @@ def t07(facts: Facts) -> Fail | None:
     facts.require_whole_sockets()
     if facts.vcpus > facts.cores_per_node or not fits_memory(facts) or node_size_is_set(facts):
         return None
-    left = facts.host.node_memory_mb - facts.memory_mb
-    tight = facts.memory_mb > MOST_SEEN_LOCAL * facts.host.node_memory_mb
+    left = facts.node_memory_mb - facts.memory_mb
+    tight = facts.memory_mb > MOST_SEEN_LOCAL * facts.node_memory_mb
     need = {"left for ESXi and other VMs": f"{gigabytes(left)}: some of its memory may be remote"}
     return Fail({**shape_of(facts), **(need if tight else {})})
 
@@ -260,12 +260,12 @@ def t09(facts: Facts) -> Fail | None:
 
 
 def _spread_for_memory(facts: Facts) -> Fix:
-    nodes = ceil(facts.memory_mb / facts.host.node_memory_mb)
+    nodes = ceil(facts.memory_mb / facts.node_memory_mb)
     if nodes > len(facts.host.numa_nodes):
         return Fix(f"Reduce memory: all {len(facts.host.numa_nodes)} nodes of the host hold less than this.")
     if facts.vcpus % nodes:
         return Fix(
-            f"Reduce memory below {gigabytes(facts.host.node_memory_mb)}, or use a number of vCPUs that "
+            f"Reduce memory below {gigabytes(facts.node_memory_mb)}, or use a number of vCPUs that "
             f"{nodes} divides."
         )
     if facts.release >= VIRTUAL_NUMA_SINCE and facts.hardware >= VIRTUAL_NUMA_HARDWARE:
