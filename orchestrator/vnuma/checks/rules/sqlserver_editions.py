@@ -149,7 +149,7 @@ def s04(facts: Facts) -> Fail | None:
         return None
     limit = _limit(facts)
     fix = (
-        fewer_sockets(facts, min(limit.sockets, 2))
+        fewer_sockets(facts, limit.sockets)
         if facts.sockets > limit.sockets and facts.vcpus <= limit.cores
         else None
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape_questions import NO_HOT_ADD
+from vnuma.checks.rules.shape_questions import NO_HOT_ADD, even_nodes, nodes_needed
 from vnuma.checks.rules.sources import HOT_ADD_KB
 from vnuma.domain.topology.licence import windows_sockets
 from vnuma.domain.topology.topology import topologies
+from vnuma.domain.vm.plain_text import counted
 
 GROUP_SIZE = 64
 # Windows Server 2022: builds from here on do not show the empty nodes.
@@ -128,10 +129,16 @@ def w04(facts: Facts) -> Fail | None:
 
 
 def fewer_sockets(facts: Facts, most: int) -> Fix:
-    """The same vCPUs in the largest possible number of sockets up to `most`."""
-    shape = max(one for one in topologies(facts.vcpus) if one.sockets <= most)
+    """The same vCPUs in at most `most` sockets: one for each host NUMA node that they need, if the host is
+    known ("Virtual Machine vCPU and vNUMA Rightsizing"), else as many as possible.
+    """
+    allowed = sorted(
+        (one for one in topologies(facts.vcpus) if one.sockets <= most), key=lambda one: one.sockets
+    )
+    needed = (even_nodes(facts) or nodes_needed(facts)) if facts.subject.host else most
+    shape = next((one for one in allowed if one.sockets >= needed), allowed[-1])
     return Fix(
-        f"Use {shape.sockets} sockets of {shape.cores_per_socket} cores.",
+        f"Use {counted(shape.sockets, 'socket')} of {shape.cores_per_socket} cores.",
         arm={"topology": str(shape)},
         settings={"numCoresPerSocket": shape.cores_per_socket},
     )
