@@ -362,7 +362,6 @@ def test_a_session_is_a_secret_and_a_proxy_an_address(
     [
         ("hosts.yml", "all:\n  hosts:\n    a: {b: [}\n", "line 3"),
         ("mine.yml", "plugin: nosuch.coll.plug\n", "nosuch.coll.plug"),
-        ("mine.vnuma.yml", "plugin: vnuma.vnuma.lab\n", "vnuma lab up"),
     ],
 )
 def test_an_inventory_that_cannot_be_read_is_one_sentence(
@@ -378,6 +377,18 @@ def test_an_inventory_that_cannot_be_read_is_one_sentence(
     assert str(path) in caught.value.what
     assert said in caught.value.what
     assert "Failed to parse" not in capfd.readouterr().err
+
+
+def test_the_labs_inventory_without_a_lab_names_the_command_that_starts_one(tmp_path: Path) -> None:
+    """The file is right: the lab is what is missing."""
+    path = tmp_path / "mine.vnuma.yml"
+    path.write_text("plugin: vnuma.vnuma.lab\n", encoding="utf-8")
+
+    with pytest.raises(EnvironmentProblem) as caught:
+        read_variables(path)
+
+    assert str(path) in caught.value.what
+    assert caught.value.fix == "vnuma lab up"
 
 
 def test_a_systemd_credential_is_a_file_whose_folder_the_environment_names(
