@@ -198,9 +198,9 @@ def _component(kind: str, purl: str) -> dict[str, Any]:
 
 
 def _asked(made: Release) -> list[Requirement]:
-    """What pyproject.toml names as needed to run, with either store."""
-    project = tomllib.loads((made.sources / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [*map(Requirement, project["dependencies"] + project["optional-dependencies"]["postgresql"])]
+    """What pyproject.toml names as needed to run."""
+    project = tomllib.loads((made.sources / "pyproject.toml").read_text(encoding="utf-8"))
+    return [Requirement(text) for text in project["project"]["dependencies"]]
 
 
 def run_time_packages(made: Release) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
