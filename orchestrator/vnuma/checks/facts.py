@@ -12,9 +12,10 @@ from vnuma.checks.subject import (
     StudyFacts,
     Subject,
 )
-from vnuma.domain.topology.layout import host_by_default, host_shape
+from vnuma.domain.topology.layout import host_by_default, host_shape, true_of
 from vnuma.domain.topology.prediction import Prediction, predict
 from vnuma.domain.topology.release import (
+    PREFER_HT,
     VIRTUAL_NUMA_HARDWARE,
     VIRTUAL_NUMA_SETTINGS,
     VIRTUAL_NUMA_SINCE,
@@ -173,6 +174,12 @@ class Facts:
     def cores_per_node(self) -> int:
         """Physical cores of the host's smallest NUMA node."""
         return self.host.cores_per_node
+
+    @cached_property
+    def node_capacity(self) -> int:
+        """vCPUs that ESXi puts on one NUMA node: its cores, or its threads with preferHT."""
+        prefers = true_of(self._keys.get(PREFER_HT.lower()))
+        return self.cores_per_node * (self.host.threads_per_core if prefers else 1)
 
     @cached_property
     def node_memory_mb(self) -> int:

@@ -23,8 +23,8 @@ def gigabytes(megabytes: int) -> str:
 
 
 def nodes_needed(facts: Facts) -> int:
-    """The fewest host NUMA nodes with enough cores for the VM's vCPUs."""
-    return ceil(facts.vcpus / facts.cores_per_node)
+    """The fewest host NUMA nodes with enough cores for the VM's vCPUs; enough threads with preferHT (T16)."""
+    return ceil(facts.vcpus / facts.node_capacity)
 
 
 def even_nodes(facts: Facts) -> int:
