@@ -125,9 +125,11 @@ def t04(facts: Facts) -> Fail | None:
     if not cosmetic or node_size_is_set(facts):
         return None
     # What hot-add hides comes back with T11's or T12's fix: sockets have to match those nodes.
-    nodes = predict(
-        host_by_default(facts.host), {**facts.vm.settings, "cpuHotAddEnabled": False}, facts.hardware
-    ).vnuma_nodes
+    seen = facts.prediction
+    if facts.vm.settings.get("cpuHotAddEnabled") is True:
+        without = {**facts.vm.settings, "cpuHotAddEnabled": False}
+        seen = predict(host_by_default(facts.host), without, facts.hardware)
+    nodes = seen.vnuma_nodes
     if nodes == facts.sockets:
         return None
     return Fail(
