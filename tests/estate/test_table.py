@@ -87,6 +87,9 @@ def test_an_edition_is_judged_before_the_server_exists(tmp_path: Path) -> None:
         ({"Memory reservation": "32"}, "memoryReservation", 32768),
         ({"CPU limit": "unlimited"}, "cpuLimit", -1),
         ({"Latency sensitivity": "Hoch"}, "latencySensitivity", "high"),
+        ({"sched.cpu.affinity": "0,2,4-5"}, "cpuAffinity", (0, 2, 4, 5)),
+        ({"CPU affinity": "none"}, "cpuAffinity", ()),
+        ({"CPU affinity": ""}, "cpuAffinity", ()),
         ({"numa.vcpu.preferHT": "TRUE"}, "numa.vcpu.preferHT", "TRUE"),
     ],
 )
@@ -119,6 +122,7 @@ def test_standard_developer_has_the_limits_of_standard(tmp_path: Path) -> None:
         ({"CPU hot add": ""}, "cpuHotAddEnabled"),
         ({"Memory reservation": "plenty"}, "memoryReservation"),
         ({"Memory reservation": "100000 GB"}, "memoryReservation"),
+        ({"CPU affinity": "node 0"}, "cpuAffinity"),
         ({"Host": "Dell R750"}, "host"),
         ({"SQL edition": "Standard"}, "edition"),
         ({"SQL edition": "Web 2025"}, "edition"),

@@ -34,6 +34,20 @@ ACCEPTED_KEY = "vnuma.ignore"
 NO_HOST = "the design names no host (--host-nodes, --cluster)"
 
 
+def cpu_numbers(text: str) -> tuple[int, ...]:
+    """Logical CPUs or nodes: `all`, or numbers and ranges. Raises ValueError for anything else."""
+    if text.strip().lower() in {"", "all"}:
+        return ()
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        ends = int(first), int(last or first)
+        if not 0 <= ends[0] <= ends[1] < 4096:
+            raise ValueError(text)
+        found.update(range(ends[0], ends[1] + 1))
+    return tuple(sorted(found))
+
+
 @dataclass(frozen=True)
 class DesignedVm:
     """One VM of a design. `hardware` is None, with a reason in `absent`, where the design leaves it open."""

@@ -60,6 +60,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "cpu_reservation": ("CPU reservation", "CPU reservation MHz", "cpu_reservation", "CPU-Reservierung"),
     "memory_limit": ("Memory limit", "memory_limit", "RAM limit", "Speicherlimit", "RAM-Limit"),
     "latency": ("Latency sensitivity", "latency_sensitivity", "Latenzempfindlichkeit"),
+    "affinity": ("CPU affinity", "Affinity", "sched.cpu.affinity", "Scheduling affinity", "CPU-Affinität"),
     "hardware": (
         *("Hardware version", "hardware_version", "HW version", "Virtual hardware", "VM version"),
         *("Compatibility", "Hardwareversion", "HW-Version", "Kompatibilität"),

@@ -14,7 +14,7 @@ from vnuma.domain.vm.estate import HOST_DECIDES, Declared
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts
 from vnuma.domain.vm.setting import Value
-from vnuma.estate.design_vm import NEW_VM, DesignedVm
+from vnuma.estate.design_vm import NEW_VM, DesignedVm, cpu_numbers
 from vnuma.estate.workbook import NO, YES, Row, number, quantity, truth
 
 KEYS = (
@@ -69,6 +69,9 @@ def vm_of_row(row: Row, address: str, declared: Declared | None) -> DesignedVm:
         ("latencySensitivity", "latency", _level),
     ):
         _read(row, column, name, read, settings, absent)
+    if row.text("affinity"):  # a new VM has none
+        del settings["cpuAffinity"]
+        _read(row, "affinity", "cpuAffinity", _affinity, settings, absent)
     host = _host(row, absent)
     hardware = _hardware(row, absent)
     of_host = host is not None and absent.get(HARDWARE) == HOST_DECIDES
@@ -205,6 +208,14 @@ def _limit(cell: object) -> Value:
     if text in _NONE or text in {"unlimited", "unbegrenzt", "-1"}:
         return -1
     return number(cell)
+
+
+def _affinity(cell: object) -> Value:
+    text = str(cell).strip().lower()
+    try:
+        return () if text in _NONE - {"0"} else cpu_numbers(text)
+    except ValueError:
+        return None
 
 
 def _level(cell: object) -> Value:

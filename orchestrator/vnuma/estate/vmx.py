@@ -23,6 +23,7 @@ from vnuma.estate.design_vm import (
     DesignedVm,
     accepted_in,
     bounded_bytes,
+    cpu_numbers,
     estate_of_designs,
     relative_to_here,
     undetermined_hardware,
@@ -56,20 +57,6 @@ def _limit(text: str) -> Value:
     return -1 if text.strip().lower() in {"", "unlimited", "-1"} else _whole(text)
 
 
-def _numbers(text: str) -> Value:
-    """Logical CPUs or nodes: `all`, or numbers and ranges."""
-    if text.strip().lower() in {"", "all"}:
-        return ()
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        ends = int(first), int(last or first)
-        if not 0 <= ends[0] <= ends[1] < 4096:
-            raise ValueError(text)
-        found.update(range(ends[0], ends[1] + 1))
-    return tuple(sorted(found))
-
-
 def _word(text: str) -> Value:
     return text.strip().lower()
 
@@ -80,8 +67,8 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
     "memsize": ("memoryMB", _whole, 4),
     "vcpu.hotadd": ("cpuHotAddEnabled", _truth, False),
     "mem.hotadd": ("memoryHotAddEnabled", _truth, False),
-    "sched.cpu.affinity": ("cpuAffinity", _numbers, ()),
-    "sched.mem.affinity": ("memoryAffinity", _numbers, ()),
+    "sched.cpu.affinity": ("cpuAffinity", cpu_numbers, ()),
+    "sched.mem.affinity": ("memoryAffinity", cpu_numbers, ()),
     "sched.cpu.min": ("cpuReservation", _whole, 0),
     "sched.cpu.max": ("cpuLimit", _limit, -1),
     "sched.mem.min": ("memoryReservation", _whole, 0),
