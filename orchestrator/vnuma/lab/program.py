@@ -109,9 +109,10 @@ def ready_program() -> Path:
 
 
 def _go_version(program: Path) -> str | None:
+    """Its version, if its standard library is where it looks for it: a variable GOROOT may be outdated."""
     try:
         answer = subprocess.run(
-            [str(program), "env", "GOVERSION"],
+            [str(program), "env", "GOVERSION", "GOROOT"],
             capture_output=True,
             text=True,
             check=False,
@@ -121,7 +122,8 @@ def _go_version(program: Path) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout.strip() if answer.returncode == 0 else None
+    version, _, root = answer.stdout.strip().partition("\n")
+    return version if answer.returncode == 0 and Path(root, "src").is_dir() else None
 
 
 def _lab_files(sources: Path) -> Iterator[Path]:

@@ -29,12 +29,25 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def go_that_says(version: str, folder: Path) -> Path:
-    """A program called `go` that knows its release and nothing else."""
-    folder.mkdir()
+    """A program called `go` that knows its release, and has a standard library: an empty one."""
+    (folder / "src").mkdir(parents=True)
     script = folder / "go"
-    script.write_text(f'#!/bin/sh\n[ "$1 $2" = "env GOVERSION" ] && echo {version}\n')
+    script.write_text(
+        f'#!/bin/sh\n[ "$*" = "env GOVERSION GOROOT" ] && printf "%s\\n" {version} "{folder}"\n'
+    )
     script.chmod(0o755)
     return script
+
+
+def test_a_go_without_its_standard_library_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It knows its version and can build nothing: GOROOT is that of a release that was removed."""
+    whole = go_that_says("go1.27", tmp_path / "whole")
+    monkeypatch.setenv("PATH", str(whole.parent))
+    assert lab.find_go() == program.Go(whole, "go1.27")
+
+    (whole.parent / "src").rmdir()
+    found = lab.find_go()
+    assert found is None or found.program != whole
 
 
 @pytest.mark.usefixtures("sources")
