@@ -125,6 +125,7 @@ GOOD = "rule: T11, object: sql-a, reason: CR-17, until: 2027-03-31"
             "waivers.0.until: Input should be a valid date",
         ),
         (f"[{{{GOOD}}}]", "waivers.yml has no list `waivers:`."),
+        ("name: quick", "waivers.yml has no list `waivers:`."),
         ("waivers: [", "waivers.yml is not YAML"),
     ],
 )

@@ -25,7 +25,7 @@ class CheckOptions:
     designs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DESIGN]...",
+            metavar="DESIGN",
             help="Planned VMs: terraform show -json, Ansible, a table (csv, xlsx, yaml), .vmx, .ovf, .ova.",
         ),
     ] = None

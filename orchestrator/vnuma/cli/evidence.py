@@ -62,7 +62,10 @@ def evidence(
         for name, value in reading.figures.items():
             say(f"  {name.replace('_', ' ')}: {_shown(value)}")
     if not readings:
-        echo("It contains nothing that vnuma recognises as topology.")
+        what = "Standard input" if file == "-" else file
+        say(
+            f"{what} contains nothing that vnuma recognises as topology. What it reads: vnuma evidence --help"
+        )
 
 
 def _conclusion(text: str, reading: Reading, host: str | None, release: str, threads: int) -> str:

@@ -14,7 +14,7 @@ from vnuma.cli.screen import echo, say
 def pool(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Runs of one study, 3 VMs or more.", autocompletion=run_names),
+        typer.Argument(metavar="RUN", help="Runs of one study, 3 VMs or more.", autocompletion=run_names),
     ],
     allow: AllowOption = None,
     format_: TableOrJsonOption = "table",

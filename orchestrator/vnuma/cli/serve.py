@@ -110,4 +110,7 @@ def _token(file: Path | None, variable: str) -> str | None:
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The token file {file} cannot be read ({error}).", fix="Name another.") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InputError(
+            f"The token file {file} cannot be read ({why}).", fix="Name another file."
+        ) from error

@@ -70,7 +70,7 @@ def load(path: Path) -> tuple[Waiver, ...]:
         raise InputError(f"{path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
     except NotYaml as error:  # YAML itself refuses the date 2027-13-01
         raise InputError(f"{path} is not YAML: {error} (line {error.line}).", fix=_EXAMPLE) from error
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or "waivers" not in document:
         raise InputError(f"{path} has no list `waivers:`.", fix=_EXAMPLE)
     try:
         waivers = _File.model_validate(document).waivers

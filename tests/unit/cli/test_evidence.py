@@ -42,11 +42,13 @@ def test_scripts_get_json_whatever_the_encoding(tmp_path: Path) -> None:
 
 
 def test_a_text_of_no_known_kind_is_said_to_be_one(tmp_path: Path) -> None:
-    """Nothing is made up."""
+    """Nothing is made up; the file is named, and what would be read."""
     other = tmp_path / "notes.txt"
     other.write_bytes(b"nothing \xff of interest")
 
-    assert vnuma_here("evidence", other).out == "It contains nothing that vnuma recognises as topology.\n"
+    assert vnuma_here("evidence", other).out == (
+        f"{other} contains nothing that vnuma recognises as topology. What it reads: vnuma evidence --help\n"
+    )
 
 
 def test_a_file_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:
