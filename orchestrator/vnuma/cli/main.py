@@ -64,7 +64,9 @@ for _panel, _verbs in VERBS.items():
     for _name, _line in _verbs.items():
         _file = import_module(f"vnuma.cli.{_IN_ONE_FILE.get(_name, _name)}")
         if isinstance(_group := getattr(_file, "app", None), typer.Typer):
-            app.add_typer(_group, name=_name, short_help=_line, rich_help_panel=_panel)
+            app.add_typer(
+                _group, name=_name, cls=_group.info.cls or Verbs, short_help=_line, rich_help_panel=_panel
+            )
         else:
             _verb = getattr(_file, f"{_name}_" if iskeyword(_name) else _name)
             app.command(_name, cls=Verb, short_help=_line, rich_help_panel=_panel)(verb(_verb))

@@ -26,6 +26,9 @@ _MANNERS: dict[str, tuple[object, object]] = {
 
 COMMON = frozenset(_MANNERS)
 
+_WHOLE = 1000
+"""Characters of a verb's line in a list: it wraps, and is not cut."""
+
 
 def verb(function: Callable[..., None]) -> Callable[..., None]:
     """A verb's function for the command line, with the common options added.
@@ -92,7 +95,7 @@ class Verbs(TyperGroup):
         for name in self.list_commands(ctx):
             verb = self.get_command(ctx, name)
             if verb is not None and not verb.hidden:
-                words = verb.get_short_help_str(formatter.width)
+                words = verb.get_short_help_str(_WHOLE)
                 panel = getattr(verb, "rich_help_panel", None) or "Commands"
                 sections.setdefault(str(panel), []).append((name.ljust(width - 2), words))
         for panel, rows in sections.items():

@@ -344,6 +344,15 @@ def test_output_that_is_closed_is_no_bug() -> None:
     assert subprocess.run([*closed, *command("version")], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("group", ["site", "store", "lab", "inventory", "baseline", "audit"])
+def test_no_line_in_a_list_of_commands_is_cut(group: str) -> None:
+    """A line that is too long wraps."""
+    listed = "\n".join(on_terminal(60, group, "--help")).partition("Commands:")[2]
+
+    assert listed.strip()
+    assert "..." not in listed
+
+
 @pytest.mark.parametrize("columns", [60, 80])
 def test_examples_in_help_can_be_copied(columns: int) -> None:
     """Each begins a line, and no option is split: a shell joins lines at a backslash."""
