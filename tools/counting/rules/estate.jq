@@ -82,9 +82,13 @@ def placed: .[] | select(.host);
 # As few host NUMA nodes as have a core for each vCPU.
 def nodes_needed: (.vcpus / .host.node_cores) | ceil;
 
-# What the guest gets where nobody set a node size, on ESXi 6.5 and later: one node below nine vCPUs and under CPU
-# hot-add that hides the others; else what an earlier power-on stored, or what the host needs.
-def guest_nodes:
-  if .vcpus < 9 or (.hot_add and ((.host.release >= [8, 0] and .exposed) | not)) then 1
+# The nodes of a VM that nobody set a node size for, on ESXi 6.5 and later: one below nine vCPUs; else what an earlier
+# power-on stored, or what the host needs.
+def sized_nodes:
+  if .vcpus < 9 then 1
   elif .stored_node then (.vcpus / .stored_node) | ceil
   else nodes_needed end;
+
+# What the guest gets: one node under CPU hot-add that hides the others.
+def guest_nodes:
+  if .hot_add and ((.host.release >= [8, 0] and .exposed) | not) then 1 else sized_nodes end;
