@@ -237,6 +237,12 @@ def test_the_first_sentence_says_how_many_declared_blocks_are_complete(loaded: L
     assert "7 of 12 declared blocks in random order" in texts[1]
 
 
+def test_a_title_that_is_a_question_ends_with_its_mark(loaded: Load) -> None:
+    """Any other title gets a full stop before the study's name."""
+    asked = study_text(blocks=3, sizes="500", forms="client").replace("SQL Server VM\n", "SQL Server VM?\n", 1)
+    assert "SQL Server VM? Study quick" in text_of(page_text(loaded(Story(text=asked))))
+
+
 def test_an_answer_of_equivalent_says_what_may_be_unseen(loaded: Load) -> None:
     """With 0 of 6 boots slow, 39.3% of boots may be: 1 - 0.05^(1/6)."""
     text = text_of(page_text(loaded(GOLDEN_STORY)))
