@@ -239,7 +239,7 @@ def test_the_first_sentence_says_how_many_declared_blocks_are_complete(loaded: L
 
 def test_a_title_that_is_a_question_ends_with_its_mark(loaded: Load) -> None:
     """Any other title gets a full stop before the study's name."""
-    asked = study_text(blocks=3, sizes="500", forms="client").replace("SQL Server VM\n", "SQL Server VM?\n", 1)
+    asked = study_text(blocks=3, sizes="500").replace("SQL Server VM\n", "SQL Server VM?\n", 1)
     assert "SQL Server VM? Study quick" in text_of(page_text(loaded(Story(text=asked))))
 
 
