@@ -164,6 +164,17 @@ def test_the_key_of_a_typed_field_is_no_doubt() -> None:
     assert (prediction.vnuma_nodes, prediction.confidence) == (2, "high")
 
 
+def test_a_release_that_no_source_covers_makes_every_layout_less_sure() -> None:
+    """A mistyped or a future one: the rules are those of the newest known, and it says so."""
+    newer, newest = (
+        predict(HostShape(release, 2, 16, 2), settings_of({"vcpus": 16})) for release in ((9, 1), (9, 0))
+    )
+
+    assert (newest.confidence, newer.confidence, newer.node_sizes) == ("high", "low", newest.node_sizes)
+    assert "ESXi 9.1" in newer.because
+    assert "rules for 9.0" in newer.because
+
+
 def test_there_are_golden_cases() -> None:
     """An empty file would let everything pass."""
     assert len(CASES) > 20

@@ -14,6 +14,7 @@ from vnuma.domain.topology.release import (
     FOLLOW,
     MAX_PER_NODE,
     MINIMUM,
+    NEWEST_KNOWN,
     PREFER_HT,
 )
 
@@ -52,7 +53,10 @@ def with_confidence(layout: Prediction, power_on: PowerOn, unseen: Collection[st
 
 
 def _by_settings(layout: Prediction, power_on: PowerOn) -> Iterator[_Doubt]:
-    """Settings that affect the layout in a way that no source states."""
+    """A release, or settings that affect the layout, of which no source says how."""
+    if power_on.host.release > NEWEST_KNOWN:
+        known, asked = (".".join(map(str, release)) for release in (NEWEST_KNOWN, power_on.host.release))
+        yield _Doubt(f"no source covers ESXi {asked}; these are the rules for {known}")
     if power_on.keys.get("cpuaffinity") and layout.vnuma_nodes > 1:
         yield _Doubt("CPU affinity ends NUMA management, and no source says whether vNUMA is still shown")
     allowed = str(power_on.keys.get("numa.nodeaffinity") or "")

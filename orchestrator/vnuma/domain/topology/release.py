@@ -74,7 +74,8 @@ _NEWEST_HARDWARE = (
     ((5, 1), 9),
     ((5, 0), 8),
 )
-_NEWEST_KNOWN = (9, 0)
+NEWEST_KNOWN = (9, 0)
+"""The newest release that any source here is about."""
 
 
 def newest_hardware(version: str) -> int | None:
@@ -82,7 +83,7 @@ def newest_hardware(version: str) -> int | None:
     without its update (8.0), that of its last update; 6.7 has one version for all updates.
     """
     parts = tuple(int(part) for part in version.split(".") if part.isdecimal())[:3]
-    if not (5, 0) <= parts[:2] <= _NEWEST_KNOWN:
+    if not (5, 0) <= parts[:2] <= NEWEST_KNOWN:
         return None
     whole = (*parts, 99)[:3]
     return next(newest for since, newest in _NEWEST_HARDWARE if whole >= since)
