@@ -12,6 +12,7 @@ from tests.support.hosts import host_of
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast, forecast_on
 from vnuma.domain.topology.layout import Prediction
 from vnuma.domain.topology.topology import Topology, topologies
+from vnuma.domain.topology.vm_location import parse_host
 from vnuma.domain.vm.setting import Settings
 
 ARMS = topologies(16)
@@ -120,6 +121,19 @@ def test_hosts_that_give_the_same_are_reported_together() -> None:
 
     assert [row.hosts for row in rows] == [("esx01", "esx02"), ("esx09",)]
     assert [row.prediction.vnuma_nodes for row in rows] == [1, 2]
+
+
+def test_the_share_of_memory_is_that_of_the_smallest_of_hosts_that_are_reported_together() -> None:
+    """A second host with half the memory gives the same nodes, all of them local."""
+    big = parse_host("2x16/256@7.0", "8.0")
+    (row,) = forecast_on(
+        settings_of(Topology(1, 16), {"memoryMB": 64 * 1024}),
+        17,
+        [big, parse_host("2x16/128@7.0", "8.0")],
+        PlannedGuest(),
+    )
+
+    assert (row.hosts, row.fullest) == (("2x16/256@7.0", "2x16/128@7.0"), 0.5)
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def forecast_on(
     found: dict[object, Forecast] = {}
     for host in hosts:
         one = forecast(settings, hardware, host, guest, unseen)
-        key = (*(one.release, one.prediction, one.remote_mb, one.memory_doubt, one.too_wide, one.too_large),)
+        key = one.release, one.prediction, one.remote_mb, one.memory_doubt, one.too_wide, one.too_large
         known = found.get(key)
         found[key] = one if known is None else _joined(known, one)
     return list(found.values())
@@ -164,7 +164,7 @@ def _cores_per_socket(power_on: PowerOn, seen: Prediction) -> int:
 
 
 def _joined(known: Forecast, other: Forecast) -> Forecast:
-    return replace(known, hosts=known.hosts + other.hosts)
+    return replace(known, hosts=known.hosts + other.hosts, fullest=max(known.fullest, other.fullest))
 
 
 def _online(sizes: tuple[int, ...], cores: int) -> int:
