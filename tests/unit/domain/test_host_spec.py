@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnuma.domain.topology.vm_location import parse_host
+from vnuma.domain.vm.facts import Release
 
 
 @given(st.integers(1, 16), st.integers(1, 128), st.integers(1, 4096), st.integers(1, 4))
@@ -55,11 +56,21 @@ def test_an_update_may_be_written_as_vmware_does(release: str, version: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "version"), [("8", "8"), ("VMware ESXi 8.0.3", "8.0.3"), ("ESXi7.0", "7.0")]
+    ("text", "version", "build"),
+    [
+        ("8", "8", ""),
+        ("VMware ESXi 8.0.3", "8.0.3", ""),
+        ("ESXi7.0", "7.0", ""),
+        ("8.0.3, 24022510", "8.0.3", "24022510"),
+        ("VMware ESXi, 8.0.3, 24022510", "8.0.3", "24022510"),
+        ("VMware ESXi 8.0.2 build-22380479", "8.0.2", "22380479"),
+    ],
 )
-def test_a_common_release_may_have_its_product_or_no_minor_number(text: str, version: str) -> None:
-    """As a table's column has it."""
-    assert parse_host("2x16", text).release.version == version
+def test_a_common_release_may_have_its_product_and_build_or_no_minor_number(
+    text: str, version: str, build: str
+) -> None:
+    """As a table's column has it, copied from vCenter or RVTools."""
+    assert parse_host("2x16", text).release == Release(version, build)
 
 
 def test_a_release_that_is_none_is_refused_with_an_example() -> None:

@@ -25,10 +25,11 @@ class VmLocation:
 _SPEC = re.compile(
     r"(?P<nodes>[1-9]\d{0,2})x(?P<cores>[1-9]\d{0,3})(?:/(?P<memory>[1-9]\d{0,6}))?(?:@(?P<release>\d+\.\d.*))?"
 )
-# 8, 8.0, 8.0.3, 8.0U3, 8.0 U3b, 8.0 Update 3
+# 8, 8.0, 8.0.3, 8.0U3, 8.0 U3b, 8.0 Update 3; VMware ESXi, 8.0.3, 24022510, as vCenter shows it
 _RELEASE = re.compile(
-    r"(?:(?:VMware )?ESXi ?)?(?P<release>\d+(?:\.\d+)?)"
-    r"(?:\.(?P<third>\d+)| ?U(?:pdate ?)?(?P<update>\d)[a-z]?)?",
+    r"(?:(?:VMware )?ESXi,? ?)?(?P<release>\d+(?:\.\d+)?)"
+    r"(?:\.(?P<third>\d+)| ?U(?:pdate ?)?(?P<update>\d)[a-z]?)?"
+    r"(?:,? (?:build[- ])?(?P<build>\d{5,12}))?",
     re.IGNORECASE,
 )
 
@@ -44,7 +45,7 @@ def parse_release(text: str) -> Release:
         raise ValueError(f"'{text}' is not an ESXi release; write it as 8.0, 8.0.3 or 8.0U3")
     release = Release(match["release"])
     third = match["third"] or (match["update"] if release.key >= (7, 0) else None)
-    return Release(f"{match['release']}.{third}") if third else release
+    return Release(f"{release.version}.{third}" if third else release.version, match["build"] or "")
 
 
 def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
