@@ -135,7 +135,7 @@ def t05(facts: Facts) -> Fail | None:
 )
 def t06(facts: Facts) -> Fail | None:
     minimum = facts.key_number("numa.vcpu.min") or DEFAULT_MINIMUM_VCPUS
-    wide = facts.vcpus > facts.cores_per_node or not fits_memory(facts)
+    wide = facts.vcpus > facts.node_capacity or not fits_memory(facts)
     if facts.vcpus < 2 or facts.vcpus >= minimum or node_size_is_set(facts):
         return None
     if not wide and not (facts.studied and facts.sockets > 1):
@@ -157,10 +157,10 @@ def _show_nodes(facts: Facts) -> Fix:
         arm={"numa_vcpu_min": facts.vcpus},
         settings={"numa.vcpu.min": str(facts.vcpus)},
     )
-    nodes = ceil(facts.memory_mb / facts.node_memory_mb)
-    if facts.vcpus > facts.cores_per_node or nodes == 1 or facts.vcpus % nodes:
+    if facts.vcpus > facts.node_capacity:
         return lower
-    if nodes > len(facts.host.numa_nodes):
+    nodes = ceil(facts.memory_mb / facts.node_memory_mb)
+    if nodes == 1 or facts.vcpus % nodes or nodes > len(facts.host.numa_nodes):
         return lower
     shape = node_per_socket(facts, nodes)
     return Fix(

@@ -40,7 +40,7 @@ def _memory(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
             f"arm {arm.label} reserves {reserved} MB, but {vm.name} has {size} MB.",
             fix="Lower memory_reservation.",
         )
-    if reserved >= host.memory_mb:
+    if 0 < host.memory_mb <= reserved:
         raise ArmImpossible(
             _BEYOND,
             f"arm {arm.label} reserves {reserved} MB, but {host.name} has {host.memory_mb} MB in all.",
