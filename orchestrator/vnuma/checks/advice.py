@@ -16,6 +16,7 @@ from vnuma.checks.advice_reasons import (
     too_large,
 )
 from vnuma.checks.finding import Fix
+from vnuma.checks.rules.shape_questions import SMALLEST_NODE
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast_on
 from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.licence import SqlLimit, most_in_a_node, sql_limit
@@ -169,8 +170,9 @@ def _fewest(vcpus: int, fewest: Mapping[str, int], every: Mapping[str, int], sql
     """
     most, needed = most_in_a_node(sql_major), max(fewest.values())
     for count in range(needed, vcpus + 1):
-        small = vcpus % count == 0 and vcpus // count <= most
-        if small and all(lie_evenly(count, fewest[name], every[name]) for name in every):
+        large = count == needed or vcpus // count >= SMALLEST_NODE
+        fits = vcpus % count == 0 and vcpus // count <= most
+        if large and fits and all(lie_evenly(count, fewest[name], every[name]) for name in every):
             return count
     return next(count for count in range(needed, vcpus + needed, needed) if ceil(vcpus / count) <= most)
 

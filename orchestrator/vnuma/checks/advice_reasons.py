@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.finding import Severity
 from vnuma.checks.rules.catalogue import find_rule
+from vnuma.checks.rules.shape_questions import SMALLEST_NODE
 from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.checks.subject import Subject
 from vnuma.domain.topology.forecast import Forecast
@@ -19,8 +20,6 @@ from vnuma.domain.vm.plain_text import counted
 
 # Rules that a shape may violate by itself, before anything is deployed.
 SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21"))
-# A smaller node gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
-SMALLEST_NODE = 4
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]
     """How its nodes and sockets match the VM, and how sure that is."""
     nodes, needed = seen.prediction.vnuma_nodes, wanted.host_nodes
     if nodes == needed == 1:
-        yield f"vCPUs and memory fit one host NUMA node{'' if seen.memory_doubt else ': all memory is local'}"
+        yield _fits_one_node(seen)
     elif nodes == wanted.nodes == shape.sockets:
         most = most_in_a_node(wanted.sql_major)
         starts = seen.topology.vcpus <= most * needed
@@ -124,6 +123,12 @@ def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]
         yield seen.memory_doubt
     if seen.prediction.confidence == "low":
         yield f"low confidence: {seen.prediction.because}"
+
+
+def _fits_one_node(seen: Forecast) -> str:
+    if seen.remote_mb is None:
+        return "the vCPUs fit one host NUMA node, whose memory is not known"
+    return f"vCPUs and memory fit one host NUMA node{'' if seen.memory_doubt else ': all memory is local'}"
 
 
 def parallelism(seen: Forecast, sql_major: int) -> str:

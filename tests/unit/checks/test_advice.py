@@ -64,6 +64,19 @@ def test_few_vcpus_get_their_nodes_by_lowering_the_minimum(memory_gb: int, spec:
     assert halves.settings == {"numa.vcpu.followcorespersocket": "1", "numa.vcpu.min": "8"}
 
 
+def test_memory_of_unknown_nodes_is_not_called_local() -> None:
+    """A host that is described by its cores."""
+    advice = advice_for(8, 64, "2x16@8.0")
+
+    assert "the vCPUs fit one host NUMA node, whose memory is not known" in advice.candidates[0].reasons
+    assert not any("local" in reason for one in advice.candidates for reason in one.reasons)
+
+
+def test_nodes_of_three_vcpus_are_no_even_spread() -> None:
+    """Nine on nodes of eight cores: eight or ten are better than three nodes of three."""
+    assert advice_for(9, 64, "8x8/128@8.0").other_vcpus == (8, 10)
+
+
 def test_what_trips_a_rule_is_avoided_and_names_it() -> None:
     """31 vCPUs cannot be spread evenly over two nodes."""
     advice = advice_for(31, 256, "2x20/384@7.0")

@@ -16,6 +16,9 @@ from vnuma.domain.topology.release import (
 )
 from vnuma.domain.vm.facts import HostFacts
 
+# A smaller node gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
+SMALLEST_NODE = 4
+
 
 def gigabytes(megabytes: int) -> str:
     """Memory as vSphere shows it: 64 GB, 226.5 GB."""
@@ -28,8 +31,12 @@ def nodes_needed(facts: Facts) -> int:
 
 
 def even_nodes(facts: Facts) -> int:
-    """The fewest of the host's NUMA nodes that hold the vCPUs evenly; 0: none do."""
-    counts = range(nodes_needed(facts), len(facts.host.numa_nodes) + 1)
+    """The fewest of the host's NUMA nodes that hold the vCPUs evenly, SMALLEST_NODE on each unless no fewer
+    nodes hold them; 0: none do.
+    """
+    needed = nodes_needed(facts)
+    most = max(needed, facts.vcpus // SMALLEST_NODE)
+    counts = range(needed, min(most, len(facts.host.numa_nodes)) + 1)
     return next((count for count in counts if facts.vcpus % count == 0), 0)
 
 
