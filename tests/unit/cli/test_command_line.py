@@ -365,6 +365,11 @@ def test_examples_in_help_can_be_copied(columns: int) -> None:
     )
 
 
+def test_verbs_of_a_group_show_their_examples_as_commands_too() -> None:
+    """As the verbs beside the group do."""
+    assert "  vnuma lab up esxi8-default\n" in vnuma_here("lab", "up", "--help").out
+
+
 @pytest.mark.parametrize(
     ("given", "environment", "expected"),
     [
