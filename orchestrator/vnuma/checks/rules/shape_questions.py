@@ -88,7 +88,9 @@ def node_per_socket(facts: Facts, nodes: int) -> Fix:
             settings={"numCoresPerSocket": size, "coresPerNumaNode": size},
         )
     keys: dict[str, str | None] = {MAX_PER_NODE: None} if facts.key(MAX_PER_NODE) else {}
-    if facts.release >= DECOUPLED_SINCE:
+    if size == 1:  # which never makes a socket a node
+        keys = {MAX_PER_NODE: "1"}
+    elif facts.release >= DECOUPLED_SINCE:
         keys[FOLLOW] = "1"
     words = "".join(f", {key} {value or 'removed'}" for key, value in keys.items())
     return Fix(
