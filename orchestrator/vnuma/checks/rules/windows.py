@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
@@ -129,16 +131,23 @@ def w04(facts: Facts) -> Fail | None:
 
 
 def fewer_sockets(facts: Facts, most: int) -> Fix:
-    """The same vCPUs in at most `most` sockets: one for each host NUMA node that they need, if the host is
+    """The same vCPUs in at most `most` sockets: one for each host NUMA node that the VM needs, if the host is
     known ("Virtual Machine vCPU and vNUMA Rightsizing"), else as many as possible.
     """
     allowed = sorted(
         (one for one in topologies(facts.vcpus) if one.sockets <= most), key=lambda one: one.sockets
     )
-    needed = (even_nodes(facts) or nodes_needed(facts)) if facts.subject.host else most
+    needed = _nodes_for_all(facts) if facts.subject.host else most
     shape = next((one for one in allowed if one.sockets >= needed), allowed[-1])
     return Fix(
         f"Use {counted(shape.sockets, 'socket')} of {shape.cores_per_socket} cores.",
         arm={"topology": str(shape)},
         settings={"numCoresPerSocket": shape.cores_per_socket},
     )
+
+
+def _nodes_for_all(facts: Facts) -> int:
+    """Host NUMA nodes for the vCPUs, and for the memory where both sizes are known."""
+    by_vcpus = even_nodes(facts) or nodes_needed(facts)
+    memory, node = facts.vm.settings.get("memoryMB"), facts.host.node_memory_mb
+    return max(by_vcpus, ceil(memory / node)) if isinstance(memory, int) and node else by_vcpus
