@@ -103,6 +103,7 @@ def on_terminal(
     `typed` is what somebody types there; without it there is nobody.
     """
     program = _vnuma(arguments, {"TERM": "xterm", **(env or {})}, timeout_s=TIMEOUT_S)
+    program.env.pop("COLUMNS", None)  # of whoever started the tests: a worker of xdist has its own
     said = run_on_terminal(program, columns, typed)
     return said.decode("utf-8").replace("\r\n", "\n").splitlines()
 

@@ -87,7 +87,7 @@ class Program:
 
     name: str
     arguments: Sequence[str]
-    env: Mapping[str, str]
+    env: dict[str, str]
     cwd: str
     timeout_s: float
     limits: Mapping[int, int] = field(default_factory=dict)
