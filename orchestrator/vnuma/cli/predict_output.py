@@ -76,13 +76,13 @@ def _row(row: Forecast) -> dict[str, Any]:
         "usable_cores": row.usable_cores,
         "by_sql": asdict(row.by_sql),
         "by_windows": asdict(row.by_windows) if row.by_windows else None,
-        "sql_does_not_start": row.not_started or None,
         "remote_mb": row.remote_mb,
-        "share_of_node_memory": row.fullest or None,
         "hidden_host_nodes": row.hidden_nodes,
         "more_vcpus_than_cores": row.too_wide,
         "more_memory_than_host": row.too_large,
         "confidence": row.confidence,
+        "sql_does_not_start": row.not_started or None,
+        "share_of_node_memory": row.fullest or None,
     }
 
 
