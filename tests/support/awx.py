@@ -138,7 +138,7 @@ class Job:
     stream: IO[bytes]
 
     def cancel(self) -> Ended:
-        """As the button of AWX does: its pod is told to end, and the runner in it kills the play."""
+        """As AWX cancels a job: it ends the pod, and the runner in it kills the play."""
         os.killpg(self.process.pid, signal.SIGTERM)
         return self.wait()
 

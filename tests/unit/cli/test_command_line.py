@@ -199,7 +199,7 @@ def test_a_run_in_a_studys_place_is_met_with_resume() -> None:
 def test_a_study_to_start_with_is_named_as_this_folder_finds_it(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Outside a checkout there is no folder studies."""
+    """A checkout has the folder studies; other folders have none."""
     monkeypatch.chdir(tmp_path)
     named = re.search(r"vnuma run (\S+)", vnuma_here(*words).text)
 
