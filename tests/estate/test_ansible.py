@@ -178,6 +178,7 @@ def test_a_comment_next_to_the_task_waives_its_findings_alone(
         ("a: [\n", "not YAML"),
         ("[" * 5_000, "nested"),
         ("", "nothing of vSphere"),
+        ("name: q\nreference: a\nvms: [{path: /dc/vm/x}]\narms: [{name: a}]\n", "is a study"),
     ],
 )
 def test_another_file_is_refused_in_a_sentence(tmp_path: Path, text: str, words: str) -> None:

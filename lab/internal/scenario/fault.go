@@ -1,13 +1,10 @@
 package scenario
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // Fault is a failure that the lab injects.
@@ -91,9 +88,7 @@ var fields = []field{
 // ParseFault reads one fault, in YAML or JSON, for this scenario.
 func (s *Scenario) ParseFault(data []byte) (Fault, error) {
 	var fault Fault
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&fault); err != nil {
+	if err := decode(data, &fault); err != nil {
 		return fault, err
 	}
 	return fault, s.CheckFault(fault)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -64,9 +65,7 @@ func Load(nameOrFile string) (*Scenario, error) {
 // Parse reads a scenario, fills in the paper's values and returns an error for what cannot be simulated.
 func Parse(data []byte) (*Scenario, error) {
 	s := paper()
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(s); err != nil && !errors.Is(err, io.EOF) {
+	if err := decode(data, s); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	if err := s.readHosts(); err != nil {
@@ -94,9 +93,27 @@ func strictly(node *yaml.Node, target any) error {
 	if err != nil {
 		return err
 	}
+	return decode(data, target)
+}
+
+var unknownField = regexp.MustCompile(`field (\S+) not found in type [^\s;]+`)
+
+const mostFaults = 3 // that one message names
+
+// decode reads YAML or JSON and refuses unknown fields, each with its line; io.EOF when there is nothing.
+func decode(data []byte, target any) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
-	return decoder.Decode(target)
+	err := decoder.Decode(target)
+	var faults *yaml.TypeError
+	if !errors.As(err, &faults) {
+		return err
+	}
+	told := faults.Errors
+	if more := len(told) - mostFaults; more > 0 {
+		told = append(told[:mostFaults:mostFaults], fmt.Sprintf("and %d more", more))
+	}
+	return errors.New(unknownField.ReplaceAllString(strings.Join(told, "; "), "unknown field $1"))
 }
 
 // readHosts makes the hosts: each entry of `hosts` over `host`, or `host` alone.

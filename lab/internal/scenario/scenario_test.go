@@ -95,6 +95,14 @@ func TestWhatCannotBePlayedIsRefusedByName(t *testing.T) {
 	}
 }
 
+func TestUnknownFieldsAreNamedWithTheirLines(t *testing.T) {
+	_, err := Parse([]byte("name: x\na: 1\nb: 2\nc: 3\nd: 4\ne: 5\n"))
+	want := "line 2: unknown field a; line 3: unknown field b; line 4: unknown field c; and 2 more"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 func TestAnUnknownNameTellsTheBuiltInOnes(t *testing.T) {
 	if _, err := Load("papre"); err == nil || !strings.Contains(err.Error(), "paper") {
 		t.Errorf("got %v", err)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.errors import InputError
@@ -25,6 +26,7 @@ _READERS = {
 
 
 _A_ROW = "Write a line for each VM, such as: - {name: sql16, vcpus: 16, memory: 64}"
+_A_STUDY = {"arms", "reference"}
 _MOST_SHOWN = 4
 """Most settings named in a sentence."""
 
@@ -85,6 +87,11 @@ def _of_yaml(path: Path) -> Estate:
             sheet = sheet_of_mappings(found)
             if is_table(sheet):
                 return estate_of_table(path, sheet, list(map(line_of, found)), has_lines=True)
+    if isinstance(document, Mapping) and document.keys() >= _A_STUDY:
+        raise InputError(
+            f"{path} is a study, not a design.",
+            fix=f"Check its VMs as each arm shapes them: vnuma check --study {quote(str(path))}",
+        )
     if document == [] or (document and all(rows == [] for rows in lists)):
         raise InputError(f"{path} lists no VMs: its list is empty.", fix=_A_ROW)
     return read_ansible(path)

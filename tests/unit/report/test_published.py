@@ -54,6 +54,7 @@ def test_the_shipped_table_is_that_of_the_shipped_study() -> None:
         ("", "holds no table"),
         ("rows_per_side,1x16,2x8\n", "holds no table"),
         ("rows_per_side,1x16\n500,3\n", r":1: the columns"),
+        ("# a study\nname: quick\narms: []\n", r":2: the columns"),
         ("rows_per_side,1x16,1x16\n500,3,4\n", r":1: the columns"),
         ("rows_per_side,1x16,2x8\n500,3\n", r":2: 2 values, but 3 columns"),
         ("rows_per_side,1x16,2x8\n500,3,abc\n", r":2: could not convert"),

@@ -51,9 +51,9 @@ def read_publication(path: Path) -> Publication:
     if len(rows) < 2:
         raise InputError(f"{path} holds no table.", fix=FORM)
     (at, header), *body = rows
-    _refuse_other_figures(path, at, header[0], notes)
     if len(header) < 3 or len(set(header)) != len(header) or not all(header):
         raise InputError(f"{path}:{at}: the columns are not rows_per_side and two arms or more.", fix=FORM)
+    _refuse_other_figures(path, at, header[0], notes)
     if len(body) * (len(header) - 1) > MOST_CELLS:
         raise InputError(
             f"{path} has {len(body):,} sizes of {len(header) - 1:,} arms: {MOST_CELLS} times are the most.",
