@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from vnuma.errors import StoreAway, StoreBusy, StoreError
 from vnuma.store.place import Place
 
-_RESUME = "then: vnuma run --resume RUN"
+_RESUME = "then repeat the command, or continue a run that vnuma status lists: vnuma run --resume RUN"
 _LOCKED = "stayed locked by another"
 _REPORT = "This should not happen: please report it with this message."
 
