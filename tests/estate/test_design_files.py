@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,23 @@ def test_a_vmx_file_is_read_whatever_its_spelling_and_character_set(tmp_path: Pa
         assert (vm.facts.settings["numCPUs"], vm.facts.settings["numCoresPerSocket"]) == (8, 4)
         assert vm.facts.settings["cpuAffinity"] == (0, 1, 2, 3, 8)
         assert "not documented" in vm.absent["coresPerNumaNode"]
+
+
+def test_a_vmx_file_of_esxi_8_has_the_size_of_its_numa_nodes(tmp_path: Path) -> None:
+    """`numa.vcpu.coresPerNode`, as a published log of 8.0 shows it; 0 is automatic."""
+    written = Design(vcpus=12, cores_per_socket=6, memory=393216, hardware=20)
+    sizes = {}
+    for text in ("6", "0"):
+        file = replace(written, keys={"numa.vcpu.coresPerNode": text}).vmx(tmp_path)
+        vm = _only(file)
+        sizes[text] = vm.facts.settings["coresPerNumaNode"], vm.facts.settings["autoCoresPerNumaNode"]
+        assert "coresPerNumaNode" not in vm.absent
+    failed, _ = _judged(
+        read_design(replace(written, keys={"numa.vcpu.coresPerNode": "6"}).vmx(tmp_path)), "8.0"
+    )
+
+    assert sizes == {"6": (6, False), "0": (0, True)}
+    assert "T09" not in failed  # its two nodes are set already
 
 
 def test_a_value_that_is_none_is_not_evaluated(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 Format: VMware's configuration dictionary, with a line `key = "value"` for each key, case-insensitive keys,
 `|22` for a quote; `.encoding` names the character set. The setting of each key follows from the DICT lines of
-published vmware.log files, and from the field names of VirtualMachineConfigSpec. A file with a duplicate key,
-in whatever case, is not opened: https://github.com/hashicorp/vagrant/issues/2597.
+published vmware.log files, and from the field names of VirtualMachineConfigSpec. coresPerNumaNode is
+numa.vcpu.coresPerNode (a log of ESXi 8.0, Denneman 2022-11-03); 0 is automatic, as in the API. A file with a
+duplicate key, in whatever case, is not opened: https://github.com/hashicorp/vagrant/issues/2597.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _LINE = re.compile(r'^\s*([\w.:\-]{1,200})\s*=\s*(?:"([^"\n]*)"|([^"#\s][^#\n]*?
 _ESCAPED = re.compile(r"\|([0-9A-Fa-f]{2})")
 _ENCODING = re.compile(rb'^\s*\.encoding\s*=\s*"([\w.\-]{1,40})"', re.M | re.I)
 _NOT_SHOWN = "its form in a .vmx file is not documented"
+_NODE_SIZE = "numa.vcpu.corespernode"
 _NAMES = frozenset({"numvcpus", "memsize", "virtualhw.version"})
 
 Read = Callable[[str], Value]
@@ -113,6 +115,10 @@ def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
         except ValueError:
             settings.pop(setting, None)
             absent[setting] = f"{key} is {text[:20]!r}, which is not a valid value"
+    size = keys.get(_NODE_SIZE, "").strip()
+    if re.fullmatch(r"[0-9]{1,4}", size, re.ASCII):
+        settings |= {"coresPerNumaNode": int(size), "autoCoresPerNumaNode": int(size) == 0}
+        absent = {name: why for name, why in absent.items() if name not in settings}
     settings |= {key: text for key, text in keys.items() if is_governed(key) or key == "cpuid.maxvcpus"}
     hardware = _hardware(keys.get("virtualhw.version", ""))
     return DesignedVm(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 
-_MAP = re.compile(r"^\s*([*-]+)\s+(Socket|NUMA Node|Group|Physical Processor)\s+(\d{1,4})\b", re.ASCII)
+_KIND = r"(Socket|NUMA Node|Group|Physical Processor)\s+(\d{1,4})"
+_MAP = re.compile(rf"^\s*([*-]+)\s+{_KIND}\b", re.ASCII)
+_HEADING = re.compile(rf"^\s*{_KIND}(?: \([^)]{{1,40}}\))?:\s*$", re.ASCII)
+_MASK = re.compile(r"^\s*([*-]+)\s*$", re.ASCII)
 _LSCPU = re.compile(r"^\s*([A-Za-z][\w() -]{0,40}):\s+(\d{1,6})\s*$", re.ASCII | re.M)
 _NODE_CPUS = re.compile(r"^\s*NUMA node(\d{1,4}) CPU\(s\):\s+([\d,-]{1,4000})\s*$", re.ASCII | re.M)
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
@@ -29,14 +33,24 @@ class GuestView:
 
 
 def coreinfo(text: str) -> GuestView:
-    """Coreinfo's maps, in which `*` marks a logical CPU. A uniform guest shows one node."""
-    maps: dict[str, dict[int, int]] = {}
+    """Coreinfo's maps, in which `*` marks a logical CPU. A uniform guest shows one node.
+
+    With several processor groups (more than 64 CPUs) a heading such as `NUMA Node 0:` stands above a line for
+    each group.
+    """
+    maps: dict[str, Counter[int]] = {}
     width = 0
+    heading: tuple[str, int] | None = None
     for line in text.splitlines():
+        above = _HEADING.match(line)
         found = _MAP.match(line)
-        if found:
-            maps.setdefault(found[2], {})[int(found[3])] = found[1].count("*")
-            width = max(width, len(found[1]))
+        mask = _MASK.match(line) if heading else None
+        heading = (above[1], int(above[2])) if above else heading if mask else None
+        entry = (found[2], int(found[3]), found[1]) if found else (*heading, mask[1]) if mask else None
+        if entry:
+            kind, number, cpus = entry
+            maps.setdefault(kind, Counter())[number] += cpus.count("*")
+            width = max(width, len(cpus))
     nodes = tuple(size for _, size in sorted(maps.get("NUMA Node", {}).items()))
     if not maps:
         return GuestView()
