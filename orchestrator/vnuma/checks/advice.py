@@ -19,7 +19,7 @@ from vnuma.checks.finding import Fix
 from vnuma.checks.rules.shape_questions import SMALLEST_NODE
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast_on
 from vnuma.domain.topology.layout import lie_evenly
-from vnuma.domain.topology.licence import SqlLimit, most_in_a_node, sql_limit
+from vnuma.domain.topology.licence import SqlLimit, sql_limit
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import (
     DECOUPLED_SINCE,
@@ -28,6 +28,7 @@ from vnuma.domain.topology.release import (
     MINIMUM,
     VIRTUAL_NUMA_HARDWARE,
     VIRTUAL_NUMA_SINCE,
+    beyond_hardware,
 )
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.vm.facts import HostFacts, VmFacts
@@ -90,6 +91,10 @@ class Advice:
     """Hosts that are smaller than the VM, with what they have: `32 cores and 192 GB`."""
     runs_nowhere: bool = False
     """Whether every host has fewer logical CPUs than the VM has vCPUs, or less memory than the VM."""
+    many_groups: bool = False
+    """Whether Windows makes several processor groups of the vCPUs (W01)."""
+    not_allowed: str = ""
+    """Why the hardware version does not allow this size; empty if it does."""
 
     def worth(self, *kinds: Worth) -> tuple[Candidate, ...]:
         """The candidates of these kinds, best first."""
@@ -105,8 +110,8 @@ def advise(
     seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]
     most = max(one.usable_cores for shape in seen for one in shape.forecasts)
     of_host = {host.name: len(host.numa_nodes) for host in hosts}
-    best = _fewest(vcpus, by_host, of_host, guest.sql_major)
-    wanted = Wanted(by_host, of_host, best, most, guest.sql_major)
+    best = _fewest(vcpus, by_host, of_host, guest.most_in_a_node)
+    wanted = Wanted(by_host, of_host, best, most, guest)
     found = [_candidate(shape, hosts, wanted) for shape in seen]
     low, high = vcpus - vcpus % needed, vcpus + needed - vcpus % needed
     return Advice(
@@ -118,6 +123,8 @@ def advise(
         sql_limit(guest.sql_edition, guest.sql_major),
         {host.name: has for host in hosts if (has := _has_only(vcpus, memory_mb, host))},
         all(vcpus > host.threads or 0 < host.memory_mb < memory_mb for host in hosts),
+        vcpus >= guest.many_groups_from,
+        beyond_hardware(vcpus, memory_mb, hardware),
     )
 
 
@@ -163,12 +170,12 @@ def _has_only(vcpus: int, memory_mb: int, host: HostFacts) -> str:
     return " and ".join(has)
 
 
-def _fewest(vcpus: int, fewest: Mapping[str, int], every: Mapping[str, int], sql_major: int) -> int:
-    """The fewest equal nodes that lie evenly on every host, and with which this SQL Server starts.
+def _fewest(vcpus: int, fewest: Mapping[str, int], every: Mapping[str, int], most: int) -> int:
+    """The fewest equal nodes of at most `most` vCPUs that lie evenly on every host.
 
     If none does, the fewest host nodes in multiples, unequally filled.
     """
-    most, needed = most_in_a_node(sql_major), max(fewest.values())
+    needed = max(fewest.values())
     for count in range(needed, vcpus + 1):
         large = count == needed or vcpus // count >= SMALLEST_NODE
         fits = vcpus % count == 0 and vcpus // count <= most
@@ -215,7 +222,7 @@ def _candidate(seen: _Seen, hosts: Sequence[HostFacts], wanted: Wanted) -> Candi
     if against:
         return Candidate(shape, Worth.AVOIDING, seen.forecasts, tuple(against), seen.extra)
     matched = first.prediction.vnuma_nodes == wanted.nodes == shape.sockets
-    reasons = (*advantages(shape, first, wanted), parallelism(first, wanted.sql_major))
+    reasons = (*advantages(shape, first, wanted), parallelism(first, wanted.guest.sql_major))
     return Candidate(shape, Worth.HAVING if matched else Worth.TESTING, seen.forecasts, reasons, seen.extra)
 
 

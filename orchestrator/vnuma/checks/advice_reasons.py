@@ -11,7 +11,7 @@ from vnuma.checks.rules.catalogue import find_rule
 from vnuma.checks.rules.shape_questions import SMALLEST_NODE
 from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.checks.subject import Subject
-from vnuma.domain.topology.forecast import Forecast
+from vnuma.domain.topology.forecast import Forecast, PlannedGuest
 from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.licence import most_in_a_node
 from vnuma.domain.topology.topology import Topology
@@ -19,7 +19,7 @@ from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.plain_text import counted
 
 # Rules that a shape may violate by itself, before anything is deployed.
-SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21"))
+SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21", "R08"))
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Wanted:
     of_host: Mapping[str, int]
     nodes: int
     cores: int
-    sql_major: int
+    guest: PlannedGuest
 
     @property
     def host_nodes(self) -> int:
@@ -79,9 +79,9 @@ def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
     if one.remote_mb:
         yield f"{one.remote_mb / 1024:.4g} GB of its memory are remote"
     if one.usable_cores < wanted.cores:
-        yield f"{one.usable_cores} of {shape.vcpus} CPUs are used: {one.limited_by.because}"
-    if one.not_started:
-        yield one.not_started
+        are = "is" if one.usable_cores == 1 else "are"
+        yield f"{one.usable_cores} of {shape.vcpus} CPUs {are} used: {one.limited_by.because}"
+    yield from filter(None, (one.not_started, one.split))
     if nodes < needed:
         yield f"{_nodes(nodes)} for a VM that needs {needed} host nodes"
     for fewest, every in sorted(host_nodes):
@@ -104,10 +104,10 @@ def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]
     if nodes == needed == 1:
         yield _fits_one_node(seen)
     elif nodes == wanted.nodes == shape.sockets:
-        most = most_in_a_node(wanted.sql_major)
-        starts = seen.topology.vcpus <= most * needed
-        limit = "" if starts else f", of at most {most} vCPUs for SQL Server to start (S22)"
-        evenly = " evenly" if starts and nodes > needed else ""
+        most = wanted.guest.most_in_a_node
+        small = seen.topology.vcpus <= most * needed
+        limit = "" if small else f", of at most {most} vCPUs{_why_so_small(wanted.guest)}"
+        evenly = " evenly" if small and nodes > needed else ""
         yield (
             f"the smallest number of nodes that holds it{evenly}{limit}, each with {shape.cores_per_socket} "
             "vCPUs and one socket"
@@ -125,6 +125,12 @@ def advantages(shape: Topology, seen: Forecast, wanted: Wanted) -> Iterator[str]
         yield f"low confidence: {seen.prediction.because}"
 
 
+def _why_so_small(guest: PlannedGuest) -> str:
+    if most_in_a_node(guest.sql_major) == guest.most_in_a_node:
+        return " for SQL Server to start (S22)"
+    return f", which {guest.windows} does not split (W01)"
+
+
 def _fits_one_node(seen: Forecast) -> str:
     if seen.remote_mb is None:
         return "the vCPUs fit one host NUMA node, whose memory is not known"
@@ -132,7 +138,9 @@ def _fits_one_node(seen: Forecast) -> str:
 
 
 def parallelism(seen: Forecast, sql_major: int) -> str:
-    """SQL Server's nodes and its highest MAXDOP."""
-    most = maxdop_guidance(seen.sql_cpu_nodes, seen.topology.vcpus, sql_major)
-    nodes = f"{seen.prediction.vnuma_nodes} memory and {seen.sql_cpu_nodes} CPU nodes"
+    """SQL Server's nodes and its highest MAXDOP, for the CPUs that it uses."""
+    online = seen.sql_cpu_nodes_online
+    most = maxdop_guidance(online, seen.usable_cores, sql_major)
+    used = f" ({online} online)" if online < seen.sql_cpu_nodes else ""
+    nodes = f"{seen.prediction.vnuma_nodes} memory and {counted(seen.sql_cpu_nodes, 'CPU node')}{used}"
     return f"SQL Server: {nodes}, MAXDOP up to {most}"

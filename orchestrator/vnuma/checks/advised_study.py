@@ -56,7 +56,7 @@ def _can_run(one: Candidate) -> bool:
 
 def _comparable(seen: Forecast) -> bool:
     even = len(set(seen.prediction.node_sizes)) == 1
-    return even and not seen.too_wide and seen.usable_cores == seen.topology.vcpus
+    return even and not seen.impossible and seen.usable_cores == seen.topology.vcpus
 
 
 def _rest(memory_mb: int) -> list[str]:

@@ -53,7 +53,7 @@ def advise(
     there, name = asked.location(), asked.vm or "sql-clone"
     count, memory_mb = asked.size(there)
     advice = advice_for(count, memory_mb, there.hosts, asked.hardware_version(there), asked.guest())
-    if advice.runs_nowhere and (write or fix_as_):
+    if (advice.runs_nowhere or advice.not_allowed) and (write or fix_as_):
         raise InputError(
             f"{next(_answer(advice, count, memory_mb, where(there), asked.sql))}",
             fix="Without --write and --fix-as the shapes are listed, each with its reasons.",
@@ -108,12 +108,18 @@ def _answer(advice: Advice, vcpus: int, memory_mb: int, hosts: str, year: int) -
     nodes, small = advice.nodes_needed, advice.too_small
     needs = "fits one host NUMA node" if nodes == 1 else f"needs {nodes} host NUMA nodes"
     vm = f"A VM of {vcpus} vCPUs and {memory_mb / 1024:.4g} GB"
-    if advice.runs_nowhere:
+    if advice.not_allowed:
+        yield f"{vm} is not possible: {advice.not_allowed}. Choose a smaller VM or a newer hardware version."
+    elif advice.runs_nowhere:
         yield f"{vm} cannot run on {_too_small(small)}. Choose a smaller VM or a larger host."
     elif small:
         yield f"{vm} is larger than {_too_small(small)}."
     else:
         yield f"{vm} {needs} on {hosts}."
+    if advice.many_groups:
+        yield (
+            f"With {vcpus} vCPUs this Windows makes several processor groups (W01), of at most 64 CPUs each."
+        )
     limit = advice.limit
     if not limit.limited:
         return
@@ -165,7 +171,9 @@ def _document(advice: Advice, there: VmLocation) -> dict[str, Any]:
         "nodes_needed": advice.nodes_needed,
         "hosts_too_small": dict(advice.too_small),
         "runs_nowhere": advice.runs_nowhere,
+        "beyond_hardware_version": advice.not_allowed or None,
         "other_vcpus": list(advice.other_vcpus),
+        "several_processor_groups": advice.many_groups,
         "unused": advice.unused,
         "usable_cores": advice.used,
         "edition_limit": asdict(advice.limit) if advice.limit.limited else None,

@@ -195,6 +195,8 @@ def _cores(row: Forecast) -> str:
 
 
 def _memory(row: Forecast) -> str:
+    if row.not_allowed:
+        return "more than its hardware version"
     if row.too_wide:
         return "more vCPUs than cores"
     if row.too_large:
@@ -216,7 +218,7 @@ def _why(rows: list[Forecast]) -> list[str]:
         told += [row.by_sql.because] if row.by_sql.cores < row.topology.vcpus else []
         if row.by_windows and row.by_windows.cores < row.topology.vcpus:
             told.append(row.by_windows.because)
-        for reason in filter(None, (*told, row.memory_doubt, row.not_started)):
+        for reason in filter(None, (*told, row.memory_doubt, row.not_started, row.split, row.not_allowed)):
             shapes = reasons.setdefault(reason, [])
             shapes += [str(row.topology)] if str(row.topology) not in shapes else []
     return [

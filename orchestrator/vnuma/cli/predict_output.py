@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vnuma.cli.screen import aligned, width
 from vnuma.cli.shape_options import some
+from vnuma.domain.topology.release import MOST_VCPUS
 from vnuma.domain.vm.provenance import in_json
 from vnuma.errors import UsageError
 
@@ -50,7 +51,7 @@ def as_csv(rows: Sequence[Forecast], there: VmLocation) -> str:
             "simulated": bool(there.simulated),
             **{name: value for name, value in found.items() if name not in _NESTED},
             **{name: "+".join(map(str, found[name])) for name in _LISTED},
-            "confidence": "" if row.too_wide else found["confidence"],
+            "confidence": "" if row.impossible else found["confidence"],
             "even": is_even(row),
             "otherwise_cores": row.by_sql.otherwise,
         }
@@ -83,11 +84,12 @@ def _row(row: Forecast) -> dict[str, Any]:
         "confidence": row.confidence,
         "sql_does_not_start": row.not_started or None,
         "share_of_node_memory": row.fullest or None,
+        "beyond_hardware_version": row.not_allowed or None,
+        "windows_splits_nodes": row.split or None,
     }
 
 
 _SWEEP = re.compile(r"(?:vcpus=)?([1-9][0-9]{0,2})\.\.([1-9][0-9]{0,2})", re.ASCII)
-_MOST = 768
 _AUTOMATIC_SINCE = 20
 
 
@@ -99,9 +101,9 @@ def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[
     """
     match = _SWEEP.fullmatch(text.strip())
     first, last = map(int, match.groups()) if match else (1, 0)
-    if not first <= last <= _MOST:
+    if not first <= last <= MOST_VCPUS:
         raise UsageError(
-            f"--sweep {text} is not a range of vCPUs (the smaller number first, at most {_MOST}).",
+            f"--sweep {text} is not a range of vCPUs (the smaller number first, at most {MOST_VCPUS}).",
             fix="For example: --sweep vcpus=4..128",
         )
     per_socket = cores_per_socket or 1

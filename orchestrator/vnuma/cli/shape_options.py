@@ -11,6 +11,7 @@ import typer
 
 from vnuma.cli.completion import vm_names
 from vnuma.cli.options import InventoryOption, find_inventory
+from vnuma.domain.topology.release import MOST_VCPUS
 from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ class LookAhead:
 
     vcpus: Annotated[
         int | None,
-        typer.Option("--vcpus", min=1, max=768, help="vCPUs of the VM; default with --vm: the VM's own."),
+        typer.Option(
+            "--vcpus", min=1, max=MOST_VCPUS, help="vCPUs of the VM; default with --vm: the VM's own."
+        ),
     ] = None
     memory: Annotated[
         int | None,
@@ -135,7 +138,9 @@ class LookAhead:
         from vnuma.domain.topology.release import hardware_version_of
 
         own = location.vm.hardware_version if location.vm else None
-        return self.hardware or own or min(hardware_version_of(host.release.key) for host in location.hosts)
+        return (
+            self.hardware or own or min(hardware_version_of(host.release.version) for host in location.hosts)
+        )
 
     def guest(self, *, soft_numa: bool = True) -> PlannedGuest:
         """The VM's software. Raises UsageError for an unknown edition or year of SQL Server."""
@@ -157,9 +162,23 @@ class LookAhead:
             )
         # Enterprise alone means the one licensed by core.
         full = "enterprise: core-based" if word == "enterprise" else word
-        windows = self.windows
-        named = windows if not windows or "windows" in windows.lower() else f"Windows {windows}"
-        return PlannedGuest(full, SQL_YEARS[self.sql], named, soft_numa)
+        return PlannedGuest(full, SQL_YEARS[self.sql], self._windows(), soft_numa)
+
+    def _windows(self) -> str:
+        """The full name of Windows, empty without one. Raises UsageError for a name that says nothing."""
+        from vnuma.domain.topology.licence import windows_sockets
+        from vnuma.domain.vm.server import windows_called
+
+        called = windows_called(self.windows) or windows_called(f"Windows {self.windows}")
+        if not self.windows.strip() or not called or not called.caption:
+            return ""
+        year = re.search(r"20\d\d", called.caption)
+        if (year and called.build is None) or not windows_sockets(called.caption):
+            raise UsageError(
+                f"--windows: '{self.windows}' is not a known Windows.",
+                fix="For example: --windows 'Server 2022' or --windows 'Windows 11 Pro'.",
+            )
+        return called.caption
 
 
 def where(location: VmLocation) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from vnuma.checks.subject import HARDWARE
 from vnuma.domain.vm.estate import Before, Declared, Estate, EstateVm, SourceKind, Unseen
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.vm.server import SqlEdition, WindowsFacts
+from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_of_guest_id
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.errors import InputError
 from vnuma.estate.plausible import implausible_vm
@@ -93,7 +93,7 @@ class DesignedVm:
         return EstateVm(
             facts,
             {**no_host, **self.absent},
-            guest=self.windows,
+            guest=self.windows or windows_of_guest_id(self.guest_id),
             declared=self.declared,
             sql=self.sql,
             accepted=self.accepted,

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from vnuma.checks.subject import EXTRA_CONFIG
+from vnuma.domain.topology.release import hardware_version_of
 from vnuma.domain.vm.estate import EstateVm, Unseen
 from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.server import windows_of_tools
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.estate.rvtools_hosts import MOST_CPUS, Hosts
 from vnuma.estate.workbook import Row, Sheet
@@ -24,9 +26,8 @@ _NEVER = dict.fromkeys(
 
 _POWER = {"poweredon": Power.ON, "poweredoff": Power.OFF, "suspended": Power.SUSPENDED}
 
-# The newest hardware version of a release's first edition, for exports without that column.
-_NEWEST = {(8, 0): 20, (7, 0): 17, (6, 7): 14, (6, 5): 13, (6, 0): 11}
 _OLDEST_KNOWN = 11
+"""Hardware version of a VM of unknown host, for exports without that column."""
 
 _SHOWN = 40
 """Most characters of a cell in a message."""
@@ -83,7 +84,8 @@ def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm],
         reasons = {**absent, **missing} | ({} if host else {"host": _why_no_host(row, hosts)})
         reasons = {name: why for name, why in reasons.items() if name not in settings}
         kept = shared.setdefault(tuple(sorted(reasons.items())), reasons)  # VMs share few reasons
-        vms.append(EstateVm(_facts(row, host, settings), kept))
+        guest = windows_of_tools("", row.text("os_tools"))
+        vms.append(EstateVm(_facts(row, host, settings), kept, guest=guest))
     return vms, unseen
 
 
@@ -183,8 +185,8 @@ def _facts(row: Row, host: HostFacts | None, settings: Mapping[str, Value]) -> V
 
 
 def _hardware(row: Row, host: HostFacts | None) -> int:
-    """The hardware version; without that column, the newest of its host's release."""
+    """The hardware version; without that column, what its host's ESXi gives new VMs."""
     digits = re.search(r"[0-9]{1,4}", row.text("hardware"))
     if digits:
         return int(digits[0])
-    return _NEWEST.get(host.release.key, _OLDEST_KNOWN) if host else _OLDEST_KNOWN
+    return hardware_version_of(host.release.version) if host else _OLDEST_KNOWN

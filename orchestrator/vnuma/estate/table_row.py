@@ -12,7 +12,7 @@ from vnuma.domain.topology.release import FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_
 from vnuma.domain.topology.vm_location import parse_host
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared
 from vnuma.domain.vm.facts import HostFacts
-from vnuma.domain.vm.server import SqlEdition, WindowsFacts
+from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_called
 from vnuma.domain.vm.setting import Value
 from vnuma.estate.design_vm import NEW_VM, DesignedVm, cpu_numbers
 from vnuma.estate.workbook import NO, YES, Row, number, quantity, truth
@@ -41,7 +41,6 @@ _EDITIONS = {
         for word in ("developer", "evaluation", "standard", "web", "express")
     },
 }
-_WINDOWS_BUILDS = {"2016": 14393, "2019": 17763, "2022": 20348, "2025": 26100}
 _ALL = {*YES, "all", "full", "max", "voll", "alles", "komplett", "locked"}
 NOT_SAID = "the table does not give it"
 """The reason for a setting without a cell."""
@@ -76,7 +75,7 @@ def vm_of_row(row: Row, address: str, declared: Declared | None) -> DesignedVm:
     hardware = _hardware(row, absent)
     of_host = host is not None and absent.get(HARDWARE) == HOST_DECIDES
     if host and of_host:
-        hardware = hardware_version_of(host.release.key)
+        hardware = hardware_version_of(host.release.version)
         del absent[HARDWARE]
     return DesignedVm(
         address=address,
@@ -253,13 +252,10 @@ def _host(row: Row, absent: dict[str, str]) -> HostFacts | None:
 
 def _windows(row: Row, absent: dict[str, str]) -> WindowsFacts | None:
     text = row.text("windows")
-    if "windows" not in text.lower() and not re.match(r"(win|server|ws)? ?20[12]\d\b", text.lower()):
-        if text:
-            absent["guest"] = f"the operating system {text[:40]!r} is not known as a Windows"
-        return None
-    year = _YEAR.search(text)
-    caption = text if "windows" in text.lower() else f"Windows Server {year[0] if year else text}"
-    return WindowsFacts(_WINDOWS_BUILDS.get(year[0]) if year else None, caption)
+    called = windows_called(text)
+    if text and not called:
+        absent["guest"] = f"the operating system {text[:40]!r} is not known as a Windows"
+    return called
 
 
 def _sql(row: Row, absent: dict[str, str]) -> SqlEdition | None:

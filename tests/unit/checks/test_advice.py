@@ -20,7 +20,7 @@ GB = 1024
 def advice_for(vcpus: int, memory_gb: int, *specs: str, guest: PlannedGuest | None = None) -> Advice:
     """Advice for hosts written short."""
     hosts = [parse_host(spec, "8.0") for spec in specs]
-    hardware = min(hardware_version_of(host.release.key) for host in hosts)
+    hardware = min(hardware_version_of(host.release.version) for host in hosts)
     return advise(vcpus, memory_gb * GB, hosts, hardware, guest or PlannedGuest())
 
 
@@ -230,7 +230,7 @@ def test_the_study_of_an_advice_is_valid_and_possible(
     """It passes the study's own checks, and every arm can be brought about on that host."""
     nodes, cores, release = host
     spec = parse_host(f"{nodes}x{cores}/1024@{release}", release)
-    hardware = hardware_version_of(spec.release.key)
+    hardware = hardware_version_of(spec.release.version)
     advice = advise(vcpus, memory_gb * GB, [spec], hardware, PlannedGuest())
     if len(arms_of(advice)) < 2:
         return  # refused: test_a_single_shape_makes_no_study

@@ -59,6 +59,52 @@ def test_a_vm_that_no_such_host_runs_is_said_to_be_too_large_first() -> None:
     assert document["hosts_too_small"] == {"2x16/96@8.0": "64 logical CPUs and 192 GB"}
 
 
+def test_a_vm_that_its_hardware_version_does_not_allow_is_said_to_be_impossible(tmp_path: Path) -> None:
+    """ESXi 6.5 gives 128 vCPUs at most; the host's size does not matter, and nothing is written."""
+    wide = ("advise", "--vcpus", "200", "--memory", "1024", "--host-nodes", "4x64/1024")
+    shown = vnuma_here(*wide, "--esxi", "6.5").out
+    assert "hardware version 13 allows at most 128 vCPUs" in shown.partition("To avoid")[0]
+    assert "Worth" not in shown
+    assert shown.count("R08") == shown.partition("To avoid")[2].count(" nodes  ")
+    assert vnuma_here(*wide, "--esxi", "6.5", "--write", tmp_path / "advised.yml").code == 3
+    assert not list(tmp_path.iterdir())
+    # Update 1 of 7.0 raised it to 768: its VMs get hardware version 18 and later.
+    assert "Worth having\n  4x50" in vnuma_here(*wide, "--esxi", "7.0U2").out
+
+
+WIDE = ("advise", "--vcpus", "80", "--memory", "512", "--host-nodes", "2x96/1024@8.0U3", "--sql", "2019")
+
+
+@pytest.mark.parametrize(
+    ("windows", "best", "groups"),
+    [("Server 2016", "2x40", True), ("2019", "2x40", True), ("Windows Server 2022", "1x80", False)],
+)
+def test_nodes_that_windows_would_split_are_not_advised(windows: str, best: str, groups: bool) -> None:
+    """Before Server 2022 a NUMA node has at most the 64 CPUs of a processor group."""
+    document = json.loads(vnuma_here(*WIDE, "--windows", windows, "--format", "json").out)
+    first = document["candidates"][0]
+    assert (first["topology"], first["worth"]) == (best, "having")
+    assert document["several_processor_groups"] is groups
+    whole = next(one for one in document["candidates"] if one["topology"] == "1x80")
+    assert any("W01" in reason for reason in whole["reasons"]) is groups
+
+
+@pytest.mark.parametrize("name", ["Sever 2022", "Server 2024", "Windows", "Windows 11"])
+def test_a_windows_that_no_rule_knows_is_refused(name: str) -> None:
+    """A typing error would silently leave its limits out."""
+    ended = vnuma_here(*WIDE, "--windows", name)
+    assert ended.code == 2
+    assert name in ended.err
+
+
+def test_the_highest_maxdop_is_of_the_cpus_that_the_edition_uses() -> None:
+    """Express uses four of eight: MAXDOP 8 would be more than it has schedulers."""
+    small = ("advise", "--vcpus", "8", "--memory", "64", "--host-nodes", "2x16/256", "--edition", "express")
+    shown = " ".join(vnuma_here(*small).out.split())
+    assert "1 memory and 1 CPU node, MAXDOP up to 4" in shown
+    assert "2 memory and 2 CPU nodes (1 online), MAXDOP up to 4" in shown
+
+
 def test_a_vm_with_more_vcpus_than_cores_is_told_so_first() -> None:
     """ESXi runs it, on shared cores; a further, larger host does not hide it."""
     larger = ("advise", "--vcpus", "48", "--memory", "100", "--host-nodes", "2x16/96@8.0")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.hosts import host_of
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast, forecast_on
 from vnuma.domain.topology.layout import Prediction
+from vnuma.domain.topology.release import hardware_version_of
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.topology.vm_location import parse_host
 from vnuma.domain.vm.setting import Settings
@@ -52,6 +53,30 @@ def test_the_papers_arms_on_each_release(
 
     assert [arm.prediction.vnuma_nodes for arm in arms] == memory
     assert [arm.sql_cpu_nodes for arm in arms] == cpu
+
+
+@pytest.mark.parametrize(
+    ("release", "hardware", "vcpus", "memory_gb", "allowed"),
+    [
+        ("6.5", 13, 128, 64, ""),
+        ("6.5", 13, 129, 64, "128 vCPUs"),
+        ("7.0", 17, 300, 8000, "256 vCPUs and 6128 GB"),
+        ("7.0U2", 19, 300, 8000, ""),
+        ("9.0", 22, 960, 64, ""),
+    ],
+)
+def test_a_size_that_the_hardware_version_does_not_allow_is_told(
+    release: str, hardware: int, vcpus: int, memory_gb: int, allowed: str
+) -> None:
+    """A new VM has the version of the host's update."""
+    host = parse_host(f"16x64/1024@{release}", release)
+    size: Settings = {"numCPUs": vcpus, "numCoresPerSocket": 1, "memoryMB": memory_gb * 1024}
+    assert hardware_version_of(host.release.version) == hardware
+
+    row = forecast(size, hardware, host, PlannedGuest())
+
+    assert allowed in row.not_allowed
+    assert row.impossible == bool(allowed)
 
 
 def test_up_to_6_0_the_other_reading_is_named() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.vm.server import WindowsFacts, windows_of_banner, windows_of_tools
+from vnuma.domain.vm.server import WindowsFacts, windows_of_banner, windows_of_guest_id, windows_of_tools
 
 TOOLS = (
     "architecture='X86' bitness='64' buildNumber='17763' distroName='Windows' distroVersion='10.0' "
@@ -19,7 +19,17 @@ TOOLS = (
     ("detail", "full_name", "told"),
     [
         (TOOLS, "", WindowsFacts(17763, "Windows Server 2019 Standard")),
-        ("", "Microsoft Windows Server 2022 (64-bit)", WindowsFacts(None, "Microsoft Windows Server 2022")),
+        ("", "Microsoft Windows Server 2022 (64-bit)", WindowsFacts(20348, "Microsoft Windows Server 2022")),
+        (
+            "",
+            "Microsoft Windows Server 2012 R2 (64-bit)",
+            WindowsFacts(9600, "Microsoft Windows Server 2012 R2"),
+        ),
+        (
+            "",
+            "Microsoft Windows Server 2016 or later (64-bit)",
+            WindowsFacts(None, "Microsoft Windows Server 2016 or later"),
+        ),
         ("familyName='Linux' prettyName='Ubuntu 22.04.3 LTS' buildNumber=''", "", None),
         ("", "Ubuntu Linux (64-bit)", None),
         ("", "", None),
@@ -49,6 +59,28 @@ def test_tools_tell_build_and_edition(detail: str, full_name: str, told: Windows
 def test_sql_servers_banner_tells_windows(banner: str, told: WindowsFacts | None) -> None:
     """Edition and build are in @@VERSION, as is SQL Server on Linux."""
     assert windows_of_banner(banner) == told
+
+
+@pytest.mark.parametrize(
+    ("guest_id", "build"),
+    [
+        ("windows2019srv_64Guest", 17763),
+        ("windows2019srvNext_64Guest", 20348),
+        ("windows2022srvNext_64Guest", 26100),
+        ("windows8Server64Guest", 9200),
+        ("windows9Server64Guest", None),
+        ("windows2019srvnext-64", 20348),
+        ("windows9srv-64", None),
+    ],
+)
+def test_a_configured_system_names_a_windows_server(guest_id: str, build: int | None) -> None:
+    """As the API and a .vmx file write it; 2016 or later is several builds."""
+    told = windows_of_guest_id(guest_id)
+
+    assert told
+    assert told.build == build
+    assert "Windows Server" in (told.caption or "")
+    assert windows_of_guest_id("ubuntu64Guest") is None
 
 
 @given(st.text())

@@ -94,7 +94,7 @@ def test_a_case_of_unknown_settings_is_predicted_or_says_what_was_not_seen(
     """Never sure and wrong; where it is wrong, the reason names what the source leaves open."""
     follow = None if "Numa.FollowCoresPerSocket" in case["unseen"] else False
     host = replace(shape_of({**case, "release": release}), follow_cores_per_socket=follow)
-    hardware = hardware_version_of(host.release)
+    hardware = hardware_version_of(release)
 
     prediction = predict(host, settings_of(case["vm"]), hardware, case["unseen"])
 

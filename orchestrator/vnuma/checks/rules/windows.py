@@ -12,10 +12,7 @@ from vnuma.checks.rules.sources import HOT_ADD_KB
 from vnuma.domain.topology.licence import windows_sockets
 from vnuma.domain.topology.topology import topologies
 from vnuma.domain.vm.plain_text import counted
-
-GROUP_SIZE = 64
-# Windows Server 2022: builds from here on do not show the empty nodes.
-FIXED_BUILD = 20348
+from vnuma.domain.vm.server import PROCESSOR_GROUP, WHOLE_NODES_BUILD
 
 _BCDEDIT = "https://learn.microsoft.com/windows-hardware/drivers/devtest/bcdedit--set"
 _GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups"
@@ -37,12 +34,12 @@ _GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups
     related=("T11",),
 )
 def w01(facts: Facts) -> Fail | None:
-    if known(facts.guest.build, "the build of Windows") >= FIXED_BUILD:
+    if known(facts.guest.build, "the build of Windows") >= WHOLE_NODES_BUILD:
         return None
     observed = {"vCPUs": str(facts.vcpus), "Windows build": str(facts.guest.build)}
-    if facts.vcpus > GROUP_SIZE:
+    if facts.vcpus > PROCESSOR_GROUP:
         return Fail(observed)
-    if _most_cpus(facts) <= GROUP_SIZE:
+    if _most_cpus(facts) <= PROCESSOR_GROUP:
         return None
     hot_add = {"cpuHotAddEnabled": "true", "cpuid.maxVCPUs": facts.key("cpuid.maxVCPUs") or "not set"}
     return Fail({**observed, **hot_add}, NO_HOT_ADD)
@@ -52,7 +49,7 @@ def _most_cpus(facts: Facts) -> int:
     """The CPUs that Windows prepares for: the VM's, or the most after hot-add."""
     if not facts.on("cpuHotAddEnabled"):
         return facts.vcpus
-    return max(facts.vcpus, facts.key_number("cpuid.maxVCPUs") or GROUP_SIZE + 1)
+    return max(facts.vcpus, facts.key_number("cpuid.maxVCPUs") or PROCESSOR_GROUP + 1)
 
 
 @rule(
@@ -72,7 +69,7 @@ def w02(facts: Facts) -> Fail | None:
     facts.require_running_shape()
     groups = facts.sql_known("processor_groups", "processor groups (sys.dm_os_nodes)")
     most = _most_cpus(facts)
-    if groups <= -(-most // GROUP_SIZE):
+    if groups <= -(-most // PROCESSOR_GROUP):
         return None
     return Fail(
         {"processor groups": str(groups), "most CPUs": str(most)},

@@ -9,6 +9,7 @@ from itertools import accumulate
 from vnuma.domain.topology.layout import Confidence, PowerOn, Prediction
 from vnuma.domain.topology.licence import (
     SQL_2016,
+    UNLIMITED,
     Usable,
     most_in_a_node,
     sql_limit,
@@ -16,8 +17,10 @@ from vnuma.domain.topology.licence import (
     usable_by_windows,
 )
 from vnuma.domain.topology.prediction import host_shape, predict
+from vnuma.domain.topology.release import beyond_hardware
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import HostFacts
+from vnuma.domain.vm.server import PROCESSOR_GROUP, WHOLE_NODES_BUILD, build_of
 from vnuma.domain.vm.setting import Settings
 
 # Major version by the year in SQL Server's product name.
@@ -35,6 +38,19 @@ class PlannedGuest:
     sql_major: int = 16
     windows: str = ""
     soft_numa: bool = True
+
+    @property
+    def many_groups_from(self) -> int:
+        """The number of CPUs from which this Windows makes several processor groups, and splits nodes (W01);
+        UNLIMITED: it does not split them, or is not known.
+        """
+        build = build_of(self.windows)
+        return PROCESSOR_GROUP + 1 if build and build < WHOLE_NODES_BUILD else UNLIMITED
+
+    @property
+    def most_in_a_node(self) -> int:
+        """Most vCPUs in a node that Windows does not split, and with which SQL Server starts."""
+        return min(most_in_a_node(self.sql_major), self.many_groups_from - 1)
 
 
 @dataclass(frozen=True)
@@ -56,10 +72,19 @@ class Forecast:
     """The largest share of a host node's memory that it takes; 0: unknown node sizes."""
     not_started: str
     """Why this SQL Server does not start (S22); empty if it does."""
+    split: str
+    """Why Windows shows more nodes than ESXi (W01); empty if it does not, or is not known."""
     too_wide: bool
     """More vCPUs than the host has cores."""
     too_large: bool
     """More memory than the host has."""
+    not_allowed: str
+    """Why its hardware version does not allow this size (R08); empty if it does."""
+
+    @property
+    def impossible(self) -> bool:
+        """More vCPUs than the host has cores, or a size that the hardware version does not allow."""
+        return self.too_wide or bool(self.not_allowed)
 
     @property
     def usable_cores(self) -> int:
@@ -90,7 +115,7 @@ class Forecast:
     @property
     def confidence(self) -> Confidence:
         """Low if the layout or an edition's limit is based on contradicting documents."""
-        parts = [self.prediction.confidence, self.by_sql.confidence]
+        parts = ["low" if self.split else self.prediction.confidence, self.by_sql.confidence]
         parts += [self.by_windows.confidence] if self.by_windows and self._windows_limits else []
         return "low" if "low" in parts else "high"
 
@@ -125,8 +150,10 @@ def forecast(
         remote_mb=sum(max(0, part - node) for part in parts) if node and memory_mb else None,
         fullest=max(*parts, memory_mb / len(host.numa_nodes)) / node if node else 0,
         not_started=_not_started(max(seen.node_sizes), guest.sql_major),
+        split=_split(max(seen.node_sizes), guest),
         too_wide=vcpus > host.cores,
         too_large=memory_mb > host.memory_mb > 0,
+        not_allowed=f"R08: {beyond}" if (beyond := beyond_hardware(vcpus, memory_mb, hardware)) else "",
     )
 
 
@@ -152,6 +179,15 @@ def _not_started(largest: int, sql_major: int) -> str:
     if largest <= most:
         return ""
     return f"S22: nodes of {largest} vCPUs: SQL Server 2022 CU11 and later does not start above {most}"
+
+
+def _split(largest: int, guest: PlannedGuest) -> str:
+    if largest < guest.many_groups_from:
+        return ""
+    return (
+        f"W01: {guest.windows} splits a node of {largest} vCPUs, because a processor group has at most "
+        f"{PROCESSOR_GROUP}: the guest sees more nodes"
+    )
 
 
 def _cores_per_socket(power_on: PowerOn, seen: Prediction) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vnuma.domain.topology.topology import Topology
+from vnuma.domain.vm.plain_text import counted
 
 Confidence = Literal["high", "low"]
 
@@ -48,7 +49,7 @@ class SqlLimit:
         """As text: the lesser of 4 sockets and 24 cores."""
         if self.sockets >= UNLIMITED:
             return f"{self.cores} cores" if self.limited else "no limit of its own"
-        return f"the lesser of {self.sockets} sockets and {self.cores} cores"
+        return f"the lesser of {counted(self.sockets, 'socket')} and {counted(self.cores, 'core')}"
 
 
 @dataclass(frozen=True)

@@ -43,13 +43,13 @@ def even_everywhere(found: Iterable[Sequence[Span]]) -> tuple[int, ...]:
 
 
 def is_even(row: Forecast) -> bool:
-    """Whether all vNUMA nodes have the same number of vCPUs, and the host has that many cores."""
-    return not row.too_wide and _even(row.prediction)
+    """Whether all vNUMA nodes have the same number of vCPUs, and the size is possible there."""
+    return not row.impossible and _even(row.prediction)
 
 
 def memory_words(row: Forecast) -> str:
     """The placement of this size's memory, in a few words."""
-    if row.too_wide or row.too_large:
+    if row.too_large or row.impossible:
         return "does not fit"
     if row.remote_mb is None:
         return "not known"
@@ -91,7 +91,7 @@ def _spans(rows: Iterable[Forecast]) -> Iterator[Span]:
 
 def _nodes(row: Forecast) -> str:
     """What the sizes of a range have in common; sizes that fit no host node form one range."""
-    if row.too_wide:
+    if row.impossible:
         return "-"
     others = "".join(f", else {count}" for count in row.prediction.alternatives)
     return f"{row.prediction.vnuma_nodes}{others}"

@@ -136,6 +136,63 @@ class WindowsFacts:
     """Such as Microsoft Windows Server 2022 Standard."""
 
 
+_BUILDS = {
+    **{"2008": 6003, "2008 r2": 7601, "2012": 9200, "2012 r2": 9600},
+    **{"2016": 14393, "2019": 17763, "2022": 20348, "2025": 26100},
+}
+"""The last build of each Windows Server (https://learn.microsoft.com/windows-server/get-started)."""
+_SERVER = re.compile(r"\b(20[0-9]{2}(?: r2)?)\b(?! or later)")
+
+PROCESSOR_GROUP = 64
+"""Most CPUs in a processor group."""
+WHOLE_NODES_BUILD = 20348
+"""From Windows Server 2022 on a NUMA node may be in several groups; before, Windows splits it ("NUMA
+support", and remarks on KeQueryNodeActiveAffinity2, learn.microsoft.com).
+"""
+
+
+def build_of(caption: str) -> int | None:
+    """The build of a Windows Server, by its name; None for another system, or a name that several have."""
+    found = _SERVER.search(caption.lower()) if "server" in caption.lower() else None
+    return _BUILDS.get(found[1]) if found else None
+
+
+def windows_named(caption: str) -> WindowsFacts:
+    """What a name such as Windows Server 2019 Standard says of a Windows."""
+    return WindowsFacts(build_of(caption), caption)
+
+
+_SHORT = re.compile(r"(?:win|server|ws)? ?(20[012]\d\b.*)", re.IGNORECASE)
+
+
+def windows_called(text: str) -> WindowsFacts | None:
+    """The Windows that somebody calls Server 2022, 2022, WS2019 or Windows 11 Pro; None: no such name."""
+    if "windows" in text.lower():
+        return windows_named(text)
+    short = _SHORT.fullmatch(text.strip())
+    return windows_named(f"Windows Server {short[1]}") if short else None
+
+
+_GUEST_IDS = {
+    "winlonghorn64": "Windows Server 2008",
+    "windows7srv64": "Windows Server 2008 R2",
+    "windows8srv64": "Windows Server 2012",
+    "windows9srv64": "Windows Server 2016 or later",
+    "windows2019srv64": "Windows Server 2019",
+    "windows2019srvnext64": "Windows Server 2022",
+    "windows2022srvnext64": "Windows Server 2025",
+}
+"""VirtualMachineGuestOsIdentifier of Windows Server, without signs. 2012 includes 2012 R2."""
+
+
+def windows_of_guest_id(guest_id: str) -> WindowsFacts | None:
+    """The Windows Server that a VM's configuration names, as the API or a .vmx file writes it:
+    windows2019srv_64Guest, windows2019srv-64. None: unknown, or another system.
+    """
+    plain = re.sub(r"[_-]|guest$", "", guest_id.lower()).replace("server", "srv")
+    return windows_named(_GUEST_IDS[plain]) if plain in _GUEST_IDS else None
+
+
 TOOLS_KEY = "guestInfo.detailed.data"
 """The extraConfig key with VMware Tools' (11 and later) description of the guest."""
 
@@ -145,19 +202,18 @@ _BANNER = re.compile(r" on (Windows.+?) [\d.]+ <\w+> \(Build (\d+)")
 
 @lru_cache(1024)  # many VMs have the same guest
 def windows_of_tools(detail: str, full_name: str = "") -> WindowsFacts | None:
-    """From the text under `TOOLS_KEY`, else from Tools' system name, which has no build.
+    """From the text under `TOOLS_KEY`, else from Tools' system name.
 
     `buildNumber='17763' familyName='Windows' prettyName='Windows Server 2019 Standard, 64-bit (Build ...)'`.
-    None: unknown, or not Windows.
+    None: unknown, or not Windows. A system name has the build of the release that it names.
     """
     told = dict(_FIELD.findall(detail))
     name = told.get("prettyName") or full_name
     if "windows" not in (told.get("familyName") or name).lower():
         return None
-    build = told.get("buildNumber", "")
-    return WindowsFacts(
-        build=int(build) if build.isdecimal() and len(build) <= 9 else None, caption=_caption(name)
-    )
+    caption, build = _caption(name), told.get("buildNumber", "")
+    known = int(build) if build.isdecimal() and len(build) <= 9 else build_of(name)
+    return WindowsFacts(build=known, caption=caption)
 
 
 def windows_of_banner(version_text: str) -> WindowsFacts | None:

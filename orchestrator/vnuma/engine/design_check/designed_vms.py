@@ -28,7 +28,7 @@ def on_hosts(estate: Estate, there: VmLocation, cluster: str | None) -> Estate:
     """
     hosts = _named_apart(there.hosts)
     smallest = _smallest(hosts)
-    version = min(hardware_version_of(host.release.key) for host in hosts)
+    version = min(hardware_version_of(host.release.version) for host in hosts)
     vms = tuple(_on(vm, smallest, version) for vm in estate.vms)
     name = cluster or _GIVEN
     notes = []
@@ -73,7 +73,7 @@ def _placed(vm: EstateVm, clusters: Sequence[ClusterFacts]) -> tuple[EstateVm, C
         hosts = named or (cluster.hosts if cluster.name.lower() == name else ())
         if hosts:
             host = _smallest(hosts)
-            return _on(vm, host, hardware_version_of(host.release.key)), cluster
+            return _on(vm, host, hardware_version_of(host.release.version)), cluster
     why = f"no host, model or cluster of the snapshot is called {vm.facts.host_name[:40]}"
     return replace(vm, absent={**vm.absent, "host": why}), None
 

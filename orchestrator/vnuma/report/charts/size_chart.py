@@ -97,11 +97,11 @@ class _Page:
 
 def _box(row: Forecast, x: int, y: int) -> Iterator[str]:
     vcpus = sum(row.prediction.node_sizes)
-    kind = "none" if row.too_wide else "even" if is_even(row) else "uneven"
+    kind = "none" if row.impossible else "even" if is_even(row) else "uneven"
     yield f'<rect class="{kind}" x="{x}" y="{y}" width="{_BOX}" height="{_BOX}" rx="4"/>'
     middle = x + _BOX // 2
     yield f'<text class="size {kind}" x="{middle}" y="{y + 20}">{vcpus}</text>'
-    if row.too_wide:
+    if row.impossible:
         return
     nodes = "?" if row.prediction.alternatives else str(row.prediction.vnuma_nodes)
     yield f'<text class="nodes {kind}" x="{middle}" y="{y + 33}">{nodes}</text>'
