@@ -12,6 +12,7 @@ from tests.estate import workbooks
 from tests.estate.build import estate_of
 from tests.estate.plans import plan, resource
 from vnuma.domain.vm.estate import Estate
+from vnuma.domain.vm.server import windows_of_tools
 from vnuma.domain.vm.setting import TYPED, Value
 
 
@@ -30,6 +31,12 @@ class Design:
     memory_hot_add: bool = False
     hardware: int = 19
     keys: dict[str, str] = field(default_factory=dict)
+    windows: str = ""
+    """The year of a Windows Server; empty: no system is named."""
+
+    @property
+    def _guest_id(self) -> str:
+        return f"windows{self.windows}srv_64Guest" if self.windows else ""
 
     def terraform(self, folder: Path) -> Path:
         """As a plan."""
@@ -45,6 +52,7 @@ class Design:
             memory_hot_add_enabled=self.memory_hot_add,
             hardware_version=self.hardware,
             extra_config=self.keys,
+            guest_id=self._guest_id,
         )
         return _written(folder / "plan.json", json.dumps(plan(one)))
 
@@ -63,6 +71,7 @@ class Design:
             "sched.cpu.max": "unlimited" if self.cpu_limit < 0 else self.cpu_limit,
             "vcpu.hotadd": str(self.cpu_hot_add).upper(),
             "mem.hotadd": str(self.memory_hot_add).upper(),
+            **({"guestOS": f"windows{self.windows}srv-64"} if self.windows else {}),
             **self.keys,
         }
         return _written(folder / "sql16.vmx", "\n".join(f'{key} = "{value}"' for key, value in lines.items()))
@@ -78,6 +87,7 @@ class Design:
         """As a playbook."""
         options = {
             "name": "sql16",
+            "guest_id": self._guest_id,
             "hardware": {
                 "num_cpus": "{{ sockets * 1 * per_socket }}" if self._whole else self.vcpus,
                 "num_cpu_cores_per_socket": "{{ per_socket }}",
@@ -120,16 +130,17 @@ class Design:
             "CPU Hot-Add": "ja" if self.cpu_hot_add else "nein",
             "Memory hot add": "wahr" if self.memory_hot_add else "falsch",
             "HW-Version": f"vmx-{self.hardware}",
+            "Betriebssystem": f"Server {self.windows}" if self.windows else "",
             **self.keys,
         }
         lines = [";".join(map(str, cells)) for cells in (row.keys(), row.values())]
         return _written(folder / "design.csv", "\n".join(lines))
 
     def full_table(self, folder: Path) -> Path:
-        """The same with the columns that no other form has: SQL Server, Windows, latency sensitivity."""
+        """The same with the columns that no other form has: SQL Server, latency sensitivity."""
         titles, row = self.table(folder).read_text(encoding="utf-8").splitlines()
-        titles += ";SQL edition;Operating system;Latency sensitivity"
-        row += ";Standard 2022;Windows Server 2022 Standard;normal"
+        titles += ";SQL edition;Latency sensitivity"
+        row += ";Standard 2022;normal"
         return _written(folder / "design.csv", f"{titles}\n{row}")
 
     def rvtools(self, folder: Path) -> Path:
@@ -143,6 +154,9 @@ class Design:
         sheets["vMemory"][0] |= {"Limit": self.limit}
         sheets["vCPU"][0] |= {"Reservation": self.cpu_reservation, "Limit": self.cpu_limit}
         sheets["vMemory"][0] |= {"Memory Reservation Locked To Max": False}
+        if self.windows:
+            name = f"Microsoft Windows Server {self.windows} (64-bit)"
+            sheets["vInfo"][0] |= {"OS according to the VMware Tools": name}
         return workbooks.write(folder / "export.xlsx", sheets)
 
     def live(self) -> Estate:
@@ -159,7 +173,8 @@ class Design:
             **{"latencySensitivity": "normal", **self.keys},
         }
         facts = replace(vm.facts, settings=settings, hardware_version=self.hardware, instance_uuid="sql16")
-        return replace(estate, vms=(replace(vm, facts=facts, absent={}),))
+        guest = windows_of_tools("", f"Windows Server {self.windows}") if self.windows else None
+        return replace(estate, vms=(replace(vm, facts=facts, absent={}, guest=guest),))
 
     def _words(self) -> dict[str, str]:
         limits = {
@@ -184,6 +199,8 @@ _OVF = """<?xml version="1.0" encoding="UTF-8"?>
   xmlns:vssd="http://schemas.dmtf.org/wbem/wscim/1/cim-schema/2/CIM_VirtualSystemSettingData"
   xmlns:vmw="http://www.vmware.com/schema/ovf">
   <VirtualSystem ovf:id="sql16"><Info>A VM</Info><Name>sql16</Name>
+    <OperatingSystemSection ovf:id="112" vmw:osType="{design._guest_id}"><Info>The system</Info>
+    </OperatingSystemSection>
     <VirtualHardwareSection><Info>Hardware</Info>
       <System><vssd:VirtualSystemType>vmx-{design.hardware}</vssd:VirtualSystemType></System>
       <Item><rasd:ElementName>CPUs</rasd:ElementName><rasd:InstanceID>1</rasd:InstanceID>

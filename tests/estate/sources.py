@@ -71,7 +71,9 @@ def read_sources(folder: Path, lab: LabHandle) -> list[Source]:
     saved = folder / "estate.json"
     snapshot.save([whole], saved)
     (loaded,) = snapshot.load(saved)
-    design = Design(memory=16384)  # with the lab's own VM it fits a node, so that M02 can be evaluated
+    design = Design(
+        memory=16384, windows="2019"
+    )  # with the lab's own VM it fits a node, so that M02 can be evaluated
     catalogue = VmLocation(loaded.clusters[0].hosts)
     return [
         _live(site, whole),

@@ -31,13 +31,14 @@ HOSTS = {
 
 DESIGNS = st.builds(
     Design,
-    vcpus=st.sampled_from([2, 8, 12, 16, 20, 30, 48]),
+    vcpus=st.sampled_from([2, 8, 12, 16, 20, 30, 48, 80]),
     cores_per_socket=st.sampled_from([1, 2, 4, 5, 8, 16]),
     memory=st.sampled_from([4096, 65536, 393216]),
     reservation=st.sampled_from([0, 4096]),
     cpu_hot_add=st.booleans(),
     memory_hot_add=st.booleans(),
     hardware=st.sampled_from([13, 19, 20]),
+    windows=st.sampled_from(["", "2019"]),
     keys=st.dictionaries(
         st.sampled_from(["numa.vcpu.preferHT", "numa.autosize.once", "numa.vcpu.min"]),
         st.sampled_from(["TRUE", "FALSE", "4"]),

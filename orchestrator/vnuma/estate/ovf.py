@@ -106,6 +106,7 @@ def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
         hardware=hardware,
         settings=settings,
         absent={**absent, **undetermined_hardware(hardware, "the descriptor names no vmx- version")},
+        guest_id=next(filter(None, (_attribute(one, "osType") for one in system.iter())), ""),
     )
 
 

@@ -46,15 +46,15 @@ def coreinfo(text: str) -> GuestView:
         found = _MAP.match(line)
         mask = _MASK.match(line) if heading else None
         heading = (above[1], int(above[2])) if above else heading if mask else None
-        entry = (found[2], int(found[3]), found[1]) if found else (*heading, mask[1]) if mask else None
-        if entry:
-            kind, number, cpus = entry
-            maps.setdefault(kind, Counter())[number] += cpus.count("*")
+        row = (found[2], int(found[3])) if found else heading if mask else None
+        if row:
+            cpus = (found or mask or line)[1]
+            maps.setdefault(row[0], Counter())[row[1]] += cpus.count("*")
             width = max(width, len(cpus))
-    nodes = tuple(size for _, size in sorted(maps.get("NUMA Node", {}).items()))
+    nodes = tuple(size for _, size in sorted(maps.get("NUMA Node", Counter()).items()))
     if not maps:
         return GuestView()
-    groups = maps.get("Group", {})
+    groups = maps.get("Group", Counter())
     return GuestView(
         cpus=sum(groups.values()) or sum(nodes) or width,
         sockets=len(maps["Socket"]) if "Socket" in maps else None,

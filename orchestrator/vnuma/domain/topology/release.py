@@ -56,7 +56,7 @@ _HARDWARE = (
     ((5, 0, 0), 8),
 )
 _OLDEST_HARDWARE = 7
-_IN_UPDATES = {(6, 7): 15}
+_IN_UPDATES: dict[tuple[int, ...], int] = {(6, 7): 15}
 """Came with an update that the version does not show: 6.7 Update 2 calls itself 6.7.0."""
 NEWEST_KNOWN = (9, 0)
 """The newest release that any source here is about."""
