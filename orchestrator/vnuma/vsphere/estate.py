@@ -42,9 +42,10 @@ from vnuma.vsphere.facts import (
 )
 from vnuma.vsphere.faults import describe
 from vnuma.vsphere.host_options import OPTIONS
-from vnuma.vsphere.inventory import container_properties, path_of, upwards
-from vnuma.vsphere.read import cluster_properties
-from vnuma.vsphere.session import Found, Query, Session
+from vnuma.vsphere.inventory import CONTAINERS, path_of, upwards
+from vnuma.vsphere.query import Wanted, ask, starting
+from vnuma.vsphere.read import CLUSTERS
+from vnuma.vsphere.session import Found, Session
 
 _AT_ONCE = 500
 """Objects per request: enough to be fast, few enough to be answered in time."""
@@ -113,11 +114,8 @@ def _everything(session: Session) -> Iterator[vim.view.ContainerView]:
 
 def _around(session: Session, only: vim.VirtualMachine) -> list[vim.ManagedEntity]:
     """The VM with its folders and its host, that host's VMs, and the other hosts of its cluster."""
-    above = Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=only, skip=False, selectSet=upwards())],
-        propSet=[Query.PropertySpec(type=vim.ManagedEntity, pathSet=["name"])],
-    )
-    refs = [found.ref for found in session.retrieve([above])]
+    above = ask({vim.ManagedEntity: ("name",)}, starting(only, *upwards()))
+    refs = [found.ref for found in session.retrieve(above)]
     host = session.read(only, ("runtime.host",)).values.get("runtime.host")
     if host is not None:
         at_host = session.read(host, ("vm", "parent")).values
@@ -130,45 +128,33 @@ def _around(session: Session, only: vim.VirtualMachine) -> list[vim.ManagedEntit
 
 def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | None) -> Changes:
     """The objects. With an earlier reading, unchanged VMs are listed but not read in full."""
-    vm = _kind(session, vim.VirtualMachine, (*VM_PATHS, *settings.paths(settings.FOR_RULES)))
+    vm = {vim.VirtualMachine: (*VM_PATHS, *settings.paths(settings.FOR_RULES))}
     if earlier is None:
-        hosts = _kind(session, vim.HostSystem, (*HOST_PATHS, OPTIONS, "vm"))
+        hosts = {vim.HostSystem: (*HOST_PATHS, OPTIONS, "vm")}
         with _everything(session) as view:
             seen: Any = view.view
             refs = list(seen) if only is None else _around(session, only)
-        read = _read(session, refs, [vm, hosts, cluster_properties(), *container_properties()])
+        read = _read(session, refs, {**vm, **hosts, **CLUSTERS, **CONTAINERS})
         changes = Changes({found.ref: found for found in read})
         changes.read_options()
         return changes
     with _everything(session) as view:
         changes = find_changes(session, view, earlier)
-    changes.objects.update((found.ref, found) for found in _read(session, changes.changed, [vm]))
-    guest = Query.PropertySpec(type=vim.VirtualMachine, pathSet=list(GUEST_MARKS))
-    hardware = _kind(session, vim.HostSystem, HARDWARE_PATHS)
-    for found in _read(session, changes.partly, [guest, hardware]):
+    changes.objects.update((found.ref, found) for found in _read(session, changes.changed, vm))
+    partly = {vim.VirtualMachine: GUEST_MARKS, vim.HostSystem: HARDWARE_PATHS}
+    for found in _read(session, changes.partly, partly):
         mark = changes.objects[found.ref]
         values, missing = {**mark.values, **found.values}, {**mark.missing, **found.missing}
         changes.objects[found.ref] = Found(mark.ref, values, missing)
     return changes
 
 
-def _read(
-    session: Session, refs: Sequence[vim.ManagedEntity], kinds: Sequence[Query.PropertySpec]
-) -> Iterator[Found]:
+def _read(session: Session, refs: Sequence[vim.ManagedEntity], wanted: Wanted) -> Iterator[Found]:
+    """What this API version has of the properties; not what was deleted since the view was made."""
+    known = {kind: session.known(kind, paths) for kind, paths in wanted.items()}
     for start in range(0, len(refs), _AT_ONCE):
-        some = refs[start : start + _AT_ONCE]
-        filters = [
-            Query.FilterSpec(
-                objectSet=[Query.ObjectSpec(obj=ref) for ref in some],
-                propSet=list(kinds),
-                reportMissingObjectsInResults=True,  # deleted since the view was made
-            )
-        ]
-        yield from session.retrieve(filters)
-
-
-def _kind(session: Session, kind: type, paths: Iterable[str]) -> Query.PropertySpec:
-    return Query.PropertySpec(type=kind, pathSet=session.known(kind, paths))
+        some = (starting(ref) for ref in refs[start : start + _AT_ONCE])
+        yield from session.retrieve(ask(known, *some, or_gone=True))
 
 
 def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:

@@ -21,9 +21,10 @@ from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import TOOLS_KEY, windows_of_tools
 from vnuma.vsphere.facts import EXTRA_CONFIG, GUEST_DETAIL, GUEST_NAME, HOST_STATE_PATHS
 from vnuma.vsphere.host_options import OPTIONS, numa_options
-from vnuma.vsphere.inventory import VAPP_VMS, container_properties
-from vnuma.vsphere.read import cluster_properties
-from vnuma.vsphere.session import Found, Query, Session
+from vnuma.vsphere.inventory import CONTENTS, VAPP_VMS
+from vnuma.vsphere.query import Query, along, ask, starting
+from vnuma.vsphere.read import CLUSTERS
+from vnuma.vsphere.session import Found, Session
 
 TOOLS_PATH = f'{EXTRA_CONFIG}["{TOOLS_KEY}"]'
 """One key of extraConfig, which the property collector can return without the others."""
@@ -73,8 +74,7 @@ class Changes:
 
 def find_changes(session: Session, view: vim.view.ContainerView, earlier: Estate) -> Changes:
     """Sort the VMs of a view into changed and unchanged since an earlier reading of a vCenter."""
-    inside = Query.TraversalSpec(type=vim.view.ContainerView, path="view", skip=False)
-    everything = Query.ObjectSpec(obj=view, skip=True, selectSet=[inside])
+    everything = starting(view, along(vim.view.ContainerView, "view"), wanted=False)
     with session.second_connection() as other, ThreadPoolExecutor(1, "around") as pool:
         around = pool.submit(_around_vms, other, everything)
         try:
@@ -107,15 +107,8 @@ _HOST_AND_FOLDER = 2
 
 def _around_vms(session: Session, everything: Query.ObjectSpec) -> Changes:
     """Hosts, clusters and folders, with the VMs they hold: in a thread of its own, as this takes long too."""
-    asked = Query.FilterSpec(
-        objectSet=[everything],
-        propSet=[
-            Query.PropertySpec(type=vim.HostSystem, pathSet=session.known(vim.HostSystem, _HOST_MARKS)),
-            cluster_properties(),
-            *container_properties(contents=True),
-        ],
-    )
-    found = Changes({one.ref: one for one in session.retrieve([asked])})
+    wanted = {vim.HostSystem: session.known(vim.HostSystem, _HOST_MARKS), **CLUSTERS, **CONTENTS}
+    found = Changes({one.ref: one for one in session.retrieve(ask(wanted, everything))})
     found.read_options()
     return found
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from pyVmomi import vim
 
-from vnuma.vsphere.session import Found, Query, Session
+from vnuma.vsphere.query import Query, Wanted, along, ask, starting
+from vnuma.vsphere.session import Found, Session
 
 # Traversals refer to each other by name, which makes the property collector recurse.
 _UP, _OUT_OF_VAPP = "up", "out of a vApp"
@@ -16,26 +17,28 @@ _VAPP_PLACES = ("parentFolder", "parent")
 VAPP_VMS = "vm"
 """The VMs of a vApp."""
 
+CONTAINERS: Wanted = {
+    vim.Folder: ("name", "parent"),
+    vim.Datacenter: ("name", "parent"),
+    vim.VirtualApp: ("name", *_VAPP_PLACES),
+}
+"""The properties of containers that `path_of` needs."""
+
+CONTENTS: Wanted = {
+    vim.Folder: ("name", "parent", "childEntity"),
+    vim.Datacenter: ("name", "parent"),
+    vim.VirtualApp: ("name", *_VAPP_PLACES, VAPP_VMS),
+}
+"""The same, and what they contain."""
+
 
 def upwards() -> list[Query.SelectionSpec]:
     """The traversal from a VM through vApps, folders and datacenter to the root folder."""
     again = [Query.SelectionSpec(name=name) for name in (_UP, _OUT_OF_VAPP)]
     return [
-        Query.TraversalSpec(name=_UP, type=vim.ManagedEntity, path="parent", skip=False, selectSet=again),
-        Query.TraversalSpec(
-            name=_OUT_OF_VAPP, type=vim.VirtualApp, path="parentFolder", skip=False, selectSet=again
-        ),
-        Query.TraversalSpec(type=vim.VirtualMachine, path="parentVApp", skip=False, selectSet=again),
-    ]
-
-
-def container_properties(*, contents: bool = False) -> list[Query.PropertySpec]:
-    """The container properties that `path_of` needs; with `contents`, also what they contain."""
-    children, vms = (["childEntity"], [VAPP_VMS]) if contents else ([], [])
-    return [
-        Query.PropertySpec(type=vim.Folder, pathSet=["name", "parent", *children]),
-        Query.PropertySpec(type=vim.Datacenter, pathSet=["name", "parent"]),
-        Query.PropertySpec(type=vim.VirtualApp, pathSet=["name", *_VAPP_PLACES, *vms]),
+        along(vim.ManagedEntity, "parent", *again, name=_UP),
+        along(vim.VirtualApp, "parentFolder", *again, name=_OUT_OF_VAPP),
+        along(vim.VirtualMachine, "parentVApp", *again),
     ]
 
 
@@ -64,20 +67,11 @@ def _above(container: Found) -> vim.ManagedEntity | None:
 
 def paths(session: Session, refs: Iterable[vim.ManagedEntity]) -> dict[str, vim.ManagedEntity]:
     """One or more VMs by inventory path, in path order, in one read."""
-    filters = [
-        Query.FilterSpec(
-            objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=upwards()) for ref in refs],
-            propSet=[
-                Query.PropertySpec(type=vim.VirtualMachine, pathSet=["name", "parent", "parentVApp"]),
-                *container_properties(),
-            ],
-        )
-    ]
-    objects = {found.ref: found for found in session.retrieve(filters)}
+    wanted = {vim.VirtualMachine: ("name", "parent", "parentVApp"), **CONTAINERS}
+    found = session.retrieve(ask(wanted, *(starting(ref, *upwards()) for ref in refs)))
+    objects = {one.ref: one for one in found}
     with session.understanding():
         named = {
-            path_of(found, objects): ref
-            for ref, found in objects.items()
-            if isinstance(ref, vim.VirtualMachine)
+            path_of(vm, objects): ref for ref, vm in objects.items() if isinstance(ref, vim.VirtualMachine)
         }
     return dict(sorted(named.items()))

@@ -9,7 +9,8 @@ from pyVmomi import vim
 
 from vnuma.domain.vm.role import Where
 from vnuma.errors import EnvironmentProblem
-from vnuma.vsphere.session import Query, Session
+from vnuma.vsphere.query import along, ask, starting
+from vnuma.vsphere.session import Session
 
 
 @dataclass(frozen=True)
@@ -38,22 +39,11 @@ def places_of(session: Session, ref: vim.VirtualMachine) -> Mapping[Where, tuple
 
     A standalone host has no cluster, an ESXi host by itself no custom attributes.
     """
-    cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
-    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=True, selectSet=[cluster])
-    stores = Query.TraversalSpec(type=vim.VirtualMachine, path="datastore", skip=False)
-    root = session.content.rootFolder
+    host = along(vim.VirtualMachine, "runtime.host", along(vim.HostSystem, "parent"), skip=True)
+    vm = starting(ref, host, along(vim.VirtualMachine, "datastore"))
     kinds = (vim.VirtualMachine, vim.Datastore, vim.ClusterComputeResource, vim.Folder)
-    found = session.retrieve(
-        [
-            Query.FilterSpec(
-                objectSet=[
-                    Query.ObjectSpec(obj=ref, skip=False, selectSet=[host, stores]),
-                    Query.ObjectSpec(obj=root, skip=False),
-                ],
-                propSet=[Query.PropertySpec(type=kind, pathSet=["name"]) for kind in kinds],
-            )
-        ]
-    )
+    wanted = dict.fromkeys(kinds, ("name",))
+    found = session.retrieve(ask(wanted, vm, starting(session.content.rootFolder)))
     places = [Place(item.ref, str(item.values.get("name", item.ref))) for item in found]
 
     def of(kind: type) -> tuple[Place, ...]:

@@ -9,7 +9,8 @@ from pyVmomi import vmodl
 
 from vnuma.errors import VnumaError
 from vnuma.vsphere.faults import fault_name
-from vnuma.vsphere.session import Query, Session
+from vnuma.vsphere.query import Query, ask, starting
+from vnuma.vsphere.session import Session
 
 _NOBODY = "vm-0"
 
@@ -17,23 +18,16 @@ _NOBODY = "vm-0"
 def provoked_faults(session: Session) -> list[dict[str, Any]]:
     """Request missing objects. Nothing is changed, and no login is tried."""
     collector = session.content.propertyCollector
-    absent = session.vm(_NOBODY)
+    absent, root = session.vm(_NOBODY), session.content.rootFolder
+    unknown = ask({type(root): ("nosuchproperty",)}, starting(root))
     questions: dict[str, Callable[[], object]] = {
         "a VM that is not there": lambda: session.read(absent, ("name",)),
-        "a property that does not exist": lambda: session.retrieve([_unknown_property(session)]),
+        "a property that does not exist": lambda: session.retrieve(unknown),
         "an update version that was never given": lambda: collector.WaitForUpdatesEx(
             version="0", options=Query.WaitOptions(maxWaitSeconds=0)
         ),
     }
     return [{"asked": asked, **_answer(question)} for asked, question in questions.items()]
-
-
-def _unknown_property(session: Session) -> Query.FilterSpec:
-    root = session.content.rootFolder
-    return Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=root)],
-        propSet=[Query.PropertySpec(type=type(root), pathSet=["nosuchproperty"])],
-    )
 
 
 def _answer(question: Callable[[], object]) -> dict[str, Any]:

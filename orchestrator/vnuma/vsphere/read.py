@@ -27,21 +27,12 @@ from vnuma.vsphere.facts import (
 )
 from vnuma.vsphere.faults import NotNow
 from vnuma.vsphere.host_options import OPTIONS, numa_options
-from vnuma.vsphere.inventory import container_properties, path_of, upwards
-from vnuma.vsphere.session import Found, Query, Session
+from vnuma.vsphere.inventory import CONTAINERS, path_of, upwards
+from vnuma.vsphere.query import Query, Wanted, along, ask, starting
+from vnuma.vsphere.session import Found, Session
 
-__all__ = [
-    "cluster_properties",
-    "find_vm",
-    "find_vm_by_uuid",
-    "host_filter",
-    "host_trouble",
-    "read_host",
-    "read_power",
-    "read_vm",
-    "read_vm_on_host",
-    "why_no_power_on",
-]
+CLUSTERS: Wanted = {vim.ClusterComputeResource: ("name", "configurationEx")}
+"""Properties of a cluster: its DRS settings, including those of single VMs."""
 
 _CONNECTION, _MAINTENANCE = "runtime.connectionState", "runtime.inMaintenanceMode"
 _CONNECTIONS = {"notResponding": "not responding"}
@@ -80,21 +71,17 @@ def why_no_power_on(session: Session, ref: vim.VirtualMachine) -> str | None:
     Covers a host that is disconnected, in maintenance mode, or entering it: that task waits until the host's
     last VM goes off (vSphere Web Services API, HostSystem.EnterMaintenanceMode_Task).
     """
-    return host_trouble(session.retrieve([host_filter(ref)]))
+    return host_trouble(session.retrieve(host_filter(ref)))
 
 
 def host_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
     """The host properties that `host_trouble` needs: state and recent tasks."""
-    tasks = Query.TraversalSpec(name="recent", type=vim.HostSystem, path="recentTask", skip=False)
-    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[tasks])
-    return Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=ref, skip=True, selectSet=[host])],
-        propSet=[
-            Query.PropertySpec(type=vim.HostSystem, pathSet=["name", _CONNECTION, _MAINTENANCE]),
-            Query.PropertySpec(type=vim.Task, pathSet=["info.descriptionId", "info.state"]),
-        ],
-        reportMissingObjectsInResults=True,
-    )
+    host = along(vim.VirtualMachine, "runtime.host", along(vim.HostSystem, "recentTask"))
+    wanted = {
+        vim.HostSystem: ("name", _CONNECTION, _MAINTENANCE),
+        vim.Task: ("info.descriptionId", "info.state"),
+    }
+    return ask(wanted, starting(ref, host, wanted=False), or_gone=True)
 
 
 def host_trouble(found: Iterable[Found]) -> str | None:
@@ -118,7 +105,7 @@ def _enters_maintenance(task: Mapping[str, Any]) -> bool:
 
 def _objects(session: Session, ref: vim.ManagedEntity, filters: Query.FilterSpec) -> dict[Any, Found]:
     """The objects found, by reference. Raises unless `ref` is among them: vCenter names a missing object."""
-    objects = {found.ref: found for found in session.retrieve([filters])}
+    objects = {found.ref: found for found in session.retrieve(filters)}
     if ref not in objects:
         raise NotNow(
             f"{session.transport.vcenter.address} returned nothing about {ref._GetMoId()}.",
@@ -148,16 +135,9 @@ def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
 
     Raises PrivilegeMissing.
     """
-    cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
-    paths = session.known(vim.HostSystem, (*HOST_PATHS, OPTIONS))
-    filters = Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=[cluster])],
-        propSet=[
-            Query.PropertySpec(type=vim.HostSystem, pathSet=paths),
-            cluster_properties(),
-        ],
-    )
-    return _host(session, ref, _objects(session, ref, filters))
+    wanted = {vim.HostSystem: session.known(vim.HostSystem, (*HOST_PATHS, OPTIONS)), **CLUSTERS}
+    asked = ask(wanted, starting(ref, along(vim.HostSystem, "parent")))
+    return _host(session, ref, _objects(session, ref, asked))
 
 
 def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -> HostFacts:
@@ -171,24 +151,14 @@ def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -
 
 def _vm_filter(session: Session, ref: vim.VirtualMachine, of_host: Sequence[str]) -> Query.FilterSpec:
     """The VM, its folders, these properties of its host, and the host's cluster."""
-    cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
-    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[cluster])
-    return Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=[*upwards(), host])],
-        propSet=[
-            Query.PropertySpec(type=vim.VirtualMachine, pathSet=session.known(vim.VirtualMachine, _VM_PATHS)),
-            Query.PropertySpec(
-                type=vim.HostSystem, pathSet=list(dict.fromkeys(session.known(vim.HostSystem, of_host)))
-            ),
-            cluster_properties(),
-            *container_properties(),
-        ],
-    )
-
-
-def cluster_properties() -> Query.PropertySpec:
-    """Properties of a cluster: its DRS settings, including those of single VMs."""
-    return Query.PropertySpec(type=vim.ClusterComputeResource, pathSet=["name", "configurationEx"])
+    host = along(vim.VirtualMachine, "runtime.host", along(vim.HostSystem, "parent"))
+    wanted = {
+        vim.VirtualMachine: session.known(vim.VirtualMachine, _VM_PATHS),
+        vim.HostSystem: dict.fromkeys(session.known(vim.HostSystem, of_host)),
+        **CLUSTERS,
+        **CONTAINERS,
+    }
+    return ask(wanted, starting(ref, *upwards(), host))
 
 
 _NUMBERS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
@@ -244,18 +214,12 @@ def _names(session: Session) -> Mapping[vim.VirtualMachine, str]:
     content = session.content
     view = content.viewManager.CreateContainerView(content.rootFolder, [vim.VirtualMachine], True)
     try:
-        each = Query.TraversalSpec(type=vim.view.ContainerView, path="view", skip=False)
-        filters = [
-            Query.FilterSpec(
-                objectSet=[Query.ObjectSpec(obj=view, skip=True, selectSet=[each])],
-                propSet=[Query.PropertySpec(type=vim.VirtualMachine, pathSet=["name"])],
-                reportMissingObjectsInResults=True,
-            )
-        ]
+        each = starting(view, along(vim.view.ContainerView, "view"), wanted=False)
+        asked = ask({vim.VirtualMachine: ("name",)}, each, or_gone=True)
         # vSphere writes / and \ in a name as %2f and %5c.
         return {
             found.ref: unquote(found.values["name"])
-            for found in session.retrieve(filters)
+            for found in session.retrieve(asked)
             if isinstance(found.ref, vim.VirtualMachine) and "name" in found.values
         }
     finally:

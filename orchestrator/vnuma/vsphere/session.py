@@ -18,9 +18,8 @@ from vnuma.vsphere.declared import require_property
 from vnuma.vsphere.faults import expected, unexpected
 from vnuma.vsphere.http_response import BadAnswer
 from vnuma.vsphere.plain_page import PlainPages
+from vnuma.vsphere.query import Query, ask, starting
 from vnuma.vsphere.transport import Transport
-
-Query = vmodl.query.PropertyCollector
 
 VmRef = vim.VirtualMachine
 """A reference to a VM, for callers without pyVmomi."""
@@ -120,7 +119,7 @@ class Session:
         """The paths that this API version has."""
         return [path for path in paths if self.knows(kind, path)]
 
-    def retrieve(self, filters: Sequence[Query.FilterSpec]) -> list[Found]:
+    def retrieve(self, *filters: Query.FilterSpec) -> list[Found]:
         """Read many properties of many objects at once (RetrievePropertiesEx), all pages."""
         return [found for page in self._pages(filters) for found in page]
 
@@ -128,10 +127,9 @@ class Session:
         """Read properties that are texts or words, of many objects of one kind, faster than `retrieve`."""
         names = self.known(kind, paths)
         plain = PlainPages(kind, names)
-        wanted = Query.FilterSpec(objectSet=[objects], propSet=[Query.PropertySpec(type=kind, pathSet=names)])
         found = []
         with self.transport.read_first_by(plain.take):
-            for page in self._pages([wanted]):
+            for page in self._pages([ask({kind: names}, objects)]):
                 found += [Found(kind(moid, self.transport), values, {}) for moid, values in plain.taken()]
                 found += page
         return found
@@ -180,14 +178,7 @@ class Session:
 
         Raises PrivilegeMissing when the account may not read one of them.
         """
-        names = self.known(type(ref), paths)
-        filters = [
-            Query.FilterSpec(
-                objectSet=[Query.ObjectSpec(obj=ref)],
-                propSet=[Query.PropertySpec(type=type(ref), pathSet=names)],
-            )
-        ]
-        entries = self.retrieve(filters)
+        entries = self.retrieve(ask({type(ref): self.known(type(ref), paths)}, starting(ref)))
         found = entries[0] if entries else Found(ref, {}, {})
         self.require(found)
         return found

@@ -10,8 +10,9 @@ from pyVmomi import vim
 
 from vnuma.domain.vm.endpoint import VmSide
 from vnuma.domain.vm.surroundings import Limit, Surroundings
+from vnuma.vsphere.query import Query, along, ask, starting
 from vnuma.vsphere.read import host_filter, host_trouble
-from vnuma.vsphere.session import Found, Query, Session
+from vnuma.vsphere.session import Found, Session
 from vnuma.vsphere.uptime import CLOCK_PATH, RUNNING_PATHS, vm_side_of
 
 _LIMITS = ("config.memoryAllocation.limit", "config.cpuAllocation.limit")
@@ -41,9 +42,8 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
     """Read everything around a VM, except what the account may not see. Raises PrivilegeMissing if it may not
     see the VM itself.
     """
-    found = session.retrieve(
-        [host_filter(ref), _neighbours_filter(ref), _licence_filter(session), _vm_filter(session, ref)]
-    )
+    licences = ask({vim.LicenseManager: ("licenses",)}, starting(session.content.licenseManager))
+    found = session.retrieve(host_filter(ref), _neighbours_filter(ref), licences, _vm_filter(session, ref))
     with session.understanding():
         return _surroundings(session, ref, found)
 
@@ -136,41 +136,26 @@ def _running(session: Session, values: Mapping[str, Any], objects: Mapping[Any, 
 
 def _vm_filter(session: Session, ref: vim.VirtualMachine) -> Query.FilterSpec:
     """The VM, its recent tasks and its host's cluster."""
-    cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
-    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[cluster])
-    tasks = Query.TraversalSpec(type=vim.VirtualMachine, path="recentTask", skip=False)
-    above = Query.SelectionSpec(name=_POOLS)
-    pools = Query.TraversalSpec(
-        name=_POOLS, type=vim.ResourcePool, path="parent", skip=False, selectSet=[above]
+    pools = along(vim.ResourcePool, "parent", Query.SelectionSpec(name=_POOLS), name=_POOLS)
+    around = (
+        along(vim.VirtualMachine, "runtime.host", along(vim.HostSystem, "parent")),
+        along(vim.VirtualMachine, "recentTask"),
+        along(vim.VirtualMachine, "resourcePool", pools),
     )
-    pool = Query.TraversalSpec(type=vim.VirtualMachine, path="resourcePool", skip=False, selectSet=[pools])
-    return Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=[host, tasks, pool])],
-        propSet=[
-            Query.PropertySpec(type=vim.ResourcePool, pathSet=["parent", *_LIMITS]),
-            Query.PropertySpec(type=vim.VirtualMachine, pathSet=session.known(vim.VirtualMachine, _VM_PATHS)),
-            Query.PropertySpec(type=vim.Task, pathSet=["info"]),
-            Query.PropertySpec(type=vim.HostSystem, pathSet=[CLOCK_PATH, _MHZ]),
-            Query.PropertySpec(type=vim.ClusterComputeResource, pathSet=["configurationEx"]),
-        ],
-    )
+    wanted = {
+        vim.ResourcePool: ("parent", *_LIMITS),
+        vim.VirtualMachine: session.known(vim.VirtualMachine, _VM_PATHS),
+        vim.Task: ("info",),
+        vim.HostSystem: (CLOCK_PATH, _MHZ),
+        vim.ClusterComputeResource: ("configurationEx",),
+    }
+    return ask(wanted, starting(ref, *around))
 
 
 def _neighbours_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
     """Name and power of every VM on the same host; a busy host has too many to read more."""
-    others = Query.TraversalSpec(type=vim.HostSystem, path="vm", skip=False)
-    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=True, selectSet=[others])
-    return Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=ref, skip=True, selectSet=[host])],
-        propSet=[Query.PropertySpec(type=vim.VirtualMachine, pathSet=list(_NEIGHBOUR_PATHS))],
-    )
-
-
-def _licence_filter(session: Session) -> Query.FilterSpec:
-    return Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=session.content.licenseManager, skip=False)],
-        propSet=[Query.PropertySpec(type=vim.LicenseManager, pathSet=["licenses"])],
-    )
+    host = along(vim.VirtualMachine, "runtime.host", along(vim.HostSystem, "vm"), skip=True)
+    return ask({vim.VirtualMachine: _NEIGHBOUR_PATHS}, starting(ref, host, wanted=False))
 
 
 def _has_info(objects: Mapping[Any, Found], task: Any) -> bool:

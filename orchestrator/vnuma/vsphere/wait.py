@@ -16,7 +16,8 @@ from pyVmomi import vim, vmodl
 
 from vnuma.errors import AttemptFailed, QuestionPending, VCenterUnreachable, VmNotFound
 from vnuma.vsphere.declared import require_property
-from vnuma.vsphere.session import Query, Session
+from vnuma.vsphere.query import Query, along, ask, starting
+from vnuma.vsphere.session import Session
 
 QUESTION = "runtime.question"
 
@@ -151,15 +152,8 @@ def settle(session: Session, ref: vim.VirtualMachine, timeout_s: float) -> None:
 
 def _unfinished(session: Session, ref: vim.VirtualMachine) -> list[vim.Task]:
     """The VM's recent tasks that have not ended, in one read."""
-    recent = Query.TraversalSpec(name="recent", type=vim.VirtualMachine, path="recentTask", skip=False)
-    filters = [
-        Query.FilterSpec(
-            objectSet=[Query.ObjectSpec(obj=ref, skip=True, selectSet=[recent])],
-            propSet=[Query.PropertySpec(type=vim.Task, pathSet=["info.state"])],
-            reportMissingObjectsInResults=True,
-        )
-    ]
-    tasks = session.retrieve(filters)
+    recent = starting(ref, along(vim.VirtualMachine, "recentTask"), wanted=False)
+    tasks = session.retrieve(ask({vim.Task: _TASK_PATHS[:1]}, recent, or_gone=True))
     return [task.ref for task in tasks if str(task.values.get("info.state", "success")) not in _TASK_ENDED]
 
 
@@ -189,16 +183,9 @@ def _collector(
     """A property collector that watches objects, destroyed afterwards."""
     collector = session.content.propertyCollector.CreatePropertyCollector()
     try:
-        collector.CreateFilter(
-            spec=Query.FilterSpec(
-                objectSet=[Query.ObjectSpec(obj=ref) for ref, _ in watched],
-                propSet=[
-                    Query.PropertySpec(type=type(ref), pathSet=session.known(type(ref), paths))
-                    for ref, paths in watched
-                ],
-            ),
-            partialUpdates=False,
-        )
+        wanted = {type(ref): session.known(type(ref), paths) for ref, paths in watched}
+        asked = ask(wanted, *(starting(ref) for ref, _ in watched))
+        collector.CreateFilter(spec=asked, partialUpdates=False)
         yield collector
     finally:
         # A lost session took its collectors along; its error is already being raised.

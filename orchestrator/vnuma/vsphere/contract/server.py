@@ -13,7 +13,7 @@ from vnuma.errors import VnumaError
 from vnuma.vsphere.contract.asked import API, READING, AskedVm
 from vnuma.vsphere.counters import OF_HOST, OF_VM, counter_ids
 from vnuma.vsphere.faults import fault_name
-from vnuma.vsphere.session import Query
+from vnuma.vsphere.query import Query, along, ask, starting
 from vnuma.vsphere.uptime import CLOCK_PATH, vcenter_clock
 
 _COLLECTOR = f"{API}vmodl.query.PropertyCollector.html"
@@ -147,10 +147,7 @@ def _unknown_task(asked: AskedVm) -> str:
 @READING.declare("read.unset_is_absent", _COLLECTOR)
 def _unset(asked: AskedVm) -> str:
     """An unset property is left out of the answer, neither null nor a fault."""
-    spec = Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=asked.ref)],
-        propSet=[Query.PropertySpec(type=vim.VirtualMachine, pathSet=["name", "runtime.question"])],
-    )
+    spec = ask({vim.VirtualMachine: ("name", "runtime.question")}, starting(asked.ref))
     answer = asked.session.content.propertyCollector.RetrievePropertiesEx([spec], Query.RetrieveOptions())
     (found,) = answer.objects
     names = sorted(one.name for one in found.propSet)
@@ -163,13 +160,8 @@ def _unset(asked: AskedVm) -> str:
 def _traversal(asked: AskedVm) -> str:
     """One request reads a VM and, along `runtime.host`, its host."""
     asked.of_host("name")
-    along = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False)
-    kinds = (vim.VirtualMachine, vim.HostSystem)
-    spec = Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=asked.ref, skip=False, selectSet=[along])],
-        propSet=[Query.PropertySpec(type=kind, pathSet=["name"]) for kind in kinds],
-    )
-    found = asked.session.retrieve([spec])
+    objects = starting(asked.ref, along(vim.VirtualMachine, "runtime.host"))
+    found = asked.session.retrieve(ask({vim.VirtualMachine: ("name",), vim.HostSystem: ("name",)}, objects))
     return expect(
         sorted(type(one.ref).__name__.rpartition(".")[2] for one in found), ["HostSystem", "VirtualMachine"]
     )
@@ -187,10 +179,7 @@ def _updates(asked: AskedVm) -> tuple[list[str], bool]:
     """What a new filter on the VM's name reports first, and whether anything follows at once."""
     collector = asked.session.content.propertyCollector.CreatePropertyCollector()
     try:
-        spec = Query.FilterSpec(
-            objectSet=[Query.ObjectSpec(obj=asked.ref)],
-            propSet=[Query.PropertySpec(type=vim.VirtualMachine, pathSet=["name"])],
-        )
+        spec = ask({vim.VirtualMachine: ("name",)}, starting(asked.ref))
         collector.CreateFilter(spec=spec, partialUpdates=False)
         now = Query.WaitOptions(maxWaitSeconds=0)
         first = collector.WaitForUpdatesEx("", now)
