@@ -9,13 +9,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select, update
+from sqlalchemy import Connection, Select, select, update
 
 from vnuma.errors import StoreError
 from vnuma.store import facts, tables
 from vnuma.store.leases import AttemptOwner, check_attempt
 from vnuma.store.rows import Attempt, AttemptLine, CellState, Outcome
-from vnuma.store.types import utc_now
+from vnuma.store.types import record_of, utc_now
 
 _attempt = tables.attempt.c
 _cell = tables.cell.c
@@ -89,12 +89,13 @@ def get_attempt(conn: Connection, attempt_id: int) -> Attempt:
     row = conn.execute(_joined().where(_attempt.id == attempt_id)).one_or_none()
     if row is None:
         raise StoreError(f"The store has no attempt {attempt_id}.", fix="vnuma status lists the runs.")
-    return Attempt(**_values(row))
+    return record_of(Attempt, row._mapping)
 
 
 def attempts_of_run(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
     """All attempts of the run, including interrupted ones, in the order they began."""
-    return tuple(Attempt(**_values(row)) for row in conn.execute(_joined().where(_cell.run_id == run_id)))
+    found = conn.execute(_joined().where(_cell.run_id == run_id)).mappings()
+    return tuple(record_of(Attempt, row) for row in found)
 
 
 def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tuple[AttemptLine, ...]:
@@ -108,7 +109,7 @@ def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
     )
     if vm_id is not None:
         query = query.where(_cell.vm_id == vm_id)
-    return tuple(AttemptLine(**_values(row)) for row in conn.execute(query))
+    return tuple(record_of(AttemptLine, row) for row in conn.execute(query).mappings())
 
 
 def changes_of_vm(conn: Connection, vm_id: int) -> tuple[Any, ...]:
@@ -141,8 +142,3 @@ def _joined() -> Select[*tuple[Any, ...]]:
         .join(tables.cell, _cell.id == _attempt.cell_id)
         .order_by(_attempt.id)
     )
-
-
-def _values(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
-    values = {name.removesuffix("_json"): value for name, value in row._mapping.items()}
-    return {**values, "outcome": None if row.outcome is None else Outcome(row.outcome)}

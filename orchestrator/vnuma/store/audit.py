@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, insert, select
 
 from vnuma.store import tables
+from vnuma.store.types import record_of
 
 _audit = tables.audit.c
 _LINES = select(tables.audit, tables.run.c.name.label("run")).join(
@@ -45,7 +46,7 @@ def newest(conn: Connection, run_id: int | None, most: int) -> tuple[AuditLine, 
     query = _LINES.order_by(_audit.id.desc()).limit(most)
     if run_id is not None:
         query = query.where(_audit.run_id == run_id)
-    return tuple(map(_line_of, conn.execute(query)))
+    return tuple(record_of(AuditLine, row) for row in conn.execute(query).mappings())
 
 
 def lines(conn: Connection, run_id: int | None = None, *, vm_key: str | None = None) -> tuple[AuditLine, ...]:
@@ -55,10 +56,4 @@ def lines(conn: Connection, run_id: int | None = None, *, vm_key: str | None = N
         query = query.where(_audit.run_id == run_id)
     if vm_key is not None:
         query = query.where(_audit.vm_key == vm_key)
-    return tuple(map(_line_of, conn.execute(query)))
-
-
-def _line_of(row: Row[*tuple[Any, ...]]) -> AuditLine:
-    return AuditLine(
-        row.at, row.who, row.vm, row.vm_key, row.action, row.change_json, row.detail, row.run, row.ticket
-    )
+    return tuple(record_of(AuditLine, row) for row in conn.execute(query).mappings())

@@ -7,9 +7,9 @@ from sqlalchemy import Connection, insert, select, update
 from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.rows import RestoreOutcome, Run, Vm
-from vnuma.store.runs import at_site, imported_ids, run_of
-from vnuma.store.types import utc_now
-from vnuma.store.vms import CORRECTED, VM_ROW, own_vm, vm_of
+from vnuma.store.runs import at_site, imported_ids
+from vnuma.store.types import record_of, utc_now
+from vnuma.store.vms import CORRECTED, VM_ROW, own_vm
 
 _vm = tables.vm.c
 
@@ -82,9 +82,10 @@ def unrestored(conn: Connection) -> list[tuple[Vm, Run]]:
     leased = select(lease.token).where(lease.vm_key == _vm.vm_key, lease.run_id == _vm.run_id).exists()
     away = _vm.baseline_at.is_not(None) & _vm.restored_at.is_(None)
     own = VM_ROW.where(away | leased, _vm.run_id.not_in(imported_ids())).order_by(_vm.run_id, _vm.id)
-    found = sorted(map(vm_of, conn.execute(own)), key=lambda vm: vm.at_baseline)
+    vms = (record_of(Vm, row) for row in conn.execute(own).mappings())
+    found = sorted(vms, key=lambda vm: vm.at_baseline)
     wanted = select(tables.run).where(tables.run.c.id.in_({vm.run_id for vm in found}))
-    runs = {row.id: run_of(row) for row in conn.execute(wanted)}
+    runs = {row.id: record_of(Run, row._mapping) for row in conn.execute(wanted)}
     return [(vm, at_site(conn, runs[vm.run_id], vm.node)) for vm in found]
 
 

@@ -25,7 +25,7 @@ from vnuma.errors import (
 from vnuma.store import tables
 from vnuma.store.baselines import leave
 from vnuma.store.rows import Busy, Cell, CellState, Claim, Outcome, Vm
-from vnuma.store.types import utc_now
+from vnuma.store.types import record_of, utc_now
 from vnuma.store.vms import get_vm, own_vm
 
 _cell = tables.cell.c
@@ -73,7 +73,7 @@ def cells_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
     query = select(tables.cell).where(_cell.run_id == run_id).order_by(_cell.vm_id, _cell.position)
     if vm_id is not None:
         query = query.where(_cell.vm_id == vm_id)
-    return tuple(_cell_of(row) for row in conn.execute(query))
+    return tuple(record_of(Cell, row) for row in conn.execute(query).mappings())
 
 
 def skip_cells(conn: Connection, vm_id: int, token: int, *, reason: str, from_block: int = 0) -> int:
@@ -230,7 +230,7 @@ def _following_cell(vm_id: int, most: int) -> Select[*tuple[Any, ...]]:
 
 def _one_cell(conn: Connection, query: Select[*tuple[Any, ...]]) -> Cell | None:
     row = conn.execute(query).one_or_none()
-    return None if row is None else _cell_of(row)
+    return None if row is None else record_of(Cell, row._mapping)
 
 
 def _open_attempt(conn: Connection, cell: Cell, token: int) -> Claim:
@@ -253,8 +253,3 @@ def _open_attempt(conn: Connection, cell: Cell, token: int) -> Claim:
         block=cell.block,
         position=cell.position,
     )
-
-
-def _cell_of(row: Row[*tuple[Any, ...]]) -> Cell:
-    values = dict(row._mapping)
-    return Cell(**{**values, "state": CellState(values["state"])})

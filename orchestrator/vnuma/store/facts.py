@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, insert, select
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import check_attempt, ownership
 from vnuma.store.rows import Fact
-from vnuma.store.types import utc_now
+from vnuma.store.types import record_of, utc_now
 
 CLIENT = "client"
 """Scope of the client's properties that affect times, where a node calls a VM's SQL Server; the run's own
@@ -57,7 +56,7 @@ def last_of_vm(conn: Connection, run_id: int, vm_key: str, scope: str) -> Fact |
         .limit(1)
     )
     row = conn.execute(query).one_or_none()
-    return None if row is None else _fact_of(row)
+    return None if row is None else record_of(Fact, row._mapping)
 
 
 def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tuple[Fact, ...]:
@@ -65,7 +64,7 @@ def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tup
     query = select(tables.fact).where(_fact.run_id == run_id).order_by(_fact.id)
     if scope is not None:
         query = query.where(_fact.scope == scope)
-    return tuple(map(_fact_of, conn.execute(query)))
+    return tuple(record_of(Fact, row) for row in conn.execute(query).mappings())
 
 
 def last_scope(conn: Connection, vm_id: int, scopes: Sequence[str]) -> str | None:
@@ -88,10 +87,6 @@ def last_value(conn: Connection, vm_id: int, scope: str, key: str, *, not_of: in
         .limit(1)
     )
     return conn.scalar(query)
-
-
-def _fact_of(row: Row[*tuple[Any, ...]]) -> Fact:
-    return Fact(row.id, row.run_id, row.vm_id, row.attempt_id, row.scope, row.key, row.value_json, row.at)
 
 
 def _add(conn: Connection, scopes: Scopes, **owner: int) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from vnuma.errors import LeaseLost, StoreError, VmHeld
 from vnuma.store import tables
-from vnuma.store.rows import Lease, RunState
+from vnuma.store.rows import Lease
 from vnuma.store.runs import refuse_imported
 from vnuma.store.types import utc_now
 
@@ -48,7 +48,7 @@ def take_lease(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
     _ensure_row(conn, vm_key)
     row = conn.execute(select(tables.lease).where(_lease.vm_key == vm_key).with_for_update()).one()
     if row.run_id is not None and row.run_id != run_id:
-        _refuse_unless_over(conn, _lease_of(row))
+        _refuse_unless_over(conn, Lease(**row._mapping))
     return _set_holder(conn, vm_key, run_id, holder)
 
 
@@ -66,7 +66,7 @@ def raise_token(conn: Connection, vm_key: str, run_id: int, holder: str | None =
             fix="vnuma status shows which VMs still have to be restored.",
         )
     if row.run_id != run_id:
-        raise _held(conn, _lease_of(row))
+        raise _held(conn, Lease(**row._mapping))
     return _set_holder(conn, vm_key, run_id, holder or row.holder)
 
 
@@ -144,7 +144,7 @@ def get_lease(conn: Connection, vm_key: str) -> Lease | None:
     """The VM's lease, or None."""
     query = select(tables.lease).where(_lease.vm_key == vm_key, _lease.run_id.is_not(None))
     row = conn.execute(query).one_or_none()
-    return None if row is None else _lease_of(row)
+    return None if row is None else Lease(**row._mapping)
 
 
 def _require(conn: Connection, lease: Row[*tuple[Any, ...]] | None, vm_key: str, token: int) -> None:
@@ -174,7 +174,7 @@ def _refuse_unless_over(conn: Connection, lease: Lease) -> None:
         .join(tables.vm, _vm.run_id == _run.id)
         .where(_run.id == lease.run_id, _vm.vm_key == lease.vm_key)
     ).one_or_none()
-    if row is None or not RunState(row.state).ended:
+    if row is None or not row.state.ended:
         raise _held(conn, lease)
     if row.baseline_at is not None and row.restored_at is None:
         raise VmHeld(
@@ -203,7 +203,3 @@ def lease_lost(vm_name: str) -> LeaseLost:
 def _vm_name(conn: Connection, vm_key: str) -> str:
     name = conn.scalar(select(_vm.name).where(_vm.vm_key == vm_key).order_by(_vm.id.desc()).limit(1))
     return name or f"The VM {vm_key}"
-
-
-def _lease_of(row: Row[*tuple[Any, ...]]) -> Lease:
-    return Lease(**row._mapping)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Update, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Select, Update, func, insert, select, text, update
 
 from vnuma import __version__
 from vnuma.errors import InputError, StoreError
 from vnuma.store import tables
 from vnuma.store.rows import Run, RunState, StopRequest, Study
-from vnuma.store.types import utc_now
+from vnuma.store.types import record_of, utc_now
 
 IMPORTED = "imported"
 """Scope of the fact that a run was imported: it was measured elsewhere and cannot continue here."""
@@ -80,7 +78,7 @@ def create_run(
         )
         .returning(*tables.run.c)
     ).one()
-    return run_of(row)
+    return record_of(Run, row._mapping)
 
 
 def get_run(conn: Connection, ref: str | int) -> Run:
@@ -99,13 +97,13 @@ def get_run(conn: Connection, ref: str | int) -> Run:
         close = get_close_matches(str(ref), conn.scalars(select(_run.name)), n=1)
         fix = f"Did you mean {close[0]}? " if close else ""
         raise InputError(f"The store has no run '{ref}'.", fix=f"{fix}vnuma status lists the runs.")
-    return run_of(row)
+    return record_of(Run, row._mapping)
 
 
 def lock_run(conn: Connection, run: Run) -> Run:
     """The run, or the site's part of it, as it is now, locked until this transaction ends."""
     row = conn.execute(select(tables.run).where(_run.id == run.id).with_for_update()).one()
-    return at_site(conn, run_of(row), run.site)
+    return at_site(conn, record_of(Run, row._mapping), run.site)
 
 
 def at_site(conn: Connection, run: Run, node: str | None) -> Run:
@@ -121,13 +119,13 @@ def at_site(conn: Connection, run: Run, node: str | None) -> Run:
 
 def list_runs(conn: Connection) -> tuple[Run, ...]:
     """All runs, oldest first."""
-    return tuple(run_of(row) for row in conn.execute(select(tables.run).order_by(_run.id)))
+    return tuple(record_of(Run, row._mapping) for row in conn.execute(select(tables.run).order_by(_run.id)))
 
 
 def measuring_runs(conn: Connection) -> tuple[Run, ...]:
     """All runs of studies, oldest first, without those of `vnuma contract`."""
     query = select(tables.run).where(_run.id.not_in(_with_fact(CONTRACT))).order_by(_run.id)
-    return tuple(run_of(row) for row in conn.execute(query))
+    return tuple(record_of(Run, row._mapping) for row in conn.execute(query))
 
 
 def set_run_state(conn: Connection, run_id: int, state: RunState) -> None:
@@ -206,20 +204,6 @@ def refuse_contract(conn: Connection, run: Run) -> None:
         )
 
 
-def run_of(row: Row[*tuple[Any, ...]]) -> Run:
-    return run_from(row._mapping)
-
-
-def run_from(columns: Mapping[Any, Any]) -> Run:
-    """A run of its row's values by column."""
-    values = dict(columns)
-    stop = values["stop_requested"]
-    values["driver"] = values.pop("driver_json")
-    values["state"] = RunState(values["state"])
-    values["stop_requested"] = None if stop is None else StopRequest(stop)
-    return Run(**values)
-
-
 def _update(conn: Connection, run_id: int, **values: object) -> None:
     if conn.execute(update(tables.run).where(_run.id == run_id).values(**values)).rowcount == 0:
         raise StoreError(f"The store has no run {run_id}.", fix="vnuma status lists the runs.")
@@ -240,7 +224,7 @@ def same_run(conn: Connection, run: Run) -> Run | None:
         _run.study_name == run.study_name, _run.seed == run.seed, _run.created_at == run.created_at
     )
     row = conn.execute(query).first()
-    return None if row is None else run_of(row)
+    return None if row is None else record_of(Run, row._mapping)
 
 
 def _same_number(run: Run) -> ColumnElement[bool]:

@@ -44,9 +44,7 @@ def add_samples(conn: Connection, attempt_id: int, token: int, rows: Sequence[Sa
 
 def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:
     """The run's samples one by one, to limit memory; use within the read unit."""
-    places: dict[int, tuple[Any, ...]] = {
-        row.attempt_id: (*row[:-1], _outcome(row.attempt_outcome)) for row in conn.execute(_places(run_id))
-    }
+    places: dict[int, tuple[Any, ...]] = {row.attempt_id: tuple(row) for row in conn.execute(_places(run_id))}
     query = (
         select(_sample.attempt_id, *(_sample[_column_of(name)] for name in _SAMPLE_FIELDS))
         .join(tables.attempt, _attempt.id == _sample.attempt_id)
@@ -78,10 +76,6 @@ def _places(run_id: int) -> Select[*tuple[Any, ...]]:
         .join(tables.vm, _vm.id == _cell.vm_id)
         .where(_cell.run_id == run_id)
     )
-
-
-def _outcome(stored: str | None) -> Outcome | None:
-    return None if stored is None else Outcome(stored)
 
 
 def _values(attempt_id: int, sample: Sample) -> dict[str, object]:

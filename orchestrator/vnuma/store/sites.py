@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from vnuma.store import tables
 from vnuma.store.rows import Site
-from vnuma.store.types import utc_now
+from vnuma.store.types import record_of, utc_now
 
 _site = tables.site.c
 
@@ -24,12 +24,7 @@ def add_sites(conn: Connection, run_id: int, nodes: Iterable[str]) -> None:
 def sites_of_run(conn: Connection, run_id: int) -> tuple[Site, ...]:
     """The parts of a run that nodes do, by node name."""
     query = select(tables.site).where(_site.run_id == run_id).order_by(_site.node)
-    found = []
-    for row in conn.execute(query):
-        values = dict(row._mapping)
-        values["end"] = values.pop("end_json")
-        found.append(Site(**values))
-    return tuple(found)
+    return tuple(record_of(Site, row) for row in conn.execute(query).mappings())
 
 
 def units_at_work(conn: Connection) -> frozenset[str]:

@@ -23,7 +23,8 @@ from sqlalchemy import (
     text,
 )
 
-from vnuma.store.types import CanonicalJson, UtcTime
+from vnuma.store.rows import CellState, Outcome, RestoreOutcome, RunState, StopRequest
+from vnuma.store.types import CanonicalJson, OneOf, UtcTime
 
 metadata = MetaData(
     naming_convention={
@@ -58,8 +59,8 @@ run = Table(
     Column("study_name", Text, nullable=False),
     Column("number", Integer, nullable=False),
     Column("seed", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("stop_requested", Text),
+    Column("state", OneOf(RunState), nullable=False),
+    Column("stop_requested", OneOf(StopRequest)),
     Column("simulated", Text),
     Column("product_version", Text, nullable=False),
     Column("driver_json", CanonicalJson),
@@ -88,7 +89,7 @@ vm = Table(
     Column("baseline_json", CanonicalJson),
     Column("baseline_at", UtcTime),
     Column("restored_at", UtcTime),
-    Column("restore_outcome", Text),
+    Column("restore_outcome", OneOf(RestoreOutcome)),
     Column("restore_detail_json", CanonicalJson),
     UniqueConstraint("run_id", "vm_key"),
     Index(None, "esxi_host"),
@@ -132,7 +133,7 @@ cell = Table(
     Column("label", Text, nullable=False),
     Column("block", Integer, nullable=False),
     Column("position", Integer, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", OneOf(CellState), nullable=False),
     Column("reason", Text),
     UniqueConstraint("vm_id", "block", "label"),
     UniqueConstraint("vm_id", "position"),
@@ -159,7 +160,7 @@ attempt = Table(
     Column("step_at", UtcTime),
     Column("started_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    Column("outcome", Text),
+    Column("outcome", OneOf(Outcome)),
     Column("reason", Text),
     Column("detail", Text),
     Column("intended_json", CanonicalJson),

@@ -1,14 +1,22 @@
-"""Column types with the same meaning on both databases: UTC times and canonical JSON."""
+"""Column types with the same meaning on both databases, and rows as records."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Dialect, Text
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.types import TypeDecorator, TypeEngine
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+Word = TypeVar("Word", bound=StrEnum)
 
 
 def utc_now() -> datetime:
@@ -71,3 +79,32 @@ class CanonicalJson(TypeDecorator[object]):
         """Convert to lists, mappings and scalars."""
         del dialect
         return None if value is None else json.loads(str(value))
+
+
+class OneOf(TypeDecorator[Word]):
+    """Text that is one of an enum's words."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, words: type[Word]) -> None:
+        super().__init__()
+        self.words = words
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """The word as it is stored."""
+        del dialect
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Word | None:
+        """Convert to the enum; raises ValueError for another word."""
+        del dialect
+        return None if value is None else self.words(value)
+
+
+def record_of(kind: type[T], columns: Mapping[Any, Any]) -> T:
+    """A dataclass from a row's columns; a document's column has its field's name and `_json`."""
+    wanted = kind.__dataclass_fields__
+    return kind(
+        **{name: value for key, value in columns.items() if (name := key.removesuffix("_json")) in wanted}
+    )

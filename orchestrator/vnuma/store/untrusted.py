@@ -27,7 +27,7 @@ from vnuma.store.open import default_url, sqlite_engine
 from vnuma.store.place import parse_place
 from vnuma.store.schema import HEAD, VERSION_TABLE
 from vnuma.store.tables import metadata
-from vnuma.store.types import CanonicalJson, UtcTime
+from vnuma.store.types import CanonicalJson, OneOf, UtcTime
 
 MOST_ROWS = 500_000
 """Most rows of a table. A study of 100 arms, 20 blocks and 60 iterations a boot has 120,000 samples."""
@@ -168,6 +168,8 @@ def _refuse_odd(column: Column[Any], value: object) -> None:
         raise ValueError("more than 32 bits")
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError("not a finite number")
+    elif isinstance(kind, OneOf):
+        kind.words(value)
     elif isinstance(value, str):
         refuse_controls(value, lines=column.name in _LINES_OF_TEXT)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import is_kept, kept, lease_lost
-from vnuma.store.rows import RestoreOutcome, Run, Study, Vm
-from vnuma.store.runs import is_imported, run_from
+from vnuma.store.rows import Run, Study, Vm
+from vnuma.store.runs import is_imported
+from vnuma.store.types import record_of
 
 _vm = tables.vm.c
 _fact = tables.fact.c
@@ -20,14 +19,16 @@ _fact = tables.fact.c
 CORRECTED = "baseline_corrected"
 """Scope of the fact with a baseline that was read again; the vm table's own is written once."""
 
-_COLUMNS = (
-    *tables.vm.c,
+_CORRECTED = (
     select(_fact.value_json)
     .where(_fact.run_id == _vm.run_id, _fact.vm_id == _vm.id, _fact.scope == CORRECTED)
     .order_by(_fact.id.desc())
     .limit(1)
     .scalar_subquery()
-    .label(CORRECTED),
+)
+_COLUMNS = (
+    *(column for column in _vm if column is not _vm.baseline_json),
+    func.coalesce(_CORRECTED, _vm.baseline_json).label("baseline"),
 )
 VM_ROW = select(*_COLUMNS)
 
@@ -51,7 +52,7 @@ def add_vm(
         .values(run_id=run_id, vm_key=vm_key, name=name, path=path, esxi_host=esxi_host, node=node)
         .returning(*tables.vm.c)
     ).one()
-    return vm_of(row)
+    return record_of(Vm, row._mapping)
 
 
 def get_vm(conn: Connection, vm_id: int) -> Vm:
@@ -59,7 +60,7 @@ def get_vm(conn: Connection, vm_id: int) -> Vm:
     row = conn.execute(VM_ROW.where(_vm.id == vm_id)).one_or_none()
     if row is None:
         raise StoreError(f"The store has no VM {vm_id}.", fix="vnuma status lists runs and VMs.")
-    return vm_of(row)
+    return record_of(Vm, row._mapping)
 
 
 def own_vm(conn: Connection, vm_id: int, token: int) -> Vm:
@@ -69,20 +70,20 @@ def own_vm(conn: Connection, vm_id: int, token: int) -> Vm:
         raise lease_lost(get_vm(conn, vm_id).name)
     if not is_kept(row, token):
         raise lease_lost(row.name)
-    return vm_of(row)
+    return record_of(Vm, row._mapping)
 
 
 def vms_of_run(conn: Connection, run_id: int) -> tuple[Vm, ...]:
     """The run's VMs in the order of adding."""
     query = VM_ROW.where(_vm.run_id == run_id).order_by(_vm.id)
-    return tuple(vm_of(row) for row in conn.execute(query))
+    return tuple(record_of(Vm, row) for row in conn.execute(query).mappings())
 
 
 def vm_named(conn: Connection, run_id: int, name: str) -> Vm | None:
     """The run's VM of that name, or None."""
     query = VM_ROW.where(_vm.run_id == run_id, _vm.name == name).order_by(_vm.id.desc()).limit(1)
     row = conn.execute(query).one_or_none()
-    return None if row is None else vm_of(row)
+    return None if row is None else record_of(Vm, row._mapping)
 
 
 def vm_at_work(conn: Connection, run_name: str, name: str) -> tuple[Run, Study, Vm] | None:
@@ -109,19 +110,5 @@ def vm_at_work(conn: Connection, run_name: str, name: str) -> tuple[Run, Study, 
     parts = [
         {column.name: values.pop(0) for column in of} for of in (part, tuple(run), tuple(study), _COLUMNS)
     ]
-    whole = run_from(parts[1])
-    return replace(whole, site=node, **parts[0]) if node else whole, Study(**parts[2]), _vm_from(parts[3])
-
-
-def vm_of(row: Row[*tuple[Any, ...]]) -> Vm:
-    return _vm_from({name: value for name, value in row._mapping.items() if not name.startswith("lease_")})
-
-
-def _vm_from(columns: Mapping[str, Any]) -> Vm:
-    values = dict(columns)
-    outcome = values["restore_outcome"]
-    first = values.pop("baseline_json")
-    values["baseline"] = values.pop(CORRECTED, None) or first
-    values["restore_detail"] = values.pop("restore_detail_json")
-    values["restore_outcome"] = None if outcome is None else RestoreOutcome(outcome)
-    return Vm(**values)
+    whole, vm = record_of(Run, parts[1]), record_of(Vm, parts[3])
+    return replace(whole, site=node, **parts[0]) if node else whole, Study(**parts[2]), vm

@@ -128,9 +128,9 @@ def _around(session: Session, only: vim.VirtualMachine) -> list[vim.ManagedEntit
 
 def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | None) -> Changes:
     """The objects. With an earlier reading, unchanged VMs are listed but not read in full."""
-    vm = {vim.VirtualMachine: (*VM_PATHS, *settings.paths(settings.FOR_RULES))}
+    vm = _known(session, vim.VirtualMachine, (*VM_PATHS, *settings.paths(settings.FOR_RULES)))
     if earlier is None:
-        hosts = {vim.HostSystem: (*HOST_PATHS, OPTIONS, "vm")}
+        hosts = _known(session, vim.HostSystem, (*HOST_PATHS, OPTIONS, "vm"))
         with _everything(session) as view:
             seen: Any = view.view
             refs = list(seen) if only is None else _around(session, only)
@@ -141,8 +141,8 @@ def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | 
     with _everything(session) as view:
         changes = find_changes(session, view, earlier)
     changes.objects.update((found.ref, found) for found in _read(session, changes.changed, vm))
-    partly = {vim.VirtualMachine: GUEST_MARKS, vim.HostSystem: HARDWARE_PATHS}
-    for found in _read(session, changes.partly, partly):
+    hardware = _known(session, vim.HostSystem, HARDWARE_PATHS)
+    for found in _read(session, changes.partly, {vim.VirtualMachine: GUEST_MARKS, **hardware}):
         mark = changes.objects[found.ref]
         values, missing = {**mark.values, **found.values}, {**mark.missing, **found.missing}
         changes.objects[found.ref] = Found(mark.ref, values, missing)
@@ -150,11 +150,13 @@ def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | 
 
 
 def _read(session: Session, refs: Sequence[vim.ManagedEntity], wanted: Wanted) -> Iterator[Found]:
-    """What this API version has of the properties; not what was deleted since the view was made."""
-    known = {kind: session.known(kind, paths) for kind, paths in wanted.items()}
     for start in range(0, len(refs), _AT_ONCE):
         some = (starting(ref) for ref in refs[start : start + _AT_ONCE])
-        yield from session.retrieve(ask(known, *some, or_gone=True))
+        yield from session.retrieve(ask(wanted, *some, or_gone=True))  # deleted since the view was made
+
+
+def _known(session: Session, kind: type, paths: Iterable[str]) -> Wanted:
+    return {kind: session.known(kind, paths)}
 
 
 def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
