@@ -11,12 +11,8 @@ actions.prepare_workers()  # the play's parent imports this file before it forks
 
 
 class ActionModule(VnumaAction):
-    """Thin: options in, the engine's answer out."""
-
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Claim the next cell of a run."""
-        if check:
-            return check_mode.claim(options["run"], target_of(options))
-        return actions.claim_cell(options["run"], target_of(options))
+        step = check_mode.claim if check else actions.claim_cell
+        return step(options["run"], target_of(options))

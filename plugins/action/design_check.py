@@ -9,10 +9,8 @@ from vnuma.engine.ansible_api.actions_by_hand import design_check
 
 
 class ActionModule(VnumaAction):
-    """Thin: options in, the engine's answer out."""
-
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Check a VM against the design rules; check mode does the same, since nothing is changed."""
+        """Check mode does the same, since nothing is changed."""
         return design_check(vm_of(options), options)

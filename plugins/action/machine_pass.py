@@ -9,13 +9,11 @@ from vnuma.engine.ansible_api import actions
 
 
 class ActionModule(VnumaAction):
-    """Thin: options in, the engine's answer out. Unlike the others it works on the target."""
-
     spec = argument_spec(__file__)
-    _requires_connection = True
+    _requires_connection = True  # unlike the others it works on the target
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Measure a cell; check mode does nothing."""
+        """Check mode does nothing."""
         if check:
             return {"changed": False, "skipped": True, "msg": "Check mode: no pass was made."}
         target = target_of(options)

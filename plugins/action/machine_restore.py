@@ -9,13 +9,11 @@ from vnuma.engine.ansible_api import actions
 
 
 class ActionModule(VnumaAction):
-    """Thin: options in, the engine's answer out. Unlike the others it works on the target."""
-
     spec = argument_spec(__file__)
-    _requires_connection = True
+    _requires_connection = True  # unlike the others it works on the target
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Restore a machine; check mode returns what that would change."""
+        """Check mode returns what a restore would change."""
         target = target_of(options)
         step = actions.plan_restore if check else actions.restore
         shell = ConnectionShell(self, target.name)

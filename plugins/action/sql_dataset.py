@@ -9,12 +9,9 @@ from vnuma.engine.ansible_api import actions_by_hand
 
 
 class ActionModule(VnumaAction):
-    """Thin: options in, the engine's answer out."""
-
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Prepare or drop the study's dataset."""
         target = vm_of(options)
         if check:
             return actions_by_hand.plan_dataset(target, options)

@@ -9,10 +9,7 @@ from vnuma.engine.access.vcenter_role import give_role
 
 
 class ActionModule(VnumaAction):
-    """Thin: options in, the engine's answer out."""
-
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Give the study's account its role on a VM."""
         return give_role(vm_of(options), options["name"], options["principal"], check=check)

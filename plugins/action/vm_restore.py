@@ -9,13 +9,8 @@ from vnuma.engine.ansible_api import actions
 
 
 class ActionModule(VnumaAction):
-    """Thin: options in, the engine's answer out."""
-
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Put a VM back as it was before the run."""
-        target = vm_of(options)
-        if check:
-            return actions.plan_restore(options["run"], target, options["on_conflict"], options["when"])
-        return actions.restore(options["run"], target, options["on_conflict"], options["when"])
+        step = actions.plan_restore if check else actions.restore
+        return step(options["run"], vm_of(options), options["on_conflict"], options["when"])

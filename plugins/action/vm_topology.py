@@ -9,12 +9,9 @@ from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
 class ActionModule(VnumaAction):
-    """Thin: options in, the engine's answer out."""
-
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Bring a VM into an arm's shape."""
         target = vm_of(options)
         if options["attempt"]:
             step = check_mode.shape if check else actions.shape
