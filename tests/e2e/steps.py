@@ -24,6 +24,7 @@ from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run.next_cell import claim
+from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.start import create_run, take_over_target
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
@@ -71,8 +72,13 @@ class Steps:
         place = home / "vnuma.db"
         there = url or (f"sqlite:///{place}" if place.exists() else None)
         store = open_store(there) if there else new_store(place)
-        run = create_run(store, prepare(store, study, text, targets), inventory)
+        run = create_run(store, prepare(store, study, text, targets, inventory))
         return cls(home, store, study, run, targets[study.vms[0]], targets)
+
+    @property
+    def work(self) -> Work:
+        """The run as `vnuma run` supervises it."""
+        return Work(self.store, self.url, self.run, self.study, self.targets, self.home / "hosts.yml")
 
     @property
     def vm(self) -> Vm:

@@ -83,7 +83,7 @@ def test_a_bug_while_one_vm_is_restored_keeps_no_other_from_it(
 
     monkeypatch.setattr(VmRestoration, where, unless_sql16)
 
-    restored, problems = restore_vms(steps.store, steps.run, steps.study, steps.targets)
+    restored, problems = restore_vms(steps.work)
 
     assert [done.vm for done in restored] == ["sql17"]
     assert settings_now(running, "sql17") == before

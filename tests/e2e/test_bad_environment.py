@@ -119,9 +119,10 @@ def test_a_vm_that_cannot_be_studied_is_refused(
     name = next(iter(running.vms)).strip("/").replace("/", "_")
     study = write_study(tmp_path, vm=name).read_text(encoding="utf-8")
     parsed = parse_study(study, "study")
+    targets = read_targets(inventory, parsed.vms)
 
     with pytest.raises(VnumaError, match=re.escape(sentence)) as refused:
-        prepare(new_store(tmp_path / "vnuma.db"), parsed, study, read_targets(inventory, parsed.vms))
+        prepare(new_store(tmp_path / "vnuma.db"), parsed, study, targets, inventory)
 
     assert refused.value.exit_code == code
     assert not [event for event in running.events if event["event"] == "power_off"]

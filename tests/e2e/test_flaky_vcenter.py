@@ -122,7 +122,7 @@ def test_restoring_without_vcenter_shows_each_try_and_ends_unreachable(
     running.fault("unavailable", times=0, method="RetrievePropertiesEx")
     seen: list[Progress] = []
 
-    _, problems = restore_vms(steps.store, steps.run, steps.study, steps.targets, seen.append)
+    _, problems = restore_vms(steps.work, seen.append)
 
     shown = [str(progress.vms[0].step) for progress in seen]
     assert shown[0] == "restoring"

@@ -22,7 +22,7 @@ def test_a_vm_that_cannot_be_restored_for_want_of_the_store_is_named(tmp_path: P
     restoration = steps.restoration()
     (steps.home / "vnuma.db").rename(steps.home / "gone.db")
 
-    _, problems = restore_vms(steps.store, steps.run, steps.study, {"sql16": steps.target})
+    _, problems = restore_vms(steps.work)
     with pytest.raises(NotAtBaseline, match="sql16 may not be at its baseline"):
         restoration.restore()
 

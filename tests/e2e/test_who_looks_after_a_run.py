@@ -89,9 +89,7 @@ def test_a_vm_that_the_run_s_own_play_puts_back_meanwhile_is_no_problem(
     steps = Steps.prepared(tmp_path / "a", lab())
     context = steps.take()
     ended: list[tuple[list[Restored], list[Exception]]] = []
-    end = threading.Thread(
-        target=lambda: ended.append(restore_vms(steps.store, steps.run, steps.study, steps.targets))
-    )
+    end = threading.Thread(target=lambda: ended.append(restore_vms(steps.work)))
 
     with vm_lock(home_folder(), steps.vm.vm_key, "sql16"):
         end.start()

@@ -225,4 +225,5 @@ def test_one_vm_under_two_names_is_refused(tmp_path: Path, lab: LabFactory) -> N
             parse_study(text, "study"),
             text,
             {"sql16": target, "alias": target},
+            inventory,
         )

@@ -8,8 +8,8 @@ from pathlib import Path
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.run.start import Prepared
-from vnuma.engine.sites.planning import Asking, prepare_everywhere
+from vnuma.engine.run.start import Asking, Prepared
+from vnuma.engine.sites.planning import prepare_everywhere
 from vnuma.store.open import Store
 
 
@@ -18,7 +18,7 @@ def prepare(
     study: Study,
     text: str,
     targets: Mapping[str, AnyTarget],
-    inventory: Path = Path("inventory"),
+    inventory: Path,
 ) -> Prepared:
     """As `vnuma run` does. Raises as `prepare_everywhere` does."""
     asking = Asking(study, text, targets, Permit(), inventory)

@@ -28,5 +28,4 @@ class Struck:
 
     def run(self, steps: Steps) -> RunOutcome:
         """Supervise the whole run of these steps."""
-        inventory = steps.home / "hosts.yml"
-        return supervise(steps.store, steps.url, steps.run, steps.study, steps.targets, inventory, self)
+        return supervise(steps.work, self)

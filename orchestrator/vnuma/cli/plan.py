@@ -55,7 +55,8 @@ def plan(
     from vnuma.engine.notify.channels import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
     from vnuma.engine.run.approval import is_required
-    from vnuma.engine.sites.planning import Asking, plan_everywhere
+    from vnuma.engine.run.start import Asking
+    from vnuma.engine.sites.planning import plan_everywhere
 
     permit = allowed.permit()
     parsed, text = read_study(study)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.permit import Permit
     from vnuma.engine.preflight.target_plan import TargetPlan
-    from vnuma.engine.sites.planning import Asking
+    from vnuma.engine.run.start import Asking
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
 
@@ -129,6 +129,7 @@ def _start(
     from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.run.approval import is_required, refuse_unapproved
+    from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.start import create_run
     from vnuma.engine.sites.planning import prepare_everywhere
@@ -149,13 +150,14 @@ def _start(
         question = "Store this run for approval?" if needed else "Start?"
         named = {called(n, plan, asking.nodes.get(n)): plan for n, plan in prepared.plans.items()}
         _ask(asking.study, named, reached_by(where, targets), question)
-    created = create_run(opened, prepared, where)
+    created = create_run(opened, prepared)
     if create_only:
         echo(created.name)
         say(_by_hand(created.name, where), sys.stderr)
         return
     refuse_unapproved(opened, created)
-    run_to_end(opened, address, created, asking.study, targets, where, follow, Notifier(*channels))
+    work = Work(opened, address, created, asking.study, targets, where)
+    run_to_end(work, follow, Notifier(*channels))
 
 
 def _asking(path: Path, inventory: Path | None, permit: Permit, *, create_only: bool) -> Asking:
@@ -164,7 +166,7 @@ def _asking(path: Path, inventory: Path | None, permit: Permit, *, create_only: 
 
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.lease.hours import refuse_if_closed
-    from vnuma.engine.sites.planning import Asking
+    from vnuma.engine.run.start import Asking
 
     if _RUN.fullmatch(str(path)) and not path.exists():
         raise UsageError(f"{path} is a run, not a study file.", fix=f"vnuma run --resume {path}")
@@ -204,6 +206,7 @@ def _resume(
     from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.run.approval import ask_where_required, refuse_unapproved
+    from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import reopen
 
     opened, row, parsed = open_run(name, url)
@@ -225,7 +228,7 @@ def _resume(
     notifier = Notifier(*ready_channels(where, targets))
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
-    run_to_end(opened, store_url(url), found.run, parsed, targets, where, follow, notifier)
+    run_to_end(Work(opened, store_url(url), found.run, parsed, targets, where), follow, notifier)
 
 
 def _is_complete(store: Store, run: Run) -> bool:

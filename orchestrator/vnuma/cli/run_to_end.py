@@ -11,37 +11,26 @@ from vnuma.cli.screen import note, say
 from vnuma.errors import InputError, StoreError, VnumaError, from_os_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from datetime import datetime
-    from pathlib import Path
 
     from vnuma.cli.events import Listener
-    from vnuma.domain.study.study import Study
-    from vnuma.engine.access.target import AnyTarget
     from vnuma.engine.notify.notifier import Notifier
-    from vnuma.engine.run.oversight import Watch
+    from vnuma.engine.run.oversight import Watch, Work
     from vnuma.engine.run.progress import Progress
     from vnuma.engine.run.run_outcome import RunOutcome
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
 
 
-def run_to_end(
-    store: Store,
-    url: str,
-    run: Run,
-    study: Study,
-    targets: Mapping[str, AnyTarget],
-    inventory: Path,
-    follow: list[Listener],
-    notifier: Notifier,
-) -> None:
+def run_to_end(work: Work, follow: list[Listener], notifier: Notifier) -> None:
     """Run it, show the outcome, and notify people. Raises the error that decides the exit code."""
     from vnuma.engine.run.supervise import supervise
-    from vnuma.engine.sites.following import elsewhere_of
+    from vnuma.engine.sites.following import divided
     from vnuma.store.types import utc_now
 
-    here, elsewhere = elsewhere_of(store, run, targets, inventory)
+    here, elsewhere = divided(work)
+    store, run = work.store, work.run
     events, since = EventLog(*follow, notifier.hear), utc_now()
     events.start(_progress(store, run))
     notifier.wait()
@@ -49,12 +38,7 @@ def run_to_end(
     if sys.stderr.isatty():
         note("Ctrl-C stops and restores everything.  In another shell: vnuma status")
     try:
-        _follow(
-            store,
-            run,
-            events,
-            lambda watch: supervise(store, url, run, study, here, inventory, watch, elsewhere),
-        )
+        _follow(store, run, events, lambda watch: supervise(here, watch, elsewhere))
     finally:
         with suppress(KeyboardInterrupt):  # an impatient user's Ctrl-C does not change the exit code
             _send_traces(store, run, since)

@@ -15,7 +15,7 @@ from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.lease.heartbeat import claim_supervision
-from vnuma.engine.run.oversight import Asked, Nowhere, Oversight, unwatched
+from vnuma.engine.run.oversight import Asked, Elsewhere, Oversight, Work, unwatched
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
@@ -234,7 +234,8 @@ def test_a_node_that_nobody_watches_does_not_read_the_run_s_progress(going: Goin
     """20 nodes would read each other's cells once a second."""
     store, run = going.store, going.leased.run
     claim_supervision(store, run)
-    over = Oversight(store, run, parse_study(study_text(), "quick"), unwatched, Asked(), Nowhere())
+    work = Work(store, "", run, parse_study(study_text(), "quick"), {}, Path("hosts.yml"))
+    over = Oversight(work, unwatched, Asked(), Elsewhere())
 
     with asked(store) as sent:
         assert not over.tick()

@@ -17,11 +17,13 @@ from sqlalchemy import update
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog
+from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.heartbeat import SILENT_AFTER, Supervisor, ask_to_stop, claim_supervision, is_alive
+from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.overview import overview
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.engine.sites.following import elsewhere_of
+from vnuma.engine.sites.following import divided
 from vnuma.errors import InputError, VmHeld
 from vnuma.store import baselines, runs, sites, tables
 from vnuma.store.copy_rows import copy_run
@@ -211,12 +213,17 @@ def target(name: str, node: str | None) -> Target:
     return Target.model_validate({"name": name, "vm": name, "node": node, "vcenter": there, "sql": there})
 
 
-def test_a_run_keeps_the_nodes_that_it_was_started_with(going: Going, tmp_path: Path) -> None:
+def work(going: Going, targets: dict[str, Target]) -> Work:
+    """The run with these VMs."""
+    return Work(going.store, "", going.run, parse_study(study_text(), "quick"), targets, Path("hosts.yml"))
+
+
+def test_a_run_keeps_the_nodes_that_it_was_started_with(going: Going) -> None:
     """Another node has another hold on the VM: the name, both nodes, and what to do are said."""
     targets = {"sql-b": target("sql-b", "site-c"), "sql-a": target("sql-a", None)}
 
     with pytest.raises(InputError, match=r"sql-b.*site-b.*site-c") as refused:
-        elsewhere_of(going.store, going.run, targets, tmp_path / "hosts.yml")
+        divided(work(going, targets))
 
     assert "vnuma restore sql-b" in str(refused.value.fix)
 
@@ -230,8 +237,7 @@ def test_a_daemon_that_does_not_answer_is_asked_once_a_look(
     with going.store.write() as connection:
         sites.set_unit(connection, going.run.id, "site-b", "abcdefgh")
     targets = {"sql-b": target("sql-b", "site-b"), "sql-a": target("sql-a", None)}
-    _, elsewhere = elsewhere_of(going.store, going.run, targets, tmp_path / "hosts.yml")
-    assert elsewhere is not None
+    _, elsewhere = divided(work(going, targets))
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(str(tmp_path / "control.sock"))
         listening.listen()

@@ -30,7 +30,7 @@ from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.engine.restore.restore import Restored
 from vnuma.engine.run.approval import VARIABLE, is_required
 from vnuma.engine.run.next_cell import NoCell, claim
-from vnuma.engine.run.oversight import Asked, stop_signals
+from vnuma.engine.run.oversight import Asked, Work, stop_signals
 from vnuma.engine.run.run_outcome import worst_of
 from vnuma.engine.run.start import take_over_target
 from vnuma.engine.run.supervise import restore_vms
@@ -166,7 +166,8 @@ def on_the_clone(
             problems.append(error)
         finally:
             say(f"Restoring {target.name}, if anything was changed.")
-            restored, away = restore_vms(store, run, study, {target.name: target})
+            work = Work(store, store_url(), run, study, {target.name: target}, inventory)
+            restored, away = restore_vms(work)
             problems += away
             _close(store, run, problems, stopping)
     words = "; ".join(one.words for one in restored)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic, sleep
-from typing import Protocol
 
 from vnuma.domain.study.study import Study
+from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.heartbeat import require_supervision
 from vnuma.engine.lease.hours import is_over
 from vnuma.engine.run.progress import Progress, progress_of
@@ -27,6 +28,21 @@ def unwatched(_progress: Progress) -> None:
     """For a node's part: it is watched from the controller."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """A run, or a node's part of one, with the VMs that are worked on from here.
+
+    `url` is the store's address, `inventory` where the targets were read.
+    """
+
+    store: Store
+    url: str
+    run: Run
+    study: Study
+    targets: Mapping[str, AnyTarget]
+    inventory: Path
+
+
 @dataclass
 class Asked:
     """How often the user asked to stop. Set by a signal handler, which may do nothing else."""
@@ -37,8 +53,8 @@ class Asked:
     """An error outside the play while it ran; raised after the play."""
 
 
-class Elsewhere(Protocol):
-    """The parts of a run that other nodes work on."""
+class Elsewhere:
+    """The parts of a run that other nodes work on; here, none."""
 
     def start(self) -> None:
         """Start them. Raises EnvironmentProblem, InputError."""
@@ -48,24 +64,10 @@ class Elsewhere(Protocol):
 
     def is_at_work(self) -> bool:
         """Whether any of them has not ended, as far as known."""
-
-    def problems(self) -> list[Exception]:
-        """Their problems."""
-
-
-class Nowhere:
-    """No other nodes: the whole run is worked on from here."""
-
-    def start(self) -> None:
-        """See `Elsewhere`."""
-
-    def look(self) -> None:
-        """See `Elsewhere`."""
-
-    def is_at_work(self) -> bool:
         return False
 
     def problems(self) -> list[Exception]:
+        """Their problems."""
         return []
 
 
@@ -73,9 +75,7 @@ class Nowhere:
 class Oversight:
     """The duties of a process that supervises a run, or a node's part of it."""
 
-    store: Store
-    run: Run
-    study: Study
+    work: Work
     watch: Watch
     asked: Asked
     elsewhere: Elsewhere
@@ -83,18 +83,18 @@ class Oversight:
 
     def look(self) -> Progress:
         """The state of the whole run."""
-        with self.store.read() as connection:
-            return progress_of(connection, self.run.name)
+        with self.work.store.read() as connection:
+            return progress_of(connection, self.work.run.name)
 
     def tick(self) -> bool:
         """Once a second: send a heartbeat, pass a stop on, show progress. Returns True to end the play."""
-        asked = self.asked
+        asked, store, run = self.asked, self.work.store, self.work.run
         try:
-            require_supervision(self.store, self.run)
-            if asked.count > asked.passed_on or is_over(self.study, utc_now()):
+            require_supervision(store, run)
+            if asked.count > asked.passed_on or is_over(self.work.study, utc_now()):
                 heard = asked.count
-                with self.store.write() as connection:
-                    runs.request_stop(connection, self.run.id, StopRequest.NOW)
+                with store.write() as connection:
+                    runs.request_stop(connection, run.id, StopRequest.NOW)
                 asked.passed_on = heard
             self.elsewhere.look()
             self._show()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -12,6 +12,7 @@ from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
+from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import AnyTarget, TargetKind
 from vnuma.engine.instance.kernel import take_over_machine
 from vnuma.engine.instance.settings import guest_of
@@ -33,38 +34,50 @@ from vnuma.vsphere.connect import connect
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A study that passed its preflight on every VM."""
+class Asking:
+    """What to plan: the study's text and the inventory as they were read."""
 
     study: Study
     text: str
-    targets: dict[str, AnyTarget]
-    plans: dict[str, TargetPlan]
+    targets: Mapping[str, AnyTarget]
     permit: Permit
-    needs_approval: bool = False
+    inventory: Path
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        """The mesh nodes that work on VMs of the study, by VM name; the others are worked on from here."""
+        return nodes_of(self.targets)
+
+    @property
+    def here(self) -> dict[str, AnyTarget]:
+        """The targets that are reached from here."""
+        return {name: target for name, target in self.targets.items() if name not in self.nodes}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study that passed its preflight on every VM."""
+
+    asking: Asking
+    plans: dict[str, TargetPlan]
+    needs_approval: bool
     """Whether another person must approve it before it starts."""
-    client: Mapping[str, object] | None = None
+    client: Mapping[str, object] | None
     """The client whose position and driver affect times."""
-    nodes: Mapping[str, str] = field(default_factory=dict)
-    """The mesh node that works on a VM, by VM name; the others are worked on from here."""
-    clients: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """The client of such a VM's SQL Server, by VM name."""
+    clients: Mapping[str, Mapping[str, object]]
+    """The client of a SQL Server that a node calls, by VM name."""
 
 
-def checked(prepared: Prepared) -> Prepared:
-    """The study, provided that nothing blocks it. Changes nothing.
-
-    Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld when
+def refuse_unprepared(plans: Mapping[str, TargetPlan]) -> None:
+    """Raise InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld when
     another controller has a VM.
     """
-    plans = prepared.plans
     _refuse_twice(plans)
     findings = [finding for plan in plans.values() for finding in plan.findings]
     if all(finding.id == LOCK for finding in findings if finding.severity == "block"):
         for plan in plans.values():
             plan.refuse_if_held()
     refuse_blocked(findings)
-    return prepared
 
 
 def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
@@ -87,25 +100,25 @@ def client_of(targets: Mapping[str, AnyTarget]) -> dict[str, object] | None:
     return {**asdict(server.driver), "encryption": server.encryption}
 
 
-def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
+def create_run(store: Store, prepared: Prepared) -> Run:
     """Write the run, its VMs, their cells in order and facts about host and VM, in one transaction."""
-    study = prepared.study
+    asking, study, nodes = prepared.asking, prepared.asking.study, prepared.asking.nodes
     scenario = next((plan.simulated for plan in prepared.plans.values() if plan.simulated), None)
     with store.write() as connection:
-        saved = runs.save_study(connection, study.name, prepared.text)
+        saved = runs.save_study(connection, study.name, asking.text)
         run = runs.create_run(
             connection,
             saved,
             seed=study.design.seed,
             simulated=scenario,
             driver=prepared.client or next(iter(prepared.clients.values()), None),
-            inventory=str(inventory.resolve()),
-            ticket=prepared.permit.ticket,
+            inventory=str(asking.inventory.resolve()),
+            ticket=asking.permit.ticket,
         )
         _declare(connection, study, saved.sha256, run)
         if prepared.needs_approval:
             ask_for_approval(connection, run)
-        sites.add_sites(connection, run.id, sorted(set(prepared.nodes.values())))
+        sites.add_sites(connection, run.id, sorted(set(nodes.values())))
         for index, (name, plan) in enumerate(prepared.plans.items()):
             row = vms.add_vm(
                 connection,
@@ -114,7 +127,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
                 name=name,
                 path=plan.path,
                 esxi_host=plan.host_name,
-                node=prepared.nodes.get(name),
+                node=nodes.get(name),
             )
             order = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
             cells.add_cells(connection, row.id, order)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import api_versions, shared_logins, tickets_renewed
@@ -21,7 +20,7 @@ from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.mesh.request import error_document
 from vnuma.engine.restore.restore import Restored, possibly_changed, restore_abandoned
 from vnuma.engine.restore.restore_by_kind import restoration_of
-from vnuma.engine.run.oversight import Elsewhere, Nowhere, Oversight, Watch, stop_signals
+from vnuma.engine.run.oversight import Elsewhere, Oversight, Watch, Work, stop_signals
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, restoring
 from vnuma.engine.run.run_outcome import RunOutcome, naming_all, state_at_end, worst_of
@@ -37,44 +36,35 @@ from vnuma.store.types import utc_now
 MAX_FRUITLESS_LAUNCHES = 3
 
 
-def supervise(
-    store: Store,
-    url: str,
-    run: Run,
-    study: Study,
-    targets: Mapping[str, AnyTarget],
-    inventory: Path,
-    watch: Watch,
-    elsewhere: Elsewhere | None = None,
-) -> RunOutcome:
+def supervise(work: Work, watch: Watch, elsewhere: Elsewhere | None = None) -> RunOutcome:
     """Run every cell that is left and always restore every VM.
 
-    `run` may be a node's part of a run; `targets` are the VMs worked on from here; `elsewhere` is what other
-    nodes do meanwhile. Raises VmHeld when another process supervises the run.
+    `elsewhere` is what other nodes do meanwhile. Raises VmHeld when another process supervises the run.
     """
+    store, run, targets = work.store, work.run, work.targets
     claim_supervision(store, run)
     output = ""
     failure: list[Exception] = []
     tokens: dict[str, int] = {}
     with stop_signals() as asked, store.kept_open(), remembered_secrets(), tickets_renewed(targets.values()):
-        over = Oversight(store, run, study, watch, asked, elsewhere or Nowhere())
+        over = Oversight(work, watch, asked, elsewhere or Elsewhere())
         try:
             over.elsewhere.start()
-            output = _launch_until_done(over, url, targets, inventory, tokens)
+            output = _launch_until_done(over, tokens)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is reported once the VMs are safe
             failure.append(from_os_error(error) if isinstance(error, OSError) else error)
         finally:
             lost = [error for error in failure if isinstance(error, LeaseLost)]
-            ours, others = _still_ours(store, run, targets, tokens, lost[0]) if lost else (targets, [])
+            ours, others = _still_ours(work, tokens, lost[0]) if lost else (targets, [])
             with heartbeat(store, run):
-                restored, problems = restore_vms(store, run, study, ours, watch)
+                restored, problems = restore_vms(replace(work, targets=ours), watch)
             problems += [*others, *failure]
             try:
                 if not lost:
                     followed = over.follow()
                     lost = [problem for problem in followed if isinstance(problem, LeaseLost)]
                     problems += followed
-                shut = None if asked.count else _closed(store, run, study)
+                shut = None if asked.count else _closed(work)
                 progress = over.look() if lost else _close(over, problems)
             except Exception as error:
                 away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
@@ -82,13 +72,12 @@ def supervise(
     return RunOutcome(progress, tuple(restored), tuple(problems), asked.count > 0, output, shut)
 
 
-def restore_vms(
-    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget], watch: Watch = lambda _: None
-) -> tuple[list[Restored], list[Exception]]:
+def restore_vms(work: Work, watch: Watch = lambda _: None) -> tuple[list[Restored], list[Exception]]:
     """Restore every VM whose lease the run still has; a failure with one does not stop the others.
 
     `watch` gets the VM being restored, and each retry where vCenter does not answer.
     """
+    store, run, targets = work.store, work.run, work.targets
     restored: list[Restored] = []
     problems: list[Exception] = []
     try:
@@ -104,7 +93,7 @@ def restore_vms(
         say = partial(_show_restoring, store, run, row.name, watch)
         say("")
         try:
-            context = VmContext(store, run, study, row, targets[row.name])
+            context = VmContext(store, run, work.study, row, targets[row.name])
             restored.append(restoration_of(context, say=say).restore())
         except LeaseLost as error:
             if not _was_restored(store, run, row.vm_key):
@@ -133,14 +122,15 @@ def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str
 
 
 def _still_ours(
-    store: Store, run: Run, targets: Mapping[str, AnyTarget], tokens: Mapping[str, int], lost: LeaseLost
+    work: Work, tokens: Mapping[str, int], lost: LeaseLost
 ) -> tuple[dict[str, AnyTarget], list[Exception]]:
     """The VMs that nobody else has taken since, and those that were taken and given up.
 
     Also an error for VMs that somebody else may be restoring: they may not be at their baseline.
     """
+    run, targets = work.run, work.targets
     try:
-        with store.read() as connection:
+        with work.store.read() as connection:
             rows = {row.name: row for row in vms.vms_of_run(connection, run.id) if row.name in targets}
             held = {name: leases.get_lease(connection, row.vm_key) for name, row in rows.items()}
     except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
@@ -155,23 +145,21 @@ def _still_ours(
     return {name: targets[name] for name in ours}, others
 
 
-def _launch_until_done(
-    over: Oversight, url: str, targets: Mapping[str, AnyTarget], inventory: Path, tokens: dict[str, int]
-) -> str:
+def _launch_until_done(over: Oversight, tokens: dict[str, int]) -> str:
     """Launch plays, limited in size and number, until every VM has no more cells.
 
     A VM that needs a person is left out of later ones. `tokens` are the fencing tokens by VM. Raises
     LeaseLost when another process has taken the run.
     """
-    fruitless, output, going = 0, "", dict(targets)
+    run, fruitless, output, going = over.work.run, 0, "", dict(over.work.targets)
     while going and fruitless < MAX_FRUITLESS_LAUNCHES and not over.asked.count:
-        before = over.look().at(over.run.site)
-        require_supervision(over.store, over.run)
-        played = _launch(over, url, going, inventory, tokens, _turns_needed(before))
+        before = over.look().at(run.site)
+        require_supervision(over.work.store, run)
+        played = _launch(over, going, tokens, _turns_needed(before))
         output = played.output
         seen = over.look()
         over.watch(seen)
-        after = seen.at(over.run.site)
+        after = seen.at(run.site)
         if _over(after, played, going):
             break
         going = _without_lasting(going, before, after)
@@ -179,16 +167,9 @@ def _launch_until_done(
     return output
 
 
-def _launch(
-    over: Oversight,
-    url: str,
-    going: Mapping[str, AnyTarget],
-    inventory: Path,
-    tokens: dict[str, int],
-    turns: int,
-) -> Played:
+def _launch(over: Oversight, going: Mapping[str, AnyTarget], tokens: dict[str, int], turns: int) -> Played:
     """Take over the VMs, adding to `tokens`, and launch one play on them."""
-    store, run, study = over.store, over.run, over.study
+    store, run, study = over.work.store, over.work.run, over.work.study
     with store.read() as connection:
         digest = digest_of(connection, run, study)
     with private_folder(home_folder()) as folder, spare_descriptors():
@@ -198,10 +179,10 @@ def _launch(
             tokens |= take_over_targets(store, run, study, going)
         versions = api_versions(going.values())
         callers = [study.workload.client_host] if study.workload.client_host else []
-        hosts = write_play_inventory(folder, inventory, going, callers)
+        hosts = write_play_inventory(folder, over.work.inventory, going, callers)
         logins = shared_logins()
         private = Private(
-            url,
+            over.work.url,
             str(home_folder()),
             run.name,
             secrets,
@@ -247,17 +228,17 @@ def _over(progress: Progress, played: Played, going: Collection[str]) -> bool:
     return played.ok and all(vm.at_baseline for vm in progress.vms if vm.name in going)
 
 
-def _closed(store: Store, run: Run, study: Study) -> Closed | None:
+def _closed(work: Work) -> Closed | None:
     """Why the allowed hours permit no further cell now; None if they do, or none is left."""
-    with store.read() as connection:
-        past = attempts.lines_of_run(connection, run.id)
-        progress = progress_of(connection, run.name)
-    return closed(study, past, utc_now()) if progress.done < progress.total else None
+    with work.store.read() as connection:
+        past = attempts.lines_of_run(connection, work.run.id)
+        progress = progress_of(connection, work.run.name)
+    return closed(work.study, past, utc_now()) if progress.done < progress.total else None
 
 
 def _close(over: Oversight, problems: list[Exception]) -> Progress:
     """Store the run's final state, or how the node's part ended."""
-    store, run = over.store, over.run
+    store, run = over.work.store, over.work.run
     try:
         with store.write() as connection:
             if run.site:

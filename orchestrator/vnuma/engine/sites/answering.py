@@ -29,7 +29,7 @@ from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.vm_plan import VmPlan, plan_all
 from vnuma.engine.restore.restore import Choice
 from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers, show_leftovers
-from vnuma.engine.run.oversight import unwatched
+from vnuma.engine.run.oversight import Work, unwatched
 from vnuma.engine.run.recover import restore_after_death
 from vnuma.engine.run.start import client_of
 from vnuma.engine.run.supervise import supervise
@@ -114,7 +114,7 @@ def _run(request: Mapping[str, Any]) -> Document:
         )
     _refuse_client(study)
     with _vms_of(request) as (hosts, targets):
-        ended = supervise(store, store_url(), part, study, targets, hosts, unwatched)
+        ended = supervise(Work(store, store_url(), part, study, targets, hosts), unwatched)
     if not _is_worked_on(store, run):  # the controller has died meanwhile, and no other site is working
         settle(store, run)
     return {"ended": [str(problem) for problem in ended.problems]}

@@ -7,7 +7,7 @@ keeps working, and is followed again later.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from vnuma.engine.lease.heartbeat import BEAT_S, SILENT_AFTER, is_alive
 from vnuma.engine.mesh import control as mesh
 from vnuma.engine.mesh.request import error_from, request_about
 from vnuma.engine.restore.restore import possibly_changed
+from vnuma.engine.run.oversight import Elsewhere, Work
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.sites.planning import by_node, control_of_mesh, refuse_unsendable
 from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, StoreError, VmHeld, VnumaError
@@ -60,8 +61,8 @@ class _Part:
         self.problems += problems
 
 
-class SitesAtWork:
-    """The nodes' work on a run; see `vnuma.engine.run.oversight.Elsewhere`."""
+class SitesAtWork(Elsewhere):
+    """The nodes' work on a run."""
 
     def __init__(self, store: Store, run: Run, targets: Mapping[str, AnyTarget], inventory: Path) -> None:
         self._store, self._run, self._inventory = store, run, inventory
@@ -258,14 +259,13 @@ class SitesAtWork:
         )
 
 
-def elsewhere_of(
-    store: Store, run: Run, targets: Mapping[str, AnyTarget], inventory: Path
-) -> tuple[dict[str, AnyTarget], SitesAtWork | None]:
-    """The targets that are worked on from here, and the nodes' work.
+def divided(work: Work) -> tuple[Work, Elsewhere]:
+    """What is worked on from here, and the nodes' work.
 
     The run keeps the nodes that it was started with. Raises InputError where there is no mesh here, or a VM
     has another node in the inventory now.
     """
+    store, run, targets = work.store, work.run, work.targets
     with store.read() as connection:
         known = {vm.name: vm.node for vm in vms.vms_of_run(connection, run.id)}
     now = nodes_of(targets)
@@ -273,11 +273,11 @@ def elsewhere_of(
         if now.get(name) != node:
             raise InputError(
                 f"{name} is worked on by {node or 'the controller'} in {run.name}, and by "
-                f"{now.get(name) or 'the controller'} in {inventory}.",
+                f"{now.get(name) or 'the controller'} in {work.inventory}.",
                 fix=f"Give it the run's node again, or: vnuma restore {name}, and start a new run.",
             )
-    here = {name: target for name, target in targets.items() if name not in now}
-    return here, SitesAtWork(store, run, targets, inventory) if now else None
+    here = replace(work, targets={name: target for name, target in targets.items() if name not in now})
+    return here, SitesAtWork(store, run, targets, work.inventory) if now else Elsewhere()
 
 
 def _is_silent(site: Site, seen_since: datetime) -> bool:

@@ -12,16 +12,14 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from vnuma.domain.study.study import Study
 from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
 from vnuma.engine.mesh.request import EQUAL_VERSIONS, error_from, request_about, send_refusals
-from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.target_plan import TargetPlan
 from vnuma.engine.preflight.vm_plan import VmPlan, plan_all
-from vnuma.engine.run.start import Prepared, checked, client_of
+from vnuma.engine.run.start import Asking, Prepared, client_of, refuse_unprepared
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.store.open import Store
 from vnuma.store.runs import list_runs
@@ -37,27 +35,6 @@ _PREPARED: Ask = partial(have_done, limit_s=PREPARE_S)
 
 PLANS: TypeAdapter[dict[str, VmPlan]] = TypeAdapter(dict[str, VmPlan])
 """The encoding of plans in transit."""
-
-
-@dataclass(frozen=True)
-class Asking:
-    """What to plan: the study's text and the inventory as they were read."""
-
-    study: Study
-    text: str
-    targets: Mapping[str, AnyTarget]
-    permit: Permit
-    inventory: Path
-
-    @property
-    def nodes(self) -> dict[str, str]:
-        """The other nodes that reach VMs of the study, by VM name."""
-        return nodes_of(self.targets)
-
-    @property
-    def here(self) -> dict[str, AnyTarget]:
-        """The targets that are reached from here."""
-        return {name: target for name, target in self.targets.items() if name not in self.nodes}
 
 
 @dataclass(frozen=True)
@@ -80,7 +57,7 @@ def plan_everywhere(asking: Asking) -> dict[str, TargetPlan]:
 def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) -> tuple[Prepared, list[str]]:
     """Plan for a run, refused if anything blocks; also what nodes restored after a dead run.
 
-    Raises as `plan_everywhere` and `checked` do, and EnvironmentProblem for a node with another store.
+    Raises as `plan_everywhere` and `refuse_unprepared` do; EnvironmentProblem for a node with another store.
     """
     if asking.nodes and store.place.is_sqlite:
         name, node = next(iter(asking.nodes.items()))
@@ -90,18 +67,9 @@ def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) ->
             fix="export VNUMA_STORE=postgresql://USER@HOST/vnuma on the controller too: docs/store.md.",
         )
     planned = _planned(asking, {"ask": "prepare", "newest": newest(store)}, _PREPARED)
-    prepared = Prepared(
-        asking.study,
-        asking.text,
-        dict(asking.targets),
-        planned.plans,
-        asking.permit,
-        needs_approval,
-        client_of(asking.here),
-        asking.nodes,
-        planned.clients,
-    )
-    return checked(prepared), planned.said
+    client = client_of(asking.here)
+    refuse_unprepared(planned.plans)
+    return Prepared(asking, planned.plans, needs_approval, client, planned.clients), planned.said
 
 
 def newest(store: Store) -> list[str] | None:
