@@ -11,6 +11,7 @@ import pytest
 
 from tests.sqlserver.support import LabFactory, server_of, vm
 from tests.support.lab import LabHandle, start_lab
+from vnuma.domain.study.study import Dataset
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import ServerError
@@ -29,7 +30,7 @@ from vnuma.sqlserver.instance.server_configuration import (
 from vnuma.workloads.log_spinlock import load as log_load
 from vnuma.workloads.log_spinlock.load import Load, run_load
 from vnuma.workloads.log_spinlock.settings import LogSpinlock
-from vnuma.workloads.log_spinlock.workload import obstacles
+from vnuma.workloads.log_spinlock.workload import WORKLOAD
 
 DATABASE = "vnuma_log"
 TWO_NODES: dict[str, Any] = {
@@ -182,7 +183,7 @@ def test_the_pool_is_made_bound_and_taken_away(control: pyodbc.Connection, enabl
 def found_by(lab: LabHandle, settings: LogSpinlock = SETTINGS) -> str:
     """Every obstacle's sentence."""
     with connect(server_of(lab)) as connection:
-        return " ".join(one.what for one in obstacles(connection, settings))
+        return " ".join(one.what for one in WORKLOAD.obstacles(connection, settings, Dataset()))
 
 
 def test_a_suitable_server_has_no_obstacles(log_lab: LabHandle) -> None:

@@ -17,6 +17,7 @@ from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import Statement
+from vnuma.sqlserver.database.dataset import has_memory_optimised
 from vnuma.workloads.client import Client
 from vnuma.workloads.shell import Shell
 
@@ -128,6 +129,7 @@ class Workload(Protocol):
 
     def obstacles(self, connection: pyodbc.Connection, settings: Any, dataset: Dataset) -> Iterator[Obstacle]:
         """Everything that prevents it from running on this server, checked before the first change."""
+        yield from ()
 
     def prepare(self, system: SystemUnderTest) -> Document:
         """Create its data if missing, verify them, and describe them. Idempotent.
@@ -138,6 +140,7 @@ class Workload(Protocol):
 
     def sentinel(self, settings: Any, dataset: Dataset) -> Query | None:
         """The drift sentinel's query; None for a workload without one."""
+        return None
 
     def bench(self, system: SystemUnderTest) -> AbstractContextManager[Bench]:
         """Verify this boot and warm it up; leaving it undoes its changes to the instance.
@@ -154,6 +157,15 @@ class MachineWorkload(Workload, Protocol):
 
     def remove(self, shell: Shell, settings: Any) -> None:
         """Remove what `prepare` created. Safe to repeat. Raises MeasurementFailed when it stays."""
+
+
+def without_memory_optimised(connection: pyodbc.Connection) -> Iterator[Obstacle]:
+    """A SQL Server without In-Memory OLTP."""
+    if not has_memory_optimised(connection):
+        yield Obstacle(
+            "This SQL Server has no memory-optimised tables (In-Memory OLTP).",
+            "Use SQL Server 2016 SP1 or later, or Developer or Enterprise edition.",
+        )
 
 
 def require_declared(reading: Reading, settings: WorkloadSettings, form: str) -> None:

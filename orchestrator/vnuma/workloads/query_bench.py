@@ -55,7 +55,7 @@ def choose(wanted: ClockChoice, timing: Timing, ran: Execution) -> _Clock:
 
 
 def timed_by(
-    timing: Timing, clock: _Clock, ran: Execution, waits: Mapping[str, Mapping[str, int]] | None = None
+    timing: Timing, clock: _Clock, ran: Execution, waits: Mapping[str, Mapping[str, int]] | None
 ) -> Reading:
     """The reading with its clock's times and everything known about the execution.
 

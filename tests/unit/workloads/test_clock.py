@@ -34,7 +34,7 @@ def test_the_study_may_say_which() -> None:
 
 def test_microseconds_replace_the_times_and_the_message_is_kept() -> None:
     """The store has both clocks; the analysis sees one."""
-    made = timed_by(timing(), "query_stats", KNOWN)
+    made = timed_by(timing(), "query_stats", KNOWN, None)
 
     assert (made.elapsed_ms, made.cpu_ms) == (4.321, 4.0)
     assert isinstance(made.execution, dict)
@@ -45,4 +45,4 @@ def test_microseconds_replace_the_times_and_the_message_is_kept() -> None:
 def test_a_clock_without_a_time_is_a_failed_sample() -> None:
     """The other clock never takes its place: arms would be timed differently."""
     with pytest.raises(MeasurementFailed, match="no time in microseconds: not kept"):
-        timed_by(timing(), "query_stats", UNKNOWN)
+        timed_by(timing(), "query_stats", UNKNOWN, None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.study.study import Dataset
+from vnuma.sqlserver.database.scan_tables import ScanSpec
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate
-from vnuma.workloads.scan_aggregate.workload import scan, scan_queries, scan_spec
+from vnuma.workloads.scan_aggregate.workload import scan, scan_queries
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_a_form_reads_either_end_of_a_row_or_all_of_it(form: str, read: str) -> 
 def test_every_size_is_a_table_of_its_own() -> None:
     """A whole scan needs no filter, which a plan could turn into something else."""
     settings = ScanAggregate(name="scan_aggregate", sizes=(4, 16))
-    spec = scan_spec(settings, Dataset())
+    spec = ScanSpec(sizes_mb=settings.sizes)
 
     assert [(table.name, spec.rows_of(table)) for table in spec.tables] == [
         ("scan_4_mb", 2048),

@@ -113,6 +113,8 @@ class WorkloadSettings(Strict):
     offers_control: ClassVar[bool] = False
     """Whether it supports the positive control (`design.control: remote`) by placing its data."""
 
+    measured: ClassVar[Metric] = ELAPSED
+    """The analysed metric, where it is the same in every form."""
     figures: ClassVar[tuple[Metric, ...]] = ()
     """A sample's other figures by name; source `figures`."""
 
@@ -138,12 +140,10 @@ class WorkloadSettings(Strict):
 
     def metric(self, form: str) -> Metric:
         """The analysed metric of that form."""
-        del form
-        return ELAPSED
+        return self.measured
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Contradictions between the study and this workload."""
-        del around
         yield from ()
 
     def kernel_settings(self) -> Mapping[str, str]:
@@ -160,7 +160,6 @@ class WorkloadSettings(Strict):
 
     def assumed_seconds(self, size: int, form: str) -> float:
         """An iteration's assumed duration on real hardware."""
-        del size, form
         return 10.0
 
     def chosen(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:

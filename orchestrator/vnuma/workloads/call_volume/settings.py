@@ -57,6 +57,7 @@ class CallVolume(WorkloadSettings):
 
     size_word: ClassVar[str] = "connections"
     fixed_work: ClassVar[bool] = False  # a window has the same length whatever is called in it
+    measured: ClassVar[Metric] = CALL_RATE
     figures: ClassVar[tuple[Metric, ...]] = (
         CPU_PER_CALL,
         CLIENT_RATE,
@@ -104,14 +105,8 @@ class CallVolume(WorkloadSettings):
         """The machine that calls."""
         return self.client
 
-    def metric(self, form: str) -> Metric:
-        """Calls per second, in either form."""
-        del form
-        return CALL_RATE
-
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Sizes that would be measured twice, and a window that exceeds its own deadline."""
-        del around
         if len(set(self.sizes)) < len(self.sizes):
             yield Problem(
                 ("workload", "sizes"), "A number of connections is listed twice.", "List each only once."
@@ -126,5 +121,4 @@ class CallVolume(WorkloadSettings):
 
     def assumed_seconds(self, size: int, form: str) -> float:
         """Ramp and window, and connecting and disconnecting."""
-        del form
         return self.ramp_s + self.window_s + _SETUP_S + size * _CONNECT_S

@@ -19,7 +19,7 @@ from vnuma.sqlserver.database import dataset_sql as sql
 from vnuma.sqlserver.database import ownership
 from vnuma.sqlserver.instance import call_counters
 from vnuma.sqlserver.instance.server import read_permissions
-from vnuma.workloads.bench import Document, Obstacle, Query, Reading, SystemUnderTest
+from vnuma.workloads.bench import Document, Obstacle, Reading, SystemUnderTest, Workload
 from vnuma.workloads.call_volume.call_window import Edge, Window, require_trustworthy
 from vnuma.workloads.call_volume.callers import Callers, callers
 from vnuma.workloads.call_volume.settings import CallVolume
@@ -111,7 +111,7 @@ class CallBench:
         self.system.record("workload", {f"{form}: {window.connections} connections": found})
 
 
-class CallVolumeWorkload:
+class CallVolumeWorkload(Workload):
     """Two procedures in the study's database, called by processes of this or another machine."""
 
     settings = CallVolume
@@ -120,7 +120,6 @@ class CallVolumeWorkload:
         self, connection: pyodbc.Connection, settings: CallVolume, dataset: Dataset
     ) -> Iterator[Obstacle]:
         """Unreadable counters, or fewer allowed connections than the study needs."""
-        del dataset
         if not read_permissions(connection).reads_state:
             yield Obstacle(
                 "The login may not read SQL Server's counters, so calls cannot be counted on the server.",
@@ -140,11 +139,6 @@ class CallVolumeWorkload:
         with connect(system.server) as connection:
             made = prepare(connection, database, rows)
         return {"database": database, "changed": made, "seek_rows": rows}
-
-    def sentinel(self, settings: CallVolume, dataset: Dataset) -> Query | None:
-        """None: a single statement shows nothing about the network."""
-        del settings, dataset
-        return None
 
     @contextmanager
     def bench(self, system: SystemUnderTest) -> Iterator[CallBench]:
@@ -219,7 +213,8 @@ def prepare(connection: pyodbc.Connection, database: str, rows: int) -> bool:
 def _fill(connection: pyodbc.Connection, rows: int) -> bool:
     """Insert the rows, unless there are as many, and verify each value."""
     if _object(connection, TABLE, "U") is not None:
-        if _right(connection) and _count(connection, rows) == rows:
+        quantity = f"SELECT COL_LENGTH({sql.literal(TABLE)}, N'quantity') AS length"
+        if value(connection, quantity) is not None and _count(connection, rows) == rows:
             return False
         run(connection, f"DROP TABLE {TABLE}")
     run(connection, _CREATE_TABLE)
@@ -240,11 +235,6 @@ def _fill(connection: pyodbc.Connection, rows: int) -> bool:
 
 def _object(connection: pyodbc.Connection, name: str, kind: str) -> object:
     return value(connection, f"SELECT OBJECT_ID({sql.literal(name)}, N'{kind}') AS object_id")
-
-
-def _right(connection: pyodbc.Connection) -> bool:
-    """Whether the table has this version's columns."""
-    return value(connection, f"SELECT COL_LENGTH({sql.literal(TABLE)}, N'quantity') AS length") is not None
 
 
 def _count(connection: pyodbc.Connection, rows: int) -> int:

@@ -13,12 +13,16 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.workloads.bench import Document, Obstacle, Query, SystemUnderTest
+from vnuma.workloads.bench import (
+    Document,
+    Obstacle,
+    Query,
+    SystemUnderTest,
+    Workload,
+    without_memory_optimised,
+)
 from vnuma.workloads.cross_join.settings import CrossJoin, Form
-from vnuma.workloads.memory_optimised import obstacle
 from vnuma.workloads.query_bench import QueryBench, query_bench
-
-NAME = "cross_join"
 
 SENTINEL_SIZE = 500
 
@@ -47,13 +51,9 @@ def cross_join(size: int, form: Form, *, maxdop: int = 1, spool: str = "allowed"
     temporary table. Ordering by key makes the rows the same in each run. `maxdop` 0 keeps the server's own;
     `spool` `avoided` forbids reading the inner side from a spool in tempdb.
     """
-    if size < 1:
-        raise InputError(
-            f"A cross join needs at least 1 row a side, not {size}.", fix="Correct workload.sizes."
-        )
     left, right = _LEFT.format(size=size), _RIGHT.format(size=size)
     source = f"FROM ({left}) AS a CROSS JOIN ({right}) AS b{_hints(maxdop, spool)}"
-    query = partial(Query, expected_rows=size * size, workload=NAME, size=size, form=form)
+    query = partial(Query, expected_rows=size * size, workload="cross_join", size=size, form=form)
     if form == "client":
         return query(sql=f"SELECT a.*, b.* {source}", rows_from="rowcount", statements="one")
     if form == "server":
@@ -75,12 +75,6 @@ def cross_join_queries(workload: CrossJoin) -> tuple[Query, ...]:
     )
 
 
-def sentinel(workload: CrossJoin, smaller_table_rows: int | None) -> Query:
-    """The drift sentinel's query: one aggregate over 500 x 500 pairs, whatever the study measures."""
-    size = min(SENTINEL_SIZE, smaller_table_rows or SENTINEL_SIZE)
-    return cross_join(size, "server", maxdop=workload.maxdop, spool=workload.spool)
-
-
 def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
     """Raise InputError for sizes beyond the smaller table: TOP would silently give fewer rows."""
     for size in workload.sizes:
@@ -91,12 +85,7 @@ def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
             )
 
 
-def dataset_spec(wanted: Dataset) -> DatasetSpec:
-    """The study's dataset as the adapter's type."""
-    return DatasetSpec(**wanted.model_dump(exclude={"drop_after"}))
-
-
-class CrossJoinWorkload:
+class CrossJoinWorkload(Workload):
     """Two memory-optimised tables, crossed."""
 
     settings = CrossJoin
@@ -105,19 +94,20 @@ class CrossJoinWorkload:
         self, connection: pyodbc.Connection, settings: CrossJoin, dataset: Dataset
     ) -> Iterator[Obstacle]:
         """Missing support for memory-optimised tables."""
-        del settings, dataset
-        yield from obstacle(connection)
+        yield from without_memory_optimised(connection)
 
     def prepare(self, system: SystemUnderTest) -> Document:
         """Create the tables once; count and checksum them."""
+        wanted = DatasetSpec(**system.dataset.model_dump(exclude={"drop_after"}))
         with connect(system.server) as connection:
-            prepared = tables.prepare(connection, dataset_spec(system.dataset))
+            prepared = tables.prepare(connection, wanted)
         refuse_too_large(system.settings, prepared.max_size)
         return asdict(prepared)
 
     def sentinel(self, settings: CrossJoin, dataset: Dataset) -> Query:
-        """The server form with 500 rows a side, or as many as there are."""
-        return sentinel(settings, dataset.smaller_table_rows)
+        """The server form with 500 rows a side, or as many as there are, whatever the study measures."""
+        size = min(SENTINEL_SIZE, dataset.smaller_table_rows or SENTINEL_SIZE)
+        return cross_join(size, "server", maxdop=settings.maxdop, spool=settings.spool)
 
     @contextmanager
     def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:

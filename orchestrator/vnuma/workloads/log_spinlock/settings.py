@@ -86,7 +86,6 @@ class LogSpinlock(WorkloadSettings):
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Sizes that do not divide evenly among the sessions."""
-        del around
         for index, size in enumerate(self.sizes):
             if size % self.sessions:
                 yield Problem(

@@ -18,8 +18,14 @@ from vnuma.sqlserver.instance import log_writers, resource_pool
 from vnuma.sqlserver.instance.log_writers import LogWriter, WorkerCpus
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
 from vnuma.sqlserver.instance.spinlocks import LOGCACHE_ACCESS, Counters
-from vnuma.workloads import memory_optimised
-from vnuma.workloads.bench import Document, Obstacle, Reading, SystemUnderTest
+from vnuma.workloads.bench import (
+    Document,
+    Obstacle,
+    Reading,
+    SystemUnderTest,
+    Workload,
+    without_memory_optimised,
+)
 from vnuma.workloads.log_spinlock import load as log_load
 from vnuma.workloads.log_spinlock.load import Load, Loaded, run_load
 from vnuma.workloads.log_spinlock.settings import BACKOFFS, CYCLES, FLUSH, ROWS_PER_INSERT, SPINS, LogSpinlock
@@ -93,7 +99,7 @@ def figures(spent: Counters, inserts: int, elapsed_s: float, cpus: int) -> dict[
     return found
 
 
-class LogSpinlockWorkload:
+class LogSpinlockWorkload(Workload):
     """Sessions that insert at the same time."""
 
     settings = LogSpinlock
@@ -101,9 +107,18 @@ class LogSpinlockWorkload:
     def obstacles(
         self, connection: pyodbc.Connection, settings: LogSpinlock, dataset: Dataset
     ) -> Iterator[Obstacle]:
-        """What keeps it from running on this server."""
-        del dataset
-        yield from obstacles(connection, settings)
+        """Everything that keeps it from running on this server, with what to do about it."""
+        if major_version(connection) < _SINCE:
+            yield Obstacle(
+                "This SQL Server is older than 2014: it has neither delayed durability nor In-Memory OLTP.",
+                "Use SQL Server 2014 or later.",
+            )
+            return
+        purpose = "set the process affinity (ALTER SERVER CONFIGURATION)"
+        yield from _rights(connection, "ALTER SETTINGS", purpose)
+        yield from _writers(connection)
+        if "native" in settings.forms:
+            yield from _native(connection, settings)
 
     def prepare(self, system: SystemUnderTest) -> Document:
         """Create the database in sufficient size; its tables are recreated for each load."""
@@ -128,10 +143,6 @@ class LogSpinlockWorkload:
             "data_mb": settings.data_mb,
             "log_mb": settings.log_mb,
         }
-
-    def sentinel(self, settings: LogSpinlock, dataset: Dataset) -> None:
-        """None: a load is not a short query."""
-        del settings, dataset
 
     @contextmanager
     def bench(self, system: SystemUnderTest) -> Iterator[LogBench]:
@@ -206,20 +217,6 @@ def _require_rows(connection: pyodbc.Connection, form: str, inserts: int) -> int
     return rows
 
 
-def obstacles(connection: pyodbc.Connection, settings: LogSpinlock) -> Iterator[Obstacle]:
-    """Each obstacle, with what to do about it."""
-    if major_version(connection) < _SINCE:
-        yield Obstacle(
-            "This SQL Server is older than 2014: it has neither delayed durability nor In-Memory OLTP.",
-            "Use SQL Server 2014 or later.",
-        )
-        return
-    yield from _rights(connection, "ALTER SETTINGS", "set the process affinity (ALTER SERVER CONFIGURATION)")
-    yield from _writers(connection)
-    if "native" in settings.forms:
-        yield from _native(connection, settings)
-
-
 def _rights(connection: pyodbc.Connection, permission: str, purpose: str) -> Iterator[Obstacle]:
     if value(connection, f"SELECT HAS_PERMS_BY_NAME(NULL, NULL, N'{permission}') AS granted") != 1:
         yield Obstacle(
@@ -250,7 +247,7 @@ def _writers(connection: pyodbc.Connection) -> Iterator[Obstacle]:
 def _native(connection: pyodbc.Connection, settings: LogSpinlock) -> Iterator[Obstacle]:
     """In-Memory OLTP, a resource pool for it, and memory for the largest load."""
     without = "Use Enterprise or Developer edition, or set workload.forms: [disk]."
-    missing = [Obstacle(one.what, without) for one in memory_optimised.obstacle(connection)]
+    missing = [Obstacle(one.what, without) for one in without_memory_optimised(connection)]
     if missing:
         yield from missing
         return

@@ -31,6 +31,7 @@ class PageCache(WorkloadSettings):
     replicate: ClassVar[Replicate] = "pass"
     factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     node_factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
+    measured: ClassVar[Metric] = THROUGHPUT
     figures: ClassVar[tuple[Metric, ...]] = (
         Metric("seconds per read", "s", "lower", "figures"),
         Metric("pages moved", "MB", "lower", "figures"),
@@ -85,11 +86,6 @@ class PageCache(WorkloadSettings):
     def readers(self, cpus: int) -> dict[str, int]:
         """How many `dd` read at once in each form, on a node with that many CPUs."""
         return {form: max(cpus, 1) if form == "saturated" else 1 for form in self.forms}
-
-    def metric(self, form: str) -> Metric:
-        """Throughput of all readers together."""
-        del form
-        return THROUGHPUT
 
     def assumed_seconds(self, size: int, form: str) -> float:
         """One read; the unsaturated one pauses for as long again."""

@@ -7,17 +7,15 @@ each node's FilePages, and reads the file as often as the study says. It does no
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from vnuma.domain.study.study import Dataset
 from vnuma.domain.vm.machine import MachineFacts, machine_facts
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import linux_nodes
 from vnuma.logs.linux_nodes import Copied
-from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.workloads.bench import Bench, Document, Obstacle, Query, Reading, SystemUnderTest
-from vnuma.workloads.page_cache import scripts as scripts
+from vnuma.workloads.bench import Bench, Document, MachineWorkload, Obstacle, Reading, SystemUnderTest
+from vnuma.workloads.page_cache import scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
 from vnuma.workloads.page_cache.settings import PageCache, Placed, growth, not_proven
 from vnuma.workloads.shell import Shell, machine_question, require
@@ -30,17 +28,10 @@ REST_S = 0.05
 """Pause between slices of the unsaturated form: with 16 of them 0.8 s, more than a read takes."""
 
 
-class PageCacheWorkload:
+class PageCacheWorkload(MachineWorkload):
     """The workload for the engine."""
 
     settings = PageCache
-
-    def obstacles(
-        self, connection: pyodbc.Connection, settings: PageCache, dataset: Dataset
-    ) -> Iterator[Obstacle]:
-        """Empty: SQL Server is not used. `machine_obstacles` checks the machine."""
-        del connection, settings, dataset
-        yield from ()
 
     def machine_obstacles(self, settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
         """Everything that prevents an arm's settings from running on that machine."""
@@ -58,28 +49,17 @@ class PageCacheWorkload:
         """Remove the files. Raises MeasurementFailed when they stay."""
         require(shell, scripts.remove(settings.folder, settings.sizes), "removing the files")
 
-    def sentinel(self, settings: PageCache, dataset: Dataset) -> Query | None:
-        """None: there is no SQL Server."""
-        del settings, dataset
-        return None
-
-    def bench(self, system: SystemUnderTest) -> AbstractContextManager[Bench]:
+    @contextmanager
+    def bench(self, system: SystemUnderTest) -> Iterator[Bench]:
         """A pass: kernel settings are held, and the file is placed before the first read of each size."""
-        return _bench(system)
-
-
-@contextmanager
-def _bench(system: SystemUnderTest) -> Iterator[Bench]:
-    settings: PageCache = system.settings
-    with system.kernel_settings():
-        answer = require(
-            system.shell, machine_question(settings.folder), f"{system.vm}: looking at its nodes"
-        )
-        machine = machine_facts(answer)
-        node = machine.node(settings.cpu_node)
-        readers = settings.readers(len(node.cpus) if node else 1)
-        system.record(SCOPE, {"kernel": _kernel(machine), "readers": readers})
-        yield _Pass(system, settings, machine, readers)
+        settings: PageCache = system.settings
+        with system.kernel_settings():
+            asked = machine_question(settings.folder)
+            machine = machine_facts(require(system.shell, asked, f"{system.vm}: looking at its nodes"))
+            node = machine.node(settings.cpu_node)
+            readers = settings.readers(len(node.cpus) if node else 1)
+            system.record(SCOPE, {"kernel": _kernel(machine), "readers": readers})
+            yield _Pass(system, settings, machine, readers)
 
 
 def _kernel(machine: MachineFacts) -> Document:
@@ -118,9 +98,19 @@ class _Pass:
                 f"{self.system.vm}: pages left the page cache while the file was read: {moved} KB by node.",
                 fix="Check memory pressure, and the cgroup's memory limit.",
             )
+        copied = _copied(shown)
         if form == "unsaturated":
-            return _rested(shown, moved, size)
-        return _reading(_copied(shown), moved)
+            # The whole window, pauses included: the throughput of a consumer that does not always read.
+            elapsed = float(shown["down"].split()[0]) - float(shown["up"].split()[0])
+            read, busy = size * 1e6, sum(one.seconds for one in copied)
+        else:
+            elapsed = busy = max(one.seconds for one in copied)
+            read = sum(one.bytes for one in copied)
+        return Reading(
+            elapsed_ms=elapsed * 1000,
+            value=read / elapsed / 1e9,
+            figures={"seconds per read": busy, "pages moved": sum(map(abs, moved.values())) / 1000},
+        )
 
     def _script(self, size: int, form: str) -> str:
         path, node = scripts.file_name(self.settings.folder, size), self.settings.cpu_node
@@ -166,30 +156,6 @@ def _copied(shown: Mapping[str, str]) -> tuple[Copied, ...]:
             f"dd reported no time: {shown['read'].strip()[-200:]!r}.", fix="Run dd on the machine by hand."
         )
     return found
-
-
-def _reading(copied: tuple[Copied, ...], moved: Mapping[int, int]) -> Reading:
-    slowest = max(one.seconds for one in copied)
-    return Reading(
-        elapsed_ms=slowest * 1000,
-        value=sum(one.bytes for one in copied) / slowest / 1e9,
-        figures=_figures(slowest, moved),
-    )
-
-
-def _rested(shown: Mapping[str, str], moved: Mapping[int, int], size: int) -> Reading:
-    """Over the whole window, pauses included: the throughput of a consumer that does not always read."""
-    window = float(shown["down"].split()[0]) - float(shown["up"].split()[0])
-    busy = sum(one.seconds for one in _copied(shown))
-    return Reading(
-        elapsed_ms=window * 1000,
-        value=size * 1e6 / window / 1e9,
-        figures=_figures(busy, moved),
-    )
-
-
-def _figures(seconds: float, moved: Mapping[int, int]) -> dict[str, float]:
-    return {"seconds per read": seconds, "pages moved": sum(map(abs, moved.values())) / 1000}
 
 
 WORKLOAD = PageCacheWorkload()

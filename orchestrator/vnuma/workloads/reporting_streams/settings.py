@@ -44,6 +44,7 @@ class ReportingStreams(WorkloadSettings):
     needs_remote_memory: ClassVar[bool] = True
     maxdop: ClassVar[int] = 1
     """The published query's hint; a study cannot change it."""
+    measured: ClassVar[Metric] = QUERIES_PER_HOUR
     figures: ClassVar[tuple[Metric, ...]] = (MS_PER_QUERY, MISPLACED, SPREAD, REMOTE_SCAN)
 
     name: Literal["reporting_streams"] = Field(default="reporting_streams", description="The workload.")
@@ -110,11 +111,6 @@ class ReportingStreams(WorkloadSettings):
         """Approximate size."""
         return -(-self.rows * BYTES_PER_ROW // 1_000_000)
 
-    def metric(self, form: str) -> Metric:
-        """Queries an hour, of all streams together."""
-        del form
-        return QUERIES_PER_HOUR
-
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Two ports for two nodes; and arms that differ in placement, unless that is the question."""
         if len(set(self.ports)) < len(self.ports):
@@ -127,7 +123,6 @@ class ReportingStreams(WorkloadSettings):
             yield Problem(
                 ("workload", "sizes"), f"{max(self.sizes)} streams are too many.", "Use 512 at most."
             )
-        del around
 
     def caution(self) -> tuple[str, str] | None:
         """What a search means for its verdict, and what to do about it; None for a fixed number."""
@@ -141,7 +136,6 @@ class ReportingStreams(WorkloadSettings):
 
     def assumed_seconds(self, size: int, form: str) -> float:
         """From the published study's page rate, with some 12 CPUs on a node."""
-        del form
         return self.rows * ASSUMED_US_PER_ROW / 1e6 * self.queries_per_stream * max(1.0, size / 12)
 
     def summary(self) -> str:

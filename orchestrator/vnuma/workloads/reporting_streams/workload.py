@@ -13,7 +13,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
-from vnuma.workloads.bench import Document, Obstacle, Query, Reading, SystemUnderTest
+from vnuma.workloads.bench import Document, Obstacle, Query, Reading, SystemUnderTest, Workload
 from vnuma.workloads.reporting_streams import tran_stats
 from vnuma.workloads.reporting_streams.settings import (
     MISPLACED,
@@ -30,8 +30,6 @@ from vnuma.workloads.reporting_streams.streams import (
     run_streams,
     scan_from_both,
 )
-
-NAME = "reporting_streams"
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,6 @@ class StreamsBench:
 
     def run(self, size: int, form: str) -> Reading:
         """One window: each stream runs its queries. Raises PlacementNotProven for misplaced lookups."""
-        del form
         settings, database = self.system.settings, self.system.dataset.database
         with connect(self.system.server) as beside, opened(self.streams.server, database, size) as streams:
             for connection in streams:
@@ -80,7 +77,7 @@ class StreamsBench:
         )
 
 
-class ReportingStreamsWorkload:
+class ReportingStreamsWorkload(Workload):
     """Local against remote memory (Shea 2012)."""
 
     settings = ReportingStreams
@@ -89,7 +86,6 @@ class ReportingStreamsWorkload:
         self, connection: pyodbc.Connection, settings: ReportingStreams, dataset: Dataset
     ) -> Iterator[Obstacle]:
         """Permission to read and empty the buffer pool, and memory for the table on half of the nodes."""
-        del dataset
         permissions = server.read_permissions(connection)
         try:
             server.require_state(permissions, "SQL Server")
@@ -105,11 +101,6 @@ class ReportingStreamsWorkload:
         with connect(system.server, statement_timeout_s=system.settings.timeout_s) as connection:
             made = tran_stats.prepare(connection, system.dataset.database, system.settings.rows)
         return asdict(made)
-
-    def sentinel(self, settings: ReportingStreams, dataset: Dataset) -> Query | None:
-        """None: a cross join needs tables that this workload lacks."""
-        del settings, dataset
-        return None
 
     @contextmanager
     def bench(self, system: SystemUnderTest) -> Iterator[StreamsBench]:
@@ -137,7 +128,7 @@ class ReportingStreamsWorkload:
 def reporting_query(rows: int) -> Query:
     """The published query, with its expected number of groups for a table of that many rows."""
     groups = tran_stats.groups(rows)
-    return Query(tran_stats.REPORT, groups, "result", workload=NAME, size=rows, form="report")
+    return Query(tran_stats.REPORT, groups, "result", workload="reporting_streams", size=rows, form="report")
 
 
 def _memory_nodes(system: SystemUnderTest) -> _MemoryNodes:

@@ -11,12 +11,16 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.scan_tables import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
-from vnuma.workloads.bench import Document, Obstacle, Query, SystemUnderTest
-from vnuma.workloads.memory_optimised import obstacle
+from vnuma.workloads.bench import (
+    Document,
+    Obstacle,
+    Query,
+    SystemUnderTest,
+    Workload,
+    without_memory_optimised,
+)
 from vnuma.workloads.query_bench import QueryBench, query_bench
 from vnuma.workloads.scan_aggregate.settings import ScanAggregate
-
-NAME = "scan_aggregate"
 
 LARGEST_SHARE = 0.7
 """Largest share of SQL Server's memory for memory-optimised data, so that the rest has enough."""
@@ -32,7 +36,8 @@ def scan(size: int, form: str, maxdop: int) -> Query:
         f"FROM {scan_table(size).full_name}"
     )
     hint = f" OPTION (MAXDOP {maxdop})" if maxdop else ""
-    return Query(sql + hint, size * ROWS_PER_MB, "result", workload=NAME, size=size, form=form)
+    rows = size * ROWS_PER_MB
+    return Query(sql + hint, rows, "result", workload="scan_aggregate", size=size, form=form)
 
 
 def scan_queries(settings: ScanAggregate) -> tuple[Query, ...]:
@@ -40,12 +45,7 @@ def scan_queries(settings: ScanAggregate) -> tuple[Query, ...]:
     return tuple(scan(size, form, settings.maxdop) for size in settings.sizes for form in settings.forms)
 
 
-def scan_spec(settings: ScanAggregate, dataset: Dataset) -> ScanSpec:
-    """The tables as the adapter's type."""
-    return ScanSpec(database=dataset.database, sizes_mb=settings.sizes)
-
-
-class ScanAggregateWorkload:
+class ScanAggregateWorkload(Workload):
     """One memory-optimised table for each size, scanned whole."""
 
     settings = ScanAggregate
@@ -54,8 +54,7 @@ class ScanAggregateWorkload:
         self, connection: pyodbc.Connection, settings: ScanAggregate, dataset: Dataset
     ) -> Iterator[Obstacle]:
         """No memory-optimised tables, or too little memory for these."""
-        del dataset
-        yield from obstacle(connection)
+        yield from without_memory_optimised(connection)
         wanted, most = sum(settings.sizes), committed_target_mb(connection) * LARGEST_SHARE
         if wanted > most:
             yield Obstacle(
@@ -66,12 +65,12 @@ class ScanAggregateWorkload:
 
     def prepare(self, system: SystemUnderTest) -> Document:
         """Create the tables once; count and checksum them."""
+        wanted = ScanSpec(database=system.dataset.database, sizes_mb=system.settings.sizes)
         with connect(system.server) as connection:
-            return asdict(tables.prepare(connection, scan_spec(system.settings, system.dataset)))
+            return asdict(tables.prepare(connection, wanted))
 
     def sentinel(self, settings: ScanAggregate, dataset: Dataset) -> Query:
         """The sparse scan of the smallest table."""
-        del dataset
         return scan(min(settings.sizes), "sparse", settings.maxdop)
 
     @contextmanager

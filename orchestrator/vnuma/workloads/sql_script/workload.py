@@ -16,11 +16,9 @@ from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run
 from vnuma.sqlserver.database import ownership
-from vnuma.workloads.bench import Document, Obstacle, Query, SystemUnderTest
+from vnuma.workloads.bench import Document, Obstacle, Query, SystemUnderTest, Workload
 from vnuma.workloads.query_bench import QueryBench, query_bench
 from vnuma.workloads.sql_script.settings import BYTE_ORDER_MARK, SEPARATOR, SIZE, VARIABLE, SqlScript
-
-NAME = "sql_script"
 
 
 def script_queries(settings: SqlScript) -> tuple[Query, ...]:
@@ -31,7 +29,7 @@ def script_queries(settings: SqlScript) -> tuple[Query, ...]:
             settings.expected_rows.get(form),
             settings.rows_from,
             times=settings.times,
-            workload=NAME,
+            workload="sql_script",
             size=size,
             form=form,
         )
@@ -40,7 +38,7 @@ def script_queries(settings: SqlScript) -> tuple[Query, ...]:
     )
 
 
-class SqlScriptWorkload:
+class SqlScriptWorkload(Workload):
     """Setup once per boot, each statement in each size, teardown at the boot's end."""
 
     settings = SqlScript
@@ -49,7 +47,6 @@ class SqlScriptWorkload:
         self, connection: pyodbc.Connection, settings: SqlScript, dataset: Dataset
     ) -> Iterator[Obstacle]:
         """A database that is not online, and batches that SQL Server's parser refuses."""
-        del dataset
         if settings.database:
             state = ownership.state(connection, settings.database)
             if state != "ONLINE":
@@ -72,11 +69,6 @@ class SqlScriptWorkload:
             if not there:
                 ownership.create(connection, database)
         return {"database": database, "changed": not there}
-
-    def sentinel(self, settings: SqlScript, dataset: Dataset) -> Query | None:
-        """None: nothing is known about the user's data."""
-        del settings, dataset
-        return None
 
     @contextmanager
     def bench(self, system: SystemUnderTest) -> Iterator[QueryBench]:
