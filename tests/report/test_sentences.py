@@ -22,9 +22,10 @@ from tests.support.cli import vnuma
 from tests.support.made_once import made_once
 from tests.support.site import SMALL, write_inventory, write_machines
 from tests.unit.analysis.data import ARMS, Study, columns_of, study_of
-from vnuma.analysis import Analysis, NotEvaluated, analyse
+from vnuma.analysis.analyse import analyse
 from vnuma.analysis.instrument_checks import AaCheck
-from vnuma.analysis.result import ArmResult, RunResult
+from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.result import Analysis, ArmResult, RunResult
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import sentence
 from vnuma.assets import asset

@@ -53,12 +53,12 @@ def design_lines(study: Study) -> list[str]:
 
 def assumed_plans(study: Study) -> Plans:
     """Boots or iterations, from the assumed duration and spread of a cell's parts."""
-    from vnuma import analysis
     from vnuma.analysis.allocation import Costs, allocate, wanted_width
+    from vnuma.analysis.records import design_of
     from vnuma.analysis.study_forecast import TYPICAL_SPREADS
     from vnuma.domain.study.cell_time import assumed_boot_seconds, assumed_iteration_seconds
 
-    design = analysis.design_of(study)
+    design = design_of(study)
     costs = Costs(assumed_boot_seconds(study), assumed_iteration_seconds(study), study.design.warmups)
     return allocate(design, wanted_width(design, study.design.precision), TYPICAL_SPREADS, costs)
 

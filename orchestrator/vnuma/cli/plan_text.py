@@ -226,11 +226,11 @@ def _inside(study: Study) -> list[str]:
 
 def _detects(study: Study) -> list[str]:
     """What the design likely detects at an assumed spread; nothing if there will be no verdict."""
-    from vnuma import analysis
     from vnuma.analysis import study_forecast
     from vnuma.analysis.figures import percent_up
+    from vnuma.analysis.records import design_of
 
-    design = analysis.design_of(study)
+    design = design_of(study)
     if not design.compared:
         return []
     spread = study_forecast.typical_spread(study.design.iterations, len(study.workload.sizes))

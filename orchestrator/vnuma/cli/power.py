@@ -49,8 +49,8 @@ def power(
 
     Examples: vnuma power studies/dakic2019.yml --effect 0.5%; vnuma power STUDY --pilot quick.1
     """
-    from vnuma import analysis
     from vnuma.analysis import study_forecast
+    from vnuma.analysis.records import design_of
     from vnuma.domain.study.cell_time import assumed_cell_seconds
     from vnuma.domain.vm.percent import percent_of
 
@@ -60,7 +60,7 @@ def power(
         raise UsageError(f"--effect: {error}.", fix="For example: vnuma power STUDY --effect 1%") from error
     parsed, _ = read_study(study)
     try:
-        design = analysis.design_of(parsed)
+        design = design_of(parsed)
         study_forecast.layout_of(design, design.blocks)
     except ValueError as error:
         raise InputError(f"{study}: {error}.", fix="docs/reference/study.md describes `design`.") from error

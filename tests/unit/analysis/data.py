@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vnuma.analysis import Analysis, analyse
+from vnuma.analysis.analyse import analyse
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.records import AnalysisDesign, CellRecord, Column, Sample
+from vnuma.analysis.result import Analysis
 
 FloatArray = NDArray[np.float64]
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import columns_of, study_of
-from vnuma.analysis import Analysis, NotEvaluated, analyse
+from vnuma.analysis.analyse import analyse
 from vnuma.analysis.block_position import terms
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
-from vnuma.analysis.records import AnalysisDesign
+from vnuma.analysis.records import AnalysisDesign, NotEvaluated
+from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label
 from vnuma.domain.study.declaration import Declared, declaration, deviations, hash_of
 from vnuma.domain.study.study_file import parse_study

@@ -15,7 +15,7 @@ from tests.unit.analysis.data import columns_of
 from tools.calibration.__main__ import section
 from tools.calibration.case import Case, prediction_width, targets_of
 from tools.calibration.every_case import every_case
-from vnuma.analysis import compare_cells
+from vnuma.analysis.analyse import compare_cells
 from vnuma.analysis.calibration.error_rates import (
     MARGIN,
     Rate,

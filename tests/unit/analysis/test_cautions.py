@@ -16,7 +16,7 @@ from tests.unit.analysis.data import (
     study_of,
     usual_study,
 )
-from vnuma.analysis import analyse
+from vnuma.analysis.analyse import analyse
 from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Label

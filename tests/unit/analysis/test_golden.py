@@ -10,7 +10,8 @@ import pytest
 from scipy import special
 
 from tests.unit.analysis.data import G1_MS, LABELS, columns_of, compare_ms, g2_ms, study_of
-from vnuma.analysis import analyse, dunnett
+from vnuma.analysis import dunnett
+from vnuma.analysis.analyse import analyse
 from vnuma.analysis.compare import Comparison, Contrast, Inference
 from vnuma.analysis.figures import amount, signed_amount
 from vnuma.analysis.growth import slope_weights

@@ -7,10 +7,11 @@ import dataclasses
 import pytest
 
 from tests.unit.analysis.data import G1_MS, Study, columns_of, noisy_ms, study_of
-from vnuma.analysis import Analysis, PositiveControl, analyse
+from vnuma.analysis.analyse import analyse
 from vnuma.analysis.drift import FirstIteration
 from vnuma.analysis.instrument_checks import ControlCheck
-from vnuma.analysis.records import Measure, measure_of
+from vnuma.analysis.records import Measure, PositiveControl, measure_of
+from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label
 from vnuma.analysis.wording import headline
 from vnuma.domain.workloads.metric import Metric

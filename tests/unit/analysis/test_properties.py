@@ -12,9 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.analysis.data import LABELS, FloatArray, Study, columns_of, compare_ms, noisy_ms, study_of
-from vnuma.analysis import Analysis, analyse
+from vnuma.analysis.analyse import analyse
 from vnuma.analysis.compare import Comparison
 from vnuma.analysis.records import Measure
+from vnuma.analysis.result import Analysis
 
 # The first example fills the caches of quadrature nodes: no deadline for a single one.
 PATIENT = settings(deadline=None, max_examples=30)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
-from vnuma.analysis import analyse
+from vnuma.analysis.analyse import analyse
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.records import NotEvaluated
 

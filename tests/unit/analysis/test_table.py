@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
-from vnuma.analysis import Analysis, analyse
+from vnuma.analysis.analyse import analyse
+from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import range_coverage
 
 

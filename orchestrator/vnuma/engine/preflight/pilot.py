@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from vnuma import analysis
 from vnuma.analysis.allocation import Costs, iteration_seconds, upper_spread
-from vnuma.analysis.records import Sample
+from vnuma.analysis.analyse import analyse
+from vnuma.analysis.records import Sample, design_of
 from vnuma.analysis.study_forecast import Spread
 from vnuma.analysis.variance import ROBUST_QUANTILE, pilot_upper
 from vnuma.domain.study.study import Study
@@ -62,8 +62,8 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
         tried = attempts.lines_of_run(connection, run.id)
         names = {vm.id: vm.name for vm in vms.vms_of_run(connection, run.id)}
         timed = timed_samples(connection, run.id)
-    result = analysis.analyse(
-        timed, cell_records(planned, tried, names), analysis.design_of(own, {cell.label for cell in planned})
+    result = analyse(
+        timed, cell_records(planned, tried, names), design_of(own, {cell.label for cell in planned})
     )
     usable = [item for item in result.primary if item.noise.cell_sd and item.blocks >= FEWEST_BLOCKS]
     if not usable:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from vnuma.analysis.records import design_of
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.percent import percent_text
 from vnuma.engine.lease.context import VmContext
@@ -208,15 +209,15 @@ def ask_stop_rule(context: VmContext, following: Cell) -> str | None:
 
 def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> StopDecision:
     """The decision of the study's `precision` on the blocks so far. `planned` and `past` are the VM's own."""
-    from vnuma import analysis  # noqa: PLC0415 - a second of numpy and scipy that only this look needs
+    from vnuma.analysis.analyse import precision_look  # noqa: PLC0415 - a second of numpy only for this look
     from vnuma.store.timed import cell_records, timed_samples  # noqa: PLC0415
 
     with context.store.read() as connection:
         timed = timed_samples(connection, context.run.id, context.vm.id)
-    return analysis.precision_look(
+    return precision_look(
         timed,
         cell_records(planned, past, {context.vm.id: context.vm.name}),
-        analysis.design_of(context.study, {cell.label for cell in planned}),
+        design_of(context.study, {cell.label for cell in planned}),
         vm=context.vm.name,
         target=context.study.design.precision or 0.0,
     )

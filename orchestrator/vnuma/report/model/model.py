@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vnuma import analysis
 from vnuma.analysis.allocation import iteration_seconds
-from vnuma.analysis.records import Sample
+from vnuma.analysis.analyse import analyse
+from vnuma.analysis.records import Sample, design_of
 from vnuma.analysis.result import Analysis, RunResult
 from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Published, Study
@@ -157,8 +157,8 @@ def _loaded(store: Store, run: str) -> LoadedRun:
             timed += batch.samples
     names = {vm.id: vm.name for vm in machines}
     _refuse_other_vms(row.name, set(names.values()) - set(study.vms))
-    design = analysis.design_of(study, {cell.label for cell in planned})
-    result = analysis.analyse(timed, cell_records(planned, tried, names, known, used_up), design)
+    design = design_of(study, {cell.label for cell in planned})
+    result = analyse(timed, cell_records(planned, tried, names, known, used_up), design)
     return LoadedRun(
         row,
         study,
