@@ -309,6 +309,16 @@ def from_os_error(error: OSError) -> VnumaError:
 
 
 @contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise InputError where the system does not let `path` be read."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(f"{path} cannot be read ({why}).", fix="Check the name.") from error
+
+
+@contextmanager
 def writing(path: Path, what: str, *, fix: str = "Name another file.") -> Iterator[None]:
     """Raise InputError where the system does not let `what`, as "The report", be written to `path`."""
     try:

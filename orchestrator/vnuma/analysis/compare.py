@@ -38,6 +38,10 @@ class Interval:
         """Whether the ratio is inside, limits included."""
         return self.low <= ratio <= self.high
 
+    def beyond(self, margin: float) -> bool:
+        """Whether the whole interval lies outside the equivalence band (0.01 is 1%)."""
+        return self.low > 1 + margin or self.high < 1 / (1 + margin)
+
     def slowness(self, better: Better) -> Interval:
         """The same limits, inverted if necessary so that above 1 is slower (worse)."""
         return self if better == "lower" else Interval(1 / self.high, 1 / self.low)
@@ -94,6 +98,11 @@ class Contrast:
     def ratio(self) -> float | None:
         """The arm's figure divided by the reference's."""
         return None if self.log_ratio is None else math.exp(self.log_ratio)
+
+    @property
+    def rests_on_pairs(self) -> bool:
+        """Whether its error is that of its own pairs, not the pooled one."""
+        return self.inference is not None and self.inference.basis == "own"
 
 
 @dataclass(frozen=True, eq=False)

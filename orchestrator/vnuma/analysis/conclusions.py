@@ -6,8 +6,8 @@ equivalent overall. Verdicts at single sizes hold together at 1 - alpha over all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections import defaultdict
+from collections.abc import Sequence
 
 from vnuma.analysis.records import worsening
 from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
@@ -34,24 +34,15 @@ def differing_sizes(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> t
 
 def differing_sizes_sentence(differing: Sequence[DifferingSize], size_word: str) -> str:
     """As in "At 500 rows a side 2x8 and 4x4 are equivalent within 1%; at 2,000 rows a side 2x8 is …"."""
-    said = [
-        f"at {sized(size, size_word)} {listed(list(_by_word(items)))}"
-        for size, items in groupby(sorted(differing, key=_size), key=_size)
-    ]
+    sizes: dict[int, dict[Label, list[tuple[str, Verdict]]]] = defaultdict(lambda: defaultdict(list))
+    for item in differing:
+        sizes[item.size][item.verdict.label].append((item.arm, item.verdict))
+    said = (
+        f"at {sized(size, size_word)} {listed(list(map(together, words.values())))}"
+        for size, words in sorted(sizes.items())
+    )
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def _size(item: DifferingSize) -> int:
-    return item.size
-
-
-def _by_word(differing: Iterable[DifferingSize]) -> Iterator[str]:
-    """The arms at one size, those of a word together."""
-    groups: dict[Label, list[tuple[str, Verdict]]] = {}
-    for item in differing:
-        groups.setdefault(item.verdict.label, []).append((item.arm, item.verdict))
-    yield from map(together, groups.values())
 
 
 def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
@@ -65,7 +56,9 @@ def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
         return ()
     faster = [arm for arm in arms if arm.verdict.label is Label.FASTER]
     if faster:
-        return (min(faster, key=_slowness).arm,)
+        return (
+            min(faster, key=lambda arm: worsening(arm.contrast.log_ratio or 0.0, arm.verdict.better)).arm,
+        )
     if undecided(arms) or all(arm.verdict.left_out for arm in arms):
         return ()
     return (reference, *(arm.arm for arm in arms if arm.verdict.label is Label.EQUIVALENT))
@@ -75,8 +68,3 @@ def undecided(arms: Sequence[ArmResult]) -> tuple[str, ...]:
     """The measured arms that may still turn out to be faster."""
     open_words = (Label.UNDECIDED, Label.TOO_FEW)
     return tuple(arm.arm for arm in arms if arm.verdict.label in open_words and not arm.verdict.left_out)
-
-
-def _slowness(arm: ArmResult) -> float:
-    """How much slower than the reference, on the ln scale; below 0 is faster."""
-    return worsening(arm.contrast.log_ratio or 0.0, arm.verdict.better)

@@ -113,7 +113,7 @@ class Scatter:
 
     def error_of(self, arm: Contrast) -> ArmError:
         """The error of that arm: its own, or the pooled one."""
-        if not _rests_on_pairs(arm):
+        if not arm.rests_on_pairs:
             return self.pooled
         return self._error(
             math.sqrt(pilot_upper(statistics.variance(arm.differences), arm.boots - 1)), own=True
@@ -174,7 +174,3 @@ def _is_open(arm: ArmResult, rules: Rules) -> bool:
 def _needed(scatter: Scatter, arm: ArmResult, rules: Rules) -> int | None:
     needed = scatter.error_of(arm.contrast).blocks_to_decide(math.log1p(rules.margin))
     return needed if needed is not None and needed > scatter.blocks else None
-
-
-def _rests_on_pairs(item: Contrast) -> bool:
-    return item.inference is not None and item.inference.basis == "own"

@@ -89,10 +89,5 @@ def _misplaced(limit: float, margin: float) -> bool:
     """Whether rounding to 0.1% moves the limit onto, or across, 0 or the band."""
     exact = round(percent(limit), 9)  # 1.01 is the edge itself, not 0.9999999999999 percent
     rounded = round(exact, 1)
-    return any(
-        (exact > edge) != (rounded > edge) or (exact < edge) != (rounded < edge) for edge in _edges(margin)
-    )
-
-
-def _edges(margin: float) -> tuple[float, ...]:
-    return (-100 * margin, 0.0, 100 * margin)
+    edges = (-100 * margin, 0.0, 100 * margin)
+    return any((exact > edge) != (rounded > edge) or (exact < edge) != (rounded < edge) for edge in edges)

@@ -147,9 +147,9 @@ def decide(contrast: Contrast, rules: Rules, alpha: float) -> Verdict:
         boots=contrast.boots,
         boots_needed=BOOTS_FOR_WORDS,
         provisional=contrast.boots < BOOTS_FOR_WORDS,
-        beyond_margin=directed and interval is not None and _beyond(interval, rules.margin),
+        beyond_margin=directed and interval is not None and interval.beyond(rules.margin),
         detectable=label is Label.EQUIVALENT and interval is not None and not interval.contains(1.0),
-        rank_supports=not _rank_contains_one(contrast) if directed and contrast.rank else None,
+        rank_supports=not rank.low <= 1 <= rank.high if directed and (rank := contrast.rank) else None,
         half_width=math.expm1(inference.half_width) if inference else None,
         better=rules.better,
         replicate=rules.replicate,
@@ -197,11 +197,3 @@ def equivalence_withheld(contrast: Contrast, rules: Rules) -> Withheld | None:
         return Withheld.CONTROL_FAILED
     coarse = contrast.step > math.log1p(rules.margin) * SHARE_OF_MARGIN
     return Withheld.COARSE_CLOCK if coarse else None
-
-
-def _beyond(interval: Interval, margin: float) -> bool:
-    return interval.low > 1 + margin or interval.high < 1 / (1 + margin)
-
-
-def _rank_contains_one(contrast: Contrast) -> bool:
-    return contrast.rank is not None and contrast.rank.low <= 1 <= contrast.rank.high

@@ -71,6 +71,11 @@ class History:
         return next((check.simulated for check in reversed(self.checks) if check.simulated), None)
 
     @property
+    def by_state(self) -> dict[str, tuple[StandingFinding, ...]]:
+        """All of them by state, as reports list them."""
+        return {"new": self.new, "gone": self.gone, "unchanged": self.unchanged}
+
+    @property
     def until(self) -> datetime:
         """When the newest facts were read."""
         return self.checks[-1].read_at
@@ -85,7 +90,7 @@ class History:
 
 
 def history_of(
-    checks: tuple[RecordedCheck, ...], findings: tuple[StandingFinding, ...], since: datetime | None = None
+    checks: tuple[RecordedCheck, ...], findings: tuple[StandingFinding, ...], since: datetime | None
 ) -> History:
     """The history of a source with at least one check; without `since`, from its last check but one on.
 

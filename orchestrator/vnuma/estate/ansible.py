@@ -112,9 +112,8 @@ class _Found:
         """The variables of each host in host_vars next to the playbook; once without them, otherwise."""
         common = self._group_vars() | dict(mapping(play.get("vars"))) | self._vars_files(play)
         pattern, beside = str(play["hosts"]), self.folder / "host_vars"
-        hosts = (
-            list(host_vars(beside)) if beside.is_dir() and pattern not in {"localhost", "127.0.0.1"} else []
-        )
+        remote = beside.is_dir() and pattern not in {"localhost", "127.0.0.1"}
+        hosts = list(host_vars(beside)) if remote else []
         named = [one for one in hosts if one.host == pattern] or hosts
         for one in named:
             self.add_host(one)
@@ -182,9 +181,8 @@ class _Found:
             for item in items if isinstance(items, list) else []:
                 yield {**place.variables, name: item}
         except Unresolved as error:
-            self.unseen.append(
-                Unseen("vm", str(task.get("name") or f"line {line_of(task)}")[:80], str(error))
-            )
+            named = str(task.get("name") or f"line {line_of(task)}")[:80]
+            self.unseen.append(Unseen("vm", named, str(error)))
 
     def _task(self, task: Mapping[str, Any], place: _Place) -> None:
         for key in _INCLUDES & task.keys():
@@ -256,9 +254,8 @@ def _name(variables: Variables, host: str) -> str:
 
 def _name_of(options: Mapping[str, Any], variables: Variables) -> str:
     """The VM's name, or its template if only a run can resolve it."""
-    given = next(
-        (options[key] for key in ("name", "uuid", "moid") if options.get(key)), "a VM without a name"
-    )
+    known = (options[key] for key in ("name", "uuid", "moid") if options.get(key))
+    given = next(known, "a VM without a name")
     try:
         return str(resolved(given, variables))
     except Unresolved:

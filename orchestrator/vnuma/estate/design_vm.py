@@ -14,7 +14,7 @@ from vnuma.domain.vm.estate import Before, Declared, Estate, EstateVm, SourceKin
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_of_guest_id
 from vnuma.domain.vm.setting import Power, Settings, Value
-from vnuma.errors import InputError
+from vnuma.errors import InputError, reading
 from vnuma.estate.plausible import implausible_vm
 
 NEW_VM: Settings = {
@@ -138,11 +138,8 @@ def undetermined_hardware(hardware: int | None, why: str) -> dict[str, str]:
 
 def bounded_bytes(path: Path, most: int, what: str) -> bytes:
     """A file's content. Raises InputError for an unreadable or too large one."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
+    with reading(path), path.open("rb") as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise InputError(
             f"{path} is larger than {most // 1_000_000} MB: it is not {what}.", fix="Name another file."
@@ -173,6 +170,11 @@ def utf16_text(data: bytes) -> str | None:
     if not 0 < len(head) <= 4 * max(low, high) or 4 * min(low, high) > max(low, high):
         return None
     return data.decode("utf-16-be" if low > high else "utf-16-le", errors="replace")
+
+
+def declared_at_start(path: Path) -> Declared:
+    """The place of a VM that a file describes alone."""
+    return Declared(relative_to_here(path, path.parent), 1)
 
 
 def relative_to_here(file: Path, folder: Path) -> str:

@@ -17,14 +17,14 @@ from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Declared, Estate
+from vnuma.domain.vm.estate import Estate
 from vnuma.domain.vm.setting import TYPED, Value, is_governed
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import (
     DesignedVm,
     bounded_bytes,
+    declared_at_start,
     estate_of_designs,
-    relative_to_here,
     undetermined_hardware,
 )
 
@@ -66,8 +66,7 @@ def read_ovf(path: Path) -> Estate:
     if not systems:
         raise InputError(f"{path} describes no VM.", fix="Name the .ovf of a VM or vApp.")
     chosen = _default_configuration(root)
-    declared = Declared(relative_to_here(path, path.parent), 1)
-    designs = [replace(_designed(one, chosen), declared=declared) for one in systems]
+    designs = [replace(_designed(one, chosen), declared=declared_at_start(path)) for one in systems]
     return estate_of_designs(path, "ovf", "OVF", designs)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -89,7 +89,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 
 _OPTIONAL = {"vMetaData"}
-_NEEDED = {"vInfo": ("vm", "cpus", "memory")}
+_NEEDED = ("vm", "cpus", "memory")
 WORTH_NAMING: Mapping[str, tuple[str, ...]] = {
     "vInfo": ("power", "hardware", "host"),
     "vCPU": ("per_socket", "hot_add", "exposed"),
@@ -133,16 +133,13 @@ def _open(path: Path) -> tuple[Mapping[str, Sheet], list[Unseen]]:
             if column not in found.columns
         ]
     sheets = {name: book.sheets.get(name) or Sheet(name, {}) for name in COLUMNS}
-    _require(path, sheets["vInfo"], book.names)
-    return sheets, unseen
-
-
-def _require(path: Path, info: Sheet, names: Sequence[str]) -> None:
-    missing = [COLUMNS["vInfo"][column][0] for column in _NEEDED["vInfo"] if column not in info.columns]
+    info = sheets["vInfo"].columns
+    missing = [COLUMNS["vInfo"][column][0] for column in _NEEDED if column not in info]
     if missing:
-        has = ", ".join(names) or "no sheets"
+        has = ", ".join(book.names) or "no sheets"
         raise InputError(
             f"{path} cannot be checked as an RVTools export: its sheet vInfo lacks "
             f"{', '.join(missing)} (the file has {has}).",
             fix="Export all tabs to xlsx in RVTools (File, Export all to xlsx).",
         )
+    return sheets, unseen

@@ -67,7 +67,9 @@ _SOURCES = (
 
 def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm], list[Unseen]]:
     """Every VM that is not a template; unreadable ones with the reason."""
-    others = {name: _indexed(sheets[name]) for name in ("vCPU", "vMemory")}
+    others = {
+        name: {key: other for other in sheets[name] for key in _keys(other)} for name in ("vCPU", "vMemory")
+    }
     absent = _absent(sheets)
     vms: list[EstateVm] = []
     unseen: list[Unseen] = []
@@ -117,7 +119,9 @@ def _absent(sheets: Mapping[str, Sheet]) -> dict[str, str]:
 
 def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[str, Value], dict[str, str]]:
     """The VM's known settings, and why the others are unknown."""
-    rows: dict[str, Row | None] = {name: _partner(row, index) for name, index in others.items()}
+    rows: dict[str, Row | None] = {
+        name: next((index[key] for key in _keys(row) if key in index), None) for name, index in others.items()
+    }
     rows["vInfo"] = row
     settings: dict[str, Value] = {}
     missing: dict[str, str] = {}
@@ -127,11 +131,8 @@ def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[
         if value is not None:
             settings[source.setting] = value
         else:
-            missing[source.setting] = (
-                f"the export's sheet {source.sheet} does not show it"
-                if partner
-                else f"the export's sheet {source.sheet} has no row for the VM"
-            )
+            why = "does not show it" if partner else "has no row for the VM"
+            missing[source.setting] = f"the export's sheet {source.sheet} {why}"
     sockets = rows["vCPU"].number("sockets") if rows["vCPU"] else None
     vcpus = settings.get("numCPUs")
     if "numCoresPerSocket" not in settings and sockets and isinstance(vcpus, int) and sockets <= vcpus:
@@ -139,20 +140,12 @@ def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[
     return settings, missing
 
 
-def _indexed(sheet: Sheet) -> dict[_Key, Row]:
-    """Rows by each name that a VM's row in another sheet may use."""
-    return {key: row for row in sheet for key in _keys(row)}
-
-
 def _keys(row: Row) -> list[_Key]:
+    """Each name that a VM's row in another sheet may use."""
     server = row.text("server")
     named = [("id", f"{server}/{row.text('id')}"), ("uuid", f"{server}/{row.text('uuid')}")]
     keys = [(kind, value) for kind, value in named if not value.endswith("/")]
     return [*keys, ("name", f"{server}/{row.text('host')}/{row.text('vm')}")]
-
-
-def _partner(row: Row, index: Mapping[_Key, Row]) -> Row | None:
-    return next((index[key] for key in _keys(row) if key in index), None)
 
 
 def _why_no_host(row: Row, hosts: Hosts) -> str:

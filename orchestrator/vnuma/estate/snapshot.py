@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from vnuma import __version__
 from vnuma.domain.vm import bounded_input
 from vnuma.domain.vm.estate import Estate
-from vnuma.errors import InputError, writing
+from vnuma.errors import InputError, reading, writing
 from vnuma.estate.plausible import implausible
 
 FORMAT = 1
@@ -55,10 +55,8 @@ def load(path: Path) -> tuple[Estate, ...]:
 def read_json(path: Path) -> Any:
     """A JSON file's content. Raises InputError."""
     try:
-        with path.open("rb") as file:
+        with reading(path), path.open("rb") as file:
             return bounded_input.read_json(file.read(MOST_BYTES + 1), most_bytes=MOST_BYTES)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
     except ValueError as error:
         raise InputError(
             f"{path} is not a JSON document written by vnuma: {error}.",

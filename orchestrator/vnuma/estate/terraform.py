@@ -18,7 +18,7 @@ from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm import bounded_input
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
-from vnuma.errors import InputError
+from vnuma.errors import InputError, reading
 from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs, mapping, mappings
 from vnuma.estate.terraform_code import Code
 
@@ -102,19 +102,14 @@ def _cause(error: ValueError) -> str:
     """Why JSON could not be read; a plan as Terraform stores it is a ZIP archive."""
     if isinstance(error, json.JSONDecodeError) and error.pos:
         return f" (broken at line {error.lineno}, column {error.colno})"
-    return (
-        ": it is empty, or binary"
-        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
-        else f": {error}"
-    )
+    empty = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
+    return ": it is empty, or binary" if empty else f": {error}"
 
 
 def _document(path: Path) -> Mapping[str, Any]:
     try:
-        with path.open("rb") as file:
+        with reading(path), path.open("rb") as file:
             document = bounded_input.read_json(file.read(_MOST_BYTES + 1), most_bytes=_MOST_BYTES)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
     except ValueError as error:
         raise InputError(
             f"{path} is not a Terraform plan or state in JSON{_cause(error)}.", fix=_SHOW
@@ -190,8 +185,9 @@ def _designed(instance: _Instance, code: Code) -> DesignedVm:
     if type(hardware) is not int:
         why = instance.why_not("hardware_version") or "the design does not set hardware_version"
         absent[HARDWARE] = HOST_DECIDES if instance.from_scratch else why
-    declared = code.declared(instance.address)
     known_name = not instance.why_not("name") and instance.values.get("name")
+    # Without its code, a plan has accepted findings in a key of extra_config.
+    accepted = mapping(instance.values.get("extra_config")).get(ACCEPTED_KEY)
     return DesignedVm(
         address=instance.address,
         name=str(known_name or instance.address),
@@ -199,15 +195,12 @@ def _designed(instance: _Instance, code: Code) -> DesignedVm:
         settings=settings,
         absent=absent,
         guest_id=str(instance.values.get("guest_id") or ""),
-        declared=declared,
-        accepted=(*code.accepted(declared, instance.address), *_accepted(instance)),
+        declared=code.declared(instance.address),
+        accepted=(
+            *code.accepted(instance.address),
+            *((accepted,) if isinstance(accepted, str) and accepted else ()),
+        ),
     )
-
-
-def _accepted(instance: _Instance) -> tuple[str, ...]:
-    """Accepted findings from a key of extra_config, for plans without their code."""
-    value = mapping(instance.values.get("extra_config")).get(ACCEPTED_KEY)
-    return (value,) if isinstance(value, str) and value else ()
 
 
 def _read_lock(settings: dict[str, Value]) -> None:

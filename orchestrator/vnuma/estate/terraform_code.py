@@ -27,27 +27,26 @@ class Code:
 
     def declared(self, address: str) -> Declared | None:
         """File and line of the resource at this address; None if no .tf file here has it."""
-        parts = _INDEX.sub("", address).split(".")
-        try:
-            folder = self._module(parts[1:-2:2])
-            found = self._lines(folder).get((parts[-2], parts[-1])) if folder else None
-            return Declared(relative_to_here(found[0], self._folder), found[1]) if found else None
-        except (IndexError, OSError, RuntimeError, ValueError):  # no address, or no path (pathlib's three)
-            return None
+        found = self._find(address)
+        return Declared(relative_to_here(found[0], self._folder), found[1]) if found else None
 
-    def accepted(self, declared: Declared | None, address: str) -> tuple[str, ...]:
+    def accepted(self, address: str) -> tuple[str, ...]:
         """The accepted findings in the resource's block, and in the comments just above it."""
-        if declared is None:
-            return ()
-        parts = _INDEX.sub("", address).split(".")
-        folder = self._module(parts[1:-2:2])
-        found = self._lines(folder).get((parts[-2], parts[-1])) if folder else None
+        found = self._find(address)
         lines = _text(found[0]).splitlines() if found else []
         if not found or not any(MARK in line for line in lines):
             return ()
         later = range(found[1] + 1, len(lines) + 1)
         following = next((number for number in later if _BLOCK.match(lines[number - 1])), 0)
         return accepted_in(lines, found[1], block_end(lines, following))
+
+    def _find(self, address: str) -> tuple[Path, int] | None:
+        parts = _INDEX.sub("", address).split(".")
+        try:
+            folder = self._module(parts[1:-2:2])
+            return self._lines(folder).get((parts[-2], parts[-1])) if folder else None
+        except (IndexError, OSError, RuntimeError, ValueError):  # no address, or no path (pathlib's three)
+            return None
 
     def _module(self, calls: list[str]) -> Path | None:
         """The folder of a module; None unless it is below the plan."""

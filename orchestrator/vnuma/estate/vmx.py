@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Declared, Estate, Unseen
+from vnuma.domain.vm.estate import Estate, Unseen
 from vnuma.domain.vm.setting import Value, is_governed
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import (
@@ -25,8 +25,8 @@ from vnuma.estate.design_vm import (
     accepted_in,
     bounded_bytes,
     cpu_numbers,
+    declared_at_start,
     estate_of_designs,
-    relative_to_here,
     undetermined_hardware,
     utf16_text,
 )
@@ -59,10 +59,6 @@ def _limit(text: str) -> Value:
     return -1 if text.strip().lower() in {"", "unlimited", "-1"} else _whole(text)
 
 
-def _word(text: str) -> Value:
-    return text.strip().lower()
-
-
 _KEYS: Mapping[str, tuple[str, Read, Value]] = {
     "numvcpus": ("numCPUs", _whole, 1),
     "cpuid.corespersocket": ("numCoresPerSocket", _whole, 1),
@@ -77,7 +73,7 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
     "sched.mem.minsize": ("memoryReservation", _whole, 0),
     "sched.mem.max": ("memoryLimit", _limit, -1),
     "sched.mem.pin": ("memoryReservationLockedToMax", _truth, False),
-    "sched.cpu.latencysensitivity": ("latencySensitivity", _word, "normal"),
+    "sched.cpu.latencysensitivity": ("latencySensitivity", lambda text: text.strip().lower(), "normal"),
 }
 """By lower-case key: the setting, how its text is read, and its value without the key."""
 
@@ -85,8 +81,8 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
 def read_vmx(path: Path) -> Estate:
     """The VM of a .vmx file. Raises InputError for any other file."""
     text = _text(bounded_bytes(path, _MOST_BYTES, "a .vmx file"))
-    entries = _entries(text)
-    keys = {one.key: one.value for one in entries}
+    entries = list(_entries(text))
+    keys = {key: value for _, key, value in entries}
     if not _NAMES & keys.keys():
         raise InputError(
             f"{path} is not a .vmx file: it has neither numvcpus, memSize nor virtualHW.version.",
@@ -97,8 +93,7 @@ def read_vmx(path: Path) -> Estate:
         return estate_of_designs(path, "vmx", "vmx file", [], [Unseen("vm", name, f"{path.name} has {why}")])
     lines = text.splitlines()
     accepted = (*accepted_in(lines, 1, len(lines)), *filter(None, [keys.get(ACCEPTED_KEY)]))
-    declared = Declared(relative_to_here(path, path.parent), 1)
-    vm = replace(designed(path.stem, keys), declared=declared, accepted=accepted)
+    vm = replace(designed(path.stem, keys), declared=declared_at_start(path), accepted=accepted)
     return estate_of_designs(path, "vmx", "vmx file", [vm])
 
 
@@ -120,7 +115,8 @@ def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
         settings |= {"coresPerNumaNode": int(size), "autoCoresPerNumaNode": int(size) == 0}
         absent = {name: why for name, why in absent.items() if name not in settings}
     settings |= {key: text for key, text in keys.items() if is_governed(key) or key == "cpuid.maxvcpus"}
-    hardware = _hardware(keys.get("virtualhw.version", ""))
+    version = keys.get("virtualhw.version", "").strip()
+    hardware = int(version) if re.fullmatch(r"[0-9]{1,2}", version, re.ASCII) else None
     return DesignedVm(
         address=name,
         name=keys.get("displayname") or name,
@@ -129,10 +125,6 @@ def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
         absent={**absent, **undetermined_hardware(hardware, "the file has no virtualHW.version")},
         guest_id=keys.get("guestos", ""),
     )
-
-
-def _hardware(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[0-9]{1,2}", text.strip(), re.ASCII) else None
 
 
 def _text(data: bytes) -> str:
@@ -147,35 +139,25 @@ def _text(data: bytes) -> str:
         return data.decode("latin-1")  # every byte is a character there, and the keys that matter are ASCII
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A line of the dictionary, with `key` in lower case."""
-
-    line: int
-    key: str
-    value: str
+_Entry = tuple[int, str, str]
+"""A line of the dictionary: its number, the key in lower case, and the value."""
 
 
-def _entries(text: str) -> list[_Entry]:
-    found = []
+def _entries(text: str) -> Iterator[_Entry]:
     for number, line in enumerate(text.splitlines(), 1):
-        match = _LINE.match(line)
-        if match:
+        if match := _LINE.match(line):
             value = match[2] if match[2] is not None else match[3]
-            found.append(
-                _Entry(number, match[1].lower(), _ESCAPED.sub(lambda it: chr(int(it[1], 16)), value))
-            )
-    return found
+            yield number, match[1].lower(), _ESCAPED.sub(lambda it: chr(int(it[1], 16)), value)
 
 
 def _twice(entries: Iterable[_Entry]) -> str:
     """The first duplicate key, with both values; empty without one."""
-    first: dict[str, _Entry] = {}
-    for one in entries:
-        known = first.setdefault(one.key, one)
-        if known is not one:
+    first: dict[str, tuple[int, str]] = {}
+    for line, key, value in entries:
+        known, before = first.setdefault(key, (line, value))
+        if known != line:
             return (
-                f"{one.key} twice, {known.value[:40]!r} in line {known.line} and {one.value[:40]!r} in line "
-                f"{one.line}: VMware does not open such a file"
+                f"{key} twice, {before[:40]!r} in line {known} and {value[:40]!r} in line "
+                f"{line}: VMware does not open such a file"
             )
     return ""

@@ -13,7 +13,7 @@ from vnuma.checks.finding import Finding
 from vnuma.checks.rules.catalogue import find_rule
 from vnuma.domain.arm.arm import Strict
 from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
-from vnuma.errors import InputError
+from vnuma.errors import InputError, reading
 
 
 class Waiver(Strict):
@@ -63,9 +63,8 @@ class _File(Strict):
 def load(path: Path) -> tuple[Waiver, ...]:
     """Read a waivers file (YAML). Raises InputError with the entry and the problem."""
     try:
-        document = read_yaml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
+        with reading(path):
+            document = read_yaml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
     except NotYaml as error:  # YAML itself refuses the date 2027-13-01

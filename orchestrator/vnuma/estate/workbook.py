@@ -15,7 +15,7 @@ from typing import Any
 
 from python_calamine import CalamineWorkbook
 
-from vnuma.errors import InputError
+from vnuma.errors import InputError, reading
 from vnuma.isolation import IsolatedModule, IsolationError, bound
 
 _NOT_WORD = re.compile(r"[^a-z0-9#%]")
@@ -29,20 +29,8 @@ _LARGEST = 10**12
 """More than any count in an export, including memory in MB."""
 
 YES = {
-    "true",
-    "1",
-    "yes",
-    "wahr",
-    "ja",
-    "vrai",
-    "oui",
-    "verdadero",
-    "si",
-    "sí",
-    "vero",
-    "waar",
-    "sant",
-    "prawda",
+    *("true", "1", "yes", "wahr", "ja", "vrai", "oui", "verdadero"),
+    *("si", "sí", "vero", "waar", "sant", "prawda"),
 }
 NO = {"false", "0", "no", "falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "falskt", "fałsz"}
 """Excel's words for yes and no, in the language of whoever saved the file last."""
@@ -98,7 +86,9 @@ class Sheet:
     @classmethod
     def of(cls, name: str, rows: Sequence[Sequence[object]], aliases: Mapping[str, Sequence[str]]) -> Sheet:
         """Find each column by any of its headers in the first row."""
-        header = [_header(name, cell) for cell in rows[0]] if rows else []
+        # Some versions prefix headers with the sheet's name: vInfoVMName is vmname.
+        prefix = plain(name).removeprefix("tab")
+        header = [plain(cell).removeprefix(prefix) for cell in rows[0]] if rows else []
         at = {
             column: header.index(known)
             for column, headers in aliases.items()
@@ -138,11 +128,6 @@ class Row:
     def truth(self, column: str) -> bool | None:
         """The cell as yes or no."""
         return truth(self.cell(column))
-
-
-def _header(sheet: str, cell: object) -> str:
-    """A header without the sheet's name, which some versions prefix: vInfoVMName is vmname."""
-    return plain(cell).removeprefix(plain(sheet).removeprefix("tab"))
 
 
 _MOST_CELLS = 2_000_000
@@ -192,13 +177,9 @@ def read_first_sheet(
 
 def _called(path: Path, function: str, *arguments: object, fix: str) -> Any:
     try:
-        with path.open("rb"):
-            pass
-        return _READER.call(function, str(path), *arguments)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read ({error.strerror or error}).", fix="Check the name."
-        ) from error
+        with reading(path):
+            path.open("rb").close()
+            return _READER.call(function, str(path), *arguments)
     except IsolationError as error:
         raise InputError(f"{path} is not a readable Excel workbook ({error}).", fix=fix) from error
 
@@ -246,22 +227,15 @@ def _kept(
     used = sorted(set(columns.values()))
     kept: list[list[object]] = []
     numbers: list[int] = []
-    for number, cells in _cells(rows, used):
-        kept.append(cells)
+    for number, row in rows:
+        cells = [row[at] if at < len(row) else None for at in used]
+        if all(cell in ("", None) for cell in cells):
+            continue
+        kept.append([_plain_cell(cell) for cell in cells])
         numbers.append(number)
         if len(kept) * (len(used) or 1) > most:
             raise ValueError(f"its sheets have more than {_MOST_CELLS:,} cells to read")
     return {column: used.index(at) for column, at in columns.items()}, kept, numbers
-
-
-def _cells(
-    rows: Iterator[tuple[int, Sequence[object]]], used: Sequence[int]
-) -> Iterator[tuple[int, list[object]]]:
-    """The rows that have a cell in use, with their numbers."""
-    for number, row in rows:
-        cells = [row[at] if at < len(row) else None for at in used]
-        if any(cell not in ("", None) for cell in cells):
-            yield number, [_plain_cell(cell) for cell in cells]
 
 
 def _plain_cell(cell: object) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +17,7 @@ from vnuma.analysis.calibration.truths import (
     draw,
 )
 from vnuma.analysis.power import blocks_to_detect, detectable_effect
-from vnuma.analysis.simulate import BoolArray, Layout, Simulated
+from vnuma.analysis.simulate import Layout, Simulated
 from vnuma.analysis.stopping import first_look
 from vnuma.analysis.variance import ROBUST_QUANTILE, cell_sd, pilot_upper
 
@@ -90,16 +89,9 @@ def stopping(truth: Truth, target: float, studies: int, generator: np.random.Gen
         going[np.flatnonzero(going)[stops]] = False
         if not going.any():
             break
-    return Stopping(truth, target, first, tuple(_at_cap(wrong, stopped_at, CAPS)), float(stopped_at.mean()))
-
-
-def _at_cap(
-    wrong: BoolArray,
-    stopped_at: np.ndarray[tuple[int, ...], np.dtype[np.int_]],
-    caps: Sequence[int],
-) -> list[Rate]:
-    studies = np.arange(len(stopped_at))
-    return [Rate.of(wrong[np.minimum(stopped_at, cap), studies]) for cap in caps]
+    each = np.arange(studies)
+    family = tuple(Rate.of(wrong[np.minimum(stopped_at, cap), each]) for cap in CAPS)
+    return Stopping(truth, target, first, family, float(stopped_at.mean()))
 
 
 def kept_pilots(truth: Truth, generator: np.random.Generator, pilots: int = PILOTS) -> Rate:

@@ -106,9 +106,9 @@ def targets(found: Calibration) -> tuple[Target, ...]:
     fixed = [rates for rates in usable if rates.truth.group == "fixed"]
     normal = [rates for rates in equal if rates.truth.name == "normal"]
     return (
-        at_most("family-wise error, equal variances", FAMILY, _family(equal)),
-        at_most("family-wise error, unequal variances", FAMILY_UNEQUAL, _family(unequal)),
-        at_least("family-wise error, normal", NORMAL_AT_LEAST, _family(normal)),
+        at_most("family-wise error, equal variances", FAMILY, _cases(equal, lambda r: r.family)),
+        at_most("family-wise error, unequal variances", FAMILY_UNEQUAL, _cases(unequal, lambda r: r.family)),
+        at_least("family-wise error, normal", NORMAL_AT_LEAST, _cases(normal, lambda r: r.family)),
         at_least("coverage of each arm", COVERAGE[0], _coverage([*equal, *unequal], worst=True)),
         at_most("coverage, normal", COVERAGE[1], _coverage(normal, worst=False)),
         _rank(normal),
@@ -120,11 +120,15 @@ def targets(found: Calibration) -> tuple[Target, ...]:
             "3 blocks, 10 df",
             found.pilots.share >= PROMISE - 2 * found.pilots.error,
         ),
-        at_most("false equivalent, all arms at 1%", FAMILY, _false_equivalent(usable)),
-        at_most("false A/A alarms", AA_ALARM, _alarms(equal)),
+        at_most(
+            "false equivalent, all arms at 1%",
+            FAMILY,
+            _cases([r for r in usable if not r.truth.fixed_order], lambda r: r.false_equivalent),
+        ),
+        at_most("false A/A alarms", AA_ALARM, _cases(equal, lambda r: r.a_a_alarm)),
         at_most("family-wise error, stopped early", FAMILY_UNEQUAL, _stopped(found.stopping)),
-        at_least("fixed order: intervals fail", MUST_FAIL, _family(fixed)),
-        at_least("fixed order: verdicts withheld", 1.0, [Case(_where(r), r.withheld) for r in fixed]),
+        at_least("fixed order: intervals fail", MUST_FAIL, _cases(fixed, lambda r: r.family)),
+        at_least("fixed order: verdicts withheld", 1.0, _cases(fixed, lambda r: r.withheld)),
     )
 
 
@@ -158,22 +162,14 @@ def _error(bound: float, rate: Rate) -> float:
     return rate.error * math.sqrt(bound * (1 - bound) / spread)
 
 
-def _family(cases: Sequence[Rates]) -> list[Case]:
-    return [Case(_where(rates), rates.family) for rates in cases]
+def _cases(rates: Sequence[Rates], of: Callable[[Rates], Rate | None]) -> list[Case]:
+    """One rate of each, where it is known."""
+    return [Case(_where(one), rate) for one in rates if (rate := of(one)) is not None]
 
 
 def _coverage(cases: Sequence[Rates], *, worst: bool) -> list[Case]:
     arms = [(rates, rates.worst_arm if worst else rates.best_arm) for rates in cases]
     return [Case(_where(rates), Rate(1 - arm.share, arm.error)) for rates, arm in arms]
-
-
-def _false_equivalent(cases: Sequence[Rates]) -> list[Case]:
-    random = [rates for rates in cases if not rates.truth.fixed_order]
-    return [Case(_where(rates), rates.false_equivalent) for rates in random]
-
-
-def _alarms(cases: Sequence[Rates]) -> list[Case]:
-    return [Case(_where(rates), rates.a_a_alarm) for rates in cases if rates.a_a_alarm]
 
 
 def _stopped(cases: Sequence[Stopping]) -> list[Case]:

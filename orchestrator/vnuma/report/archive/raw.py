@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -216,12 +217,6 @@ def _document(value: object) -> str | None:
     return None if value is None else json.dumps(value, sort_keys=True)
 
 
-def _batches(rows: Iterable[Values]) -> Iterator[list[Values]]:
-    batch: list[Values] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
+def _batches(rows: Iterator[Values]) -> Iterator[list[Values]]:
+    while batch := list(islice(rows, _BATCH)):
         yield batch

@@ -38,34 +38,25 @@ def strips(
     analysis: Analysis, size_word: str, *, key: str, width: int = 285, height: int = 190
 ) -> list[Figure]:
     """For each size: every timed iteration, boot by boot in the order run, with each arm's median."""
-    return [
-        _strip(
-            analysis,
-            index,
-            title=sized(table.size, size_word),
-            key=f"{key}-{table.size}",
-            width=width,
-            height=height,
-        )
-        for index, table in enumerate(analysis.table)
-    ]
+    return [_strip(analysis, index, size_word, key, (width, height)) for index in range(len(analysis.table))]
 
 
-def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, height: int) -> Figure:
-    arms = [cell.arm for cell in analysis.table[index].cells]
+def _strip(analysis: Analysis, index: int, size_word: str, key: str, room: tuple[int, int]) -> Figure:
+    table, (width, height) = analysis.table[index], room
+    arms = [cell.arm for cell in table.cells]
     unit, divisor = _unit(analysis, index)
     boots, iterations = _strip_rows(analysis.points, arms, index, divisor)
     bars: Rows = [
         {"x": column - 0.42, "x2": column + 0.42, "y": cell.median / divisor}
-        for column, cell in enumerate(analysis.table[index].cells)
+        for column, cell in enumerate(table.cells)
         if cell.median is not None
     ]
     axis = f"{unit}, {direction(analysis.measure)}"
     x = quantity("x", scale={"domain": [-0.5, len(arms) - 0.5], "nice": False}, axis=None)
-    room = label_room(max((float(str(row["y"])) for row in bars), default=0.0))
+    labels = label_room(max((float(str(row["y"])) for row in bars), default=0.0))
     # Without padding, the marks of the highest and lowest boot would be cut in half.
     scale = {"zero": False, "padding": 8}
-    y = quantity("y", scale=scale, title=axis, axis={"tickCount": 5, "minExtent": room})
+    y = quantity("y", scale=scale, title=axis, axis={"tickCount": 5, "minExtent": labels})
     names: Rows = [{"x": column, "arm": arm} for column, arm in enumerate(arms)]
     separators: Rows = [{"x": column - 0.5} for column in range(1, len(arms))]
     point = {"type": "point", "filled": True, "size": 44, "opacity": 1, "color": OURS}
@@ -77,7 +68,8 @@ def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, 
         layer(names, _name_mark(arms, width), x=x, y={"value": height + 8}, text=name_of("arm")),
     ]
     chart = {"layer": layers, "width": width, "height": height}
-    return draw(chart, key=key, title=title, words=_strip_words(analysis, index, unit, divisor))
+    words = _strip_words(analysis, index, unit, divisor)
+    return draw(chart, key=f"{key}-{table.size}", title=sized(table.size, size_word), words=words)
 
 
 def _name_mark(arms: Sequence[str], width: int) -> Spec:
@@ -90,35 +82,22 @@ def _name_mark(arms: Sequence[str], width: int) -> Spec:
 def _strip_rows(
     points: Sequence[CellPoint], arms: Sequence[str], index: int, divisor: float
 ) -> tuple[Rows, Rows]:
-    """Boot medians and iterations; an arm's boots are in the order run, from left to right."""
+    """Boot medians, and their iterations or ranges; boots are in the order run, from left to right."""
     boots: Rows = []
     iterations: Rows = []
+    many = sum(len(point.iterations[index]) for point in points) > MOST_ITERATIONS
     for column, arm in enumerate(arms):
         mine = sorted((p for p in points if p.arm == arm), key=lambda p: (p.position or 0, p.block))
         step = 0.84 / max(1, len(mine))
         for place, point in enumerate(mine):
             x = column - 0.42 + step * (place + 0.5)
+            timed = [ms / divisor for ms in point.iterations[index]]
             boots.append({"arm": arm, "x": x, "y": point.medians[index] / divisor})
-            iterations += [
-                {"x": x - step * 0.36, "x2": x + step * 0.36, "y": ms / divisor}
-                for ms in point.iterations[index]
-            ]
-    if len(iterations) <= MOST_ITERATIONS:
-        return boots, iterations
-    ranges: Rows = [
-        {
-            "x": boot["x"],
-            "y": min(point.iterations[index]) / divisor,
-            "y2": max(point.iterations[index]) / divisor,
-        }
-        for column, arm in enumerate(arms)
-        for boot, point in zip(
-            [boot for boot in boots if boot["arm"] == arm],
-            sorted((p for p in points if p.arm == arm), key=lambda p: (p.position or 0, p.block)),
-            strict=True,
-        )
-    ]
-    return boots, ranges
+            if many:
+                iterations.append({"x": x, "y": min(timed), "y2": max(timed)})
+            else:
+                iterations += [{"x": x - step * 0.36, "x2": x + step * 0.36, "y": y} for y in timed]
+    return boots, iterations
 
 
 def _iteration_layer(rows: Rows, x: Spec, y: Spec) -> Spec:

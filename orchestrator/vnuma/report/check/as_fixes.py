@@ -27,8 +27,8 @@ def as_fixes(result: CheckResult, tool: Tool) -> str:
 
 
 def _block(vm: CheckedVm, tool: Tool) -> Iterator[str]:
-    open_ = [item.finding for item in vm.findings if not item.waived and _counts(item.finding)]
-    found = [it for it in open_ if it.fix.change and it.kind == "vm"]
+    open_ = [item.finding for item in vm.findings if not item.waived]
+    found = [it for it in open_ if it.severity is not Severity.INFO and it.fix.change and it.kind == "vm"]
     if not found:
         return
     merged, used, later = _merged(found)
@@ -42,10 +42,6 @@ def _named(vm: CheckedVm) -> str:
     """The VM by its path, and by its name if the path does not end in it: `sql16 (module.sql.vm[0])`."""
     path = vm.path or vm.name
     return path if path.rpartition("/")[2] == vm.name else f"{vm.name} ({path})"
-
-
-def _counts(it: Finding) -> bool:
-    return it.severity is not Severity.INFO
 
 
 def _merged(found: list[Finding]) -> tuple[Fix, list[Finding], list[tuple[Finding, str]]]:

@@ -19,24 +19,17 @@ MOST = 40
 
 def lines(history: History) -> Iterator[str]:
     """One source on the terminal: new, gone, then unchanged findings, each worst first."""
-    counts = f"{len(history.new):,} new, {len(history.gone):,} gone, {len(history.unchanged):,} unchanged"
-    first = _day(history.checks[0].read_at)
-    yield f"{history.source}: {counted(len(history.checks), 'check')} {_span(first, _day(history.until))}"
-    yield f"since {_minute(history.since)}: {counts}"
-    yield from _some("new", history.new, history)
-    yield from _some("gone", history.gone, history)
-    yield from _some("unchanged", history.unchanged, history)
-
-
-def _some(word: str, findings: Sequence[StandingFinding], history: History) -> Iterator[str]:
-    for item in findings[:MOST]:
-        yield f"{word:10}{item.severity:6}{item.rule:4} {item.kind} {item.name}  {how_long(item, history)}"
-    if len(findings) > MOST:
-        yield f"{word:10}and {len(findings) - MOST:,} more (--format json has all)"
-
-
-def _span(first: str, last: str) -> str:
-    return f"on {first}" if first == last else f"from {first} to {last}"
+    counts = ", ".join(f"{len(findings):,} {state}" for state, findings in history.by_state.items())
+    first, last = _day(history.checks[0].read_at), _day(history.until)
+    days = f"on {first}" if first == last else f"from {first} to {last}"
+    yield f"{history.source}: {counted(len(history.checks), 'check')} {days}"
+    yield f"since {history.since:%Y-%m-%d %H:%M} UTC: {counts}"
+    for state, findings in history.by_state.items():
+        for item in findings[:MOST]:
+            where = f"{item.severity:6}{item.rule:4} {item.kind} {item.name}"
+            yield f"{state:10}{where}  {how_long(item, history)}"
+        if len(findings) > MOST:
+            yield f"{state:10}and {len(findings) - MOST:,} more (--format json has all)"
 
 
 def how_long(item: StandingFinding, history: History) -> str:
@@ -59,10 +52,6 @@ def _day(at: datetime) -> str:
     return f"{at:%Y-%m-%d}"
 
 
-def _minute(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC"
-
-
 def as_json(histories: Sequence[History]) -> str:
     """Every source with its checks and findings; times are UTC in ISO 8601."""
     document = {
@@ -83,13 +72,7 @@ def _source(history: History) -> dict[str, Any]:
             for check in history.checks
         ],
         "findings": [
-            _finding(item, state, history)
-            for state, items in (
-                ("new", history.new),
-                ("gone", history.gone),
-                ("unchanged", history.unchanged),
-            )
-            for item in items
+            _finding(item, state, history) for state, items in history.by_state.items() for item in items
         ],
     }
 

@@ -56,24 +56,10 @@ def surroundings(run: LoadedRun, vm: Vm) -> Iterator[tuple[str, str]]:
 
 
 def _study(before: LoadedRun, after: LoadedRun) -> Iterator[Difference]:
-    pairs: dict[str, list[str]] = {
-        "source": [
-            f"the lab, scenario {run.simulated}" if run.simulated else "hardware" for run in (before, after)
-        ],
-        "workload": [run.study.workload.name for run in (before, after)],
-        "metric": [_metric(run) for run in (before, after)],
-        "form": [run.study.workload.forms[0] for run in (before, after)],
-        "sizes": [", ".join(map(str, run.study.workload.sizes)) for run in (before, after)],
-        "iterations": [
-            f"{run.study.design.iterations} after {run.study.design.warmups} warm-ups"
-            for run in (before, after)
-        ],
-        "vcpus": [str(run.study.vcpus) for run in (before, after)],
-        "reference": [run.study.reference for run in (before, after)],
-    }
-    for name, (was, now) in pairs.items():
-        if was != now:
-            yield Difference(f"study.{name}", f"Study, {name}", was, now)
+    now = _declared(after)
+    for name, was in _declared(before).items():
+        if was != now[name]:
+            yield Difference(f"study.{name}", f"Study, {name}", was, now[name])
     for label in before.study.labels:
         if label in after.study.labels:
             one, other = _arm(before, label), _arm(after, label)
@@ -81,10 +67,19 @@ def _study(before: LoadedRun, after: LoadedRun) -> Iterator[Difference]:
                 yield Difference(f"arm.{_key(label)}", f"Arm {label}", one, other)
 
 
-def _metric(run: LoadedRun) -> str:
-    """The primary metric, as in "throughput, calls/s, higher is better"."""
-    measure = run.result.design.measure(run.study.workload.forms[0])
-    return f"{measure.name}, {measure.unit}, {direction(measure)}"
+def _declared(run: LoadedRun) -> dict[str, str]:
+    study, work = run.study, run.study.workload
+    measure = run.result.design.measure(work.forms[0])
+    return {
+        "source": f"the lab, scenario {run.simulated}" if run.simulated else "hardware",
+        "workload": work.name,
+        "metric": f"{measure.name}, {measure.unit}, {direction(measure)}",
+        "form": work.forms[0],
+        "sizes": ", ".join(map(str, work.sizes)),
+        "iterations": f"{study.design.iterations} after {study.design.warmups} warm-ups",
+        "vcpus": str(study.vcpus),
+        "reference": study.reference,
+    }
 
 
 def _arm(run: LoadedRun, label: str) -> str:

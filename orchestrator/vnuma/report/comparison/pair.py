@@ -124,7 +124,7 @@ def _pair(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm, differ: tuple
     if not sizes or not arms:
         what = "size" if not sizes else "arm"
         raise InputError(f"{before.run.name} and {after.run.name} have no {what} in common.")
-    first, second = _primary(before, one), _primary(after, other)
+    first, second = before.primary_of(one), after.primary_of(other)
     placed = [(first, [ours.index(size) for size in sizes]), (second, [theirs.index(size) for size in sizes])]
     values = [boot_values(analysis.points, places) for analysis, places in placed]
     found = changes(
@@ -144,7 +144,3 @@ def _rules(margin: float, first: Analysis, second: Analysis) -> Rules:
     control = next(failed, checks[0])
     withheld = first.withheld or second.withheld
     return rules_for(margin, withheld, control, first.measure.better, first.replicate)
-
-
-def _primary(loaded: LoadedRun, vm: Vm) -> Analysis:
-    return next(analysis for analysis in loaded.result.primary if analysis.vm == vm.name)

@@ -88,7 +88,7 @@ def pool_runs(runs: Sequence[LoadedRun], allowed: Collection[str] = ()) -> Pool:
 
 
 def _unit(run: LoadedRun, vm: Vm) -> Unit:
-    analysis = next(item for item in run.result.primary if item.vm == vm.name)
+    analysis = run.primary_of(vm)
     why = f"its verdicts are withheld ({analysis.withheld})" if analysis.withheld else ""
     if not why and not any(arm.contrast.boots >= BOOTS_FOR_WORDS for arm in analysis.arms):
         why = f"fewer than {BOOTS_FOR_WORDS} boots an arm"

@@ -13,7 +13,7 @@ from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.domain.vm.plain_text import counted, filled, listed
 from vnuma.domain.vm.provenance import banner
-from vnuma.report.comparison.pool import Pool, Unit
+from vnuma.report.comparison.pool import Pool
 from vnuma.report.model.words import direction, unseen_states, verdict_words
 
 WIDTH = 80
@@ -140,14 +140,13 @@ def as_json(found: Pool) -> str:
         "unit": found.measure.unit,
         "better": found.measure.better,
         "varies": found.varies,
-        "units": [_unit(unit) for unit in found.units],
+        "units": [
+            {"run": unit.run.run.name, "vm": unit.vm.name, "left_out": unit.left_out or None}
+            for unit in found.units
+        ],
         "arms": [_pooled(found, arm) for arm in found.arms],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _unit(unit: Unit) -> dict[str, Any]:
-    return {"run": unit.run.run.name, "vm": unit.vm.name, "left_out": unit.left_out or None}
 
 
 def _pooled(found: Pool, arm: Pooled) -> dict[str, Any]:

@@ -153,9 +153,7 @@ def _error(analysis: Analysis, design: AnalysisDesign) -> str:
     if noise.cell_sd is None:
         return "There were too few cells to estimate an error."
     placed = _PLACED[design.place]
-    own = [
-        arm.arm for arm in analysis.arms if arm.contrast.inference and arm.contrast.inference.basis == "own"
-    ]
+    own = [arm.arm for arm in analysis.arms if arm.contrast.rests_on_pairs]
     if own and not analysis.gate:
         return (
             f"Differences are ratios within blocks; {listed(own)} was compared by a paired t on its own "

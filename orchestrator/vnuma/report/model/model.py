@@ -79,8 +79,11 @@ class LoadedRun:
     @property
     def primary(self) -> list[tuple[Vm, Analysis]]:
         """Each VM with its primary analysis."""
-        found = [(self.vm(one.vm), one) for one in self.result.primary]
-        return [(vm, one) for vm, one in found if vm]
+        return [(vm, one) for one in self.result.primary if (vm := self.vm(one.vm))]
+
+    def primary_of(self, vm: Vm) -> Analysis:
+        """A VM's primary analysis."""
+        return next(analysis for analysis in self.result.primary if analysis.vm == vm.name)
 
     def vm(self, name: str) -> Vm | None:
         """The VM of that inventory name."""
@@ -129,15 +132,6 @@ def load_run(store: Store, run: str) -> LoadedRun:
         return _loaded(store, run)
 
 
-def _refuse_other_vms(run: str, others: set[str]) -> None:
-    """Refuse VMs that are not the study's: the report has no place for them."""
-    if others:
-        raise StoreError(
-            f"The store is damaged: {run} has a VM that its study does not name, {escaped(min(others))!r}.",
-            fix="Restore a copy of it; do not delete it: it holds VM baselines.",
-        )
-
-
 def _loaded(store: Store, run: str) -> LoadedRun:
     with store.read() as connection:
         row = runs.get_run(connection, run)
@@ -156,7 +150,13 @@ def _loaded(store: Store, run: str) -> LoadedRun:
             executions.add(batch)
             timed += batch.samples
     names = {vm.id: vm.name for vm in machines}
-    _refuse_other_vms(row.name, set(names.values()) - set(study.vms))
+    others = set(names.values()) - set(study.vms)
+    if others:  # the report has no place for them
+        raise StoreError(
+            f"The store is damaged: {row.name} has a VM that its study does not name, "
+            f"{escaped(min(others))!r}.",
+            fix="Restore a copy of it; do not delete it: it holds VM baselines.",
+        )
     design = design_of(study, {cell.label for cell in planned})
     result = analyse(timed, cell_records(planned, tried, names, known, used_up), design)
     return LoadedRun(

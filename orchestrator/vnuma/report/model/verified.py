@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.workloads.metric import Replicate
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Outcome, Vm
 
@@ -39,13 +38,15 @@ def verified(loaded: LoadedRun, vm: Vm) -> list[Verified]:
             boots[fact.key][_text(fact.value)].append(arms[fact.attempt_id])
     replicate = loaded.result.design.replicate
     return [
-        Verified(key, tuple((_whose(mine, replicate), text) for text, mine in values.items()))
+        Verified(
+            key,
+            tuple(
+                (f"{counted(len(mine), replicate)} of {', '.join(dict.fromkeys(mine))}", text)
+                for text, mine in values.items()
+            ),
+        )
         for key, values in sorted(boots.items())
     ]
-
-
-def _whose(arms: list[str], replicate: Replicate) -> str:
-    return f"{counted(len(arms), replicate)} of {', '.join(dict.fromkeys(arms))}"
 
 
 def _text(value: object) -> str:

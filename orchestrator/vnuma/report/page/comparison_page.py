@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-
-from markupsafe import Markup
 
 from vnuma import __version__
 from vnuma.domain.vm.provenance import banner
-from vnuma.report.charts.row_plots import RowPlots, of_gaps
-from vnuma.report.comparison.comparability import Difference
-from vnuma.report.comparison.pair import Comparison, Pair
+from vnuma.report.charts.row_plots import of_gaps
+from vnuma.report.comparison.pair import Comparison
 from vnuma.report.comparison.text import CAUTION, Condition, estimate_words, judged_words, what_words
 from vnuma.report.model.words import verdict_kind
 from vnuma.report.page.page import verdict_symbol
 from vnuma.report.page.template import environment, filled, write_file
-
-
-@dataclass(frozen=True)
-class GapRow:
-    """One arm: its gap as text and drawn, and both runs' measurements."""
-
-    arm: str
-    kind: str
-    symbol: str
-    gap: str
-    own: str
-    boots: str
-    plot: Markup
-
-
-@dataclass(frozen=True)
-class PairPart:
-    """One VM in both runs."""
-
-    vm: str
-    what: str
-    rows: tuple[GapRow, ...]
-    plots: RowPlots
-    differ: tuple[Difference, ...]
 
 
 def write_comparison(found: Comparison, condition: Condition | None, path: Path) -> None:
@@ -63,31 +35,17 @@ def compared_html(found: Comparison) -> str:
 
 
 def _values(found: Comparison, condition: Condition | None) -> dict[str, object]:
-    pairs = [_part(found, pair, condition) for pair in found.pairs]
-    return {"found": found, "pairs": pairs, "caution": CAUTION}
-
-
-def _part(found: Comparison, pair: Pair, condition: Condition | None) -> PairPart:
-    plots = of_gaps(pair.changes, found.before.result.design.measure(found.before.study.workload.forms[0]))
-    return PairPart(
-        pair.after.name,
-        what_words(found, pair),
-        tuple(_rows(pair, plots, condition)),
-        plots,
-        pair.differ,
-    )
-
-
-def _rows(pair: Pair, plots: RowPlots, condition: Condition | None) -> Iterator[GapRow]:
-    drawn = {row.arm: row.plot for row in plots.rows}
-    for change in pair.changes:
-        gap = change.gap
-        yield GapRow(
-            change.arm,
-            verdict_kind(gap) if gap else "reference",
-            verdict_symbol(gap) if gap else "",
-            judged_words(gap, condition) if gap else "the reference",
-            estimate_words(change.own),
-            f"{change.before} and {change.after}",
-            drawn[change.arm],
-        )
+    measure = found.before.result.design.measure(found.before.study.workload.forms[0])
+    plots = [of_gaps(pair.changes, measure) for pair in found.pairs]
+    return {
+        "found": found,
+        "pairs": [
+            (pair, what_words(found, pair), each, {row.arm: row.plot for row in each.rows})
+            for pair, each in zip(found.pairs, plots, strict=True)
+        ],
+        "caution": CAUTION,
+        "kind": verdict_kind,
+        "symbol": verdict_symbol,
+        "judged": partial(judged_words, condition=condition),
+        "estimate": estimate_words,
+    }

@@ -245,9 +245,7 @@ def verdict_symbol(verdict: Verdict) -> str:
 
 def _footnotes(analysis: Analysis) -> list[str]:
     """Which intervals do not use the pooled error."""
-    own = [
-        arm.arm for arm in analysis.arms if arm.contrast.inference and arm.contrast.inference.basis == "own"
-    ]
+    own = [arm.arm for arm in analysis.arms if arm.contrast.rests_on_pairs]
     if not own:
         return []
     if not analysis.gate:

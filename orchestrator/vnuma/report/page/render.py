@@ -79,42 +79,22 @@ def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class MatrixRow:
-    """One VM; `cells` follow the order of the arms."""
-
-    key: str
-    vm: str
-    host: str
-    cells: tuple[VerdictRow, ...]
-
-
-@dataclass(frozen=True)
 class Matrix:
-    """`counts`: for each arm, the number of VMs by verdict: `3 slower`."""
+    """`rows`: each VM with its verdicts, by arm; `counts`: for each arm, VMs by verdict: `3 slower`."""
 
     arms: tuple[str, ...]
-    rows: tuple[MatrixRow, ...]
+    rows: tuple[tuple[VmPart, tuple[VerdictRow, ...]], ...]
     counts: tuple[tuple[str, ...], ...]
 
 
 def matrix(parts: Sequence[VmPart]) -> Matrix:
     """All VMs of a run, in the study's order."""
     arms = tuple(dict.fromkeys(row.arm for part in parts for row in part.verdicts[1:]))
-    rows = tuple(
-        MatrixRow(part.key, part.vm.name, part.vm.esxi_host, tuple(_cell(part, arm) for arm in arms))
-        for part in parts
-    )
-    return Matrix(
-        arms, rows, tuple(_counts([row.cells[column] for row in rows]) for column in range(len(arms)))
-    )
-
-
-def _cell(part: VmPart, arm: str) -> VerdictRow:
-    return next(row for row in part.verdicts if row.arm == arm)
-
-
-def _counts(cells: Sequence[VerdictRow]) -> tuple[str, ...]:
-    return tuple(f"{number} {short}" for short, number in Counter(cell.short for cell in cells).most_common())
+    by_arm = [{row.arm: row for row in part.verdicts} for part in parts]
+    rows = tuple((part, tuple(cells[arm] for arm in arms)) for part, cells in zip(parts, by_arm, strict=True))
+    shorts = (Counter(cells[arm].short for cells in by_arm) for arm in arms)
+    counts = (tuple(f"{n} {short}" for short, n in found.most_common()) for found in shorts)
+    return Matrix(arms, rows, tuple(counts))
 
 
 def _markdown(loaded: LoadedRun) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from vnuma.analysis.figures import amount, signed
 from vnuma.analysis.published import RUN_SD, RUNS, STUDIES, Description, Table, describe, drift_alone
 from vnuma.domain.vm.plain_text import counted, filled
-from vnuma.errors import InputError
+from vnuma.errors import InputError, reading
 from vnuma.report.model.grid import WIDEST, GridTable, as_markdown, as_screen
 
 FORM = "The first line names the columns: rows_per_side,ARM,ARM,...; then one line a size, times in ms."
@@ -38,9 +38,8 @@ class Publication:
 def read_publication(path: Path) -> Publication:
     """Read a CSV file of medians. Raises InputError with the invalid line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check its path.") from error
+        with reading(path):
+            lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
     if sum(map(len, lines)) > _MOST_LETTERS:

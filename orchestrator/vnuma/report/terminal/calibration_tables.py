@@ -121,7 +121,8 @@ def _coverage(found: Calibration) -> GridTable:
 
 def _power(found: Calibration) -> GridTable:
     def row(rates: Sequence[Rates]) -> tuple[str, ...]:
-        by_effect = [_powers(rates, index) for index in range(len(EFFECTS))]
+        powers = zip(*(item.power for item in rates), strict=True)
+        by_effect = ["/".join(f"{rate.share * 100:.0f}" for rate in each) for each in powers]
         reference = _reference(rates, lambda entry: entry.power, places=0)
         return (*by_effect, reference, _largest_error(rates, lambda item: item.power[1]))
 
@@ -208,10 +209,6 @@ def _at(found: Calibration) -> str:
 def _each(rates: Sequence[Rates], share: Callable[[Rates], float | None], places: int = 1) -> str:
     values = [share(item) for item in rates]
     return "/".join("-" if value is None else f"{value * 100:.{places}f}" for value in values)
-
-
-def _powers(rates: Sequence[Rates], effect: int) -> str:
-    return _each(rates, lambda item: item.power[effect].share, 0)
 
 
 def _largest_error(rates: Sequence[Rates], rate: Callable[[Rates], Rate]) -> str:

@@ -62,7 +62,7 @@ def as_markdown(loaded: LoadedRun) -> str:
     """The primary results for pasting: each VM's answer, Table 1 and the verdicts."""
     parts = [
         f"# {loaded.run.name}: {loaded.study.title or loaded.study.name}",
-        _emphasised(banner(loaded.simulated)),
+        f"**{banner(loaded.simulated)}**" if loaded.simulated else "",
     ]
     for analysis in loaded.result.primary:
         verdicts = "\n".join(f"- **{one.arm}**: {verdict_words(one.verdict)}" for one in analysis.arms)
@@ -74,10 +74,6 @@ def as_markdown(loaded: LoadedRun) -> str:
             verdicts,
         ]
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _emphasised(text: str) -> str:
-    return f"**{text}**" if text else ""
 
 
 def brief_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
