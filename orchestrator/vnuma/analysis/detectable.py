@@ -11,16 +11,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from vnuma.analysis import power
 from vnuma.analysis.compare import Comparison, Contrast
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
-from vnuma.analysis.power import (
-    FEWEST_BLOCKS,
-    detectable_by_pairs,
-    equivalent_by_pairs,
-    fewest_blocks,
-    ratio_for_equivalence,
-    ratio_needed,
-)
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.simulate import Layout
@@ -46,22 +39,22 @@ class ArmError:
     def detectable_effect(self, blocks: int) -> float:
         """The effect (ln scale) that this many blocks find in 80% of studies."""
         if self.own:
-            return detectable_by_pairs(self._sd_at(blocks), blocks, self.arms)
-        return ratio_needed(self._layout(blocks)) * self._sd_at(blocks)
+            return power.detectable_by_pairs(self._sd_at(blocks), blocks, self.arms)
+        return power.ratio_needed(self._layout(blocks)) * self._sd_at(blocks)
 
     def decidable_effect(self, blocks: int) -> float:
         """The effect that they find, and within which they call an arm without effect equivalent."""
         if self.own:
-            equivalent = equivalent_by_pairs(self._sd_at(blocks), blocks, self.arms)
+            equivalent = power.equivalent_by_pairs(self._sd_at(blocks), blocks, self.arms)
         else:
-            equivalent = ratio_for_equivalence(self._layout(blocks)) * self._sd_at(blocks)
+            equivalent = power.ratio_for_equivalence(self._layout(blocks)) * self._sd_at(blocks)
         return max(self.detectable_effect(blocks), equivalent)
 
     def blocks_to_decide(self, effect: float) -> int | None:
         """Fewest blocks, at least 6, that distinguish the effect (ln scale) from none; None beyond 200."""
         if not self.sd and not self.rounded:
-            return FEWEST_BLOCKS
-        return fewest_blocks(effect, self.decidable_effect)
+            return power.FEWEST_BLOCKS
+        return power.fewest_blocks(effect, self.decidable_effect)
 
     def _sd_at(self, blocks: int) -> float:
         """Rounding does not shrink with blocks: equivalent to larger scatter of cells."""

@@ -16,16 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from vnuma.analysis.distributions import (
-    FloatArray,
-    chi2_quantile,
-    chi2_upper_quantile,
-    legendre_nodes,
-    log_gamma,
-    normal_cdf,
-    t_quantile,
-    t_two_sided,
-)
+from vnuma.analysis import distributions
 
 TAIL = 1e-15
 NOTHING = 1e-20
@@ -37,13 +28,15 @@ def probability(c: float, p: int, df: float, rho: float) -> float:
     if c <= 0:
         return 0.0
     if p == 1:
-        return 1.0 - t_two_sided(c, df)
+        return 1.0 - distributions.t_two_sided(c, df)
     s, weight_s = _scale_nodes(df)
     z, weight_z = _normal_nodes()
     shift = math.sqrt(rho) * z[None, :]
     width = c * s[:, None]
     root = math.sqrt(1.0 - rho)
-    inside = normal_cdf((width + shift) / root) - normal_cdf((shift - width) / root)
+    inside = distributions.normal_cdf((width + shift) / root) - distributions.normal_cdf(
+        (shift - width) / root
+    )
     return float(weight_s @ (inside**p @ weight_z))
 
 
@@ -51,9 +44,9 @@ def probability(c: float, p: int, df: float, rho: float) -> float:
 def constant(alpha: float, p: int, df: float, rho: float) -> float:
     """The c with G(c) = 1 - alpha: half-widths are c times the standard error."""
     if p == 1:
-        return t_quantile(1.0 - alpha / 2, df)
-    low = t_quantile(1.0 - alpha / 2, df)
-    high = t_quantile(1.0 - alpha / (2 * p), df)
+        return distributions.t_quantile(1.0 - alpha / 2, df)
+    low = distributions.t_quantile(1.0 - alpha / 2, df)
+    high = distributions.t_quantile(1.0 - alpha / (2 * p), df)
     # A single contrast has a smaller constant and Bonferroni a larger one, so it lies between.
     return _root(lambda c: probability(c, p, df, rho) - (1.0 - alpha), low * 0.999, high * 1.001)
 
@@ -80,26 +73,26 @@ def _root(f: Callable[[float], float], low: float, high: float) -> float:
 def adjusted_p(t: float, p: int, df: float, rho: float) -> float:
     """Single-step adjusted p value 1 - G(|t|): below alpha exactly when the interval excludes zero."""
     if p == 1:
-        return t_two_sided(t, df)
+        return distributions.t_two_sided(t, df)
     if math.isinf(t):
         return 0.0
     return min(1.0, max(0.0, 1.0 - probability(abs(t), p, df, rho)))
 
 
 @lru_cache(maxsize=512)
-def _scale_nodes(df: float) -> tuple[FloatArray, FloatArray]:
+def _scale_nodes(df: float) -> tuple[distributions.FloatArray, distributions.FloatArray]:
     """Nodes in s, and weights that contain the density of sqrt(chi2(df)/df)."""
-    low = math.sqrt(chi2_quantile(TAIL, df) / df)
-    high = math.sqrt(chi2_upper_quantile(TAIL, df) / df)
-    x, w = legendre_nodes(240)
+    low = math.sqrt(distributions.chi2_quantile(TAIL, df) / df)
+    high = math.sqrt(distributions.chi2_upper_quantile(TAIL, df) / df)
+    x, w = distributions.legendre_nodes(240)
     s = low + (high - low) * (x + 1) / 2
-    log_norm = math.log(2) + df / 2 * math.log(df / 2) - log_gamma(df / 2)
+    log_norm = math.log(2) + df / 2 * math.log(df / 2) - distributions.log_gamma(df / 2)
     density = np.exp(log_norm + (df - 1) * np.log(s) - df * s**2 / 2)
     return s, w * (high - low) / 2 * density
 
 
 @lru_cache(maxsize=1)
-def _normal_nodes() -> tuple[FloatArray, FloatArray]:
+def _normal_nodes() -> tuple[distributions.FloatArray, distributions.FloatArray]:
     """Nodes and weights for the expectation of an even function of a standard normal.
 
     The bracket of G is the same for z and -z, so negative nodes are folded onto positive ones. Nodes with

@@ -7,16 +7,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Literal
 
-from vnuma.analysis.compare import (
-    Basis,
-    Comparison,
-    Contrast,
-    Interval,
-    finite,
-    own_error,
-    paired_differences,
-    t_ratio,
-)
+from vnuma.analysis import compare
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.domain.workloads.metric import Better, Replicate, plural
@@ -37,8 +28,8 @@ class AaCheck:
     """
 
     ratio: float
-    interval: Interval
-    basis: Basis
+    interval: compare.Interval
+    basis: compare.Basis
     se: float
     df: float
     t: float | None
@@ -56,7 +47,7 @@ class ControlCheck:
     passed: bool
 
 
-def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
+def check_a_a(comparison: compare.Comparison) -> AaCheck | NotEvaluated:
     """t of mean(A - R): SE = sqrt(2 MS/B) and the fit's df, or its own if either column is flagged.
 
     A coarse clock's steps are added, since equally rounded columns are not proven equal.
@@ -67,28 +58,28 @@ def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
         return NotEvaluated("the reference arm has only one column")
     first, second = comparison.reference[:2]
     full = comparison.fit
-    basis: Basis = "own" if comparison.flagged(first) or comparison.flagged(second) else "pooled"
+    basis: compare.Basis = "own" if comparison.flagged(first) or comparison.flagged(second) else "pooled"
     if basis == "own":
-        d = paired_differences(full.grid, second, (first,))
+        d = compare.paired_differences(full.grid, second, (first,))
         if len(d) < 2:
             return NotEvaluated("fewer than 2 blocks contain both columns of the reference arm")
-        estimate, (se, df) = statistics.fmean(d), own_error(comparison.fit, d, second, (first,))
+        estimate, (se, df) = statistics.fmean(d), compare.own_error(comparison.fit, d, second, (first,))
     else:
         if full.ms is None:
             return NotEvaluated("too few cells to estimate an error")
         estimate, factor = full.contrast({second: 1.0, first: -1.0})
         se, df = math.sqrt(full.ms * factor), full.df
     se = math.hypot(se, math.sqrt(2 * comparison.rounding.variance(full.ms or 0.0)))
-    t = t_ratio(estimate, se)
+    t = compare.t_ratio(estimate, se)
     p = 0.0 if math.isinf(t) else t_two_sided(t, df)
     half_width = t_quantile(0.975, df) * se
     return AaCheck(
         ratio=math.exp(estimate),
-        interval=Interval.around(estimate, half_width),
+        interval=compare.Interval.around(estimate, half_width),
         basis=basis,
         se=se,
         df=df,
-        t=finite(t),
+        t=compare.finite(t),
         p=p,
         noise_floor=math.expm1(half_width),
         state="alarm" if p < AA_ALARM else "note" if p < AA_NOTE else "no alarm",
@@ -97,7 +88,7 @@ def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
 
 def check_control(
     control: PositiveControl | None,
-    contrasts: tuple[Contrast, ...],
+    contrasts: tuple[compare.Contrast, ...],
     better: Better = "lower",
     replicate: Replicate = "boot",
 ) -> ControlCheck | NotEvaluated:

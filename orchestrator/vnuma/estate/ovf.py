@@ -20,13 +20,7 @@ from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
 from vnuma.domain.vm.estate import Estate
 from vnuma.domain.vm.setting import TYPED, Value, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.design_vm import (
-    DesignedVm,
-    bounded_bytes,
-    declared_at_start,
-    estate_of_designs,
-    undetermined_hardware,
-)
+from vnuma.estate import design_vm
 
 _MOST_BYTES = 16_000_000
 _MOST_MEMBERS = 50
@@ -57,7 +51,9 @@ _CONFIG = {"cpuhotaddenabled": "cpuHotAddEnabled", "memoryhotaddenabled": "memor
 def read_ovf(path: Path) -> Estate:
     """The VMs of an .ovf or .ova file. Raises InputError for another, or one with a document type."""
     data = (
-        _descriptor_of_ova(path) if path.suffix.lower() == ".ova" else bounded_bytes(path, _MOST_BYTES, "OVF")
+        _descriptor_of_ova(path)
+        if path.suffix.lower() == ".ova"
+        else design_vm.bounded_bytes(path, _MOST_BYTES, "OVF")
     )
     root = _parsed(path, data)
     if _name(root) != "Envelope":
@@ -66,11 +62,11 @@ def read_ovf(path: Path) -> Estate:
     if not systems:
         raise InputError(f"{path} describes no VM.", fix="Name the .ovf of a VM or vApp.")
     chosen = _default_configuration(root)
-    designs = [replace(_designed(one, chosen), declared=declared_at_start(path)) for one in systems]
-    return estate_of_designs(path, "ovf", "OVF", designs)
+    designs = [replace(_designed(one, chosen), declared=design_vm.declared_at_start(path)) for one in systems]
+    return design_vm.estate_of_designs(path, "ovf", "OVF", designs)
 
 
-def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
+def _designed(system: ET.Element, configuration: str | None) -> design_vm.DesignedVm:
     names = (*_CONFIG.values(), *(name for fields in _ALLOCATION.values() for name in fields.values()))
     settings: dict[str, Value] = {name: TYPED[name].unset for name in names}
     absent = dict.fromkeys((*_NO_FIELD, *VIRTUAL_NUMA_SETTINGS), _NOT_IN_OVF)
@@ -99,12 +95,15 @@ def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
     hardware = _hardware(system)
     name = _text(system, "Name")
     address = _attribute(system, "id") or name or "vm"
-    return DesignedVm(
+    return design_vm.DesignedVm(
         address=address,
         name=name or address,
         hardware=hardware,
         settings=settings,
-        absent={**absent, **undetermined_hardware(hardware, "the descriptor names no vmx- version")},
+        absent={
+            **absent,
+            **design_vm.undetermined_hardware(hardware, "the descriptor names no vmx- version"),
+        },
         guest_id=next(filter(None, (_attribute(one, "osType") for one in system.iter())), ""),
     )
 

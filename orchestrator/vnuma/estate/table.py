@@ -14,13 +14,7 @@ from typing import Any
 
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared, Estate, Unseen
 from vnuma.errors import InputError
-from vnuma.estate.design_vm import (
-    DesignedVm,
-    bounded_bytes,
-    decoded,
-    estate_of_designs,
-    relative_to_here,
-)
+from vnuma.estate import design_vm
 from vnuma.estate.table_row import KEYS, NOT_SAID, ContradictoryRow, vm_of_row
 from vnuma.estate.workbook import Sheet, read_first_sheet
 
@@ -98,7 +92,7 @@ def read_table(path: Path) -> Estate:
     """The VMs of a CSV file or a workbook. Raises InputError without VM columns."""
     is_text = path.suffix.lower() in {".csv", ".tsv"}
     if is_text:
-        sheet, numbers = _csv(decoded(bounded_bytes(path, _MOST_BYTES, "a design table")))
+        sheet, numbers = _csv(design_vm.decoded(design_vm.bounded_bytes(path, _MOST_BYTES, "a design table")))
     else:
         sheet, numbers = read_first_sheet(path, COLUMNS, _NEEDED, _TITLE_ROWS) or (Sheet("", {}), ())
     if not is_table(sheet):
@@ -120,10 +114,10 @@ def sheet_of_mappings(rows: Sequence[Mapping[str, Any]]) -> Sheet:
 
 def estate_of_table(path: Path, sheet: Sheet, numbers: Sequence[int], *, has_lines: bool) -> Estate:
     """The VMs of the rows; `numbers` are the rows' in the file, which are lines of a text file."""
-    designs: list[DesignedVm] = []
+    designs: list[design_vm.DesignedVm] = []
     unseen: list[Unseen] = []
     seen: dict[str, int] = {}
-    file = relative_to_here(path, path.parent)
+    file = design_vm.relative_to_here(path, path.parent)
     for number, row in enumerate(islice(sheet, _MOST_VMS + 1), start=1):
         if number > _MOST_VMS:
             raise InputError(f"{path} has more than {_MOST_VMS:,} rows.", fix="Split it.")
@@ -150,10 +144,10 @@ def estate_of_table(path: Path, sheet: Sheet, numbers: Sequence[int], *, has_lin
             unseen += [Unseen("vm", name, f"{where}: {why}") for why in _unread(design)]
         except ContradictoryRow as wrong:
             unseen.append(Unseen("vm", name, f"{where}: {wrong}"))
-    return estate_of_designs(path, "table", "design table", designs, unseen)
+    return design_vm.estate_of_designs(path, "table", "design table", designs, unseen)
 
 
-def _unread(design: DesignedVm) -> list[str]:
+def _unread(design: design_vm.DesignedVm) -> list[str]:
     """What is wrong with cells; not that they are empty, or name a host or system that is not known."""
     wrong = (why for part, why in design.absent.items() if part not in {"host", "guest"})
     return [why for why in dict.fromkeys(wrong) if why not in {NOT_SAID, HOST_DECIDES}]

@@ -19,17 +19,7 @@ from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
 from vnuma.domain.vm.estate import Estate, Unseen
 from vnuma.domain.vm.setting import Value, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.design_vm import (
-    ACCEPTED_KEY,
-    DesignedVm,
-    accepted_in,
-    bounded_bytes,
-    cpu_numbers,
-    declared_at_start,
-    estate_of_designs,
-    undetermined_hardware,
-    utf16_text,
-)
+from vnuma.estate import design_vm
 
 _MOST_BYTES = 1_000_000
 _LINE = re.compile(r'^\s*([\w.:\-]{1,200})\s*=\s*(?:"([^"\n]*)"|([^"#\s][^#\n]*?))\s*(?:#.*)?$')
@@ -65,8 +55,8 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
     "memsize": ("memoryMB", _whole, 4),
     "vcpu.hotadd": ("cpuHotAddEnabled", _truth, False),
     "mem.hotadd": ("memoryHotAddEnabled", _truth, False),
-    "sched.cpu.affinity": ("cpuAffinity", cpu_numbers, ()),
-    "sched.mem.affinity": ("memoryAffinity", cpu_numbers, ()),
+    "sched.cpu.affinity": ("cpuAffinity", design_vm.cpu_numbers, ()),
+    "sched.mem.affinity": ("memoryAffinity", design_vm.cpu_numbers, ()),
     "sched.cpu.min": ("cpuReservation", _whole, 0),
     "sched.cpu.max": ("cpuLimit", _limit, -1),
     "sched.mem.min": ("memoryReservation", _whole, 0),
@@ -80,7 +70,7 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
 
 def read_vmx(path: Path) -> Estate:
     """The VM of a .vmx file. Raises InputError for any other file."""
-    text = _text(bounded_bytes(path, _MOST_BYTES, "a .vmx file"))
+    text = _text(design_vm.bounded_bytes(path, _MOST_BYTES, "a .vmx file"))
     entries = list(_entries(text))
     keys = {key: value for _, key, value in entries}
     if not _NAMES & keys.keys():
@@ -90,14 +80,19 @@ def read_vmx(path: Path) -> Estate:
         )
     if why := _twice(entries):
         name = keys.get("displayname") or path.stem
-        return estate_of_designs(path, "vmx", "vmx file", [], [Unseen("vm", name, f"{path.name} has {why}")])
+        return design_vm.estate_of_designs(
+            path, "vmx", "vmx file", [], [Unseen("vm", name, f"{path.name} has {why}")]
+        )
     lines = text.splitlines()
-    accepted = (*accepted_in(lines, 1, len(lines)), *filter(None, [keys.get(ACCEPTED_KEY)]))
-    vm = replace(designed(path.stem, keys), declared=declared_at_start(path), accepted=accepted)
-    return estate_of_designs(path, "vmx", "vmx file", [vm])
+    accepted = (
+        *design_vm.accepted_in(lines, 1, len(lines)),
+        *filter(None, [keys.get(design_vm.ACCEPTED_KEY)]),
+    )
+    vm = replace(designed(path.stem, keys), declared=design_vm.declared_at_start(path), accepted=accepted)
+    return design_vm.estate_of_designs(path, "vmx", "vmx file", [vm])
 
 
-def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
+def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm:
     """A VM from its lower-case keys; `name` if it has no displayName."""
     settings: dict[str, Value] = {setting: default for setting, _, default in _KEYS.values()}
     absent = dict.fromkeys(VIRTUAL_NUMA_SETTINGS, _NOT_SHOWN)
@@ -117,18 +112,18 @@ def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
     settings |= {key: text for key, text in keys.items() if is_governed(key) or key == "cpuid.maxvcpus"}
     version = keys.get("virtualhw.version", "").strip()
     hardware = int(version) if re.fullmatch(r"[0-9]{1,2}", version, re.ASCII) else None
-    return DesignedVm(
+    return design_vm.DesignedVm(
         address=name,
         name=keys.get("displayname") or name,
         hardware=hardware,
         settings=settings,
-        absent={**absent, **undetermined_hardware(hardware, "the file has no virtualHW.version")},
+        absent={**absent, **design_vm.undetermined_hardware(hardware, "the file has no virtualHW.version")},
         guest_id=keys.get("guestos", ""),
     )
 
 
 def _text(data: bytes) -> str:
-    if (text := utf16_text(data)) is not None:
+    if (text := design_vm.utf16_text(data)) is not None:
         return text
     named = _ENCODING.search(data)
     encoding = named[1].decode("ascii", errors="replace").lower() if named else "utf-8"

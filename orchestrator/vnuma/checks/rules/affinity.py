@@ -5,18 +5,8 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import UNPIN, host_object, pinned
-from vnuma.checks.rules.sources import (
-    AFFINITY_7,
-    AFFINITY_8,
-    ATTRIBUTES_55,
-    HYPER_THREADING,
-    NUMA_CONTROLS_8,
-    PINNING,
-    SCHEDULER_PLANNING,
-    SCHEDULERS,
-    VM_OPERATOR,
-)
 from vnuma.domain.arm.affinity import cores_of
 
 _ONE_A_CORE = {"affinity": "physical_cores"}
@@ -31,7 +21,7 @@ _ONE_A_CORE = {"affinity": "physical_cores"}
         "ESXi's NUMA scheduler no longer manages the VM, so pinning and vNUMA change at the same time."
     ),
     fix="Treat affinity as a factor of its own. numa.nodeAffinity restricts nodes and keeps NUMA management.",
-    sources=(AFFINITY_7, NUMA_CONTROLS_8),
+    sources=(sources.AFFINITY_7, sources.NUMA_CONTROLS_8),
     reads="vm",
     related=("A10", "T17"),
 )
@@ -56,7 +46,7 @@ def a03(facts: Facts) -> Fail | None:
         "as no affinity."
     ),
     fix="Add CPUs to the list, or clear it.",
-    sources=(AFFINITY_8,),
+    sources=(sources.AFFINITY_8,),
     reads="vm",
     related=("A05", "A06"),
 )
@@ -82,7 +72,7 @@ def a04(facts: Facts) -> Fail | None:
         "they take time from the vCPUs."
     ),
     fix="List at least one more CPU; compare only arms with the same affinity.",
-    sources=(AFFINITY_8,),
+    sources=(sources.AFFINITY_8,),
     reads="vm",
     related=("A04", "A06"),
 )
@@ -120,7 +110,7 @@ def _one_more(facts: Facts) -> Fix | None:
     ),
     consequence="Two vCPUs share a core: with hyper-threading, CPUs 0 to 15 are 8 cores.",
     fix="List one CPU of each core (0,2,4 and so on), as affinity: physical_cores does.",
-    sources=(HYPER_THREADING,),
+    sources=(sources.HYPER_THREADING,),
     reads="vm host",
     related=("A04", "A05"),
 )
@@ -147,7 +137,7 @@ def a06(facts: Facts) -> Fail | None:
     fix="Take the CPUs from one node's own list.",
     sources=(
         "https://developer.broadcom.com/xapis/vsphere-web-services-api/8.0U3/vim.host.NumaNode.html",
-        NUMA_CONTROLS_8,
+        sources.NUMA_CONTROLS_8,
     ),
     reads="vm host",
     related=("A03",),
@@ -170,7 +160,7 @@ def a07(facts: Facts) -> Fail | None:
     condition="CPU affinity is set while other VMs run on the host, and latency sensitivity is not high",
     consequence="Other VMs may use the same cores at any time.",
     fix="Empty the host, or use latency sensitivity high with CPU and memory fully reserved.",
-    sources=(PINNING, VM_OPERATOR),
+    sources=(sources.PINNING, sources.VM_OPERATOR),
     reads="vm host",
 )
 def a08(facts: Facts) -> Fail | None:
@@ -189,7 +179,7 @@ def a08(facts: Facts) -> Fail | None:
     condition="CPU affinity and a CPU reservation are both set",
     consequence="Admission control ignores affinity: the VM may not get what it reserved.",
     fix="Remove one of the two.",
-    sources=(AFFINITY_7,),
+    sources=(sources.AFFINITY_7,),
     reads="vm",
 )
 def a09(facts: Facts) -> Fail | None:
@@ -209,7 +199,7 @@ def a09(facts: Facts) -> Fail | None:
     condition="CPU affinity is set and the host's Numa.AutoMemAffinity is 0, without memory affinity",
     consequence="Memory may be allocated on other nodes than the vCPUs.",
     fix="Set Numa.AutoMemAffinity to 1 (the default).",
-    sources=(ATTRIBUTES_55,),
+    sources=(sources.ATTRIBUTES_55,),
     reads="vm host",
     related=("A03",),
 )
@@ -243,8 +233,8 @@ def a10(facts: Facts) -> Fail | None:
     fix="Pin to one CPU of each core, and study only hosts with the same scheduler. SCAv2 uses both "
     "threads; the security team decides whether it is safe enough.",
     sources=(
-        SCHEDULERS,
-        SCHEDULER_PLANNING,
+        sources.SCHEDULERS,
+        sources.SCHEDULER_PLANNING,
         "https://developer.broadcom.com/xapis/virtual-infrastructure-json-api/latest/data-structures/HostHyperThreadScheduleInfo",
     ),
     reads="vm host",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import UNPIN, pinned
-from vnuma.checks.rules.sources import AFFINITY_8, AFFINITY_API
 
 
 @rule(
@@ -21,7 +21,7 @@ from vnuma.checks.rules.sources import AFFINITY_8, AFFINITY_API
     "vSphere hides the setting for VMs in a DRS cluster.",
     fix="Use a host outside DRS, or set the VM's DRS level to Disabled.",
     sources=(
-        AFFINITY_8,
+        sources.AFFINITY_8,
         "https://github.com/ansible-collections/community.vmware/issues/2338",
     ),
     reads="vm cluster",
@@ -70,7 +70,7 @@ def a02(facts: Facts) -> Fail | None:
     condition="CPU affinity is set, so somebody will have to clear it",
     consequence="A null affinitySet leaves the affinity unchanged; only an empty list removes it.",
     fix="Send cpuAffinity.affinitySet = [] (vnuma restore does).",
-    sources=(AFFINITY_API,),
+    sources=(sources.AFFINITY_API,),
     reads="vm",
     related=("A02",),
 )

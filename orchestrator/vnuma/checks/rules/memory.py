@@ -5,8 +5,8 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import gigabytes, host_object, nodes_needed
-from vnuma.checks.rules.sources import CPU_READY, LARGE_MEMORY, VM_OPERATOR, VMCO
 from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT
 
 _LOCK = Fix(
@@ -28,7 +28,7 @@ LOCAL_ENOUGH = 95.0
     ),
     consequence="Ballooning and swapping can take memory away and change results.",
     fix="Reserve all memory of a VM that is measured or latency-sensitive.",
-    sources=(VM_OPERATOR,),
+    sources=(sources.VM_OPERATOR,),
     reads="vm",
     in_study=Severity.WARN,
     related=("M02",),
@@ -64,7 +64,7 @@ def _overcommitted(facts: Facts) -> bool:
     ),
     consequence="What does not fit on its nodes is allocated on others; locked pages then stay remote.",
     fix="Free the node, or the host, before the power-on.",
-    sources=(LARGE_MEMORY,),
+    sources=(sources.LARGE_MEMORY,),
     reads="vm host",
     in_study=Severity.BLOCK,
     related=("M01", "T09"),
@@ -126,7 +126,7 @@ def m03(facts: Facts) -> Fail | None:
     condition="the host's power policy is not High performance, and the VM has more than 8 vCPUs",
     consequence="Clock frequency changes with load, and timings change with it.",
     fix="Set the policy to High performance (no reboot).",
-    sources=(VMCO,),
+    sources=(sources.VMCO,),
     reads="vm host",
 )
 def m04(facts: Facts) -> Fail | None:
@@ -209,7 +209,7 @@ def _listed(nodes: tuple[int, ...] | None) -> str:
         "and SQL Server cannot see why; timings of arms depend on what else runs."
     ),
     fix="Move VMs off the host, remove CPU limits, or give VMs fewer vCPUs.",
-    sources=(CPU_READY, "https://xormon.com/VMware-CPU-monitoring.php"),
+    sources=(sources.CPU_READY, "https://xormon.com/VMware-CPU-monitoring.php"),
     reads="vm waits",
     unconfirmed=True,
     related=("M10", "A13"),
@@ -232,7 +232,7 @@ def m09(facts: Facts) -> Fail | None:
     ),
     fix="Give the VM fewer vCPUs, move other VMs off the host, and delete old snapshots.",
     sources=(
-        CPU_READY,
+        sources.CPU_READY,
         "https://virtual-talks.com/2020/06/30/what-is-cstp-or-cstop",
         "https://ntpro.nl/blog/archives/2536-High-co-stop-values-seen-during-virtual-machine-snapshot-activities.html",
     ),

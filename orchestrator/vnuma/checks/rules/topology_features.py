@@ -7,15 +7,8 @@ from collections.abc import Iterator
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
+from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import NO_HOT_ADD
-from vnuma.checks.rules.sources import (
-    ADVANCED_65,
-    HOT_ADD_8,
-    HOT_ADD_KB,
-    VIRTUAL_NUMA_API,
-    VM_OPERATOR,
-    VNUMA_6,
-)
 from vnuma.checks.subject import EXTRA_CONFIG
 from vnuma.domain.arm.recipe import DECOUPLED_SINCE
 from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS, host_shape, predict
@@ -34,7 +27,7 @@ MANUAL_SINCE = (8, 0)
     ),
     fix="Power the VM off and turn CPU hot-add off. If it must stay on, cpuid.maxVCPUs of at most 64 "
     "avoids the empty nodes.",
-    sources=(HOT_ADD_KB,),
+    sources=(sources.HOT_ADD_KB,),
     reads="vm host",
     applies=Applies(since=DECOUPLED_SINCE, until=(7, 0)),
     related=("T04", "T05", "S17", "W01"),
@@ -54,7 +47,7 @@ def t11(facts: Facts) -> Fail | None:
     consequence="The guest gets a single vNUMA node, whatever its size.",
     fix="Set virtualNuma.exposeVnumaOnCpuHotadd (hardware version 20; hot-add must be on), or turn hot-add "
     "off.",
-    sources=(HOT_ADD_8, VIRTUAL_NUMA_API),
+    sources=(sources.HOT_ADD_8, sources.VIRTUAL_NUMA_API),
     reads="vm host",
     applies=Applies(since=MANUAL_SINCE),
     related=("T11", "T18"),
@@ -107,7 +100,7 @@ def _of_hot_add(facts: Facts, nodes: int) -> Iterator[str]:
     "is below 20",
     consequence="The VM fails to power on, or vSphere refuses the setting.",
     fix="Choose cores per NUMA node that divide the vCPUs and match the cores per socket.",
-    sources=(VM_OPERATOR,),
+    sources=(sources.VM_OPERATOR,),
     reads="vm host",
     applies=Applies(since=MANUAL_SINCE),
     related=("T18",),
@@ -167,7 +160,7 @@ def _manual_problem(facts: Facts, size: int) -> str:
     ),
     consequence="The feature does not exist: the setting is refused or has no effect.",
     fix="Upgrade the VM's compatibility, or plan without the feature.",
-    sources=(VNUMA_6, VM_OPERATOR, ADVANCED_65),
+    sources=(sources.VNUMA_6, sources.VM_OPERATOR, sources.ADVANCED_65),
     reads="vm",
     related=("T12", "T13"),
 )

@@ -7,20 +7,8 @@ import re
 from vnuma.checks.facts import DESCRIBED, Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import gigabytes, host_object
-from vnuma.checks.rules.sources import (
-    ADVANCED_65,
-    CORES_PER_SOCKET_7,
-    DECOUPLED,
-    EPYC_9004,
-    EPYC_BIOS,
-    INTERLEAVING,
-    MISMATCH,
-    NUMA_CONTROLS_8,
-    SQL_64_CORES,
-    SUB_NUMA,
-    VMCO,
-)
 from vnuma.domain.arm.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.vm.facts import HostFacts
@@ -38,7 +26,7 @@ PREFER_HT, HOST_PREFER_HT = "numa.vcpu.preferHT", "Numa.PreferHT"
         "two vCPUs per core."
     ),
     fix="Turn it off for a study that counts cores; otherwise keep it on purpose.",
-    sources=(DECOUPLED, ADVANCED_65),
+    sources=(sources.DECOUPLED, sources.ADVANCED_65),
     reads="vm host",
 )
 def t16(facts: Facts) -> Fail | None:
@@ -71,7 +59,7 @@ def t16(facts: Facts) -> Fail | None:
         "host freely."
     ),
     fix="Remove numa.nodeAffinity unless it is a factor of the study.",
-    sources=(NUMA_CONTROLS_8,),
+    sources=(sources.NUMA_CONTROLS_8,),
     reads="vm",
     related=("A03",),
 )
@@ -102,7 +90,7 @@ def t17(facts: Facts) -> Fail | None:
         "spread differently and no longer match."
     ),
     fix="Size the VM to the smallest host; power-cycle it after a move.",
-    sources=(MISMATCH, VMCO),
+    sources=(sources.MISMATCH, sources.VMCO),
     reads="vm cluster",
     related=("T14", "T20"),
 )
@@ -151,7 +139,7 @@ def _shape(host: HostFacts) -> str:
     ),
     fix="Size by the host's own list of NUMA nodes; record the BIOS mode. According to VMware sub-NUMA "
     "clustering constrains large VMs, and CCX-as-NUMA should be off on ESXi 8 and later.",
-    sources=(SUB_NUMA, SQL_64_CORES, EPYC_BIOS, VMCO),
+    sources=(sources.SUB_NUMA, sources.SQL_64_CORES, sources.EPYC_BIOS, sources.VMCO),
     reads="host",
     related=("T22",),
 )
@@ -195,7 +183,7 @@ CORE_COMPLEX = {"71": 4, "72": 4, "73": 8, "94": 8}
     consequence="Cores of a node do not all share one last-level cache; a virtual socket that crosses the "
     "boundary hides it from the guest.",
     fix="Consider a multiple of the core complex as cores per socket, and measure.",
-    sources=(CORES_PER_SOCKET_7, EPYC_BIOS, EPYC_9004),
+    sources=(sources.CORES_PER_SOCKET_7, sources.EPYC_BIOS, sources.EPYC_9004),
     reads="vm host",
 )
 def t21(facts: Facts) -> Fail | None:
@@ -223,7 +211,7 @@ def t21(facts: Facts) -> Fail | None:
         "use or study."
     ),
     fix="Turn node interleaving off in the host's BIOS (needs a host reboot).",
-    sources=(INTERLEAVING,),
+    sources=(sources.INTERLEAVING,),
     reads="host",
     related=("T20",),
 )
@@ -246,7 +234,7 @@ def t22(facts: Facts) -> Fail | None:
     consequence="The VM was not power-cycled after its shape was edited: the guest still has the old one.",
     fix="Power the VM off and on. For stored numa.* keys only, vmx.reboot.PowerCycle = TRUE makes the next "
     "guest reboot a power-cycle.",
-    sources=(MISMATCH,),
+    sources=(sources.MISMATCH,),
     reads="vm sql",
     yields_to={"W03": "The guest uses a different number of CPUs: see W03 first."},
     related=("T14", "S06", "W02"),

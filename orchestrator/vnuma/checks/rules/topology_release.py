@@ -7,6 +7,7 @@ from math import ceil
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
+from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import (
     even_nodes,
     fits_memory,
@@ -14,15 +15,6 @@ from vnuma.checks.rules.shape_questions import (
     node_size_is_set,
     nodes_needed,
     nodes_of,
-)
-from vnuma.checks.rules.sources import (
-    ADVANCED_65,
-    ATTRIBUTES_6,
-    DECOUPLED,
-    MISMATCH,
-    RIGHT_SIZING,
-    VNUMA_6,
-    VNUMA_65,
 )
 from vnuma.domain.arm.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX, DECOUPLED_SINCE, FOLLOW
 from vnuma.domain.topology.layout import host_by_default
@@ -44,7 +36,7 @@ MANUAL_SINCE = (8, 0)
         "VM fits one host NUMA node, sources disagree: it may get only one."
     ),
     fix="Expect vCPUs divided by cores per socket as the number of nodes.",
-    sources=(VNUMA_6,),
+    sources=(sources.VNUMA_6,),
     reads="vm host",
     applies=COUPLED,
     related=("T03", "T15"),
@@ -73,7 +65,7 @@ def t02(facts: Facts) -> Fail | None:
         "have 16 nodes."
     ),
     fix="Label such an arm by the nodes observed; numa.vcpu.maxPerVirtualNode = 1 gives one node per vCPU.",
-    sources=(VNUMA_6, ATTRIBUTES_6),
+    sources=(sources.VNUMA_6, sources.ATTRIBUTES_6),
     reads="vm host",
     applies=COUPLED,
     in_study=Severity.WARN,
@@ -106,7 +98,7 @@ def t03(facts: Facts) -> Fail | None:
     fix="Set cores per socket to the vCPUs of a vNUMA node, so that sockets match nodes. For a study that "
     "shapes nodes: numa.vcpu.followcorespersocket = 1 on the VM, Numa.FollowCoresPerSocket = 1 on the host, "
     "or on ESXi 8 virtualNuma.coresPerNumaNode.",
-    sources=(DECOUPLED, VNUMA_65, RIGHT_SIZING),
+    sources=(sources.DECOUPLED, sources.VNUMA_65, sources.RIGHT_SIZING),
     reads="vm host",
     applies=DECOUPLED_RELEASES,
     in_study=Severity.BLOCK,
@@ -199,7 +191,7 @@ def _follow() -> Fix:
         "of cores per socket, or another host, has no effect."
     ),
     fix="Remove both stored keys with the VM off; restore them later (arms do this: numa_autosize: clear).",
-    sources=(VNUMA_65, MISMATCH),
+    sources=(sources.VNUMA_65, sources.MISMATCH),
     reads="vm host",
     applies=DECOUPLED_RELEASES,
     in_study=Severity.BLOCK,
@@ -245,7 +237,7 @@ def t14(facts: Facts) -> Fail | None:
     condition="numa.vcpu.maxPerVirtualNode and cores per socket above 1 are both set, ESXi 5.0 to 6.0",
     consequence="The documentation says to use only one of them; it does not say which one wins.",
     fix="Keep one: remove numa.vcpu.maxPerVirtualNode, or set cores per socket to 1.",
-    sources=(ATTRIBUTES_6,),
+    sources=(sources.ATTRIBUTES_6,),
     reads="vm host",
     applies=COUPLED,
 )
@@ -276,7 +268,7 @@ def t15(facts: Facts) -> Fail | None:
         "VM gets more vCPUs or another host. ESXi 6.5 and later choose it by themselves."
     ),
     fix="Remove numa.vcpu.maxPerVirtualNode with the VM off, unless it was measured to be better.",
-    sources=(ADVANCED_65, RIGHT_SIZING),
+    sources=(sources.ADVANCED_65, sources.RIGHT_SIZING),
     reads="vm host",
     applies=DECOUPLED_RELEASES,
     in_study=Severity.INFO,

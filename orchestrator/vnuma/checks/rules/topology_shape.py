@@ -7,6 +7,7 @@ from math import ceil
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
+from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import (
     even_nodes,
     fits_memory,
@@ -17,15 +18,6 @@ from vnuma.checks.rules.shape_questions import (
     nodes_of,
     shape_of,
     split_over,
-)
-from vnuma.checks.rules.sources import (
-    ADVANCED_65,
-    CORES_PER_SOCKET_7,
-    DECOUPLED,
-    LARGE_MEMORY,
-    RIGHT_SIZING,
-    VMCO,
-    VNUMA_65,
 )
 from vnuma.domain.arm.recipe import DECOUPLED_SINCE
 from vnuma.domain.topology.forecast import MOST_SEEN_LOCAL
@@ -81,7 +73,7 @@ def t01(facts: Facts) -> Fail | None:
         "6)."
     ),
     fix="Set cores per socket to the vCPUs of one node: vCPUs divided by the nodes used.",
-    sources=(CORES_PER_SOCKET_7,),
+    sources=(sources.CORES_PER_SOCKET_7,),
     reads="vm host",
     applies=Applies(since=DECOUPLED_SINCE),
     yields_to={
@@ -129,7 +121,7 @@ def t05(facts: Facts) -> Fail | None:
     ),
     fix="Lower numa.vcpu.min on the VM to its number of vCPUs; if only its memory is too large for a node, "
     "set the nodes too, because ESXi does not count memory.",
-    sources=(ADVANCED_65, VNUMA_65),
+    sources=(sources.ADVANCED_65, sources.VNUMA_65),
     reads="vm host",
     related=("T09",),
 )
@@ -178,7 +170,7 @@ def _show_nodes(facts: Facts) -> Fix:
     "of it is named if that is less than an eighth",
     consequence="Sized by ESXi, the guest gets one vNUMA node: usually the best shape.",
     fix="No change needed.",
-    sources=(DECOUPLED, LARGE_MEMORY),
+    sources=(sources.DECOUPLED, sources.LARGE_MEMORY),
     reads="vm host",
     applies=Applies(since=DECOUPLED_SINCE),
     related=("T09",),
@@ -207,7 +199,7 @@ def t07(facts: Facts) -> Fail | None:
     ),
     fix="Spread them over more of the host's nodes, or use a number of vCPUs that divides evenly over the "
     "smallest number of nodes that holds it.",
-    sources=(RIGHT_SIZING, VMCO),
+    sources=(sources.RIGHT_SIZING, sources.VMCO),
     reads="vm host",
     yields_to={"T10": "The VM has more vCPUs than the host has cores: see T10 first."},
     related=("T05", "T10"),
@@ -247,7 +239,7 @@ def _is_even(facts: Facts, needed: int) -> bool:
         "know (published example: 226 GB local, 155 GB remote)."
     ),
     fix="ESXi 8: set cores per socket and two NUMA nodes. Earlier: numa.consolidate = FALSE.",
-    sources=(LARGE_MEMORY,),
+    sources=(sources.LARGE_MEMORY,),
     reads="vm host",
     related=("T06", "T07"),
 )
@@ -284,7 +276,7 @@ def _spread_for_memory(facts: Facts) -> Fix:
     condition="numCPUs exceeds the host's physical cores",
     consequence="vCPUs share cores with each other; no topology can compensate.",
     fix="Use at most as many vCPUs as the host has cores.",
-    sources=(VMCO, RIGHT_SIZING),
+    sources=(sources.VMCO, sources.RIGHT_SIZING),
     reads="vm host",
 )
 def t10(facts: Facts) -> Fail | None:

@@ -9,25 +9,7 @@ from collections.abc import Sequence
 from vnuma.analysis.result import Analysis, CellPoint
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.workloads.metric import none_valid, plural, sized
-from vnuma.report.charts.svg import (
-    BAND,
-    GRID,
-    INK,
-    LESS,
-    LETTER,
-    MUTED,
-    OURS,
-    Figure,
-    Rows,
-    Spec,
-    draw,
-    label_room,
-    layer,
-    name_of,
-    quantity,
-    shape_of,
-    until,
-)
+from vnuma.report.charts import svg
 from vnuma.report.model.words import direction, drift_words
 
 MOST_ITERATIONS = 2_000
@@ -36,55 +18,55 @@ MOST_ITERATIONS = 2_000
 
 def strips(
     analysis: Analysis, size_word: str, *, key: str, width: int = 285, height: int = 190
-) -> list[Figure]:
+) -> list[svg.Figure]:
     """For each size: every timed iteration, boot by boot in the order run, with each arm's median."""
     return [_strip(analysis, index, size_word, key, (width, height)) for index in range(len(analysis.table))]
 
 
-def _strip(analysis: Analysis, index: int, size_word: str, key: str, room: tuple[int, int]) -> Figure:
+def _strip(analysis: Analysis, index: int, size_word: str, key: str, room: tuple[int, int]) -> svg.Figure:
     table, (width, height) = analysis.table[index], room
     arms = [cell.arm for cell in table.cells]
     unit, divisor = _unit(analysis, index)
     boots, iterations = _strip_rows(analysis.points, arms, index, divisor)
-    bars: Rows = [
+    bars: svg.Rows = [
         {"x": column - 0.42, "x2": column + 0.42, "y": cell.median / divisor}
         for column, cell in enumerate(table.cells)
         if cell.median is not None
     ]
     axis = f"{unit}, {direction(analysis.measure)}"
-    x = quantity("x", scale={"domain": [-0.5, len(arms) - 0.5], "nice": False}, axis=None)
-    labels = label_room(max((float(str(row["y"])) for row in bars), default=0.0))
+    x = svg.quantity("x", scale={"domain": [-0.5, len(arms) - 0.5], "nice": False}, axis=None)
+    labels = svg.label_room(max((float(str(row["y"])) for row in bars), default=0.0))
     # Without padding, the marks of the highest and lowest boot would be cut in half.
     scale = {"zero": False, "padding": 8}
-    y = quantity("y", scale=scale, title=axis, axis={"tickCount": 5, "minExtent": labels})
-    names: Rows = [{"x": column, "arm": arm} for column, arm in enumerate(arms)]
-    separators: Rows = [{"x": column - 0.5} for column in range(1, len(arms))]
-    point = {"type": "point", "filled": True, "size": 44, "opacity": 1, "color": OURS}
+    y = svg.quantity("y", scale=scale, title=axis, axis={"tickCount": 5, "minExtent": labels})
+    names: svg.Rows = [{"x": column, "arm": arm} for column, arm in enumerate(arms)]
+    separators: svg.Rows = [{"x": column - 0.5} for column in range(1, len(arms))]
+    point = {"type": "point", "filled": True, "size": 44, "opacity": 1, "color": svg.OURS}
     layers = [
-        layer(separators, {"type": "rule", "color": GRID}, x=x),
-        layer(bars, {"type": "rule", "color": LESS, "strokeWidth": 2}, x=x, x2=until("x2"), y=y),
+        svg.layer(separators, {"type": "rule", "color": svg.GRID}, x=x),
+        svg.layer(bars, {"type": "rule", "color": svg.LESS, "strokeWidth": 2}, x=x, x2=svg.until("x2"), y=y),
         _iteration_layer(iterations, x, y),
-        layer(boots, point, x=x, y=y, shape=shape_of("arm", arms)),
-        layer(names, _name_mark(arms, width), x=x, y={"value": height + 8}, text=name_of("arm")),
+        svg.layer(boots, point, x=x, y=y, shape=svg.shape_of("arm", arms)),
+        svg.layer(names, _name_mark(arms, width), x=x, y={"value": height + 8}, text=svg.name_of("arm")),
     ]
     chart = {"layer": layers, "width": width, "height": height}
     words = _strip_words(analysis, index, unit, divisor)
-    return draw(chart, key=f"{key}-{table.size}", title=sized(table.size, size_word), words=words)
+    return svg.draw(chart, key=f"{key}-{table.size}", title=sized(table.size, size_word), words=words)
 
 
-def _name_mark(arms: Sequence[str], width: int) -> Spec:
+def _name_mark(arms: Sequence[str], width: int) -> svg.Spec:
     """Names of the arms under their columns; vertical if they would overlap."""
-    if max(map(len, arms)) * LETTER * len(arms) > width:
+    if max(map(len, arms)) * svg.LETTER * len(arms) > width:
         return {"type": "text", "angle": 270, "align": "right", "baseline": "middle"}
     return {"type": "text", "baseline": "top"}
 
 
 def _strip_rows(
     points: Sequence[CellPoint], arms: Sequence[str], index: int, divisor: float
-) -> tuple[Rows, Rows]:
+) -> tuple[svg.Rows, svg.Rows]:
     """Boot medians, and their iterations or ranges; boots are in the order run, from left to right."""
-    boots: Rows = []
-    iterations: Rows = []
+    boots: svg.Rows = []
+    iterations: svg.Rows = []
     many = sum(len(point.iterations[index]) for point in points) > MOST_ITERATIONS
     for column, arm in enumerate(arms):
         mine = sorted((p for p in points if p.arm == arm), key=lambda p: (p.position or 0, p.block))
@@ -100,11 +82,11 @@ def _strip_rows(
     return boots, iterations
 
 
-def _iteration_layer(rows: Rows, x: Spec, y: Spec) -> Spec:
+def _iteration_layer(rows: svg.Rows, x: svg.Spec, y: svg.Spec) -> svg.Spec:
     """A short stroke per iteration, or a vertical one from a boot's fastest to its slowest."""
     end = "y2" if rows and "y2" in rows[0] else "x2"
-    mark = {"type": "rule", "color": MUTED, "strokeWidth": 1.3, "opacity": 1}
-    return layer(rows, mark, x=x, y=y, **{end: until(end)})
+    mark = {"type": "rule", "color": svg.MUTED, "strokeWidth": 1.3, "opacity": 1}
+    return svg.layer(rows, mark, x=x, y=y, **{end: svg.until(end)})
 
 
 def strip_unit(analysis: Analysis, size: int) -> str:
@@ -137,7 +119,7 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.{max(0, 2 - int(math.log10(max(value, 1e-9))))}f}"
 
 
-def order(analysis: Analysis, *, key: str, width: int) -> Figure | None:
+def order(analysis: Analysis, *, key: str, width: int) -> svg.Figure | None:
     """All sizes together, in percent, in the order run. None without points or their order.
 
     A slope here is an effect of time, not of topology.
@@ -146,7 +128,7 @@ def order(analysis: Analysis, *, key: str, width: int) -> Figure | None:
     if not points:
         return None
     arms = [cell.arm for cell in analysis.table[0].cells]
-    rows: Rows = [
+    rows: svg.Rows = [
         {
             "arm": point.arm,
             "block": point.block,
@@ -157,13 +139,13 @@ def order(analysis: Analysis, *, key: str, width: int) -> Figure | None:
     ]
     blocks = _blocks(rows)
     last = max(int(str(row["x"])) for row in rows)
-    x = quantity(
+    x = svg.quantity(
         "x",
         title="cell, in the order run (shaded: every second block)",
         scale={"domain": [0, last + 1], "nice": False},
         axis={"grid": False, "tickMinStep": 1},
     )
-    y = quantity(
+    y = svg.quantity(
         "y",
         title=["from its column's mean, %", direction(analysis.measure)],
         axis={"tickCount": 5, "titlePadding": 8},
@@ -171,17 +153,17 @@ def order(analysis: Analysis, *, key: str, width: int) -> Figure | None:
     legend = {
         "orient": "top",
         "columns": max(1, width // (40 + 7 * max(map(len, arms)))),
-        "symbolFillColor": OURS,
-        "symbolStrokeColor": OURS,
+        "symbolFillColor": svg.OURS,
+        "symbolStrokeColor": svg.OURS,
     }
     shaded = [row for row in blocks if row["odd"]]
-    means = {"x": quantity("x"), "x2": until("x2"), "y": quantity("mean")}
-    point = {"type": "point", "filled": True, "size": 46, "opacity": 1, "color": OURS}
+    means = {"x": svg.quantity("x"), "x2": svg.until("x2"), "y": svg.quantity("mean")}
+    point = {"type": "point", "filled": True, "size": 46, "opacity": 1, "color": svg.OURS}
     layers = [
-        layer(shaded, {"type": "rect", "color": BAND}, x=quantity("x"), x2=until("x2")),
-        layer([{"zero": 0}], {"type": "rule", "color": MUTED}, y=quantity("zero")),
-        layer(blocks, {"type": "rule", "color": INK, "strokeWidth": 2}, **means),
-        layer(rows, point, x=x, y=y, shape=shape_of("arm", arms, legend)),
+        svg.layer(shaded, {"type": "rect", "color": svg.BAND}, x=svg.quantity("x"), x2=svg.until("x2")),
+        svg.layer([{"zero": 0}], {"type": "rule", "color": svg.MUTED}, y=svg.quantity("zero")),
+        svg.layer(blocks, {"type": "rule", "color": svg.INK, "strokeWidth": 2}, **means),
+        svg.layer(rows, point, x=x, y=y, shape=svg.shape_of("arm", arms, legend)),
     ]
     chart = {"layer": layers, "width": width, "height": 210}
     values = [float(str(row["y"])) for row in rows]
@@ -192,12 +174,12 @@ def order(analysis: Analysis, *, key: str, width: int) -> Figure | None:
         f"{drift_words(analysis.drift)}"
     )
     title = f"{plural(analysis.replicate).capitalize()} in the order run"
-    return draw(chart, key=key, title=title, words=words)
+    return svg.draw(chart, key=key, title=title, words=words)
 
 
-def _blocks(rows: Rows) -> Rows:
+def _blocks(rows: svg.Rows) -> svg.Rows:
     """One row per block: its start and end, and its mean."""
-    made: Rows = []
+    made: svg.Rows = []
     for block in sorted({int(str(row["block"])) for row in rows}):
         mine = [row for row in rows if row["block"] == block]
         places = [int(str(row["x"])) for row in mine]

@@ -6,19 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from vnuma.domain.workloads.metric import medians
-from vnuma.report.charts.svg import (
-    INK,
-    LETTER,
-    OURS,
-    Figure,
-    Rows,
-    draw,
-    label_room,
-    layer,
-    name_of,
-    quantity,
-    shape_of,
-)
+from vnuma.report.charts import svg
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve, curves
 from vnuma.report.model.words import boots_words, direction, named
@@ -30,7 +18,7 @@ _WIDE_RANGE = 8
 """Loads that span this factor get a logarithmic axis, as they are chosen by doubling."""
 
 
-def scaling_charts(loaded: LoadedRun, vm: str, *, key: str, width: int) -> list[Figure]:
+def scaling_charts(loaded: LoadedRun, vm: str, *, key: str, width: int) -> list[svg.Figure]:
     """A chart for each form and load of the VM; none without a throughput measured at two loads."""
     found = curves(loaded, vm)
     return [
@@ -48,49 +36,49 @@ def _of(loaded: LoadedRun, vm: str, form: str) -> str:
     return f"{what}; {medians(loaded.result.design.replicate)}{boots}"
 
 
-def _chart(found: list[Curve], key: str, width: int, of: str) -> Figure:
+def _chart(found: list[Curve], key: str, width: int, of: str) -> svg.Figure:
     form, over, unit = found[0].form, found[0].over, found[0].unit
     lines = [curve.at for curve in found]
-    rows: Rows = [
+    rows: svg.Rows = [
         {"line": curve.at, "x": load, "y": rate} for curve in found for load, rate in curve.found.points
     ]
     loads = sorted({float(str(row["x"])) for row in rows})
     wide = min(loads) > 0 and max(loads) / min(loads) >= _WIDE_RANGE
     scale = {"type": "log", "base": 2, "nice": False} if wide else {"zero": False, "nice": False}
     axis = {"values": loads, "format": ",d", "grid": True, "labelFlush": False}
-    x = quantity("x", scale=scale, title=over, axis=axis)
-    axis = {"tickCount": 5, "minExtent": label_room(max(float(str(row["y"])) for row in rows))}
-    y = quantity("y", scale={"zero": True}, title=f"{unit}, higher is better", axis=axis)
+    x = svg.quantity("x", scale=scale, title=over, axis=axis)
+    axis = {"tickCount": 5, "minExtent": svg.label_room(max(float(str(row["y"])) for row in rows))}
+    y = svg.quantity("y", scale={"zero": True}, title=f"{unit}, higher is better", axis=axis)
     legend = {
         "orient": "top",
-        "columns": max(1, width // (48 + LETTER * max(map(len, lines)))),
-        "symbolFillColor": OURS,
-        "symbolStrokeColor": OURS,
+        "columns": max(1, width // (48 + svg.LETTER * max(map(len, lines)))),
+        "symbolFillColor": svg.OURS,
+        "symbolStrokeColor": svg.OURS,
         "symbolSize": 90,
     }
     dashes = {"domain": lines, "range": [_DASHES[i % len(_DASHES)] for i in range(len(lines))]}
     layers = [
-        layer(
+        svg.layer(
             rows,
-            {"type": "line", "color": INK, "strokeWidth": 1.4},
+            {"type": "line", "color": svg.INK, "strokeWidth": 1.4},
             x=x,
             y=y,
-            detail=name_of("line"),
-            strokeDash=name_of("line", scale=dashes, legend=None),
+            detail=svg.name_of("line"),
+            strokeDash=svg.name_of("line", scale=dashes, legend=None),
         ),
-        layer(
+        svg.layer(
             rows,
-            {"type": "point", "filled": True, "size": 70, "opacity": 1, "color": OURS},
+            {"type": "point", "filled": True, "size": 70, "opacity": 1, "color": svg.OURS},
             x=x,
             y=y,
-            shape=shape_of("line", lines, legend),
+            shape=svg.shape_of("line", lines, legend),
         ),
     ]
     own_legends = {"legend": {"shape": "independent", "strokeDash": "independent"}}
     chart = {"layer": layers, "resolve": own_legends, "width": width, "height": 240}
     title = f"{unit} by {over}, form {form}"
     words = f"{of}. " + " ".join(_point_texts(found))
-    return draw(chart, key=key, title=title, words=words)
+    return svg.draw(chart, key=key, title=title, words=words)
 
 
 def _point_texts(found: Iterable[Curve]) -> Iterator[str]:

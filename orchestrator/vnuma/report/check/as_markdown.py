@@ -10,18 +10,7 @@ from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.estate import Declared
 from vnuma.domain.vm.plain_text import counted, escaped
-from vnuma.report.check.words import (
-    author_words,
-    coverage_words,
-    difference_words,
-    drift_headline,
-    headline,
-    one_sided_words,
-    outlook_words,
-    silent_words,
-    since_words,
-    unseen_words,
-)
+from vnuma.report.check import words as texts
 
 _MOST = 50
 """Most rows of a table: a comment on GitHub is limited to 65,536 characters."""
@@ -34,15 +23,15 @@ _MARKS = {Severity.BLOCK: "⛔ block", Severity.WARN: "⚠️ warn", Severity.IN
 
 def as_markdown(result: CheckResult) -> str:
     """The text. Names and values are plain text in it, whatever they contain."""
-    counts, detail = headline(result).splitlines()
-    covered = "; ".join(_plain(words) for words in coverage_words(result)[:_MOST])
+    counts, detail = texts.headline(result).splitlines()
+    covered = "; ".join(_plain(words) for words in texts.coverage_words(result)[:_MOST])
     parts = [f"### vnuma: {counts}", detail, *([covered] if covered else [])]
     if result.simulated:
         parts.insert(1, f"**SIMULATED**: {_plain(result.simulated)}")
     if result.since:
-        parts.append(since_words(result.since))
+        parts.append(texts.since_words(result.since))
     if result.drift:
-        parts += _section(f"**{_plain(drift_headline(result.drift))}**", _drift(result.drift))
+        parts += _section(f"**{_plain(texts.drift_headline(result.drift))}**", _drift(result.drift))
     parts += _section("", _findings(result))
     parts += _section("**What the guest sees**", _outlooks(result))
     parts += _folded("Not evaluated", _not_evaluated(result))
@@ -55,14 +44,14 @@ def _drift(drift: Drift) -> list[str]:
     rows = [
         _row(
             _where(vm.facts.name, vm.declared),
-            _plain(difference_words(one)),
-            _plain(author_words(one)),
+            _plain(texts.difference_words(one)),
+            _plain(texts.author_words(one)),
         )
         for vm in drift.vms
         for one in vm.differences
     ]
     table = _table(["| VM | setting | changed by |", "|--|--|--|"], rows, "json")
-    notes = [*one_sided_words(drift), *silent_words(drift)]
+    notes = [*texts.one_sided_words(drift), *texts.silent_words(drift)]
     return [*table, *([""] if table and notes else []), *(f"- {_plain(words)}" for words in notes)]
 
 
@@ -102,13 +91,15 @@ def _where(name: str, at: Declared | None) -> str:
 
 
 def _outlooks(result: CheckResult) -> list[str]:
-    found = [f"- {_plain(vm.name)}: {_plain(words)}" for vm in result.vms if (words := outlook_words(vm))]
+    found = [
+        f"- {_plain(vm.name)}: {_plain(words)}" for vm in result.vms if (words := texts.outlook_words(vm))
+    ]
     left = len(found) - _MOST
     return [*found[:_MOST], *([f"- {left} more VMs"] if left > 0 else [])]
 
 
 def _not_evaluated(result: CheckResult) -> list[str]:
-    unseen = [f"- {_plain(names)}: {_plain(why)}" for names, why in unseen_words(result)[:_MOST]]
+    unseen = [f"- {_plain(names)}: {_plain(why)}" for names, why in texts.unseen_words(result)[:_MOST]]
     return unseen + [
         f"- {', '.join(rules)} on {counted(vms, 'VM')}: {_plain(reason)}"
         for reason, rules, vms in result.reasons[:_MOST]

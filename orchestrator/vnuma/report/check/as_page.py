@@ -16,15 +16,7 @@ from vnuma.checks.fixes.wording import Target
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import banner
-from vnuma.report.check.words import (
-    author_words,
-    difference_words,
-    drift_headline,
-    mixed_words,
-    one_sided_words,
-    silent_words,
-    unseen_words,
-)
+from vnuma.report.check import words as texts
 from vnuma.report.page.template import filled
 
 WITHOUT_SCRIPTS = 100
@@ -39,7 +31,7 @@ SIGNS = {Severity.BLOCK: "■", Severity.WARN: "▲", Severity.INFO: "●"}
 def as_page(result: CheckResult) -> str:
     """The page's text."""
     rules = [
-        (rule, severity, objects, SIGNS[severity], mixed_words(result, rule.id))
+        (rule, severity, objects, SIGNS[severity], texts.mixed_words(result, rule.id))
         for rule, severity, objects in result.by_rule
     ]
     return filled(
@@ -54,7 +46,7 @@ def as_page(result: CheckResult) -> str:
         reasons=[
             (counted(len(names), "rule"), counted(vms, "VM"), why) for why, names, vms in result.reasons
         ],
-        unseen=unseen_words(result),
+        unseen=texts.unseen_words(result),
         drift=_drift(result.drift) if result.drift else None,
         title=_title(result),
         estate=_estate(result),
@@ -75,15 +67,15 @@ def as_page(result: CheckResult) -> str:
 def _drift(drift: Drift) -> dict[str, Any]:
     """The drift as text: a line for each differing setting, of the first VMs in a large estate."""
     found = [
-        (vm.facts.name, f"{difference_words(one)}; {author_words(one)}")
+        (vm.facts.name, f"{texts.difference_words(one)}; {texts.author_words(one)}")
         for vm in drift.vms[:MOST_DRIFTED]
         for one in vm.differences
     ]
     left = len(drift.vms) - MOST_DRIFTED
     more = [f"{counted(left, 'more VM')}: vnuma check --format json shows all"] if left > 0 else []
-    notes = [*more, *one_sided_words(drift)]
-    silent = [f"not compared: {words}" for words in silent_words(drift)]
-    return {"head": drift_headline(drift), "vms": found, "notes": [*notes, *silent]}
+    notes = [*more, *texts.one_sided_words(drift)]
+    silent = [f"not compared: {words}" for words in texts.silent_words(drift)]
+    return {"head": texts.drift_headline(drift), "vms": found, "notes": [*notes, *silent]}
 
 
 def _title(result: CheckResult) -> str:

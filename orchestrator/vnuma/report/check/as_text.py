@@ -10,19 +10,7 @@ from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.plain_text import counted
-from vnuma.report.check.words import (
-    author_words,
-    coverage_words,
-    difference_words,
-    drift_headline,
-    headline,
-    one_sided_words,
-    outlook_words,
-    silent_words,
-    since_words,
-    taken_over_words,
-    unseen_words,
-)
+from vnuma.report.check import words as texts
 
 WIDTH = 78
 """Two columns less than a usual terminal's, for the shape before each finding."""
@@ -37,17 +25,17 @@ _INDENT = " " * 11
 
 def heads(result: CheckResult, width: int = WIDTH) -> list[str]:
     """The counts, shown first."""
-    return [line for words in headline(result).splitlines() for line in wrap(words, width)]
+    return [line for words in texts.headline(result).splitlines() for line in wrap(words, width)]
 
 
 def lines(result: CheckResult, width: int = WIDTH) -> Iterator[tuple[str, str]]:
     """Lines, each with the severity that colours its first word; empty for none."""
     for line in heads(result, width):
         yield line, ""
-    for words in (*coverage_words(result)[:_LISTED], *taken_over_words(result)):
+    for words in (*texts.coverage_words(result)[:_LISTED], *texts.taken_over_words(result)):
         yield from _wrapped("", words, width)
     if result.since:
-        yield from _wrapped("", since_words(result.since), width)
+        yield from _wrapped("", texts.since_words(result.since), width)
     if result.drift:
         yield from _drift(result.drift, width)
     shown = [group for group in result.groups if group.judged.severity is not Severity.INFO]
@@ -55,7 +43,7 @@ def lines(result: CheckResult, width: int = WIDTH) -> Iterator[tuple[str, str]]:
     for group in some:
         yield from _finding(group, width)
     yield from _rest(result, len(shown) - len(some), width)
-    planned = [(vm.name, words) for vm in result.vms if (words := outlook_words(vm))]
+    planned = [(vm.name, words) for vm in result.vms if (words := texts.outlook_words(vm))]
     for name, words in planned[:_LISTED]:
         yield from _wrapped("guest  ", f"{name}: {words}", width)
     if len(planned) > _LISTED:
@@ -69,18 +57,18 @@ def lines(result: CheckResult, width: int = WIDTH) -> Iterator[tuple[str, str]]:
 
 def _drift(drift: Drift, width: int) -> Iterator[tuple[str, str]]:
     """Shown before the findings, since a person's recent change is more urgent than an old finding."""
-    yield from _wrapped("", drift_headline(drift), width)
+    yield from _wrapped("", texts.drift_headline(drift), width)
     for vm in drift.vms[:MOST]:
         yield from _wrapped("drift      ", vm.facts.name, width)
         for one in vm.differences:
-            yield from _wrapped(_INDENT, f"{difference_words(one)}; {author_words(one)}", width)
+            yield from _wrapped(_INDENT, f"{texts.difference_words(one)}; {texts.author_words(one)}", width)
     if len(drift.vms) > MOST:
         yield from _wrapped(
             "drift      ", f"{len(drift.vms) - MOST:,} more VMs (--format json has all)", width
         )
-    for words in one_sided_words(drift):
+    for words in texts.one_sided_words(drift):
         yield from _wrapped("drift      ", words, width)
-    for words in silent_words(drift):
+    for words in texts.silent_words(drift):
         yield from _wrapped("not compared ", words, width)
 
 
@@ -129,7 +117,7 @@ def _rest(result: CheckResult, left: int, width: int) -> Iterator[tuple[str, str
 
 
 def _unseen(result: CheckResult, width: int) -> Iterator[tuple[str, str]]:
-    for names, why in unseen_words(result):
+    for names, why in texts.unseen_words(result):
         yield from _wrapped("unseen     ", f"{names}: {why}", width)
     for reason, rules, vms in result.reasons[:_LISTED]:
         yield from _wrapped(

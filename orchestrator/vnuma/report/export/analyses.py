@@ -12,39 +12,24 @@ from vnuma.analysis.table import TableCell, TableRow
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import LEFT_OUT, too_few
 from vnuma.domain.workloads.metric import none_valid
-from vnuma.report.export.parts import (
-    AaPart,
-    ControlPart,
-    Count,
-    Detectable,
-    DriftPart,
-    GatePart,
-    GroupsPart,
-    GrowthPart,
-    Limits,
-    Number,
-    OddCellPart,
-    Part,
-    Reason,
-    VerdictWord,
-)
+from vnuma.report.export import parts
 
 
-class ArmPart(Part):
+class ArmPart(parts.Part):
     """An arm against the reference, over all sizes. Ratios: figure of the arm / figure of the reference."""
 
     arm: str
-    boots: Count = Field(description="Blocks with both the arm and the reference: n.")
+    boots: parts.Count = Field(description="Blocks with both the arm and the reference: n.")
     ratio: float | None = Field(description="Above 1 is slower; faster where higher is better.")
     level: float = Field(description="Simultaneous level of interval_95 over all arms, as a share.")
-    interval_95: Limits
-    interval_90: Limits = Field(description="Decides equivalence.")
+    interval_95: parts.Limits
+    interval_90: parts.Limits = Field(description="Decides equivalence.")
     adjusted_p: float | None = Field(description="Below 0.05 exactly when interval_95 excludes 1.")
     error: Literal["pooled", "own"] | None = Field(description="The error behind the interval.")
-    df: Number | None
+    df: parts.Number | None
     rank_ratio: float | None = Field(description="Hodges-Lehmann; secondary.")
-    rank_interval: Limits
-    verdict: VerdictWord
+    rank_interval: parts.Limits
+    verdict: parts.VerdictWord
     withheld: str | None = Field(description="Why the verdict is withheld.")
     provisional: bool
     detectable: bool = Field(description="Equivalent, yet interval_95 excludes 1.")
@@ -57,7 +42,7 @@ class ArmPart(Part):
     ratio_of_others: float | None = Field(description="The ratio in blocks without any of those boots.")
     beyond_margin: bool = Field(description="The whole interval lies beyond the equivalence band.")
     rank_supports: bool | None
-    leave_one_out: Limits = Field(description="Range of the ratio, each pair left out once; secondary.")
+    leave_one_out: parts.Limits = Field(description="Range of the ratio, each pair left out once; secondary.")
     sign_flip_p: float | None = Field(
         description="Randomisation test within blocks, this arm alone; null below 6 boots; secondary."
     )
@@ -65,7 +50,7 @@ class ArmPart(Part):
     blocks_needed: int | None = Field(
         description="Blocks that would likely distinguish an effect of the band from none; null: unknown."
     )
-    reason: Reason
+    reason: parts.Reason
 
     @classmethod
     def of(cls, arm: ArmResult) -> Self:
@@ -105,11 +90,11 @@ def _why(verdict: Verdict) -> str | None:
     return "too few cells to estimate an error" if verdict.interval is None else None
 
 
-class SizeArm(Part):
+class SizeArm(parts.Part):
     """An arm at one size; the reference is the first."""
 
     arm: str
-    boots: Count
+    boots: parts.Count
     median: float | None = Field(description="Median of boot medians, in the analysis' unit.")
     min: float | None
     max: float | None
@@ -121,10 +106,10 @@ class SizeArm(Part):
     range_coverage: float | None = Field(description="P(the median boot lies in min to max).")
     ratio: float | None
     level: float | None = Field(description="1 - 0.05 / number of sizes.")
-    interval: Limits
-    equivalence_interval: Limits = Field(description="Used for equivalence at this size.")
+    interval: parts.Limits
+    equivalence_interval: parts.Limits = Field(description="Used for equivalence at this size.")
     verdict: str
-    reason: Reason
+    reason: parts.Reason
 
     @classmethod
     def of(cls, cell: TableCell, verdict: Verdict | None, analysis: Analysis) -> Self:
@@ -162,10 +147,10 @@ def _why_not(cell: TableCell, verdict: Verdict | None, analysis: Analysis) -> st
     return None if unit == "ms" else f"the unit is {unit}, not ms"
 
 
-class SizePart(Part):
+class SizePart(parts.Part):
     """One size."""
 
-    size: Count = Field(description="In the study's size_word.")
+    size: parts.Count = Field(description="In the study's size_word.")
     reference_median: float | None
     reference_median_ms: float | None
     arms: list[SizeArm]
@@ -182,7 +167,7 @@ class SizePart(Part):
         )
 
 
-class MissingCell(Part):
+class MissingCell(parts.Part):
     """A cell without a value."""
 
     label: str
@@ -191,7 +176,7 @@ class MissingCell(Part):
     reason: str
 
 
-class AnalysisPart(Part):
+class AnalysisPart(parts.Part):
     """One VM, form and measure. Only a primary one decides; the others are exploratory."""
 
     vm: str
@@ -203,9 +188,9 @@ class AnalysisPart(Part):
     unit: str
     better: Literal["lower", "higher"]
     primary: bool
-    blocks: Count
-    complete_blocks: Count
-    blocks_not_begun: Count
+    blocks: parts.Count
+    complete_blocks: parts.Count
+    blocks_not_begun: parts.Count
     ended_by_rule: str | None = Field(description="The declared rule that ended the blocks.")
     withheld: str | None
     residual_sd: float | None = Field(description="SD of one cell on the ln scale: 0.005 is 0.5%.")
@@ -215,17 +200,17 @@ class AnalysisPart(Part):
     within_sd: float | None = Field(description="SD of one iteration within its boot and size.")
     boot_share: float | None = Field(description="boot_sd squared / residual_sd squared.")
     df: int
-    detectable_effect: Detectable
+    detectable_effect: parts.Detectable
     arms: list[ArmPart]
     sizes: list[SizePart]
-    a_a: AaPart
-    positive_control: ControlPart
-    drift: DriftPart
-    sentinel: DriftPart = Field(description="Drift of a short reference query at each boot.")
-    gate: list[GatePart] = Field(description="Empty with a single arm, or fewer than 3 columns.")
-    growth: list[GrowthPart] = Field(description="Empty with a single size.")
-    odd_cells: list[OddCellPart]
-    two_groups: GroupsPart
+    a_a: parts.AaPart
+    positive_control: parts.ControlPart
+    drift: parts.DriftPart
+    sentinel: parts.DriftPart = Field(description="Drift of a short reference query at each boot.")
+    gate: list[parts.GatePart] = Field(description="Empty with a single arm, or fewer than 3 columns.")
+    growth: list[parts.GrowthPart] = Field(description="Empty with a single size.")
+    odd_cells: list[parts.OddCellPart]
+    two_groups: parts.GroupsPart
     missing_cells: list[MissingCell]
 
     @classmethod
@@ -242,19 +227,19 @@ class AnalysisPart(Part):
             boot_sd=noise.boot_sd,
             within_sd=noise.within_sd,
             boot_share=noise.boot_share,
-            detectable_effect=Detectable.of(analysis.detectable_effect),
+            detectable_effect=parts.Detectable.of(analysis.detectable_effect),
             arms=list(map(ArmPart.of, analysis.arms)),
             sizes=[
                 SizePart.of(row, size.arms, analysis)
                 for row, size in zip(analysis.table, analysis.sizes, strict=True)
             ],
-            a_a=AaPart.of(analysis.a_a),
-            positive_control=ControlPart.of_check(analysis.positive_control),
-            drift=DriftPart.of(analysis.drift),
-            sentinel=DriftPart.of(analysis.sentinel),
-            gate=list(map(GatePart.like, analysis.gate)),
-            growth=list(map(GrowthPart.of, growth)) if isinstance(growth, tuple) else [],
-            odd_cells=list(map(OddCellPart.like, analysis.odd_cells)),
-            two_groups=GroupsPart.of_check(analysis.bimodality),
+            a_a=parts.AaPart.of(analysis.a_a),
+            positive_control=parts.ControlPart.of_check(analysis.positive_control),
+            drift=parts.DriftPart.of(analysis.drift),
+            sentinel=parts.DriftPart.of(analysis.sentinel),
+            gate=list(map(parts.GatePart.like, analysis.gate)),
+            growth=list(map(parts.GrowthPart.of, growth)) if isinstance(growth, tuple) else [],
+            odd_cells=list(map(parts.OddCellPart.like, analysis.odd_cells)),
+            two_groups=parts.GroupsPart.of_check(analysis.bimodality),
             missing_cells=list(map(MissingCell.like, analysis.missing)),
         )

@@ -11,22 +11,13 @@ from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.metric import medians, none_valid, plural
-from vnuma.report.model import grid
+from vnuma.report.model import grid, trust
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.limits import limiting
 from vnuma.report.model.machine_words import machine_notes
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import saturation_text
 from vnuma.report.model.scaling import scaling_text
-from vnuma.report.model.trust import (
-    a_a_words,
-    attempt_words,
-    control_words,
-    effective_count,
-    lost_words,
-    plan_check,
-    spreads,
-)
 from vnuma.report.model.words import (
     ORDER_WORDS,
     answer_words,
@@ -131,7 +122,7 @@ def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
         sensitivity_text(found, boots_or_iterations(loaded, found), f" on {found.vm}" * several, width)
         for found in loaded.result.primary
     ]
-    plan = _wrap(f"Plan  {plan_check(loaded).words}", "  ", width)
+    plan = _wrap(f"Plan  {trust.plan_check(loaded).words}", "  ", width)
     limits_ = "\n".join(["What limits the verdicts", *_limits(loaded, width)])
     limits_ += "" if "\n" in limits_ else ": nothing known"
     end = "\n\n".join([plan, limits_, *_answers(loaded, width)])
@@ -260,10 +251,10 @@ def _verdicts(analysis: Analysis, width: int) -> str:
 def _trust(loaded: LoadedRun, vm: Vm, analysis: Analysis, width: int) -> str:
     indent = " " * 7
     statements = [
-        a_a_words(analysis, loaded.study.reference),
-        f"{effective_count(loaded, vm).words}; {control_words(analysis)}",
+        trust.a_a_words(analysis, loaded.study.reference),
+        f"{trust.effective_count(loaded, vm).words}; {trust.control_words(analysis)}",
     ]
-    if found := spreads(analysis):
+    if found := trust.spreads(analysis):
         all_spreads = ", ".join(spread.words.replace(" ", _NO_BREAK) for spread in found)
         statements.append(
             f"{plural(analysis.replicate)} around their arm's median, min to max: {all_spreads}"
@@ -283,8 +274,8 @@ _SAID_ELSEWHERE = frozenset({"no_data", "aa_missing", "no_aa", "aa_note", "aa_al
 def _not_counted(loaded: LoadedRun, vm: Vm, analysis: Analysis, width: int) -> list[str]:
     """Uncounted attempts and cells without a value, each with its reason."""
     lost = loaded.not_counted(vm)
-    texts = [lost_words(loaded, vm)] if lost else []
-    texts += [f"  {attempt_words(attempt)}" for attempt in lost[:_ATTEMPTS_SHOWN]]
+    texts = [trust.lost_words(loaded, vm)] if lost else []
+    texts += [f"  {trust.attempt_words(attempt)}" for attempt in lost[:_ATTEMPTS_SHOWN]]
     if len(lost) > _ATTEMPTS_SHOWN:
         texts.append(f"  and {len(lost) - _ATTEMPTS_SHOWN} more: vnuma report {loaded.run.name}")
     missing = [item for item in analysis.missing if item.outcome != YET_TO_RUN]

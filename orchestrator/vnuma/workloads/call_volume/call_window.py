@@ -7,17 +7,8 @@ from statistics import fmean
 
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.instance.call_counters import ServerCounts
+from vnuma.workloads.call_volume import settings
 from vnuma.workloads.call_volume.callers import Count, MachineTime, headroom, machine_busy
-from vnuma.workloads.call_volume.settings import (
-    BATCH_REQUESTS,
-    BUSIEST,
-    CLIENT_RATE,
-    CPU_PER_CALL,
-    HEADROOM,
-    LEAST_HEADROOM,
-    MOST_OTHERS,
-    OTHER_SCHEDULERS,
-)
 
 _OWN_REQUESTS = 20
 """An upper bound of our own requests while reading the server."""
@@ -103,16 +94,16 @@ class Window:
         """The declared figures, without unknown ones."""
         cpu_us = (self.after.server.cpu_ms - self.before.server.cpu_ms) * 1000
         found = {
-            CPU_PER_CALL.name: cpu_us / self.calls,
-            CLIENT_RATE.name: self.client_calls / self.client_seconds,
-            BATCH_REQUESTS.name: (self.others + self.calls) / self.seconds,
-            HEADROOM.name: self.headroom,
+            settings.CPU_PER_CALL.name: cpu_us / self.calls,
+            settings.CLIENT_RATE.name: self.client_calls / self.client_seconds,
+            settings.BATCH_REQUESTS.name: (self.others + self.calls) / self.seconds,
+            settings.HEADROOM.name: self.headroom,
         }
         if self.schedulers:
             *others, busiest = sorted(self.schedulers.values())
-            found[BUSIEST.name] = busiest
+            found[settings.BUSIEST.name] = busiest
             if others:
-                found[OTHER_SCHEDULERS.name] = fmean(others)
+                found[settings.OTHER_SCHEDULERS.name] = fmean(others)
         return found
 
     def _client_range(self) -> tuple[int, int]:
@@ -130,16 +121,16 @@ def require_trustworthy(window: Window, *, judge_client: bool) -> None:
     """
     _require_calls(window)
     _require_clock(window)
-    if window.others > max(_OWN_REQUESTS, window.calls * MOST_OTHERS / 100):
+    if window.others > max(_OWN_REQUESTS, window.calls * settings.MOST_OTHERS / 100):
         raise MeasurementFailed(
             f"Other clients sent {window.others:,} requests in the window, against {window.calls:,} calls "
-            f"({100 * window.others / window.calls:.0f}%, {MOST_OTHERS:g}% at most).",
+            f"({100 * window.others / window.calls:.0f}%, {settings.MOST_OTHERS:g}% at most).",
             fix="Measure while nobody else uses this SQL Server.",
         )
-    if judge_client and window.headroom < LEAST_HEADROOM:
+    if judge_client and window.headroom < settings.LEAST_HEADROOM:
         raise MeasurementFailed(
             f"The client had {window.headroom:.0f}% of its CPU left with {window.connections} connections "
-            f"(it needs {LEAST_HEADROOM:g}%): it may have been the limit, not SQL Server.",
+            f"(it needs {settings.LEAST_HEADROOM:g}%): it may have been the limit, not SQL Server.",
             fix="Run vnuma on a machine with more or faster CPUs, or measure fewer connections.",
         )
 
