@@ -46,10 +46,16 @@ DESIGNS = st.builds(
 )
 
 
-def _judged(estate: Estate, release: str) -> tuple[dict[str, dict[str, str]], set[str]]:
-    """What failed, with what was seen; and the rules that were not evaluated. On a described host."""
+def _judged(estate: Estate, release: str, *, sure: bool = True) -> tuple[dict[str, dict[str, str]], set[str]]:
+    """What failed, with what was seen; and the rules that were not evaluated. On a described host.
+
+    Unless `sure`, how sure the predicted nodes are is left out.
+    """
     (vm,) = checked(on_hosts(estate, HOSTS[release], None)).vms
     failed = {item.finding.rule: dict(item.finding.observed) for item in vm.findings}
+    for observed in failed.values():
+        if not sure and "predicted nodes" in observed:
+            observed["predicted nodes"] = observed["predicted nodes"].partition(" (")[0]
     return failed, set(vm.not_evaluated)
 
 
@@ -64,7 +70,9 @@ def test_the_same_vm_gives_the_same_findings_whatever_describes_it(design: Desig
         # An export shows no keys, so it is the same VM only where there are none.
         exported = [] if design.keys else [read_rvtools(design.rvtools(folder))]
         read += [design.live(), *exported]
-    answers = {estate.kind: _judged(estate, release) for estate in read}
+    # With hot-add, sources that do not show its exposure of vNUMA are less sure of the same nodes.
+    unsure = design.cpu_hot_add and design.hardware >= 20
+    answers = {estate.kind: _judged(estate, release, sure=not unsure) for estate in read}
     for kind, (one, unknown) in answers.items():
         for other_kind, (other, not_known) in answers.items():
             both = (one.keys() | other.keys()) - unknown - not_known

@@ -135,6 +135,19 @@ def test_what_nobody_has_seen_of_a_vm_makes_its_layout_less_sure() -> None:
     assert predict(host, {"numCPUs": 8, "numCoresPerSocket": 1}, unseen=["extraConfig"]).confidence == "high"
 
 
+def test_hot_add_hides_nodes_for_sure_only_where_their_exposure_was_read() -> None:
+    """A .vmx file does not show exposeVnumaOnCpuHotadd, which is of hardware version 20."""
+    hot = {"numCPUs": 20, "numCoresPerSocket": 10, "cpuHotAddEnabled": True}
+    host, unseen = HostShape((8, 0), 2, 16), ["exposeVnumaOnCpuHotadd"]
+
+    unread = predict(host, hot, 20, unseen)
+
+    assert (unread.vnuma_nodes, unread.confidence, unread.alternatives) == (1, "low", (2,))
+    assert predict(host, hot, 20).confidence == "high"
+    assert predict(host, hot, 19, unseen).confidence == "high"
+    assert predict(host, {**hot, "numCPUs": 8, "numCoresPerSocket": 8}, 20, unseen).confidence == "high"
+
+
 @pytest.mark.parametrize(
     ("keys", "others", "said"),
     [

@@ -28,6 +28,7 @@ from vnuma.domain.topology.release import (
     AUTOSIZE_MAX,
     DECOUPLED_SINCE,
     DEFAULT_MINIMUM_VCPUS,
+    EXPOSE,
     FOLLOW,
     MAX_PER_NODE,
     MINIMUM,
@@ -52,16 +53,25 @@ def predict(
     `unseen` names unknown settings of the VM: they count as not set, and lower the confidence.
     """
     power_on = _Rules(host, settings, hardware_version)
-    layout = power_on.layout()
+    layout = power_on.layout(unseen)
     return replace(with_confidence(layout, power_on, unseen), clients=power_on.clients(layout.node_sizes))
 
 
 class _Rules(PowerOn):
     """The rules of a power-on, in order; the first that applies decides."""
 
-    def layout(self) -> Prediction:
+    def layout(self, unseen: Collection[str]) -> Prediction:
         """The sizes of the vNUMA nodes."""
-        return self.one_node() or self.shaped()
+        one = self.one_node()
+        exposed = self.shaped() if self.hides_by_hot_add and self.virtual_numa and EXPOSE in unseen else None
+        if one and exposed and exposed.acceptable != (1,):
+            return self.one_or(exposed, f"{one.because}, unless {EXPOSE} is on, which was not read")
+        return one or self.shaped()
+
+    @property
+    def hides_by_hot_add(self) -> bool:
+        """Whether CPU hot-add shows the guest one node."""
+        return self.true("cpuHotAddEnabled") and not (self.virtual_numa and self.true(EXPOSE))
 
     def shaped(self) -> Prediction:
         """The layout of a VM that is not forced to one node."""
@@ -74,7 +84,7 @@ class _Rules(PowerOn):
             return Prediction(one, "high", "ESXi before 5.0 has no vNUMA")
         if self.hardware < MINIMUM_HARDWARE:
             return Prediction(one, "high", "hardware version below 8 has no vNUMA")
-        if self.true("cpuHotAddEnabled") and not (self.virtual_numa and self.true("exposeVnumaOnCpuHotadd")):
+        if self.hides_by_hot_add:
             if release == (6, 0):
                 # A log of 6.0 shows it; VMware's vCloud Architecture Toolkit says that 6.0 removed it.
                 return self.one_or(self.shaped(), "CPU hot-add hides vNUMA; reports for 6.0 disagree")

@@ -11,6 +11,7 @@ AUTOSIZE_MAX = "numa.autosize.vcpu.maxPerVirtualNode"
 MAX_PER_NODE = "numa.vcpu.maxPerVirtualNode"
 MINIMUM = "numa.vcpu.min"
 PREFER_HT = "numa.vcpu.preferHT"
+EXPOSE = "exposeVnumaOnCpuHotadd"
 
 # Since 6.5, cores per socket alone no longer shape the guest's NUMA nodes.
 DECOUPLED_SINCE = (6, 5)
