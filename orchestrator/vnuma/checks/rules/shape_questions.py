@@ -9,8 +9,10 @@ from vnuma.checks.finding import Fix, ObjectKind
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.topology.release import (
     DECOUPLED_SINCE,
+    DEFAULT_MINIMUM_VCPUS,
     FOLLOW,
     MAX_PER_NODE,
+    MINIMUM,
     VIRTUAL_NUMA_HARDWARE,
     VIRTUAL_NUMA_SINCE,
 )
@@ -30,11 +32,11 @@ def nodes_needed(facts: Facts) -> int:
     return ceil(facts.vcpus / facts.node_capacity)
 
 
-def even_nodes(facts: Facts) -> int:
-    """The fewest of the host's NUMA nodes that hold the vCPUs evenly, SMALLEST_NODE on each unless no fewer
-    nodes hold them; 0: none do.
+def even_nodes(facts: Facts, least: int = 1) -> int:
+    """The fewest of the host's NUMA nodes, at least `least`, that hold the vCPUs evenly, SMALLEST_NODE on
+    each unless no fewer nodes hold them; 0: none do.
     """
-    needed = nodes_needed(facts)
+    needed = max(nodes_needed(facts), least)
     most = max(needed, facts.vcpus // SMALLEST_NODE)
     counts = range(needed, min(most, len(facts.host.numa_nodes)) + 1)
     return next((count for count in counts if facts.vcpus % count == 0), 0)
@@ -43,6 +45,11 @@ def even_nodes(facts: Facts) -> int:
 def fits_memory(facts: Facts) -> bool:
     """Whether the VM's memory fits the host's smallest NUMA node."""
     return facts.memory_mb <= facts.node_memory_mb
+
+
+def nodes_for_memory(facts: Facts) -> int:
+    """The fewest host NUMA nodes whose memory holds the VM's."""
+    return ceil(facts.memory_mb / facts.node_memory_mb)
 
 
 def shape_of(facts: Facts) -> dict[str, str]:
@@ -79,7 +86,7 @@ def split_over(facts: Facts, nodes: int) -> Fix:
 
 
 def node_per_socket(facts: Facts, nodes: int) -> Fix:
-    """As many sockets as nodes, with the setting of this release that makes each socket a node."""
+    """As many sockets as nodes, with the settings of this release that make each socket a node."""
     size = facts.vcpus // nodes
     if facts.release >= VIRTUAL_NUMA_SINCE and facts.hardware >= VIRTUAL_NUMA_HARDWARE:
         return Fix(
@@ -92,6 +99,8 @@ def node_per_socket(facts: Facts, nodes: int) -> Fix:
         keys = {MAX_PER_NODE: "1"}
     elif facts.release >= DECOUPLED_SINCE:
         keys[FOLLOW] = "1"
+    if nodes > 1 and facts.vcpus < (facts.key_number(MINIMUM) or DEFAULT_MINIMUM_VCPUS):
+        keys[MINIMUM] = str(facts.vcpus)
     words = "".join(f", {key} {value or 'removed'}" for key, value in keys.items())
     return Fix(
         f"Set {size} cores per socket{words}: {nodes} nodes.",

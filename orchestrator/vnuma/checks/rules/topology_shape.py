@@ -14,6 +14,7 @@ from vnuma.checks.rules.shape_questions import (
     gigabytes,
     node_per_socket,
     node_size_is_set,
+    nodes_for_memory,
     nodes_needed,
     nodes_of,
     shape_of,
@@ -23,7 +24,6 @@ from vnuma.domain.arm.recipe import DECOUPLED_SINCE
 from vnuma.domain.topology.forecast import MOST_SEEN_LOCAL
 from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS
-from vnuma.domain.topology.release import VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
 from vnuma.domain.topology.topology import topologies
 
 
@@ -143,7 +143,7 @@ def t06(facts: Facts) -> Fail | None:
 
 
 def _show_nodes(facts: Facts) -> Fix:
-    """numa.vcpu.min; and nodes by hand if the vCPUs fit one, since ESXi does not count memory."""
+    """numa.vcpu.min; or nodes by hand if the vCPUs fit one, since ESXi does not count memory."""
     lower = Fix(
         f"Set numa.vcpu.min to {facts.vcpus} with the VM off.",
         arm={"numa_vcpu_min": facts.vcpus},
@@ -151,15 +151,9 @@ def _show_nodes(facts: Facts) -> Fix:
     )
     if facts.vcpus > facts.node_capacity:
         return lower
-    nodes = ceil(facts.memory_mb / facts.node_memory_mb)
-    if nodes == 1 or facts.vcpus % nodes or nodes > len(facts.host.numa_nodes):
-        return lower
-    shape = node_per_socket(facts, nodes)
-    return Fix(
-        f"{lower.text} {shape.text}",
-        arm={**lower.arm, **shape.arm},
-        settings={**lower.settings, **shape.settings},
-    )
+    needed = nodes_for_memory(facts)
+    nodes = even_nodes(facts, needed) if needed > 1 else 0
+    return node_per_socket(facts, nodes) if nodes else lower
 
 
 @rule(
@@ -232,19 +226,25 @@ def _is_even(facts: Facts, needed: int) -> bool:
 @rule(
     "T09",
     Severity.WARN,
-    "More memory than one NUMA node has",
-    condition="memory exceeds that of one host NUMA node while the vCPUs fit its cores",
+    "More memory than its NUMA nodes have",
+    condition="memory exceeds that of the host NUMA nodes that the vCPUs need (ESXi does not count memory), "
+    "or of the nodes that are set",
     consequence=(
-        "The guest sees one node, but part of its memory is on another: remote, and the guest cannot "
+        "The guest sees only these nodes, but part of its memory is on another: remote, and the guest cannot "
         "know (published example: 226 GB local, 155 GB remote)."
     ),
-    fix="ESXi 8: set cores per socket and two NUMA nodes. Earlier: numa.consolidate = FALSE.",
+    fix="Set as many nodes as the memory needs, with a socket for each. Before ESXi 8 numa.consolidate FALSE "
+    "spreads the VM too, but does not show the guest its nodes.",
     sources=(sources.LARGE_MEMORY,),
     reads="vm host",
     related=("T06", "T07"),
 )
 def t09(facts: Facts) -> Fail | None:
-    if facts.vcpus > facts.cores_per_node or fits_memory(facts) or node_size_is_set(facts):
+    needed = nodes_for_memory(facts)
+    if needed <= nodes_needed(facts):
+        return None
+    shaped = node_size_is_set(facts) or facts.release < DECOUPLED_SINCE
+    if shaped and facts.prediction.vnuma_nodes >= needed:
         return None
     if (facts.key("numa.consolidate") or "").lower() == "false":
         return None
@@ -252,21 +252,13 @@ def t09(facts: Facts) -> Fail | None:
 
 
 def _spread_for_memory(facts: Facts) -> Fix:
-    nodes = ceil(facts.memory_mb / facts.node_memory_mb)
-    if nodes > len(facts.host.numa_nodes):
-        return Fix(f"Reduce memory: all {len(facts.host.numa_nodes)} nodes of the host hold less than this.")
-    if facts.vcpus % nodes:
-        return Fix(
-            f"Reduce memory below {gigabytes(facts.node_memory_mb)}, or use a number of vCPUs that "
-            f"{nodes} divides."
-        )
-    if facts.release >= VIRTUAL_NUMA_SINCE and facts.hardware >= VIRTUAL_NUMA_HARDWARE:
+    least, every = nodes_for_memory(facts), len(facts.host.numa_nodes)
+    if least > every:
+        return Fix(f"Reduce memory: all {every} nodes of the host hold less than this.")
+    if nodes := even_nodes(facts, least):
         return node_per_socket(facts, nodes)
-    return Fix(
-        "Set numa.consolidate to FALSE with the VM off.",
-        arm={"numa": {"numa.consolidate": "FALSE"}},
-        settings={"numa.consolidate": "FALSE"},
-    )
+    fitting = gigabytes(nodes_needed(facts) * facts.node_memory_mb)
+    return Fix(f"Reduce memory to {fitting}, or use a number of vCPUs that {least} divides.")
 
 
 @rule(
