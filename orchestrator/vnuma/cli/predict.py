@@ -17,7 +17,6 @@ from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from vnuma.domain.topology.forecast import Forecast
-    from vnuma.domain.topology.topology import Topology
     from vnuma.domain.topology.vm_location import VmLocation
     from vnuma.domain.vm.setting import Value
 
@@ -79,13 +78,14 @@ def predict(
     own = there.vm.settings if there.vm else {}
     size: dict[str, Value] = {"numCPUs": count, "memoryMB": memory_mb}
     as_machine = there.vm is not None and asked.vcpus is None and cores_per_socket is None
-    shapes = swept or ([{}] if as_machine else [_shaped(shape) for shape in _shapes(count, cores_per_socket)])
+    shapes = swept or ([{}] if as_machine else _shapes(count, cores_per_socket))
     given = settings_of(set_)
     wanted = [{**own, **size, **shape, **given} for shape in shapes]
     _require_whole_sockets(wanted, there.vm.name if there.vm else "")
     seen = (forecast_on(settings, version, there.hosts, guest, there.unseen) for settings in wanted)
     rows = list(dict.fromkeys(row for rows in seen for row in rows))  # automatic shapes are all one
-    named, many = f"{there.vm.name}: " if there.vm else "", _vcpus(shapes) if swept else count
+    named = f"{there.vm.name}: " if there.vm else ""
+    many = f"{swept[0]['numCPUs']} to {swept[-1]['numCPUs']}" if swept else count
     head = f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}"
     runs = f"SQL Server {asked.sql} {asked.edition}{f', {guest.windows}' if guest.windows else ''}"
     if format_ != "text":
@@ -132,25 +132,18 @@ def _picture(rows: list[Forecast], there: VmLocation, conditions: str) -> str:
     return sizes_svg(rows, "Good VM sizes on these hosts", f"{conditions}{unread}", simulated)
 
 
-def _vcpus(swept: list[dict[str, Value]]) -> str:
-    return f"{swept[0]['numCPUs']} to {swept[-1]['numCPUs']}"
+def _shapes(vcpus: int, cores_per_socket: int | None) -> list[dict[str, Value]]:
+    """The shapes of that many vCPUs; only one with `cores_per_socket`. Raises UsageError."""
+    from vnuma.domain.topology.topology import topologies
 
-
-def _shaped(shape: Topology) -> dict[str, Value]:
-    return {"numCoresPerSocket": shape.cores_per_socket, "autoCoresPerSocket": False}
-
-
-def _shapes(vcpus: int, cores_per_socket: int | None) -> tuple[Topology, ...]:
-    from vnuma.domain.topology.topology import Topology, topologies
-
-    if cores_per_socket is None:
-        return topologies(vcpus)
-    if vcpus % cores_per_socket:
+    whole = [shape.cores_per_socket for shape in topologies(vcpus)]
+    if cores_per_socket and vcpus % cores_per_socket:
         raise UsageError(
             f"{cores_per_socket} cores per socket do not divide {vcpus} vCPUs (rule T01).",
-            fix="Use one of " + " ".join(str(shape.cores_per_socket) for shape in topologies(vcpus)) + ".",
+            fix=f"Use one of {' '.join(map(str, whole))}.",
         )
-    return (Topology(vcpus // cores_per_socket, cores_per_socket),)
+    wanted = [cores_per_socket] if cores_per_socket else whole
+    return [{"numCoresPerSocket": cores, "autoCoresPerSocket": False} for cores in wanted]
 
 
 def _table(rows: list[Forecast]) -> list[str]:

@@ -205,14 +205,10 @@ def _signed(outcome: str) -> str:
 
 def _stopping_lines(progress: Progress) -> list[str]:
     """What a stop does and what another Ctrl-C would do; empty during restores, which Ctrl-C does not end."""
-    if not progress.run.stop_requested or any(map(_is_restoring, progress.vms)) or _has_all(progress):
+    complete = progress.done == progress.total
+    if not progress.run.stop_requested or any(map(_is_restoring, progress.vms)) or complete:
         return []
     return [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; VMs are still restored."]
-
-
-def _has_all(progress: Progress) -> bool:
-    """Whether a stop would leave out no cell."""
-    return progress.done == progress.total
 
 
 def _is_restoring(vm: VmProgress) -> bool:

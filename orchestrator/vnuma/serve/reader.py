@@ -55,14 +55,10 @@ class View:
     def run(self, name: str) -> Progress | None:
         """The run of that name or id. Raises StoreError for one that cannot be read."""
         every: tuple[Progress | Unreadable, ...] = (*self.runs, *self.unreadable)
-        seen = next((one for one in every if _is_called(one.run, name)), None)
+        seen = next((one for one in every if name in (one.run.name, str(one.run.id))), None)
         if isinstance(seen, Unreadable):
             raise seen.error
         return seen
-
-
-def _is_called(run: Run, name: str) -> bool:
-    return name in (run.name, str(run.id))
 
 
 @dataclass(frozen=True)

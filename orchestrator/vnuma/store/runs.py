@@ -211,7 +211,8 @@ def _update(conn: Connection, run_id: int, **values: object) -> None:
 
 def free_name(conn: Connection, run: Run) -> tuple[str, int]:
     """The run's own name and number if they are free, else the study's next ones."""
-    taken = select(_run.id).where((_run.name == run.name) | _same_number(run))
+    same_number = (_run.study_name == run.study_name) & (_run.number == run.number)
+    taken = select(_run.id).where((_run.name == run.name) | same_number)
     if conn.execute(taken).first() is None:
         return run.name, run.number
     last = conn.scalar(select(func.max(_run.number)).where(_run.study_name == run.study_name)) or 0
@@ -225,7 +226,3 @@ def same_run(conn: Connection, run: Run) -> Run | None:
     )
     row = conn.execute(query).first()
     return None if row is None else record_of(Run, row._mapping)
-
-
-def _same_number(run: Run) -> ColumnElement[bool]:
-    return (_run.study_name == run.study_name) & (_run.number == run.number)

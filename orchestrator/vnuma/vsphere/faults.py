@@ -51,6 +51,12 @@ def fault_name(fault: Exception) -> str:
     return type(fault).__name__.rpartition(".")[2]
 
 
+def name_behind(error: VnumaError) -> str:
+    """The name of the fault that an error comes from; without one, of the error's own type."""
+    cause = error.__cause__
+    return fault_name(cause) if isinstance(cause, vmodl.MethodFault) else type(error).__name__
+
+
 def describe(fault: Exception) -> str:
     """Name, property and message of a fault, in vSphere's text.
 

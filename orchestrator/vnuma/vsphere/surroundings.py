@@ -54,9 +54,8 @@ def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Fou
     vm = objects[ref]
     session.require(vm)
     values = vm.values
-    tasks = [
-        objects[task].values["info"] for task in values.get("recentTask") or () if _has_info(objects, task)
-    ]
+    recent = (objects.get(task) for task in values.get("recentTask") or ())
+    tasks = [task.values["info"] for task in recent if task and "info" in task.values]
     devices = values.get("config.hardware.device") or ()
     manager = values.get("config.managedBy")
     return Surroundings(
@@ -156,10 +155,6 @@ def _neighbours_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
     """Name and power of every VM on the same host; a busy host has too many to read more."""
     host = along(vim.VirtualMachine, "runtime.host", along(vim.HostSystem, "vm"), skip=True)
     return ask({vim.VirtualMachine: _NEIGHBOUR_PATHS}, starting(ref, host, wanted=False))
-
-
-def _has_info(objects: Mapping[Any, Found], task: Any) -> bool:
-    return task in objects and "info" in objects[task].values
 
 
 def _runs(found: Found) -> bool:

@@ -117,7 +117,8 @@ class Transport(SoapStubAdapter):
             if self._connection is None:
                 raise  # nothing was sent: the mistake is ours
             self._connection.close()
-            raise tls.unreachable(self.vcenter, BadAnswer(_unreadable(error))) from error
+            words = f"an unreadable answer: {type(error).__name__}: {error}"[:200]
+            raise tls.unreachable(self.vcenter, BadAnswer(words)) from error
         except BaseException:
             # Ctrl-C during an answer: pyVmomi would leave the connection open.
             if self._connection is not None:
@@ -149,10 +150,6 @@ class Transport(SoapStubAdapter):
             return f"{type(entity).__name__.rpartition('.')[2]} {entity._GetMoId()}"
         finally:
             self._naming = False
-
-
-def _unreadable(error: Exception) -> str:
-    return f"an unreadable answer: {type(error).__name__}: {error}"[:200]
 
 
 def api_version(vcenter: VCenter, context: ssl.SSLContext) -> str:

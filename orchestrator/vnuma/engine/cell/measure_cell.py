@@ -12,7 +12,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.cell.positive_control import placed
 from vnuma.engine.cell.system import CellSystem
 from vnuma.engine.instance.sql_identity import require_proven
-from vnuma.engine.lease.attempt import Attempt, finish, step
+from vnuma.engine.lease.attempt import Attempt, add_facts, finish, step
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_changes import refuse_foreign_changes
 from vnuma.engine.lease.identity import require_own_host
@@ -208,8 +208,7 @@ def _record_counters(
     """Store what VM and host counted in the last `seconds`, or why there are no values."""
     found = counters.read_counters(session, ref, _ids(context, session), seconds)
     values = {of: _series(value) for of, value in found.items()}
-    with context.store.write() as write:
-        facts.add_attempt_facts(write, attempt.id, context.token, {COUNTERS: values})
+    add_facts(context, attempt, COUNTERS, values)
 
 
 def _ids(context: VmContext, session: Session) -> dict[str, int]:

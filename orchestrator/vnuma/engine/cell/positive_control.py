@@ -13,15 +13,14 @@ from dataclasses import asdict, dataclass
 
 from vnuma.engine.cell.system import CellSystem
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
-from vnuma.engine.lease.attempt import Attempt, undo_at_end
+from vnuma.engine.lease.attempt import Attempt, add_facts, say_step
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.context import VmContext
-from vnuma.errors import PlacementNotProven, StoreError
+from vnuma.errors import PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.instance.server import xtp_pages_kb
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
-from vnuma.store import attempts, facts
 from vnuma.workloads.bench import workload_named
 
 SCOPE = "control"
@@ -49,23 +48,14 @@ def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
     if attempt.arm != context.study.control_arm:
         yield
         return
-    before = PROCESS_AFFINITY.baseline_of(context.vm)
-    if before is None:
-        raise StoreError(
-            f"{context.vm.name} has no process affinity in its baseline.", fix="Start the run again."
-        )
-    with undo_at_end(lambda: PROCESS_AFFINITY.switch(context.sql(), before, journal_of(context))):
-        proof = _place(context, attempt)
-        with context.store.write() as write:
-            found = {SCOPE: {"placement": asdict(proof)}}
-            facts.add_attempt_facts(write, attempt.id, context.token, found)
+    with PROCESS_AFFINITY.put_back(context.vm, context.sql(), journal_of(context)):
+        add_facts(context, attempt, SCOPE, {"placement": asdict(_place(context, attempt))})
         yield
 
 
 def _place(context: VmContext, attempt: Attempt) -> Placement:
     server, journal, study = context.sql(), journal_of(context), context.study
-    with context.store.write() as write:
-        attempts.set_step(write, attempt.id, context.token, "measure control: placing the tables")
+    say_step(context, attempt, "measure control: placing the tables")
     with connect(server) as connection:
         nodes = cpus_by_memory_node(connection)
         if len(nodes) < 2:

@@ -15,14 +15,14 @@ from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.resource_pool import RESOURCE_POOL
-from vnuma.engine.lease.attempt import Attempt, undo_at_end
+from vnuma.engine.lease.attempt import Attempt, add_facts, say_step, undo_at_end
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_changes import refuse_settings
 from vnuma.engine.lease.hours import refuse_if_over
-from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
+from vnuma.errors import InputError, Interrupted, MeasurementFailed
 from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.store import attempts, facts, runs
+from vnuma.store import facts, runs
 from vnuma.store.rows import StopRequest
 from vnuma.store.types import utc_now
 from vnuma.workloads.bench import Document
@@ -87,13 +87,11 @@ class CellSystem:
 
     def say(self, words: str) -> None:
         """Show the cell's current step in the progress."""
-        with self.context.store.write() as write:
-            attempts.set_step(write, self.attempt.id, self.context.token, f"measure {words}")
+        say_step(self.context, self.attempt, f"measure {words}")
 
     def record(self, scope: str, document: Mapping[str, object]) -> None:
         """Store facts of this attempt."""
-        with self.context.store.write() as write:
-            facts.add_attempt_facts(write, self.attempt.id, self.context.token, {scope: document})
+        add_facts(self.context, self.attempt, scope, document)
 
     def remember(self, scope: str, document: Mapping[str, object]) -> None:
         """Store facts of this VM in this run."""
@@ -120,13 +118,8 @@ class CellSystem:
     @contextmanager
     def process_affinity(self, wanted: str) -> Iterator[None]:
         """Limit SQL Server's process affinity inside the `with`, then restore the baseline's."""
-        before = PROCESS_AFFINITY.baseline_of(self.context.vm)
-        if before is None:
-            raise StoreError(
-                f"{self.vm} has no process affinity in its baseline.", fix="Start the run again."
-            )
         journal = journal_of(self.context)
-        with undo_at_end(lambda: PROCESS_AFFINITY.switch(self.server, before, journal)):
+        with PROCESS_AFFINITY.put_back(self.context.vm, self.server, journal):
             PROCESS_AFFINITY.switch(self.server, wanted, journal)
             yield
 

@@ -32,7 +32,7 @@ from vnuma.vsphere.contract import on as on
 from vnuma.vsphere.contract import server as server
 from vnuma.vsphere.contract import vm as vm
 from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, AskedVm, ChangedVm, KeyStays
-from vnuma.vsphere.faults import NotNow, fault_name, unexpected
+from vnuma.vsphere.faults import NotNow, name_behind, unexpected
 from vnuma.vsphere.read import find_vm, read_vm
 
 Consent = Callable[[VmFacts, str | None], None]
@@ -135,5 +135,4 @@ def _nameless(error: VnumaError) -> str:
     away = isinstance(error, VCenterUnreachable) and not isinstance(error, NotNow)
     if away or isinstance(error, Interrupted | LeaseLost | KeyStays):
         raise error
-    cause = error.__cause__
-    return fault_name(cause) if isinstance(cause, vmodl.MethodFault) else type(error).__name__
+    return name_behind(error)

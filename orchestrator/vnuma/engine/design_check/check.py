@@ -19,7 +19,6 @@ from vnuma.checks.subject import PlacementFacts, Subject, merge_arms, study_subj
 from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.estate import Estate, EstateVm
-from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import SqlFacts, WindowsFacts, windows_of_banner
 from vnuma.engine.design_check.designed_vms import (
     DESIGNS,
@@ -211,7 +210,7 @@ def _checked(
         memory_mb=memory if isinstance(memory, int) else None,
         host=host.name if host else vm.host_name,
         cluster=subject.cluster.name if subject.cluster and subject.cluster.moid != vm.host_moid else "",
-        release=_release(host),
+        release=host.release.version if host else "",
         guest=_guest(evaluations[0].facts),
         findings=tuple(_judged(finding, vm.path, asked, used) for finding in findings),
         not_evaluated=not_evaluated,
@@ -247,10 +246,6 @@ def _waiver_notes(waivers: Iterable[Waiver], today: date, used: set[Waiver]) -> 
             yield f"{words} expired on {waiver.until.isoformat()}: its findings count again"
         elif waiver not in used:
             yield f"{words} matches no finding"
-
-
-def _release(host: HostFacts | None) -> str:
-    return host.release.version if host else ""
 
 
 def _guest(facts: Facts) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from vnuma.domain.study.study import Study
 from vnuma.engine.instance.instance_setting import InstanceSetting, State
+from vnuma.engine.lease.attempt import undo_at_end
 from vnuma.engine.lease.audit import Journal
+from vnuma.errors import StoreError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance.server_configuration import read_affinity, set_affinity
@@ -42,6 +47,16 @@ class ProcessAffinitySetting(InstanceSetting[str]):
         before = self.baseline_of(vm)
         if before is not None:
             self.switch(server, before, journal)
+
+    @contextmanager
+    def put_back(self, vm: Vm, server: SqlServer, journal: Journal) -> Iterator[None]:
+        """Reset it to the baseline at the end. Raises StoreError for a VM without one."""
+        before = self.baseline_of(vm)
+        if before is None:
+            what = f"{vm.name} has no process affinity in its baseline."
+            raise StoreError(what, fix="Start the run again.")
+        with undo_at_end(lambda: self.switch(server, before, journal)):
+            yield
 
 
 PROCESS_AFFINITY = ProcessAffinitySetting()

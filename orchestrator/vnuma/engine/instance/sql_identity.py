@@ -13,7 +13,7 @@ from datetime import datetime
 from vnuma.domain.vm.endpoint import IdentityComparison, VmSide, compare
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import Target
-from vnuma.engine.lease.attempt import Attempt
+from vnuma.engine.lease.attempt import Attempt, add_facts
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import EnvironmentProblem, PreflightBlocked, WrongServer
@@ -67,8 +67,7 @@ def require_silence(server: SqlServer, name: str) -> None:
 def note_power_on(context: VmContext, attempt: Attempt, at: datetime | None = None) -> None:
     """Record that nothing answered while the VM was off, and when vCenter powered it on."""
     noted = {"noted": {"silent": True, "at": at.isoformat() if at else None}}
-    with context.store.write() as connection:
-        facts.add_attempt_facts(connection, attempt.id, context.token, {POWER_ON: noted})
+    add_facts(context, attempt, POWER_ON, noted)
 
 
 def noted_power_on(context: VmContext, attempt: Attempt) -> PowerOn | None:
@@ -103,8 +102,7 @@ def prove(
             fix=f"Correct vnuma_sql in the inventory. {STATED}",
         )
     proof = {"boot_time": boot_time.isoformat(), "address": found.address, "uptime": found.uptime}
-    with context.store.write() as connection:
-        facts.add_attempt_facts(connection, attempt.id, context.token, {PROOF: {"proof": proof}})
+    add_facts(context, attempt, PROOF, {"proof": proof})
 
 
 def require_proven(context: VmContext, attempt: Attempt) -> None:

@@ -15,7 +15,7 @@ from vnuma.domain.arm.arm import Arm
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.errors import AttemptFailed, InputError, Interrupted, LeaseLost, VnumaError, reason_word
-from vnuma.store import attempts
+from vnuma.store import attempts, facts
 from vnuma.store.rows import Claim, Outcome
 from vnuma.store.types import utc_now
 
@@ -62,8 +62,7 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
     No step starts when the allowed hours leave only the time to restore the VM. Raises whatever the step
     raises. A lost lease is not recorded, since the VM belongs to another process then.
     """
-    with context.store.write() as connection:
-        attempts.set_step(connection, attempt.id, context.token, name)
+    say_step(context, attempt, name)
     try:
         refuse_if_over(context.study, context.run.name, utc_now())
         yield
@@ -99,6 +98,18 @@ def undo_at_end(undo: Callable[[], object]) -> Iterator[None]:
                 first.add_note(str(second))
         raise
     undo()
+
+
+def say_step(context: VmContext, attempt: Attempt, words: str) -> None:
+    """Store the attempt's present step, which the progress shows."""
+    with context.store.write() as connection:
+        attempts.set_step(connection, attempt.id, context.token, words)
+
+
+def add_facts(context: VmContext, attempt: Attempt, scope: str, values: Mapping[str, object]) -> None:
+    """Store facts of the attempt."""
+    with context.store.write() as connection:
+        facts.add_attempt_facts(connection, attempt.id, context.token, {scope: values})
 
 
 def finish(

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from vnuma.engine.lease.attempt import Attempt
+from vnuma.engine.lease.attempt import Attempt, add_facts, say_step
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.identity import find_own
 from vnuma.errors import CertificateRejected, EnvironmentProblem, Interrupted, StoreError, VCenterUnreachable
-from vnuma.store import attempts, facts, runs
+from vnuma.store import facts, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Fact, StopRequest, Vm
 from vnuma.store.types import iso, utc_now
@@ -133,28 +133,18 @@ def on_vsphere(
         with context.vsphere() as session:
             ref = find_own(session, context.vm)
             if tries > 1:
-                _say_step(context, attempt, name)
+                say_step(context, attempt, name)
                 settle(session, ref, task_s)
             return work(session, ref, tries)
 
     def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
-        _say_step(context, attempt, f"{name}: {error.what} Trying again in {pause:.0f} s, try {tries + 1}")
-        with context.store.write() as connection:
+        say_step(context, attempt, f"{name}: {error.what} Trying again in {pause:.0f} s, try {tries + 1}")
+        with context.store.read() as connection:
             if runs.get_run(connection, context.run.name).stop_requested is StopRequest.NOW:
                 raise Interrupted(
                     f"{context.run.name} was asked to stop. {error.what}",
                     fix=f"vnuma run --resume {context.run.name}",
                 )
-            facts.add_attempt_facts(
-                connection,
-                attempt.id,
-                context.token,
-                {RETRY: {name: {"try": tries, "what": error.what}}},
-            )
+        add_facts(context, attempt, RETRY, {name: {"try": tries, "what": error.what}})
 
     return retry_vcenter(once, VCenterRetry(context.study.power.vcenter_retry_s), tell)
-
-
-def _say_step(context: VmContext, attempt: Attempt, words: str) -> None:
-    with context.store.write() as connection:
-        attempts.set_step(connection, attempt.id, context.token, words)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -70,14 +69,10 @@ def _find(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
         imported = set(connection.scalars(runs.imported_ids()))
         ours = [one for one in reversed(runs.list_runs(connection)) if one.id not in imported]
         for owner in [runs.get_run(connection, run)] if run else ours:
-            for vm in _named(vms.vms_of_run(connection, owner.id), name):
-                if vm.baseline is not None:
+            for vm in vms.vms_of_run(connection, owner.id):
+                if vm.name == name and vm.baseline is not None:
                     return owner, vm
     raise InputError(
         f"The store has no baseline of {name}" + (f" in {run}." if run else "."),
         fix="A run takes it before its first change; vnuma status lists runs and VMs.",
     )
-
-
-def _named(rows: tuple[Vm, ...], name: str) -> Iterator[Vm]:
-    return (row for row in rows if row.name == name)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from vnuma.engine.access.inventory import stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import AnyTarget, TargetKind
+from vnuma.engine.access.target import TargetKind
 from vnuma.engine.lease.context import VmContext, refuse_other_kind, study_of
 from vnuma.engine.restore.restore import Choice, Restoration
-from vnuma.engine.restore.restore_from_audit import AuditRestoration, MachineByHand, Unanswered
+from vnuma.engine.restore.restore_from_audit import AuditRestoration, MachineByHand
 from vnuma.engine.restore.restore_machine import MachineRestoration
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.store.open import Store
@@ -65,14 +65,8 @@ def restoration_from_store(
     return restoration_of(context, choice=choice, say=say, shell=PlayedShell(vm.name, inventory))
 
 
-def _vm_by_audit(
-    store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
-) -> AuditRestoration:
-    return AuditRestoration(store, one, target.as_vm(), choice, say)
-
-
 BY_AUDIT: Mapping[TargetKind, Callable[..., AuditRestoration | MachineByHand]] = {
-    TargetKind.VM: _vm_by_audit,
+    TargetKind.VM: lambda store, one, target, *how: AuditRestoration(store, one, target.as_vm(), *how),
     TargetKind.MACHINE: lambda _, one, *_rest: MachineByHand(one),
 }
 """The restore of a target that only the audit log knows, by its kind."""

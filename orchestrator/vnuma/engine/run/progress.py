@@ -210,7 +210,10 @@ def _vm(
         (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
     )
     ended_by = next((cell.reason for cell in planned if cell.state == "skipped"), None)
-    grid = tuple(CellProgress(cell.block, cell.label, _cell_word(cell, failed)) for cell in planned)
+    words = ("given up" if cell.id in failed else _CELL_WORDS[cell.state] for cell in planned)
+    grid = tuple(
+        CellProgress(cell.block, cell.label, word) for cell, word in zip(planned, words, strict=True)
+    )
     planned = [cell for cell in planned if cell.state != "skipped"]
     done = sum(cell.state == "valid" or cell.id in failed for cell in planned)
     trouble = _trouble(ended, past, asked=asked)
@@ -256,10 +259,6 @@ _CELL_WORDS: dict[CellState, CellWord] = {
     CellState.FAILED: "tried again",
     CellState.SKIPPED: "left out",
 }
-
-
-def _cell_word(cell: Cell, failed: set[int]) -> CellWord:
-    return "given up" if cell.id in failed else _CELL_WORDS[cell.state]
 
 
 def restoring(vm: VmProgress, why: str = "") -> VmProgress:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pyVmomi import vim, vmodl
+from pyVmomi import vim
 
 from vnuma.domain.contract.belief import Beliefs, DiffersError, NotEvaluableError
 from vnuma.domain.vm.change import Change, Edit, change_to
@@ -15,7 +15,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Settings, Value
 from vnuma.errors import ReadBackDiffers, ReconfigureRefused
 from vnuma.vsphere.facts import paths, settings_of
-from vnuma.vsphere.faults import fault_name
+from vnuma.vsphere.faults import name_behind
 from vnuma.vsphere.read import read_vm
 from vnuma.vsphere.session import Session, VmRef
 from vnuma.vsphere.spec import specs_for, unmet
@@ -133,7 +133,7 @@ class ChangedVm(AskedVm):
         except ReconfigureRefused as error:
             if error.__cause__ is None:  # never sent
                 raise NotEvaluableError(f"API {self.session.about.api_version}") from error
-            raise DiffersError(f"{self._name(error)} instead of {ACCEPTED}") from error
+            raise DiffersError(f"{name_behind(error)} instead of {ACCEPTED}") from error
 
     def refusal(self, **desired: Value) -> str:
         """The name of the fault that refuses a change to these, or `accepted`."""
@@ -151,12 +151,8 @@ class ChangedVm(AskedVm):
         try:
             self.writer.submit(edits, spec)
         except ReconfigureRefused as error:
-            return self._name(error)
+            return name_behind(error)
         return ACCEPTED
-
-    def _name(self, error: ReconfigureRefused) -> str:
-        cause = error.__cause__
-        return fault_name(cause) if isinstance(cause, vmodl.MethodFault) else type(error).__name__
 
 
 READING: Beliefs[AskedVm] = Beliefs()

@@ -12,7 +12,7 @@ from vnuma.domain.vm.role import ELSEWHERE, ROLE
 from vnuma.errors import VnumaError
 from vnuma.vsphere.contract.asked import API, READING, AskedVm
 from vnuma.vsphere.counters import OF_HOST, OF_VM, counter_ids
-from vnuma.vsphere.faults import fault_name
+from vnuma.vsphere.faults import fault_name, name_behind
 from vnuma.vsphere.query import Query, along, ask, starting
 from vnuma.vsphere.uptime import CLOCK_PATH, vcenter_clock
 
@@ -123,8 +123,7 @@ def _fault(question: Callable[[], object]) -> str:
     try:
         question()
     except VnumaError as error:
-        cause = error.__cause__
-        return fault_name(cause) if isinstance(cause, vmodl.MethodFault) else type(error).__name__
+        return name_behind(error)
     except vmodl.MethodFault as fault:
         return fault_name(fault)
     return "none"
