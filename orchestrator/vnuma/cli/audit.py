@@ -25,7 +25,6 @@ class _ShowsByDefault(Verbs):
         return super().parse_args(ctx, args if args[:1] in _HELP else self._named(args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The verb, its command and its arguments."""
         return super().resolve_command(ctx, self._named(args))
 
     def _named(self, args: list[str]) -> list[str]:

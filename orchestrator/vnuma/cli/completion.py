@@ -28,7 +28,6 @@ def _begun(names: Callable[[], list[str]]) -> Callable[[str], list[str]]:
 
 @_begun
 def run_names() -> list[str]:
-    """Names of stored runs."""
     from vnuma.engine.access.places import store_url
     from vnuma.store.open import open_store
     from vnuma.store.runs import measuring_runs

@@ -87,7 +87,6 @@ class _Question:
 
 
 def _questions() -> dict[str, _Question]:
-    """The questions by option, in order."""
     from vnuma.engine.access.new_inventory import require_ca_file, sql_address, vcenter_address
 
     ca_file = "File with the CA certificate (empty: the system's)"

@@ -60,7 +60,6 @@ class _LiveBlock:
         self._drawn: list[str] = []
 
     def show(self, progress: Progress) -> None:
-        """Draw the present state."""
         from rich.text import Text
 
         columns = width(sys.stderr) or USUAL
@@ -88,7 +87,6 @@ class LineLog:
         self._spoke = time.monotonic()
 
     def show(self, progress: Progress) -> None:
-        """Print what is new."""
         if self._is_new("stop", "", bool(progress.run.stop_requested)) and progress.run.stop_requested:
             self._print(stopping_words(progress))
         for site in progress.sites:

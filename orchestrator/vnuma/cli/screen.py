@@ -220,7 +220,6 @@ def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
 
 
 def echo_json(document: Mapping[str, Any]) -> None:
-    """Print a document as JSON, indented."""
     echo(json.dumps(document, indent=2))
 
 

@@ -122,7 +122,6 @@ class Figures:
         return self._answers.latest(run_id, mark, make, self._behind)
 
     def report(self, run_id: int) -> str:
-        """The whole report."""
         return self._reports.get(
             run_id, self._mark(run_id), lambda: page_text(load_run(self._store, str(run_id)))
         )

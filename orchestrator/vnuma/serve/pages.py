@@ -55,7 +55,6 @@ class Pages:
         self._live = Kept[Live](200)
 
     def runs(self) -> str:
-        """Every run and its state."""
         return self._watched("Runs", self.runs_live(), "/")
 
     def name_of(self, given: str) -> str:

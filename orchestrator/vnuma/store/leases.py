@@ -141,7 +141,6 @@ def token_of(conn: Connection, vm_key: str, run_id: int) -> int | None:
 
 
 def get_lease(conn: Connection, vm_key: str) -> Lease | None:
-    """The VM's lease, or None."""
     query = select(tables.lease).where(_lease.vm_key == vm_key, _lease.run_id.is_not(None))
     row = conn.execute(query).one_or_none()
     return None if row is None else Lease(**row._mapping)

@@ -80,7 +80,6 @@ def vms_of_run(conn: Connection, run_id: int) -> tuple[Vm, ...]:
 
 
 def vm_named(conn: Connection, run_id: int, name: str) -> Vm | None:
-    """The run's VM of that name, or None."""
     query = VM_ROW.where(_vm.run_id == run_id, _vm.name == name).order_by(_vm.id.desc()).limit(1)
     row = conn.execute(query).one_or_none()
     return None if row is None else record_of(Vm, row._mapping)

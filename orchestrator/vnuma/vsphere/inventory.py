@@ -60,7 +60,6 @@ def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
 
 
 def _above(container: Found) -> vim.ManagedEntity | None:
-    """A container's parent."""
     places = _VAPP_PLACES if isinstance(container.ref, vim.VirtualApp) else ("parent",)
     return next((container.values[place] for place in places if container.values.get(place)), None)
 

@@ -71,7 +71,6 @@ class Role:
 
 
 def find_role(session: Session, name: str) -> Role | None:
-    """The role of that name, or None."""
     for role in session.content.authorizationManager.roleList:
         if role.name == name:
             return Role(role.roleId, role.name, frozenset(role.privilege))

@@ -95,7 +95,6 @@ class _Rest:
             self._connection.close()
 
     def get(self, path: str) -> Any:
-        """GET that path."""
         return self._call("GET", path, None)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:

@@ -137,7 +137,6 @@ class Transport(SoapStubAdapter):
         self._ended = True
 
     def close(self) -> None:
-        """Close the connections."""
         stub: Any = super()
         stub.DropConnections()
 

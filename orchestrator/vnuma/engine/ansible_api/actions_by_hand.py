@@ -86,7 +86,6 @@ def topology(target: Target, options: Document) -> Document:
 
 
 def plan_topology(target: Target, options: Document) -> Document:
-    """What `topology` would change."""
     arm, permit = _arm(options), _permit(options)
     with connect(vcenter(target)) as session:
         _, vm = _permitted(session, target, permit)
@@ -106,7 +105,6 @@ def power(target: Target, options: Document) -> Document:
 
 
 def plan_power(target: Target, options: Document) -> Document:
-    """What `power` would change."""
     with connect(vcenter(target)) as session:
         _, vm = _permitted(session, target, _permit(options))
     return _powered(options["state"], changed=vm.power is not _POWER[options["state"]])

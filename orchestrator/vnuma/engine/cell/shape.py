@@ -199,7 +199,6 @@ def diff_text(value: object) -> object:
 
 
 def prediction_document(prediction: Prediction) -> dict[str, object]:
-    """A prediction as JSON."""
     return {
         "vnuma_nodes": prediction.vnuma_nodes,
         "node_sizes": list(prediction.node_sizes),

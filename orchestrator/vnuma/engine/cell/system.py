@@ -41,12 +41,10 @@ class CellSystem:
 
     @property
     def vm(self) -> str:
-        """The VM's inventory name."""
         return self.context.vm.name
 
     @property
     def arm(self) -> str:
-        """The arm's label."""
         return self.attempt.arm
 
     @property
@@ -56,12 +54,10 @@ class CellSystem:
 
     @property
     def dataset(self) -> Dataset:
-        """The study's dataset section."""
         return self.context.study.dataset
 
     @property
     def server(self) -> SqlServer:
-        """The guest's SQL Server."""
         return self.context.sql()
 
     @property

@@ -60,7 +60,6 @@ _ON = """
 
 
 def markdown() -> str:
-    """The page."""
     count = len(BELIEFS) + len(READING) + len(WHILE_OFF) + len(WHILE_ON)
     sql = f"{_SQL}{_list(BELIEFS)}"
     changing = f"{_CHANGING}{_list(WHILE_OFF)}{_ON}{_list(WHILE_ON)}"

@@ -84,7 +84,6 @@ class InstanceSetting(ABC, Generic[T]):
         """How a person sets it, for the end of an error message."""
 
     def shown(self, value: T | None) -> str:
-        """A value as text."""
         return str(value)
 
     def wanted_by(self, boot: Boot, server: SqlServer, connection: pyodbc.Connection) -> T | None:

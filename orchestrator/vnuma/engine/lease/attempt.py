@@ -107,7 +107,6 @@ def say_step(context: VmContext, attempt: Attempt, words: str) -> None:
 
 
 def add_facts(context: VmContext, attempt: Attempt, scope: str, values: Mapping[str, object]) -> None:
-    """Store facts of the attempt."""
     with context.store.write() as connection:
         facts.add_attempt_facts(connection, attempt.id, context.token, {scope: values})
 
@@ -115,6 +114,5 @@ def add_facts(context: VmContext, attempt: Attempt, scope: str, values: Mapping[
 def finish(
     context: VmContext, attempt: Attempt, outcome: Outcome, reason: str | None, detail: str | None
 ) -> None:
-    """Settle an attempt and its cell."""
     with context.store.write() as connection:
         attempts.finish(connection, attempt.id, context.token, outcome, reason=reason, detail=detail)

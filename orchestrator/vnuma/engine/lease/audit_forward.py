@@ -135,7 +135,6 @@ def _start_of_last(stream: BinaryIO) -> int:
 
 
 def _time_of(line: bytes) -> str:
-    """The line's own time."""
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(whole_line(line.decode()))["at"])
     return iso(utc_now())

@@ -50,7 +50,6 @@ class Verified:
             yield f"Not sent  {self.not_sent}"
 
     def as_json(self) -> dict[str, Any]:
-        """The same as JSON."""
         files = [
             {
                 "file": str(path),

@@ -31,7 +31,6 @@ def refuse_if_closed(study: Study, now: datetime) -> None:
 
 
 def why_closed(study: Study, past: Sequence[AttemptLine], now: datetime) -> str | None:
-    """`closed` as text."""
     found = closed(study, past, now)
     return found.why if found else None
 

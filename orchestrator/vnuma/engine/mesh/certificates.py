@@ -43,7 +43,6 @@ class KeyPair:
 
 
 def new_authority(now: datetime) -> KeyPair:
-    """A new certificate authority for the mesh."""
     key = _tls_key()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vnuma mesh")])
     certificate = (

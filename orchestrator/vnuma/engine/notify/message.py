@@ -82,7 +82,6 @@ def as_mail(mail: Mail, event: Event) -> MIMEText:
 
 
 def as_json(event: Event) -> object:
-    """The event itself."""
     return event
 
 

@@ -60,7 +60,6 @@ class Restored:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was changed."""
         return bool(self.changes)
 
     @property

@@ -130,7 +130,6 @@ class _Work:
 
     @property
     def vm(self) -> Vm:
-        """The VM's row in the store."""
         return self.restoration.vm
 
     @property
@@ -140,7 +139,6 @@ class _Work:
 
     @cached_property
     def switch(self) -> PowerSwitch:
-        """The VM's power."""
         held, say = self.held, self.restoration.say
         return PowerSwitch(self.session, self.ref, self.rules, held.fence, held.journal, say)
 

@@ -88,7 +88,6 @@ def vms_away(connection: Connection) -> tuple[Away, ...]:
 
 
 def line_of(progress: Progress) -> RunLine:
-    """A run in one line."""
     names = [vm.name for vm in progress.vms]
     run = progress.run
     return RunLine(

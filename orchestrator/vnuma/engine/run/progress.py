@@ -120,7 +120,6 @@ class Progress:
 
     @property
     def total(self) -> int:
-        """Number of cells."""
         return sum(vm.total for vm in self.vms)
 
     @property

@@ -50,7 +50,6 @@ class Asking:
 
     @property
     def here(self) -> dict[str, AnyTarget]:
-        """The targets that are reached from here."""
         return {name: target for name, target in self.targets.items() if name not in self.nodes}
 
 
