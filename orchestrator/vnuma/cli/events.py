@@ -40,6 +40,18 @@ class JsonLines:
             say(f"No further events are written ({error.strerror}); the run continues.", sys.stderr)
 
 
+class News:
+    """What was told last of each subject, so that the same is not told again."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, str], object] = {}
+
+    def is_new(self, what: str, name: str, state: object) -> bool:
+        """Whether this `what` of `name` has another state than at the last call."""
+        known, self._told[what, name] = self._told.get((what, name)), state
+        return known != state
+
+
 class EventLog:
     """A run as events: start, end, each ended cell, each step, each wait, each VM that needs a person, each
     VM restored.
@@ -47,15 +59,15 @@ class EventLog:
 
     def __init__(self, *listeners: Listener) -> None:
         self._listeners = listeners
-        self._seen: dict[tuple[str, str], object] = {}
+        self._news = News()
         self._latest: Progress | None = None
 
     def start(self, progress: Progress) -> None:
         """Before the first change. Problems from an earlier part of the run are not reported again."""
         self._latest = progress
         for vm in progress.vms:
-            self._is_new(vm, "needs_person", vm.lasting)
-            self._is_new(vm, "not_back", vm.restore_words)
+            self._news.is_new("needs_person", vm.name, vm.lasting)
+            self._news.is_new("not_back", vm.name, vm.restore_words)
         words = f"{counted(progress.total - progress.done, 'cell')} to run on "
         self._write_of_run("started", words + ", ".join(vm.name for vm in progress.vms) + ".")
 
@@ -72,27 +84,21 @@ class EventLog:
         """Write what is new."""
         self._latest = progress
         for vm in progress.vms:
-            if vm.lasting and self._is_new(vm, "needs_person", vm.lasting):
+            if vm.lasting and self._news.is_new("needs_person", vm.name, vm.lasting):
                 what, _, fix = (vm.lasting.detail or str(vm.lasting.reason)).partition("\n")
                 self._write(progress, vm, "trouble", words=what, next=" ".join(fix.split()) or None)
-            if vm.restore_failed and self._is_new(vm, "not_back", vm.restore_words):
+            if vm.restore_failed and self._news.is_new("not_back", vm.name, vm.restore_words):
                 words = vm.restore_words or f"{vm.name} was not restored."
                 self._write(progress, vm, "trouble", words=words, next=None)
-            if vm.last and self._is_new(vm, "cell", (vm.done, vm.last)):
+            if vm.last and self._news.is_new("cell", vm.name, (vm.done, vm.last)):
                 arm, outcome = vm.last[0]
                 self._write(progress, vm, "cell", arm=arm, outcome=outcome)
-            if vm.step and self._is_new(vm, "step", (vm.label, vm.block, vm.step)):
+            if vm.step and self._news.is_new("step", vm.name, (vm.label, vm.block, vm.step)):
                 self._write(progress, vm, "step", arm=vm.label, block=vm.block, step=vm.step)
-            if vm.waits_for and self._is_new(vm, "waiting", vm.waits_for):
+            if vm.waits_for and self._news.is_new("waiting", vm.name, vm.waits_for):
                 self._write(progress, vm, "waiting", for_=vm.waits_for)
-            if vm.restore_words and self._is_new(vm, "restored", vm.restore_words):
+            if vm.restore_words and self._news.is_new("restored", vm.name, vm.restore_words):
                 self._write(progress, vm, "restored", at_baseline=vm.at_baseline, words=vm.restore_words)
-
-    def _is_new(self, vm: VmProgress, event: str, state: object) -> bool:
-        if self._seen.get((vm.name, event)) == state:
-            return False
-        self._seen[vm.name, event] = state
-        return True
 
     def _write(self, progress: Progress, vm: VmProgress, event: str, **more: object) -> None:
         about = {name.rstrip("_"): value for name, value in more.items()}

@@ -228,6 +228,11 @@ class AttemptLine:
     token: int | None = None
     """The fencing token with which it began; attempts under an earlier lease have another one."""
 
+    @property
+    def seconds(self) -> float:
+        """How long it took; 0 while it is open."""
+        return (self.ended_at - self.started_at).total_seconds() if self.ended_at else 0.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt(AttemptLine):

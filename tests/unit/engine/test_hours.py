@@ -14,7 +14,6 @@ from vnuma.engine.lease.hours import (
     must_stop_at,
     refuse_if_closed,
     refuse_if_over,
-    why_closed,
 )
 from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.errors import Interrupted, PreflightBlocked
@@ -46,16 +45,17 @@ def took(minutes: float, outcome: Outcome = Outcome.VALID) -> AttemptLine:
 def test_the_last_cell_leaves_time_to_restore() -> None:
     """Cells of 20 minutes and 10 to restore: the last one begins half an hour before the end."""
     past = [took(20), took(15), took(90, Outcome.FAILED)]
-    assert why_closed(study(), past, CLOSES - timedelta(minutes=30)) is None
-    why = why_closed(study(), past, CLOSES - timedelta(minutes=29))
-    assert why == (
+    assert closed(study(), past, CLOSES - timedelta(minutes=30)) is None
+    shut = closed(study(), past, CLOSES - timedelta(minutes=29))
+    assert shut
+    assert shut.why == (
         "The allowed hours end at Thu 2026-11-19 06:00 UTC; a cell takes about 20 min and restoring 10 min."
     )
 
 
 def test_before_a_cell_was_measured_its_length_is_assumed() -> None:
     """As the plan assumes it for real hardware: more than five minutes."""
-    assert why_closed(study(), [], CLOSES - timedelta(minutes=15)) is not None
+    assert closed(study(), [], CLOSES - timedelta(minutes=15)) is not None
 
 
 def test_outside_its_hours_a_study_does_not_begin() -> None:

@@ -30,11 +30,6 @@ def refuse_if_closed(study: Study, now: datetime) -> None:
         raise PreflightBlocked(f"{found.why} Nothing was changed.", fix=fix)
 
 
-def why_closed(study: Study, past: Sequence[AttemptLine], now: datetime) -> str | None:
-    found = closed(study, past, now)
-    return found.why if found else None
-
-
 def closed(study: Study, past: Sequence[AttemptLine], now: datetime) -> Closed | None:
     """Why the VM's next cell may not start at `now`; None when it may.
 
@@ -72,11 +67,7 @@ def _needed(study: Study, cell_s: float) -> str:
 
 
 def _cell_seconds(study: Study, past: Sequence[AttemptLine]) -> float:
-    took = [
-        (attempt.ended_at - attempt.started_at).total_seconds()
-        for attempt in past
-        if attempt.outcome is Outcome.VALID and attempt.ended_at
-    ]
+    took = (attempt.seconds for attempt in past if attempt.outcome is Outcome.VALID)
     return max(took, default=assumed_cell_seconds(study))
 
 

@@ -72,12 +72,7 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
             fix="Run more blocks, or omit --pilot to plan with assumed variances.",
         )
     worst = max(usable, key=lambda item: item.noise.cell_sd_upper or 0.0)
-    durations = [
-        (line.ended_at - line.started_at).total_seconds()
-        for line in tried
-        if line.ended_at and line.outcome is Outcome.VALID
-    ]
-    cell_seconds = statistics.median(durations)
+    cell_seconds = statistics.median(line.seconds for line in tried if line.outcome is Outcome.VALID)
     sd = worst.noise.cell_sd or 0.0
     upper = math.sqrt(pilot_upper(sd**2, worst.df, ROBUST_QUANTILE))
     spread = replace(worst.noise, cell_sd_upper=upper)

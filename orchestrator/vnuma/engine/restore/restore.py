@@ -20,6 +20,7 @@ from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.baseline import refuse_altered
 from vnuma.engine.lease.context import holder
+from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words
 from vnuma.errors import (
     LeaseLost,
     NotAtBaseline,
@@ -233,6 +234,19 @@ class Restoration(ABC):
         """Store the outcome; a failure to do so must not hide the error being raised."""
         with suppress(StoreError), self.store.write() as connection:
             baselines.set_restored(connection, self.vm.id, token, outcome, {"words": words, "token": token})
+
+
+def kept_settings(
+    name: str, foreign: list[ForeignChange], choice: Choice, fix: str | None = None
+) -> set[str]:
+    """Which settings stay as somebody else changed them: with `theirs` all of them, else none.
+
+    Raises RestoreConflict when there are any and `choice` is `refuse`.
+    """
+    if foreign and choice == "refuse":
+        fix = fix or f"vnuma restore {name} --theirs | --baseline"
+        raise RestoreConflict(conflict_words(name, foreign), fix=fix)
+    return {item.setting for item in foreign} if choice == "theirs" else set()
 
 
 def restore_abandoned(vm: Vm, lease: Lease) -> bool:

@@ -21,12 +21,12 @@ from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.lease.audit import Journal, edits_of, read_audit_file
-from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words
+from vnuma.engine.lease.foreign_changes import ForeignChange
 from vnuma.engine.lease.identity import find_by_key
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.run_mark import parse_mark
-from vnuma.engine.restore.restore import Choice
-from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld
+from vnuma.engine.restore.restore import Choice, kept_settings
+from vnuma.errors import InputError, NotAtBaseline, VmHeld
 from vnuma.store import runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
@@ -189,11 +189,8 @@ class AuditRestoration:
             and change_to(facts.settings, {edit.setting: edit.before})
             and change_to(facts.settings, {edit.setting: edit.after})
         ]
-        if foreign and self.choice == "refuse":
-            raise RestoreConflict(
-                conflict_words(self.one.vm, foreign), fix="Add --theirs or --baseline to the command."
-            )
-        theirs = {item.setting for item in foreign} if self.choice == "theirs" else set()
+        fix = "Add --theirs or --baseline to the command."
+        theirs = kept_settings(self.one.vm, foreign, self.choice, fix)
         wanted = {edit.setting: edit.before for edit in self.one.settings if edit.setting not in theirs}
         return change_to(facts.settings, wanted)
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
-from vnuma.engine.lease.foreign_changes import conflict_words
 from vnuma.engine.lease.locking import vm_lock
-from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan
-from vnuma.errors import RestoreConflict
+from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan, kept_settings
 from vnuma.store.rows import RestoreOutcome
 from vnuma.workloads.bench import machine_workload_named
 from vnuma.workloads.shell import Shell
@@ -79,12 +77,7 @@ class MachineRestoration(Restoration):
         before = self._baseline()
         now = kernel.read(self.shell, before) if before else {}
         foreign = kernel.foreign_changes(before, self.study.workload.kernel_settings(), now)
-        if foreign and self.choice == "refuse":
-            raise RestoreConflict(
-                conflict_words(self.vm.name, foreign),
-                fix=f"vnuma restore {self.vm.name} --theirs | --baseline",
-            )
-        theirs = {item.setting for item in foreign} if self.choice == "theirs" else set()
+        theirs = kept_settings(self.vm.name, foreign, self.choice)
         return {
             name: Edit(kernel.key(name), now.get(name), value)
             for name, value in before.items()

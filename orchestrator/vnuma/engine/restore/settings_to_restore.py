@@ -6,9 +6,9 @@ from vnuma.domain.vm.change import Change, Edit, change_back
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Settings, Value, is_evidence
 from vnuma.engine.lease.baseline import baseline_settings
-from vnuma.engine.lease.foreign_changes import conflict_words, conflicts, written
+from vnuma.engine.lease.foreign_changes import conflicts, written
 from vnuma.engine.lease.run_mark import foreign_mark
-from vnuma.engine.restore.restore import Restoration
+from vnuma.engine.restore.restore import Restoration, kept_settings
 from vnuma.errors import RestoreConflict
 from vnuma.store import attempts
 from vnuma.store.rows import Run
@@ -20,13 +20,10 @@ def settings_to_restore(asked: Restoration, facts: VmFacts) -> dict[str, Value]:
 
     Raises RestoreConflict when somebody else changed some and `choice` is `refuse`.
     """
-    name, baseline = asked.vm.name, baseline_settings(asked.vm)
+    baseline = baseline_settings(asked.vm)
     foreign = conflicts(baseline, _written(asked), facts.settings)
-    if foreign and asked.choice == "refuse":
-        raise RestoreConflict(
-            conflict_words(name, foreign), fix=f"vnuma restore {name} --theirs | --baseline"
-        )
-    return baseline | ({item.setting: item.now for item in foreign} if asked.choice == "theirs" else {})
+    kept = kept_settings(asked.vm.name, foreign, asked.choice)
+    return baseline | {name: facts.settings.get(name) for name in kept}
 
 
 def change_to_restore(asked: Restoration, facts: VmFacts, settings: Settings) -> Change:

@@ -17,7 +17,7 @@ from vnuma.domain.vm.percent import percent_text
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_changes import SomebodysChange
 from vnuma.engine.lease.heartbeat import is_alive
-from vnuma.engine.lease.hours import why_closed
+from vnuma.engine.lease.hours import closed
 from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.cells import PERMANENT
@@ -109,7 +109,8 @@ def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
         return f"another attempt would end like the last one: {lasting.detail}"
     if now.used_up > study.limits.max_failed_cells:
         return f"{now.used_up} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"
-    return why_closed(study, past, clock())
+    shut = closed(study, past, clock())
+    return shut.why if shut else None
 
 
 def next_cell(context: VmContext) -> Cell | None:
@@ -225,7 +226,7 @@ def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[Attem
 
 def _hours(past: Sequence[AttemptLine]) -> float:
     """Hours of ended attempts, without the pauses between a stop and its resumption."""
-    return sum((a.ended_at - a.started_at).total_seconds() for a in past if a.ended_at) / 3600
+    return sum(attempt.seconds for attempt in past) / 3600
 
 
 def _hours_with_next(past: Sequence[AttemptLine], block: int) -> float:

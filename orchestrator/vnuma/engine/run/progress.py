@@ -22,7 +22,7 @@ from vnuma.engine.run.approval import Approval, approval_of
 from vnuma.engine.run.next_cell import needs_a_person, permanent_failure, without_result
 from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
 from vnuma.store import attempts, cells, facts, runs, vms
-from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Fact, Run, Vm
+from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Fact, Outcome, Run, Vm
 from vnuma.store.types import utc_now
 
 _STEPS = {
@@ -324,9 +324,7 @@ def _is_last(attempt: AttemptLine, past: list[AttemptLine]) -> bool:
 
 def _usual(attempts: Sequence[AttemptLine]) -> float | None:
     """The median duration of valid attempts, in seconds."""
-    durations = [
-        (a.ended_at - a.started_at).total_seconds() for a in attempts if a.ended_at and a.outcome == "valid"
-    ]
+    durations = [attempt.seconds for attempt in attempts if attempt.outcome is Outcome.VALID]
     return median(durations) if durations else None
 
 
