@@ -4,16 +4,12 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
+from vnuma.ansible.action import Deed, StepAction, argument_spec
 from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
-class ActionModule(VnumaAction):
+class ActionModule(StepAction):
     spec = argument_spec(__file__)
-
-    def act(self, options: Options, *, check: bool) -> Options:
-        target = vm_of(options)
-        if options["attempt"]:
-            step = check_mode.ready if check else actions.ready
-            return step(options["run"], options["attempt"], target)
-        return {"changed": False} if check else actions_by_hand.ready(target, options)
+    step = Deed(actions.ready, check_mode.ready)
+    by_hand = Deed(actions_by_hand.ready, lambda *_: {"changed": False})
+    changes_vm = False

@@ -4,19 +4,11 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
+from vnuma.ansible.action import Deed, StepAction, argument_spec
 from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
-class ActionModule(VnumaAction):
+class ActionModule(StepAction):
     spec = argument_spec(__file__)
-
-    def act(self, options: Options, *, check: bool) -> Options:
-        target = vm_of(options)
-        if options["attempt"]:
-            step = check_mode.boot if check else actions.boot
-            return step(options["run"], options["attempt"], target)
-        if check:
-            return actions_by_hand.plan_power(target, options)
-        self.refuse_unapproved(target)
-        return actions_by_hand.power(target, options)
+    step = Deed(actions.boot, check_mode.boot)
+    by_hand = Deed(actions_by_hand.power, actions_by_hand.plan_power)

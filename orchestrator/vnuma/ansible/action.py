@@ -7,7 +7,7 @@ and every worker inherits them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -73,6 +73,32 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
     def act(self, options: Options, *, check: bool) -> Options:
         """Do the plugin's work; `check` must predict without changing anything."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What an action does, and what it says in check mode instead."""
+
+    done: Callable[..., Options]
+    planned: Callable[..., Options]
+
+
+class StepAction(VnumaAction):
+    """A step of a run's attempt at a VM; without `attempt` the same by hand."""
+
+    step: ClassVar[Deed]
+    by_hand: ClassVar[Deed]
+    changes_vm = True
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        target = vm_of(options)
+        deed = self.step if options["attempt"] else self.by_hand
+        act = deed.planned if check else deed.done
+        if options["attempt"]:
+            return act(options["run"], options["attempt"], target)
+        if self.changes_vm and not check:
+            self.refuse_unapproved(target)
+        return act(target, options)
 
 
 def vm_of(options: Options) -> Target:

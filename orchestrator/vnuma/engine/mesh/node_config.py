@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from io import StringIO
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
-from vnuma.engine.mesh.address import bind_host, parse_address
+from vnuma.errors import InputError
 
 TLS = "mesh"
 """Names of a node's TLS sections, as server and as client."""
@@ -21,6 +23,9 @@ ASK = "vnuma-ask"
 _CONTROL = "control"
 _STORE = "vnuma-db"
 """The name of a Receptor service; at most 8 characters."""
+
+LAST_PORT = 65535
+_ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[(?P<six>[0-9A-Fa-f:.]+)\]):(?P<port>[1-9]\d{0,4})")
 
 
 @dataclass(frozen=True)
@@ -149,3 +154,26 @@ def _yaml(document: list[dict[str, Any]]) -> str:
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.dump(document, text)
     return text.getvalue()
+
+
+def bind_host(host: str) -> str:
+    """The address to listen on: all for a name, which may belong to a gateway."""
+    return host if re.fullmatch(r"[\d.]+|\[.+\]", host) else "0.0.0.0"
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port; an IPv6 address keeps its brackets, as Receptor requires. Raises InputError."""
+    found = _ADDRESS.fullmatch(text)
+    if not found or int(found["port"]) > LAST_PORT or not _is_six(found["six"]):
+        raise InputError(
+            f"'{text}' is not a valid address.",
+            fix=f"Give HOST:PORT, or [IPV6]:PORT; ports are 1 to {LAST_PORT}.",
+        )
+    return found["host"], int(found["port"])
+
+
+def _is_six(text: str | None) -> bool:
+    try:
+        return text is None or bool(IPv6Address(text))
+    except ValueError:
+        return False

@@ -18,14 +18,15 @@ from pwd import getpwuid
 
 from vnuma import assets
 from vnuma.engine.access.secrets import write_private
-from vnuma.engine.mesh.address import LAST_PORT, parse_address
 from vnuma.engine.mesh.certificates import KeyPair, new_authority, node_certificate, signing_keys
 from vnuma.engine.mesh.node_config import (
+    LAST_PORT,
     Mesh,
     Node,
     control_socket,
     controller_yaml,
     node_yaml,
+    parse_address,
     systemd_unit,
     work_environment,
 )
