@@ -9,8 +9,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.report.build import Story, build, study_text
-from tests.support.stores import new_store
+from tests.report.build import Story, store_of, study_text
 from vnuma.report.archive.write import export_run
 from vnuma.report.model.model import load_run
 
@@ -24,9 +23,8 @@ _GUARDS = ("vm_written_once", "sample_written_once")
 
 def archived_in(folder: Path) -> tuple[Path, Files]:
     """A store with a run, and those files of the run's archive that an import reads."""
-    store = new_store(folder / "vnuma.db")
-    story = Story(text=study_text(sizes="500", forms="client"))
-    loaded = load_run(store, build(store, story).name)
+    store = store_of(folder / "vnuma.db", Story(text=study_text(sizes="500", forms="client")))
+    loaded = load_run(store, "quick.1")
     export_run(store, loaded, folder / "run.zip")
     with zipfile.ZipFile(folder / "run.zip") as whole:
         names = ("manifest.json", "vnuma.db", "results.json")

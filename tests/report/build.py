@@ -6,11 +6,14 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection
 
+from tests.support.stores import new_store
 from tests.unit.analysis.data import G1_MS
 from vnuma.domain.study.order import PlannedCell, plan_cells
 from vnuma.domain.study.study import Study
@@ -18,7 +21,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.topology.prediction import HostShape, Prediction, predict
 from vnuma.domain.topology.topology import Topology
 from vnuma.store import attempts, baselines, cells, facts, leases, runs, samples, vms
-from vnuma.store.open import Store
+from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Claim, Outcome, RestoreOutcome, Run, RunState, Sample, Vm
 
 START = datetime(2026, 11, 17, 20, 14, tzinfo=UTC)
@@ -123,6 +126,20 @@ class Noisy:
         return self.base * share * (size / 1000) ** 2 * (1 + effect) * float(np.exp(boot + per_size))
 
 
+@dataclass(frozen=True)
+class Multiplied:
+    """Boot medians times a factor: all of them, or those of one arm."""
+
+    plain: Noisy
+    factor: float
+    only: str | None
+
+    def __call__(self, label: str, block: int, size: int, form: str) -> float:
+        """The boot's median in ms."""
+        hit = self.only is None or label.removesuffix(" (A/A)") == self.only
+        return self.plain(label, block, size, form) * (self.factor if hit else 1.0)
+
+
 def noisy(sd: float = 0.004, effects: Mapping[str, float] = EFFECTS) -> Noisy:
     """The usual ones."""
     return Noisy(sd, effects)
@@ -130,12 +147,7 @@ def noisy(sd: float = 0.004, effects: Mapping[str, float] = EFFECTS) -> Noisy:
 
 def story(factor: float = 1.0, *, only: str | None = None, sd: float = 0.002, **changed: object) -> Story:
     """A run whose times, or those of one arm, are multiplied."""
-    plain = noisy(sd)
-
-    def ms(label: str, block: int, size: int, form: str) -> float:
-        hit = only is None or label.removesuffix(" (A/A)") == only
-        return plain(label, block, size, form) * (factor if hit else 1.0)
-
+    ms = Multiplied(noisy(sd), factor, only)
     return Story(**{"text": study_text(sizes="500", forms="client"), "ms": ms, **changed})  # type: ignore[arg-type]
 
 
@@ -157,6 +169,27 @@ def build(store: Store, story: Story | None = None) -> Run:
             _build_vm(conn, run, study, story, name, index)
         runs.set_run_state(conn, run.id, story.state)
         return runs.get_run(conn, run.name)
+
+
+_WRITTEN: list[tuple[tuple[Story, ...], bytes]] = []
+"""The files of stores that hold these runs alone."""
+
+
+def store_of(path: Path, *stories: Story) -> Store:
+    """A new SQLite store with these runs, in this order: a copy where equal ones were written before."""
+    assert not path.exists()
+    content = next((content for past, content in _WRITTEN if past == stories), None)
+    if content is None:
+        with TemporaryDirectory(prefix="vnuma-told-") as folder:
+            written = Path(folder) / "vnuma.db"
+            store = new_store(written)
+            for one in stories:
+                build(store, one)
+            assert not written.with_name("vnuma.db-wal").exists()
+            content = written.read_bytes()
+        _WRITTEN.append((stories, content))
+    path.write_bytes(content)
+    return open_store(f"sqlite:///{path}")
 
 
 def _build_vm(conn: Connection, run: Run, study: Study, story: Story, name: str, index: int) -> None:

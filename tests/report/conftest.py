@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,11 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.report.build import Lost, Story, build, study_text
+from tests.report.build import Lost, Story, build, store_of, study_text
+from tests.support.made_once import made_once
 from tests.support.stores import new_store
 from vnuma.report.archive.write import default_path, export_run
 from vnuma.report.model.model import LoadedRun, load_run
-from vnuma.store.open import Store
+from vnuma.store.open import Store, open_store
 
 ARCHIVED = Story(
     text=study_text(sizes="500", forms="client"),
@@ -43,20 +46,29 @@ def loaded(
     def load(story: Story) -> LoadedRun:
         known = next((run for past, run in told if past == story), None)
         if known is None:
-            store = new_store(tmp_path_factory.mktemp("told") / "vnuma.db")
-            known = load_run(store, build(store, story).name)
+            known = load_run(_written(tmp_path_factory, story), "latest")
             told.append((story, known))
         return known
 
     return load
 
 
+def _written(factory: pytest.TempPathFactory, story: Story) -> Store:
+    """The story's store, which all workers read; each has its own where a local function makes the times."""
+    try:
+        name = hashlib.sha256(pickle.dumps(story)).hexdigest()
+    except (AttributeError, pickle.PicklingError):
+        return store_of(factory.mktemp("told") / "vnuma.db", story)
+    folder = made_once(factory, f"told-{name}", lambda folder: build(new_store(folder / "vnuma.db"), story))
+    return open_store(f"sqlite:///{folder / 'vnuma.db'}")
+
+
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedRun, Path]:
     """A run with a repeated attempt and a missing cell, and its archive."""
     folder = tmp_path_factory.mktemp("exported")
-    store = new_store(folder / "vnuma.db")
-    loaded = load_run(store, build(store, ARCHIVED).name)
+    store = store_of(folder / "vnuma.db", ARCHIVED)
+    loaded = load_run(store, "latest")
     path = folder / default_path(loaded).name
     export_run(store, loaded, path)
     return store, loaded, path

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import vnuma
-from tests.report.build import build
+from tests.report.build import store_of
 from tests.report.conftest import ARCHIVED
-from tests.support.stores import new_store
 from tools import notebook
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.frames import RunTables
@@ -21,7 +20,7 @@ from vnuma.frames import RunTables
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunTables:
     """A run with a repeated attempt and a missing cell, opened by its store's address."""
     path: Path = tmp_path_factory.mktemp("frames") / "vnuma.db"
-    build(new_store(path), ARCHIVED)
+    store_of(path, ARCHIVED)
     return vnuma.open("quick.1", store=f"sqlite:///{path}")
 
 

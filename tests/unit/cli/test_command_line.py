@@ -15,7 +15,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.estate.build import estate_of, saved
-from tests.report.build import Story, build
+from tests.report.build import Story, store_of
 from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
 from tools.manual import entries, man_page
@@ -151,7 +151,7 @@ def test_the_lab_s_inventory_without_a_lab_names_the_command_that_starts_one(
 )
 def test_names_of_runs_vms_and_studies_are_completed(typed: str, offered: str, tmp_path: Path) -> None:
     """By the store and the inventory that the shell's environment names, and the folder that is typed."""
-    build(new_store(tmp_path / "vnuma.db"), Story())
+    store_of(tmp_path / "vnuma.db", Story())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "first.yml").touch()
     asked = {"_VNUMA_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
@@ -284,7 +284,7 @@ def test_the_collection_has_the_product_s_version() -> None:
 
 def test_a_mistyped_run_is_met_with_the_one_that_was_meant(tmp_path: Path) -> None:
     """And with the command that lists them."""
-    build(new_store(tmp_path / "vnuma.db"), Story())
+    store_of(tmp_path / "vnuma.db", Story())
 
     refused = vnuma_here("results", "quik.1", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
 
@@ -322,7 +322,7 @@ def unheard(*arguments: str, store: Path | None = None) -> tuple[int, str]:
 
 def test_a_reader_that_has_enough_is_no_bug(tmp_path: Path) -> None:
     """As `| head` has: nothing is said, and the exit code is that of success."""
-    build(new_store(tmp_path / "vnuma.db"), Story())
+    store_of(tmp_path / "vnuma.db", Story())
 
     assert unheard("results", "--format", "csv", "--table", "samples", store=tmp_path / "vnuma.db") == (0, "")
 
@@ -383,7 +383,7 @@ def test_colour_marks_words_on_a_terminal_that_wants_it(
     tmp_path: Path, given: tuple[str, ...], environment: dict[str, str], expected: bool
 ) -> None:
     """The same words stand there without it."""
-    build(new_store(tmp_path / "vnuma.db"), Story())
+    store_of(tmp_path / "vnuma.db", Story())
     store = {"VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}"}
     lines = on_terminal(80, "results", *given, env=store | environment)
 
@@ -413,8 +413,8 @@ def test_colour_marks_words_on_a_terminal_that_wants_it(
 )
 def test_what_a_command_shows_fits_a_narrow_terminal(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Sixty columns are enough: a wider line would be cut within a word."""
-    made = new_store(tmp_path / "vnuma.db")
-    runs = {"one": build(made, Story()).name, "other": build(made, Story()).name}
+    store_of(tmp_path / "vnuma.db", Story(), Story())
+    runs = {"one": "quick.1", "other": "quick.2"}
     store = {"VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}", "NO_COLOR": "1"}
 
     shown = on_terminal(60, *(runs.get(word, word) for word in words), env=store)
