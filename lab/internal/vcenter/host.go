@@ -18,7 +18,10 @@ import (
 // hypervisorMB is ESXi's own memory; reservations share the rest.
 const hypervisorMB = 4096
 
-const optionFollow = "Numa.FollowCoresPerSocket"
+const (
+	optionFollow   = "Numa.FollowCoresPerSocket"
+	optionPreferHT = "Numa.PreferHT"
+)
 
 // host is one ESXi host: the scenario's host with the simulator's object.
 type host struct {
@@ -152,7 +155,7 @@ func numaOptions(want scenario.Host, canFollow bool) []types.BaseOptionValue {
 	}
 	options := []types.BaseOptionValue{
 		&types.OptionValue{Key: "Numa.AutoMemAffinity", Value: int64(1)},
-		&types.OptionValue{Key: "Numa.PreferHT", Value: int64(0)},
+		&types.OptionValue{Key: optionPreferHT, Value: int64(0)},
 		&types.OptionValue{Key: "Numa.RebalanceEnable", Value: int64(1)},
 	}
 	if canFollow {
@@ -161,17 +164,22 @@ func numaOptions(want scenario.Host, canFollow bool) []types.BaseOptionValue {
 	return options
 }
 
-// vnuma is what decides a VM's layout on the host, including the current advanced option.
+// vnuma is what decides a VM's layout on the host, including the current advanced options.
 func (h *host) vnuma() vnuma.Host {
 	want := h.want
-	follow := slices.ContainsFunc(h.Config.Option, func(option types.BaseOptionValue) bool {
-		value := option.GetOptionValue()
-		return value.Key == optionFollow && fmt.Sprint(value.Value) == "1"
-	})
 	return vnuma.Host{
 		NumaNodes: want.NumaNodes, CoresPerNode: want.Cores() / want.NumaNodes,
-		ThreadsPerCore: want.ThreadsPerCore, FollowCoresPerSocket: follow,
+		ThreadsPerCore:       want.ThreadsPerCore,
+		FollowCoresPerSocket: h.optionOn(optionFollow), PreferHT: h.optionOn(optionPreferHT),
 	}
+}
+
+// optionOn says whether an advanced option is 1.
+func (h *host) optionOn(key string) bool {
+	return slices.ContainsFunc(h.Config.Option, func(option types.BaseOptionValue) bool {
+		value := option.GetOptionValue()
+		return value.Key == key && fmt.Sprint(value.Value) == "1"
+	})
 }
 
 func fullVersion(version string) string {

@@ -37,6 +37,7 @@ type Host struct {
 	CoresPerNode         int
 	ThreadsPerCore       int
 	FollowCoresPerSocket bool // host option Numa.FollowCoresPerSocket
+	PreferHT             bool // host option Numa.PreferHT
 }
 
 // VM is the part of a VM's configuration that decides the layout.
@@ -206,7 +207,8 @@ func AllowedNodes(config map[string]string) []int {
 }
 
 func (d decision) capacity() int {
-	if isTrue(d.keys[keyPreferHT]) {
+	own, stated := d.keys[keyPreferHT]
+	if isTrue(own) || d.host.PreferHT && !stated {
 		return max(1, d.host.CoresPerNode*d.host.ThreadsPerCore)
 	}
 	return max(1, d.host.CoresPerNode)

@@ -23,6 +23,7 @@ type goldenCase struct {
 		ThreadsPerCore  int  `yaml:"threads_per_core"`
 		MemoryGBPerNode int  `yaml:"memory_gb_per_node"`
 		Follow          bool `yaml:"follow_cores_per_socket"`
+		PreferHT        bool `yaml:"prefer_ht"`
 	} `yaml:"host"`
 	VM struct {
 		VCPUs            int               `yaml:"vcpus"`
@@ -78,7 +79,9 @@ func (c goldenCase) decide(t *testing.T) Layout {
 	if hardware == 0 {
 		hardware = ownHardware[c.Release]
 	}
-	host := Host{c.Host.NumaNodes, c.Host.CoresPerNode, c.Host.ThreadsPerCore, c.Host.Follow}
+	host := Host{
+		c.Host.NumaNodes, c.Host.CoresPerNode, c.Host.ThreadsPerCore, c.Host.Follow, c.Host.PreferHT,
+	}
 	vm := VM{
 		VCPUs: c.VM.VCPUs, CoresPerSocket: c.VM.CoresPerSocket, AutoCoresPerSocket: c.VM.Auto,
 		Hardware: hardware, CPUHotAdd: c.VM.CPUHotAdd, ExposeOnHotAdd: c.VM.ExposeOnHotAdd,

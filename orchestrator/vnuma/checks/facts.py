@@ -12,10 +12,9 @@ from vnuma.checks.subject import (
     StudyFacts,
     Subject,
 )
-from vnuma.domain.topology.layout import host_by_default, host_shape, true_of
+from vnuma.domain.topology.layout import PowerOn, host_by_default, host_shape
 from vnuma.domain.topology.prediction import Prediction, predict
 from vnuma.domain.topology.release import (
-    PREFER_HT,
     VIRTUAL_NUMA_HARDWARE,
     VIRTUAL_NUMA_SETTINGS,
     VIRTUAL_NUMA_SINCE,
@@ -178,8 +177,7 @@ class Facts:
     @cached_property
     def node_capacity(self) -> int:
         """vCPUs that ESXi puts on one NUMA node: its cores, or its threads with preferHT."""
-        prefers = true_of(self._keys.get(PREFER_HT.lower()))
-        return self.cores_per_node * (self.host.threads_per_core if prefers else 1)
+        return PowerOn(host_by_default(self.host), self.vm.settings, self.vm.hardware_version).capacity
 
     @cached_property
     def node_memory_mb(self) -> int:

@@ -47,6 +47,7 @@ def shape_of(case: dict[str, Any]) -> HostShape:
         host["cores_per_node"],
         host.get("threads_per_core", 1),
         host.get("follow_cores_per_socket", False),
+        prefer_ht=host.get("prefer_ht", False),
     )
 
 
@@ -122,6 +123,24 @@ def test_a_hosts_option_that_could_not_be_read_makes_stated_sockets_less_sure() 
         of_16((7, 0), keys={"numa.vcpu.maxPerVirtualNode": "8"}),
     ):
         assert sure.confidence == "high", sure.because
+
+
+def test_the_hosts_prefer_ht_counts_threads_unless_the_vm_says_otherwise() -> None:
+    """As the VM's own key does; a VM's FALSE decides for itself. Unread, it is a doubt where it matters."""
+    wide = {"numCPUs": 24, "numCoresPerSocket": 1}
+    host = HostShape((7, 0), 2, 16, 2, prefer_ht=True)
+
+    assert predict(host, wide).node_sizes == (24,)
+    assert predict(host, {**wide, "numa.vcpu.preferHT": "FALSE"}).node_sizes == (12, 12)
+    assert predict(replace(host, threads_per_core=1), wide).node_sizes == (12, 12)
+    unread = predict(replace(host, prefer_ht=None), wide)
+    assert (unread.node_sizes, unread.confidence, unread.alternatives) == ((12, 12), "low", (1,))
+    for sure in (
+        {"numCPUs": 16, "numCoresPerSocket": 1},
+        {**wide, "numa.vcpu.preferHT": "FALSE"},
+        {**wide, "numa.vcpu.maxPerVirtualNode": "12"},
+    ):
+        assert predict(replace(host, prefer_ht=None), sure).confidence == "high"
 
 
 def test_what_nobody_has_seen_of_a_vm_makes_its_layout_less_sure() -> None:

@@ -6,6 +6,7 @@ from math import ceil
 
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, ObjectKind
+from vnuma.domain.topology.layout import host_shape
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.topology.release import (
     DECOUPLED_SINCE,
@@ -63,8 +64,7 @@ def shape_of(facts: Facts) -> dict[str, str]:
 
 def follows_cores_per_socket(facts: Facts) -> bool:
     """Whether cores per socket determine vNUMA on ESXi 6.5 and later, by a setting of VM or host."""
-    host = (facts.host.advanced or {}).get("Numa.FollowCoresPerSocket", "0")
-    return facts.key_on(FOLLOW) or host.strip().lower() in {"1", "true"}
+    return facts.key_on(FOLLOW) or bool(host_shape(facts.host).follow_cores_per_socket)
 
 
 def node_size_is_set(facts: Facts) -> bool:

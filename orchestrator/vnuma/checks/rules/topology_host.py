@@ -11,9 +11,8 @@ from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import gigabytes, host_object
 from vnuma.domain.arm.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.topology.prediction import host_shape, predict
+from vnuma.domain.topology.release import HOST_PREFER_HT, PREFER_HT
 from vnuma.domain.vm.facts import HostFacts
-
-PREFER_HT, HOST_PREFER_HT = "numa.vcpu.preferHT", "Numa.PreferHT"
 
 
 @rule(

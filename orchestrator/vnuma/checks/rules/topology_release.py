@@ -19,7 +19,7 @@ from vnuma.checks.rules.shape_questions import (
 from vnuma.domain.arm.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX, DECOUPLED_SINCE, FOLLOW
 from vnuma.domain.topology.layout import host_by_default
 from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS, predict
-from vnuma.domain.topology.release import MAX_PER_NODE, MINIMUM_HARDWARE, VNUMA_SINCE
+from vnuma.domain.topology.release import HOST_FOLLOW, MAX_PER_NODE, MINIMUM_HARDWARE, VNUMA_SINCE
 
 COUPLED = Applies(since=VNUMA_SINCE, until=(6, 0), hardware_since=MINIMUM_HARDWARE)
 DECOUPLED_RELEASES = Applies(since=DECOUPLED_SINCE)
@@ -159,7 +159,7 @@ def _null_sweep(facts: Facts) -> Fail | None:
         {
             "arms": ", ".join(study.arms),
             "predicted nodes in each": str(len(next(iter(seen)))),
-            "Numa.FollowCoresPerSocket": "not read" if facts.host.advanced is None else "0",
+            HOST_FOLLOW: "not read" if facts.host.advanced is None else "0",
         },
         _follow(),
         # Not for a study that sets `off`, to compare cosmetic shapes, nor where an unread host option may be

@@ -7,6 +7,8 @@ from typing import Literal
 
 from vnuma.domain.topology.release import (
     DEFAULT_MINIMUM_VCPUS,
+    HOST_FOLLOW,
+    HOST_PREFER_HT,
     MINIMUM,
     MINIMUM_HARDWARE,
     PREFER_HT,
@@ -64,6 +66,8 @@ class HostShape:
     """The host's advanced option Numa.FollowCoresPerSocket; None: it could not be read."""
     build: int = 0
     """ESXi's build number; 0: unknown."""
+    prefer_ht: bool | None = False
+    """The host's advanced option Numa.PreferHT; None: it could not be read."""
 
 
 _BUILD_DIGITS = 12
@@ -71,24 +75,31 @@ _BUILD_DIGITS = 12
 
 def host_shape(host: HostFacts) -> HostShape:
     """The part of a host's facts that decides the layout."""
-    options, build = host.advanced, host.release.build
-    follow = (
-        None if options is None else str(options.get("Numa.FollowCoresPerSocket")).lower() in {"1", "true"}
-    )
+    build = host.release.build
     return HostShape(
         host.release.key,
         len(host.numa_nodes),
         host.cores_per_node,
         host.threads_per_core,
-        follow,
+        _option(host, HOST_FOLLOW),
         int(build) if build.isdecimal() and len(build) <= _BUILD_DIGITS else 0,
+        _option(host, HOST_PREFER_HT),
     )
+
+
+def _option(host: HostFacts, name: str) -> bool | None:
+    """Whether a host's option is on; None: its options were not read."""
+    return None if host.advanced is None else true_of(host.advanced.get(name))
 
 
 def host_by_default(host: HostFacts) -> HostShape:
     """The same with defaults for unread options, for rules that report those themselves."""
     shape = host_shape(host)
-    return replace(shape, follow_cores_per_socket=bool(shape.follow_cores_per_socket))
+    return replace(
+        shape,
+        follow_cores_per_socket=bool(shape.follow_cores_per_socket),
+        prefer_ht=bool(shape.prefer_ht),
+    )
 
 
 @dataclass(frozen=True)
@@ -142,8 +153,13 @@ class PowerOn:
         automatic = self.true("autoCoresPerSocket")
         self.per_socket = 1 if automatic else self.number("numCoresPerSocket") or 1
         self.stated_sockets = not automatic and self.number("numCoresPerSocket") > 1
-        threads = host.threads_per_core if self.true(PREFER_HT) else 1
-        self.capacity = max(1, host.cores_per_node * threads)
+        counts_threads = self.true(PREFER_HT) or (bool(host.prefer_ht) and not self.states_prefer_ht)
+        self.capacity = max(1, host.cores_per_node * (host.threads_per_core if counts_threads else 1))
+
+    @property
+    def states_prefer_ht(self) -> bool:
+        """Whether the VM has a preferHT of its own, whatever the host's option says."""
+        return self.keys.get(PREFER_HT.lower()) is not None
 
     @property
     def may_have_vnuma(self) -> bool:

@@ -104,6 +104,11 @@ def _by_unseen(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -
             "the host's Numa.FollowCoresPerSocket could not be read: if it is set, each socket is a node",
             max(1, power_on.vcpus // power_on.per_socket),
         )
+    if power_on.host.prefer_ht is None and _counts_cores(layout, power_on):
+        yield _Doubt(
+            "the host's Numa.PreferHT could not be read: if it is set, threads count as cores",
+            ceil(power_on.vcpus / (power_on.capacity * power_on.host.threads_per_core)),
+        )
     if HOT_ADD in unseen and layout.vnuma_nodes > 1:
         yield _Doubt("CPU hot-add was not read; if on, it hides vNUMA", 1)
     if EXTRA_CONFIG in unseen:
@@ -111,6 +116,13 @@ def _by_unseen(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -
             "the VM's numa.* keys were not read: they may set a node size, preferHT, or the layout of "
             "an earlier power-on"
         )
+
+
+def _counts_cores(layout: Prediction, power_on: PowerOn) -> bool:
+    """Whether the number of nodes is that of the cores, and counting threads would change it."""
+    by_vm = power_on.states_prefer_ht or power_on.node_size or power_on.number(MAX_PER_NODE)
+    by_cores = layout.vnuma_nodes == ceil(power_on.vcpus / power_on.capacity) > 1
+    return by_cores and power_on.host.threads_per_core > 1 and not by_vm
 
 
 def _ignores_sockets(layout: Prediction, power_on: PowerOn) -> bool:

@@ -12,6 +12,8 @@ MAX_PER_NODE = "numa.vcpu.maxPerVirtualNode"
 MINIMUM = "numa.vcpu.min"
 PREFER_HT = "numa.vcpu.preferHT"
 EXPOSE = "exposeVnumaOnCpuHotadd"
+HOST_FOLLOW, HOST_PREFER_HT = "Numa.FollowCoresPerSocket", "Numa.PreferHT"
+"""Advanced options of a host."""
 
 # Since 6.5, cores per socket alone no longer shape the guest's NUMA nodes.
 DECOUPLED_SINCE = (6, 5)
