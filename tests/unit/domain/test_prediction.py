@@ -127,7 +127,7 @@ def test_a_hosts_option_that_could_not_be_read_makes_stated_sockets_less_sure() 
 
 def test_the_hosts_prefer_ht_counts_threads_unless_the_vm_says_otherwise() -> None:
     """As the VM's own key does; a VM's FALSE decides for itself. Unread, it is a doubt where it matters."""
-    wide = {"numCPUs": 24, "numCoresPerSocket": 1}
+    wide: dict[str, Any] = {"numCPUs": 24, "numCoresPerSocket": 1}
     host = HostShape((7, 0), 2, 16, 2, prefer_ht=True)
 
     assert predict(host, wide).node_sizes == (24,)
@@ -135,6 +135,7 @@ def test_the_hosts_prefer_ht_counts_threads_unless_the_vm_says_otherwise() -> No
     assert predict(replace(host, threads_per_core=1), wide).node_sizes == (12, 12)
     unread = predict(replace(host, prefer_ht=None), wide)
     assert (unread.node_sizes, unread.confidence, unread.alternatives) == ((12, 12), "low", (1,))
+    sure: dict[str, Any]
     for sure in (
         {"numCPUs": 16, "numCoresPerSocket": 1},
         {**wide, "numa.vcpu.preferHT": "FALSE"},
