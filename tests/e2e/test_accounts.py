@@ -56,21 +56,6 @@ def test_commands_that_look_log_in_once_and_out_again(tmp_path: Path, lab: LabFa
     assert running.open_sessions() == 0
 
 
-def test_a_run_logs_in_once_however_many_cells_it_has(
-    tmp_path: Path, lab: LabFactory, vnuma_home: Path
-) -> None:
-    """Its workers use the supervisor's session; nothing of it is left, nor written down anywhere."""
-    running = lab()
-    study = write_study(tmp_path, design={"blocks": 2})
-
-    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 0, ran.text
-    assert running.logins() == {"succeeded": 1, "failed": 0, "locked": 0}
-    assert running.open_sessions() == 0
-    assert not list((vnuma_home / "private").iterdir())
-
-
 def test_a_password_that_is_changed_in_mid_run_is_refused_once_and_the_vms_are_named(
     tmp_path: Path, lab: LabFactory
 ) -> None:

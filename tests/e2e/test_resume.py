@@ -27,7 +27,7 @@ from vnuma.store import attempts, runs, samples
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import RunState
 
-LONGER = {"blocks": 3, "iterations": 3}
+LONGER = {"blocks": 2, "iterations": 3}
 ENDLESS = {"blocks": 40}
 """For a run that continues until it is ended, however long that takes."""
 
@@ -113,12 +113,12 @@ def test_ctrl_c_restores_the_vm_and_the_run_continues_later(
     assert process.returncode == 130, said
     assert settings_now(running) == before
     kept = valid_cells(vnuma_home)
-    assert 1 <= kept < 6
+    assert 1 <= kept < 4
 
     resumed = vnuma("run", "--resume", "small.1")
     assert resumed.code == 0, resumed.text
-    assert f"Keeps     {kept} valid cells of 6" in resumed.err
-    assert valid_cells(vnuma_home) == 6
+    assert f"Keeps     {kept} valid cells of 4" in resumed.err
+    assert valid_cells(vnuma_home) == 4
     assert settings_now(running) == before
 
     written = vnuma("audit").out
@@ -152,11 +152,11 @@ def test_after_kill_9_a_resume_loses_and_repeats_nothing(
     until(lambda: not processes_of(vnuma_home), "end of the dead run's play")
     after = [label for label, outcome in outcomes(vnuma_home) if outcome == "valid"]
     assert after[: len(kept)] == kept
-    assert len(after) == 6
+    assert len(after) == 4
     with store_of(vnuma_home).read() as connection:
         run = runs.get_run(connection, "small.1")
         valid = [s for s in samples.iter_samples(connection, run.id) if s.attempt_outcome == "valid"]
-    assert len(valid) == 6 * 3
+    assert len(valid) == 4 * 3
 
 
 @pytest.mark.parametrize("way", ["restore", pytest.param("next run", marks=pytest.mark.long)])

@@ -58,7 +58,8 @@ def test_a_study_runs_is_restored_and_reports(tmp_path: Path, lab: LabFactory, v
 
     Its declared rule ends it after the first block, without missing cells. No password is left in the store,
     the logs or the output. Notifications are sent; a failing webhook is harmless and named. Traces are sent
-    where OTEL_* asks for them.
+    where OTEL_* asks for them. The workers of all cells use the supervisor's one login at vCenter, of which
+    nothing is left.
     """
     running = lab()
     inventory = write_inventory(tmp_path, running)
@@ -70,10 +71,14 @@ def test_a_study_runs_is_restored_and_reports(tmp_path: Path, lab: LabFactory, v
         workload={"sizes": [20, 30], "forms": ["client", "server", "into"]},
     )
 
+    earlier = running.logins()
     with receiver() as traced:
         ran = vnuma("run", study, "-i", inventory, env={"OTEL_EXPORTER_OTLP_ENDPOINT": traced.url})
 
     assert ran.code == 0, ran.text
+    assert running.logins() == earlier | {"succeeded": earlier["succeeded"] + 1}
+    assert running.open_sessions() == 0
+    assert not list((vnuma_home / "private").iterdir())
     assert {"cell 1x16", "power_on", "measure"} <= {span.name for span in traced.spans}
     assert "small.1: 2 of 2 cells valid." in ran.err
     assert "Ended     sql16, max_hours: 0.0 h of work so far" in ran.err

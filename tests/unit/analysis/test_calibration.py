@@ -245,7 +245,7 @@ def test_each_target_can_be_missed(small: Calibration) -> None:
 @pytest.fixture(scope="module")
 def cases() -> tuple[Case, ...]:
     """The hard cases with few studies."""
-    return every_case(20, seed=11, pilots=8)
+    return every_case(4, seed=11, pilots=4)
 
 
 def test_each_target_of_hard_cases_can_be_missed(cases: tuple[Case, ...]) -> None:
