@@ -130,7 +130,7 @@ class Design:
             "CPU Hot-Add": "ja" if self.cpu_hot_add else "nein",
             "Memory hot add": "wahr" if self.memory_hot_add else "falsch",
             "HW-Version": f"vmx-{self.hardware}",
-            "Betriebssystem": f"Server {self.windows}" if self.windows else "",
+            "Betriebssystem": f"Microsoft Windows Server {self.windows}" if self.windows else "",
             **self.keys,
         }
         lines = [";".join(map(str, cells)) for cells in (row.keys(), row.values())]
@@ -173,7 +173,7 @@ class Design:
             **{"latencySensitivity": "normal", **self.keys},
         }
         facts = replace(vm.facts, settings=settings, hardware_version=self.hardware, instance_uuid="sql16")
-        guest = windows_of_tools("", f"Windows Server {self.windows}") if self.windows else None
+        guest = windows_of_tools("", f"Microsoft Windows Server {self.windows}") if self.windows else None
         return replace(estate, vms=(replace(vm, facts=facts, absent={}, guest=guest),))
 
     def _words(self) -> dict[str, str]:

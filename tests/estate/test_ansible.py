@@ -241,3 +241,49 @@ def test_two_files_of_a_host_that_contradict_each_other_are_both_named(tmp_path:
     assert "sql-f/a.yml:2 and sql-f/b.yml:2" in told.why
     file.write_text(file.with_name("a.yml").read_text(encoding="utf-8"), encoding="utf-8")
     assert not read_design(tmp_path / "host_vars").unseen
+
+
+OTHERS = """
+- hosts: localhost
+  roles: [baseline]
+  tasks:
+    - include_tasks: vms/first.yml
+    - ansible.builtin.include_tasks: {file: "{{ other }}.yml"}
+    - name: Shape it
+      vmware.vmware_rest.vcenter_vm_hardware_cpu: {vm: vm-1, count: 16}
+    - community.vmware.vmware_guest:
+        name: sql-a
+        hardware: {num_cpus: 8, memory_mb: 4096}
+        advanced_settings: [{key: sched.cpu.affinity, value: 0-7}, {key: numa.vcpu.min, value: 8}]
+"""
+
+
+def test_what_other_files_roles_and_modules_do_is_read_or_named(tmp_path: Path) -> None:
+    """Files of tasks below the folder are read; nothing else that may make a VM is silently left out."""
+    estate = _read(
+        tmp_path,
+        OTHERS,
+        vms__first="- include_tasks: second.yml",
+        vms__second="- vmware_guest: {name: sql-b, hardware: {num_cpus: 4, memory_mb: 4096}}",
+    )
+
+    assert set(_vms(estate)) == {"sql-a", "sql-b"}
+    told = {one.name: one.why for one in estate.unseen}
+    assert set(told) == {"baseline", "{{ other }}.yml", "Shape it", "sql-a"}
+    assert "vcenter_vm_hardware_cpu" in told["Shape it"]
+
+
+def test_a_key_that_vsphere_ignores_is_named(tmp_path: Path) -> None:
+    """Affinity has a field of its own: the VM stays unpinned, and no rule on affinity sees the key."""
+    estate = _read(tmp_path, OTHERS, vms__first="[]")
+
+    (told,) = [one.why for one in estate.unseen if one.name == "sql-a"]
+    assert "ignores the key sched.cpu.affinity: its field is cpuAffinity" in told
+
+
+def test_files_of_tasks_that_include_each_other_end(tmp_path: Path) -> None:
+    """The depth is bounded, and the file named."""
+    text = "- hosts: localhost\n  tasks: [{include_tasks: again.yml}]\n"
+    estate = _read(tmp_path, text, again="- include_tasks: again.yml")
+
+    assert [one.name for one in estate.unseen] == ["again.yml"]

@@ -366,3 +366,16 @@ def test_what_is_no_json_is_reported_in_words(tmp_path: Path, content: bytes, wo
         read_terraform(plan)
     assert words in refused.value.what
     assert "terraform show -json" in str(refused.value.fix)
+
+
+def test_a_key_that_vsphere_ignores_is_named(tmp_path: Path) -> None:
+    """extra_config cannot set what a field owns; other keys are as they are."""
+    keys = {"sched.cpu.affinity": "0-7", "numa.vcpu.coresPerNode": "8", "sched.mem.pshare.enable": "FALSE"}
+    file = written(tmp_path, plan(resource(extra_config=keys)))
+
+    told = [one.why for one in read_terraform(file).unseen]
+
+    assert [why.partition(": its")[0].rpartition(" ")[2] for why in told] == [
+        "sched.cpu.affinity",
+        "numa.vcpu.coresPerNode",
+    ]

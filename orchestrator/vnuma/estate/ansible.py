@@ -25,6 +25,7 @@ from vnuma.estate.design_vm import (
     mappings,
     relative_to_here,
 )
+from vnuma.estate.vmx import ignored_keys
 
 _MOST_VMS = 20_000
 _DEEPEST = 8
@@ -40,6 +41,20 @@ _INCLUDES = {
     for name in ("include_role", "import_role")
     for prefix in ("", "ansible.builtin.", "ansible.legacy.")
 }
+_FILES = {
+    prefix + name
+    for name in ("include_tasks", "import_tasks")
+    for prefix in ("", "ansible.builtin.", "ansible.legacy.")
+}
+_UNREAD_MODULES = frozenset(
+    (
+        *("vcenter_vm", "vcenter_vm_hardware", "vcenter_vm_hardware_cpu", "vcenter_vm_hardware_memory"),
+        *("vcenter_vmtemplate_libraryitems", "vcenter_ovf_libraryitem", "vmware_deploy_ovf"),
+        *("vmware_content_deploy_template", "vmware_content_deploy_ovf_template"),
+        *("deploy_folder_template", "deploy_content_library_template", "deploy_content_library_ovf"),
+    )
+)
+"""Modules of other collections that make or shape VMs too, without their collection."""
 _LOOPS = ("loop", "with_items", "with_list", "ansible.builtin.loop")
 _BLOCKS = ("block", "rescue", "always")
 _TASKS = ("pre_tasks", "tasks", "post_tasks", "handlers")
@@ -58,13 +73,14 @@ def read_ansible(path: Path) -> Estate:
         raise InputError(f"{path} has nothing of vSphere to check: no task or variable makes a VM.", fix=HINT)
     told = [Unseen("vm", vm.name, why) for vm in found.vms.values() for why in vm.contradictions]
     designs = [vm.designed() for vm in found.vms.values()]
-    return estate_of_designs(path, "ansible", "Ansible", designs, [*found.unseen, *told])
+    unseen = [*found.unseen, *told, *ignored_keys(designs)]
+    return estate_of_designs(path, "ansible", "Ansible", designs, unseen)
 
 
 def is_ansible(document: object) -> bool:
     """Whether this is a list of plays or tasks."""
     first = document[0] if isinstance(document, list) and document else None
-    words = {"hosts", "import_playbook", "tasks", "roles", *_BLOCKS, *_MODULES, *_INCLUDES}
+    words = {"hosts", "import_playbook", "tasks", "roles", *_BLOCKS, *_MODULES, *_INCLUDES, *_FILES}
     return isinstance(first, Mapping) and bool(words & first.keys() or _LOOPS[0] in first)
 
 
@@ -138,11 +154,13 @@ class _Found:
                 found |= mapping(yaml_of(file))
         return found
 
-    def _below(self, name: object) -> Path | None:
-        """A file below the design's folder; None for any other."""
-        file = self.folder / str(name)
-        inside = file.resolve().is_relative_to(self.folder.resolve())
-        return file if inside and file.is_file() else None
+    def _below(self, name: object, beside: Path | None = None) -> Path | None:
+        """A file below the design's folder, by its place there or beside another file; None for any other."""
+        for folder in [beside.parent, self.folder] if beside else [self.folder]:
+            file = folder / str(name)
+            if file.resolve().is_relative_to(self.folder.resolve()) and file.is_file():
+                return file
+        return None
 
     def _unread(self, what: str, name: object) -> None:
         why = f"the {what} is not read: its VMs and values may be missing"
@@ -152,9 +170,12 @@ class _Found:
     def _play(self, play: Mapping[str, Any], place: _Place) -> None:
         for role in play.get("roles") or []:
             named = role if isinstance(role, Mapping) else {"role": role}
-            if str(named.get("role") or named.get("name")) in _ROLES:
+            name = str(named.get("role") or named.get("name"))
+            if name in _ROLES:
                 variables = {**place.variables, **named, **mapping(named.get("vars"))}
                 self._role(variables, play, place)
+            else:
+                self._unread("role", name)
         for key in _TASKS:
             self._tasks(mappings(play.get(key)), place)
 
@@ -172,7 +193,7 @@ class _Found:
     def _turns(self, task: Mapping[str, Any], place: _Place) -> Iterator[dict[str, Any]]:
         """The variables of each iteration of a task's loop."""
         loop = next((task[key] for key in _LOOPS if key in task), None)
-        if loop is None or not {*_MODULES, *_INCLUDES} & task.keys():
+        if loop is None or not {*_MODULES, *_INCLUDES, *_FILES} & task.keys():
             yield dict(place.variables)
             return
         name = str(mapping(task.get("loop_control")).get("loop_var") or "item")
@@ -186,14 +207,31 @@ class _Found:
 
     def _task(self, task: Mapping[str, Any], place: _Place) -> None:
         for key in _INCLUDES & task.keys():
-            if str(mapping(task[key]).get("name")) in _ROLES:
+            name = str(mapping(task[key]).get("name"))
+            if name in _ROLES:
                 self._role(place.variables, task, place)
+            else:
+                self._unread("role", name)
+        for key in _FILES & task.keys():
+            self._included(task[key], place)
+        for key in task:
+            if str(key).rpartition(".")[2] in _UNREAD_MODULES:
+                self._unread(f"task of {key}", task.get("name") or f"line {line_of(task)}")
         for key in _MODULES.keys() & task.keys():
             options = {**mapping(task.get("args")), **mapping(task[key])}
             if not isinstance(task[key], Mapping) and not options:
                 self._unread("task, since its options are not a mapping,", task.get("name") or key)
             elif str(options.get("state", "present")) != "absent":
                 self._module(_MODULES[key], options, task, place)
+
+    def _included(self, named: object, place: _Place) -> None:
+        """The tasks of another file below the design's folder, which may include more."""
+        name = mapping(named).get("file", named)
+        file = self._below(name, place.file)
+        if file is None or place.depth > _DEEPEST:
+            self._unread("file of tasks", name)
+        else:
+            self._tasks(mappings(yaml_of(file)), _Place(file, place.variables, depth=place.depth + 1))
 
     def _module(
         self, module: str, options: Mapping[str, Any], task: Mapping[str, Any], place: _Place
@@ -245,6 +283,8 @@ class _Place:
     file: Path
     variables: Variables
     end: int = 0
+    depth: int = 0
+    """How many files of tasks include one another."""
 
 
 def _name(variables: Variables, host: str) -> str:

@@ -21,6 +21,7 @@ from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_gov
 from vnuma.errors import InputError, reading
 from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs, mapping, mappings
 from vnuma.estate.terraform_code import Code
+from vnuma.estate.vmx import ignored_keys
 
 RESOURCE = "vsphere_virtual_machine"
 
@@ -87,14 +88,15 @@ def read_terraform(path: Path) -> Estate:
     ]
     if not instances:
         raise _nothing(path, resources)
+    vms = [_vm(instance, code) for instance in instances]
     errored = [Unseen("plan", path.name, "planning failed part-way: VMs may be missing")]
     version = str(document.get("terraform_version") or "")[:20]
     return estate_of_designs(
         path,
         "terraform",
         f"Terraform {version} {'plan' if planned else 'state'}",
-        [_vm(instance, code) for instance in instances],
-        errored if document.get("errored") else [],
+        vms,
+        [*(errored if document.get("errored") else []), *ignored_keys(vms)],
     )
 
 

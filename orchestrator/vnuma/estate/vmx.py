@@ -68,6 +68,21 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
 """By lower-case key: the setting, how its text is read, and its value without the key."""
 
 
+def ignored_keys(vms: Iterable[design_vm.DesignedVm]) -> list[Unseen]:
+    """Keys that a design sets although a field of the VM owns them, by VM.
+
+    "Configuration keys that would conflict with parameters that are explicitly configurable through other
+    fields in the ConfigSpec object are silently ignored" (VirtualMachineConfigSpec.extraConfig).
+    """
+    owners = {key: setting for key, (setting, _, _) in _KEYS.items()} | {_NODE_SIZE: "coresPerNumaNode"}
+    return [
+        Unseen("vm", vm.name, f"vSphere ignores the key {key}: its field is {owners[key.lower()]}")
+        for vm in vms
+        for key in vm.settings
+        if key.lower() in owners
+    ]
+
+
 def read_vmx(path: Path) -> Estate:
     """The VM of a .vmx file. Raises InputError for any other file."""
     text = _text(design_vm.bounded_bytes(path, _MOST_BYTES, "a .vmx file"))

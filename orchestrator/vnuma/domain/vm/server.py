@@ -174,13 +174,13 @@ def windows_called(text: str) -> WindowsFacts | None:
 
 
 _GUEST_IDS = {
-    "winlonghorn64": "Windows Server 2008",
-    "windows7srv64": "Windows Server 2008 R2",
-    "windows8srv64": "Windows Server 2012",
-    "windows9srv64": "Windows Server 2016 or later",
-    "windows2019srv64": "Windows Server 2019",
-    "windows2019srvnext64": "Windows Server 2022",
-    "windows2022srvnext64": "Windows Server 2025",
+    "winlonghorn64": "Microsoft Windows Server 2008",
+    "windows7srv64": "Microsoft Windows Server 2008 R2",
+    "windows8srv64": "Microsoft Windows Server 2012",
+    "windows9srv64": "Microsoft Windows Server 2016 or later",
+    "windows2019srv64": "Microsoft Windows Server 2019",
+    "windows2019srvnext64": "Microsoft Windows Server 2022",
+    "windows2022srvnext64": "Microsoft Windows Server 2025",
 }
 """VirtualMachineGuestOsIdentifier of Windows Server, without signs. 2012 includes 2012 R2."""
 
