@@ -70,7 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         number = estate_checks.add_check(connection, check)
         found = [NewFinding("T11", "vm", "vm-1", EVIL, "block"), NewFinding("A05", "vm", "vm-2", "b", "warn")]
         estate_checks.begin(connection, number, "vcsa01", found)
-        line = AuditLine(NOON, "ops@ctl1", EVIL, "vc/1", "reconfigure", [], EVIL, None, None)
+        line = AuditLine(NOON, "ops@ctl1", EVIL, "vc/1", None, None, "reconfigure", [], EVIL)
         audit.add_line(connection, line, None)
     with serving(store) as address:
         yield Site(store, address)

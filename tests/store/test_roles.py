@@ -69,7 +69,7 @@ def test_a_writer_does_all_that_a_run_does(site: Site) -> None:
         attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
         add_line(
             conn,
-            AuditLine(utc_now(), "ops", "sql16", "vc/1", "power off", [], None, None, None),
+            AuditLine(utc_now(), "ops", "sql16", "vc/1", None, None, "power off", [], None),
             leased.run.id,
         )
         leases.release_lease(conn, "vc/1", leased.token)

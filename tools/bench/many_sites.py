@@ -201,7 +201,7 @@ def _cell(store: Store, vm: Leased) -> None:
                 facts.add_attempt_facts(conn, claimed.attempt_id, vm.token, {"bench": values})
         for _ in range(lines):
             with store.write() as conn:
-                line = AuditLine(utc_now(), "bench", vm.name, vm.key, "reconfigure", [], None, vm.run, None)
+                line = AuditLine(utc_now(), "bench", vm.name, vm.key, vm.run, None, "reconfigure", [], None)
                 audit.add_line(conn, line, None)
     with store.write() as conn:
         sample_rows.add_samples(conn, claimed.attempt_id, vm.token, samples(3))

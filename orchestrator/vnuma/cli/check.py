@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,14 +23,11 @@ from vnuma.errors import InputError, UsageError, VnumaError
 
 if TYPE_CHECKING:
     from vnuma.checks.result import CheckResult
+    from vnuma.domain.vm.estate import Estate
+    from vnuma.engine.design_check.check import Asked
     from vnuma.engine.notify.notifier import Notifier
 
     Tell = Callable[[CheckResult], None]
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from vnuma.domain.vm.estate import Estate
-    from vnuma.engine.design_check.check import Asked
 
 
 def check(given: CheckOptions) -> None:

@@ -6,10 +6,10 @@ import hashlib
 import hmac
 import re
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 
 from vnuma.errors import InputError, UsageError
+from vnuma.store.encryption import is_loopback
 
 LEAST_TOKEN = 16
 """Minimum length of a token: `openssl rand -hex 16` gives 32 characters."""
@@ -57,12 +57,7 @@ class Access:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def require_safe(self) -> None:
         """Raise UsageError for an address that others reach without TLS and credentials, InputError for a

@@ -26,11 +26,11 @@ class AuditLine:
     who: str
     vm: str
     vm_key: str
+    run: str | None
+    ticket: str | None
     action: str
     change: Sequence[dict[str, Any]]
     detail: str | None
-    run: str | None
-    ticket: str | None
 
 
 def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:

@@ -7,6 +7,7 @@ libpq's own default, `prefer`, falls back to plain text when the server, or an a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -69,9 +70,12 @@ def _given(name: str, url: URL) -> str:
 
 
 def _is_here(host: str) -> bool:
-    if host in ("", "localhost") or host.startswith(("/", "@")):  # a Unix socket; @ is Linux's abstract one
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    # / begins a Unix socket, @ Linux's abstract one
+    return host == "" or host.startswith(("/", "@")) or is_loopback(host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address means this machine, and only this machine reaches it."""
+    with suppress(ValueError):
+        return host == "localhost" or ip_address(host).is_loopback
+    return False

@@ -6,14 +6,13 @@ import hashlib
 import json
 import os
 import re
-from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
 
 from sqlalchemy import URL
 
 from vnuma import assets
 from vnuma.engine.access.secrets import Private
+from vnuma.store.encryption import is_loopback
 from vnuma.store.place import Place, default_url
 
 
@@ -56,6 +55,4 @@ def _address(url: URL) -> tuple[str, str]:
     """Host and port of a database; every name of this machine gives the same result."""
     given = url.get_dialect()().create_connect_args(url)[1]  # values in a URL's query override it
     host, port = str(given.get("host", "")), str(given.get("port", "5432"))
-    with suppress(ValueError):
-        host = "localhost" if ip_address(host).is_loopback else host
-    return host.lower(), port
+    return "localhost" if is_loopback(host) else host.lower(), port

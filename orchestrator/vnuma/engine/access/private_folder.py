@@ -45,7 +45,7 @@ def _new_lock(base: Path) -> tuple[int, Path]:
 
 
 def _locked(descriptor: int) -> bool:
-    """Lock the file unless another process holds it. Returns False on a disk without locks, too."""
+    """Lock the file unless another process holds it. Returns True on a disk without locks, too."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

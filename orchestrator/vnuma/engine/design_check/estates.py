@@ -82,14 +82,12 @@ def read_all(inventory: Path) -> list[Estate]:
     Raises InputError without a vCenter in it, EnvironmentProblem when the accounts see no VM at all: a
     pipeline would take a check of nothing for well.
     """
-    return _with_vms([_read(target, lambda _session: None) for target in vcenters_of(inventory)])
+    return _with_vms([_read(target) for target in vcenters_of(inventory)])
 
 
 def read_all_tagged(inventory: Path) -> list[Estate]:
     """The same with the VMs' tags. Where those cannot be read, `unseen` says why."""
-    return _with_vms(
-        [_tagged(_read(target, lambda _session: None), target) for target in vcenters_of(inventory)]
-    )
+    return _with_vms([_tagged(_read(target), target) for target in vcenters_of(inventory)])
 
 
 def read_changes(inventory: Path, *, full: bool, tags: bool) -> list[Estate]:
@@ -138,12 +136,17 @@ def save(inventory: Path, file: Path) -> list[Estate]:
 def _since_last(target: Target, *, full: bool) -> Estate:
     server = vcenter(target)
     earlier = None if full else last_reading(server)
-    found = _read(target, lambda _session: None, earlier)
+    found = _read(target, earlier=earlier)
     keep(server, found)
     return found
 
 
-def _read(target: Target, find: Callable[[Session], VmRef | None], earlier: Estate | None = None) -> Estate:
+def _read(
+    target: Target,
+    find: Callable[[Session], VmRef | None] = lambda _session: None,
+    earlier: Estate | None = None,
+) -> Estate:
+    """Everything that the account sees, or the VM that `find` names and what is around it."""
     with connect(vcenter(target)) as session:
         ref = find(session)
         found = estate.read_estate(session, ref, earlier)

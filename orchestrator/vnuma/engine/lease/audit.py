@@ -79,11 +79,11 @@ class Journal:
             holder(),
             self.vm,
             self.vm_key,
+            run.name if run else self.run_name,
+            run.ticket if run else self.ticket,
             action,
             change,
             detail,
-            run.name if run else self.run_name,
-            run.ticket if run else self.ticket,
         )
         try:
             with self.store.write() as connection:
@@ -127,17 +127,7 @@ def _value(stored: Any) -> Value:
 
 def as_json(line: AuditLine) -> dict[str, Any]:
     """A line as in the file and in `vnuma audit --format json`."""
-    return {
-        "at": iso(line.at),
-        "who": line.who,
-        "vm": line.vm,
-        "vm_key": line.vm_key,
-        "run": line.run,
-        "ticket": line.ticket,
-        "action": line.action,
-        "change": list(line.change),
-        "detail": line.detail,
-    }
+    return {**vars(line), "at": iso(line.at), "change": list(line.change)}
 
 
 def read_audit_file(path: Path) -> Iterator[AuditLine]:
