@@ -115,22 +115,27 @@ class LabHandle:
 
     def audit(self, vm: str) -> dict[str, Any]:
         """What the SQL Server of a VM was asked since the lab began: `logins`, `requests`, `changes`."""
-        return faults.audit(self.state)[self.vms[vm].path]
+        found: dict[str, Any] = faults.ask(self.state, "GET", "/audit")[self.vms[vm].path]
+        return found
 
     def logins(self) -> Event:
         """Logins of the administrator at vCenter so far: how many succeeded and failed."""
-        counted: Event = faults.logins(self.state)["vcenter"].get(self.vcenter.user, {})
+        counted: Event = self._logins()["vcenter"].get(self.vcenter.user, {})
         return {"succeeded": 0, "failed": 0, "locked": 0} | counted
 
     def open_sessions(self) -> int:
         """The administrator's sessions that are open at vCenter now."""
-        return int(faults.logins(self.state)["sessions"].get(self.vcenter.user, 0))
+        return int(self._logins()["sessions"].get(self.vcenter.user, 0))
 
     def sql_logins(self, vm: str = "sql16") -> Event:
         """Logins of the study's account at a VM's SQL Server so far."""
         end = self.vms[vm]
-        counted: Event = faults.logins(self.state)["sql"][end.path].get(end.user, {})
+        counted: Event = self._logins()["sql"][end.path].get(end.user, {})
         return {"succeeded": 0, "failed": 0, "locked": 0} | counted
+
+    def _logins(self) -> Any:
+        """Of `vcenter` by account, of `sql` by VM and account; open `sessions` by account."""
+        return faults.ask(self.state, "GET", "/logins")
 
     def clear_faults(self) -> None:
         """Clear all faults."""

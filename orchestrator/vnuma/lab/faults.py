@@ -1,4 +1,4 @@
-"""A running lab's control endpoint: its faults, and the requests to its SQL Servers."""
+"""A running lab's control endpoint: its faults, and what it was asked (docs/lab.md)."""
 
 from __future__ import annotations
 
@@ -22,35 +22,24 @@ def add(state: LabState, fault: Mapping[str, Any]) -> Fault:
 
     Raises InputError with the lab's own message when it cannot simulate it.
     """
-    answer: Fault = _ask(state, "POST", "/faults", json.dumps(dict(fault)))
+    answer: Fault = ask(state, "POST", "/faults", json.dumps(dict(fault)))
     return answer
 
 
 def listed(state: LabState) -> list[Fault]:
     """Every fault of the lab, with its number and how often it occurred."""
-    answer: list[Fault] = _ask(state, "GET", "/faults")
+    answer: list[Fault] = ask(state, "GET", "/faults")
     return answer
 
 
 def clear(state: LabState) -> int:
     """Remove all faults; returns how many."""
-    answer: dict[str, int] = _ask(state, "DELETE", "/faults")
+    answer: dict[str, int] = ask(state, "DELETE", "/faults")
     return answer["removed"]
 
 
-def audit(state: LabState) -> dict[str, dict[str, Any]]:
-    """By inventory path: logins and requests at a VM's SQL Server, and every change requested of it."""
-    answer: dict[str, dict[str, Any]] = _ask(state, "GET", "/audit")
-    return answer
-
-
-def logins(state: LabState) -> dict[str, Any]:
-    """Logins so far: of `vcenter` by account, of `sql` by VM and account; open `sessions` by account."""
-    answer: dict[str, Any] = _ask(state, "GET", "/logins")
-    return answer
-
-
-def _ask(state: LabState, method: str, path: str, body: str | None = None) -> Any:
+def ask(state: LabState, method: str, path: str, body: str | None = None) -> Any:
+    """A request to the endpoint. Raises EnvironmentProblem without an answer, InputError if it is refused."""
     password = state.password_file.read_text(encoding="utf-8").strip()
     account = b64encode(f"{state.user}:{password}".encode()).decode()
     connection = http.client.HTTPSConnection(
