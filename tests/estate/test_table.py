@@ -272,3 +272,48 @@ def test_a_workbooks_rows_have_excels_numbers_and_its_bad_cells_are_named(tmp_pa
     assert {"maybe", "no Web edition"} <= {
         word for _, why in said for word in ("maybe", "no Web edition") if word in why
     }
+
+
+POWERCLI = (
+    "#TYPE Selected.VMware.VimAutomation.ViCore.Impl.V1.VM.UniversalVirtualMachineImpl\n"
+    '"Name","PowerState","NumCpu","CoresPerSocket","MemoryMB","MemoryGB","HardwareVersion","Guest"\n'
+    '"sql01","PoweredOn","16","8","65536","64","vmx-19","sql01:Microsoft Windows Server 2019 (64-bit)"\n'
+)
+
+
+def test_what_powercli_exports_is_a_table(tmp_path: Path) -> None:
+    """Get-VM | Export-Csv, with its line of types above the headers."""
+    (vm,) = read_design(_csv(tmp_path, POWERCLI)).vms
+
+    settings = vm.facts.settings
+    assert (settings["numCPUs"], settings["numCoresPerSocket"], settings["memoryMB"]) == (16, 8, 65536)
+    assert vm.facts.hardware_version == 19
+    assert vm.guest is not None
+    assert vm.guest.build == 17763
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_a_column_that_may_matter_and_is_not_known_is_named(tmp_path: Path, form: str) -> None:
+    """Its settings would silently count as not set; columns about other things are not named."""
+    titles = ["VM", "vCPU", "Memory GB", "CPU shares", "numa.slit.enable", "Owner", "Ports"]
+    row = ["sql01", "16", "64", "high", "TRUE", "CORP", "1433"]
+    file = tmp_path / f"design.{form}"
+    if form == "csv":
+        file.write_text(f"{';'.join(titles)}\n{';'.join(row)}\n", encoding="utf-8")
+    else:
+        book = Workbook()
+        assert book.active is not None
+        for cells in (titles, row):
+            book.active.append(cells)
+        book.save(file)
+
+    (told,) = [one for one in read_design(file).unseen if one.kind == "column"]
+
+    assert told.name == "CPU shares, numa.slit.enable"
+
+
+def test_standard_may_be_abbreviated(tmp_path: Path) -> None:
+    """As people write it."""
+    for text in ("SQL Server 2019 Std.", "Std 2019", "Standard 2019"):
+        sql = _row(tmp_path, SQL=text).sql
+        assert (sql.edition, sql.major) == ("Standard Edition", 15)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -30,12 +31,12 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("Virtuelle Maschine", "Servername", "Rechnername", "Computername", "Maschine"),
     ),
     "cpus": (
-        *("vCPU", "vCPUs", "CPUs", "CPU", "num_cpus", "numCPUs", "Cores", "Number of vCPUs"),
+        *("vCPU", "vCPUs", "CPUs", "CPU", "num_cpus", "numCPUs", "NumCpu", "Cores", "Number of vCPUs"),
         *("Anzahl vCPU", "Anzahl vCPUs", "Anzahl CPUs", "Prozessoren", "Kerne", "Anzahl Kerne"),
     ),
     "per_socket": (
         *("Cores per socket", "cores_per_socket", "num_cores_per_socket", "Cores/socket", "Cores p/s"),
-        *("Kerne pro Sockel", "Kerne je Sockel", "Kerne/Sockel"),
+        *("Kerne pro Sockel", "Kerne je Sockel", "Kerne/Sockel", "Cores pro Sockel", "Cores je Sockel"),
     ),
     "sockets": ("Sockets", "Virtual sockets", "Sockel", "Anzahl Sockel", "Virtuelle Sockel"),
     "topology": ("Topology", "Topologie", "Sockets x cores", "Sockel x Kerne"),
@@ -61,7 +62,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "host": (
         *("Host nodes", "host_nodes", "Host", "Host model", "Host type", "ESXi host", "Server model"),
-        *("Hostmodell", "Hosttyp", "Servermodell", "NUMA-Knoten"),
+        *("VMHost", "Hostmodell", "Hosttyp", "Servermodell", "NUMA-Knoten"),
     ),
     "cluster": ("Cluster", "Cluster name", "Clustername"),
     "esxi": ("ESXi", "ESXi release", "ESXi version", "vSphere", "vSphere version", "ESXi-Version"),
@@ -74,13 +75,20 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("SQL-Version", "SQL-Server-Version"),
     ),
     "windows": (
-        *("OS", "Operating system", "Guest OS", "Windows", "guest_os"),
+        *("OS", "Operating system", "Guest OS", "Windows", "guest_os", "Guest", "Guest full name"),
         *("Betriebssystem", "Gastbetriebssystem"),
     ),
     "accepted": ("vnuma:ignore", "Accepted", "Waiver", "Akzeptiert", "Ausnahme"),
     **{key: (key,) for key in KEYS},
 }
 """The columns, with their possible headers. Case, spaces and punctuation are ignored."""
+
+# A header with one of these words is probably about what rules read.
+_RELEVANT = re.compile(
+    r"cpu|core|kern|socke|numa|\bram\b|memor|speicher|reserv|limit|affin|hot.?(?:add|plug)|latenc|esxi|sql",
+    re.IGNORECASE,
+)
+_MOST_NAMED = 8
 
 _NEEDED = (("name",), ("cpus", "topology", "sockets"))
 _EXAMPLE = (
@@ -118,6 +126,9 @@ def estate_of_table(path: Path, sheet: Sheet, numbers: Sequence[int], *, has_lin
     unseen: list[Unseen] = []
     seen: dict[str, int] = {}
     file = design_vm.relative_to_here(path, path.parent)
+    unknown = [name[:40] for name in sheet.others if _RELEVANT.search(name)]
+    if unknown:
+        unseen.append(Unseen("column", ", ".join(unknown[:_MOST_NAMED]), "no known header: not read"))
     for number, row in enumerate(islice(sheet, _MOST_VMS + 1), start=1):
         if number > _MOST_VMS:
             raise InputError(f"{path} has more than {_MOST_VMS:,} rows.", fix="Split it.")

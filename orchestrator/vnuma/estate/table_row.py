@@ -40,6 +40,7 @@ _EDITIONS = {
         word: f"{word.capitalize()} Edition"
         for word in ("developer", "evaluation", "standard", "web", "express")
     },
+    "std": "Standard Edition",
 }
 _ALL = {*YES, "all", "full", "max", "voll", "alles", "komplett", "locked"}
 NOT_SAID = "the table does not give it"

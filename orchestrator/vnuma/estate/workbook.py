@@ -82,6 +82,8 @@ class Sheet:
     name: str
     columns: Mapping[str, int]
     rows: Sequence[Sequence[object]] = field(default=())
+    others: Sequence[str] = ()
+    """Headers that are not ours, where they were kept."""
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Sequence[object]], aliases: Mapping[str, Sequence[str]]) -> Sheet:
@@ -95,7 +97,9 @@ class Sheet:
             for known in [next((plain(h) for h in headers if plain(h) in header), "")]
             if known
         }
-        return cls(name, at, rows[1:])
+        used = set(at.values())
+        names = [str(cell).strip() for place, cell in enumerate(rows[0] if rows else ()) if place not in used]
+        return cls(name, at, rows[1:], [name for name in names if name and name != "None"])
 
     def __iter__(self) -> Iterator[Row]:
         return (
@@ -171,8 +175,8 @@ def read_first_sheet(
     found = _called(path, "_read_first", aliases, needs, title_rows, fix="Save it as .xlsx or .csv.")
     if not found:
         return None
-    columns, rows, numbers = found
-    return Sheet(path.name, columns, rows), tuple(numbers)
+    columns, rows, numbers, others = found
+    return Sheet(path.name, columns, rows, others), tuple(numbers)
 
 
 def _called(path: Path, function: str, *arguments: object, fix: str) -> Any:
@@ -214,9 +218,9 @@ def _read_first(
     for name in book.sheet_names:
         rows = enumerate(book.get_sheet_by_name(name).iter_rows(), start=1)
         for _, first in islice(rows, title_rows):
-            columns = Sheet.of("", [first], aliases).columns
-            if all(any(column in columns for column in group) for group in needs):
-                return _kept(rows, columns, _MOST_CELLS)
+            sheet = Sheet.of("", [first], aliases)
+            if all(any(column in sheet.columns for column in group) for group in needs):
+                return *_kept(rows, sheet.columns, _MOST_CELLS), list(sheet.others)
     return None
 
 
