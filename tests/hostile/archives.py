@@ -21,14 +21,18 @@ ESCAPE = "sql\x1b[2J\x1b]0;owned\x0716"
 _GUARDS = ("vm_written_once", "sample_written_once")
 
 
-def archived_in(folder: Path) -> tuple[Path, Files]:
-    """A store with a run, and those files of the run's archive that an import reads."""
+def archive_in(folder: Path) -> None:
+    """Write a store with a run, and the run's archive."""
     store = store_of(folder / "vnuma.db", Story(text=study_text(sizes="500", forms="client")))
     loaded = load_run(store, "quick.1")
     export_run(store, loaded, folder / "run.zip")
+
+
+def archived_in(folder: Path) -> tuple[Path, Files]:
+    """The store there, and those files of its run's archive that an import reads."""
     with zipfile.ZipFile(folder / "run.zip") as whole:
         names = ("manifest.json", "vnuma.db", "results.json")
-        return store.place.path, {name: whole.read(name) for name in names}
+        return folder / "vnuma.db", {name: whole.read(name) for name in names}
 
 
 def packed(files: Files, folder: Path, *, sealed: bool = True) -> bytes:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.archives import ARCHIVES, ESCAPE, READ, Files, archived_in, changed_store
+from tests.hostile.archives import ARCHIVES, ESCAPE, READ, Files, archive_in, archived_in, changed_store
 from tests.hostile.documents import DESIGNS, EARLIER, EVIDENCE, SNAPSHOT, SNAPSHOTS, TABLES, WAIVERS
 from tests.hostile.studies import STUDIES, VALID
 from tests.support.forked import Ended, Program, run_forked
+from tests.support.made_once import made_once
 
 MOST_BYTES = 500_000_000
 MOST_SECONDS = 10
@@ -41,7 +42,7 @@ CASES: dict[str, tuple[tuple[str, ...], bytes]] = {
 @pytest.fixture(scope="module")
 def archived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Files]:
     """A store with a run, and those files of the run's archive that an import reads."""
-    return archived_in(tmp_path_factory.mktemp("archived"))
+    return archived_in(made_once(tmp_path_factory, "archived", archive_in))
 
 
 Answer = tuple[Ended, str]

@@ -66,12 +66,16 @@ def _written(factory: pytest.TempPathFactory, story: Story) -> Store:
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedRun, Path]:
     """A run with a repeated attempt and a missing cell, and its archive."""
-    folder = tmp_path_factory.mktemp("exported")
+    folder = made_once(tmp_path_factory, "exported", _export)
+    store = open_store(f"sqlite:///{folder / 'vnuma.db'}")
+    loaded = load_run(store, "latest")
+    return store, loaded, folder / default_path(loaded).name
+
+
+def _export(folder: Path) -> None:
     store = store_of(folder / "vnuma.db", ARCHIVED)
     loaded = load_run(store, "latest")
-    path = folder / default_path(loaded).name
-    export_run(store, loaded, path)
-    return store, loaded, path
+    export_run(store, loaded, folder / default_path(loaded).name)
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

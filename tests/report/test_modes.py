@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.archives import archived_in
+from tests.report.build import store_of
+from tests.report.conftest import ARCHIVED
 from tests.support.cli import vnuma_here
 
 
@@ -24,10 +25,10 @@ def no_umask() -> Iterator[None]:
 @pytest.mark.usefixtures("no_umask")
 def test_nobody_else_may_read_what_a_command_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Store, archive, report and crash file, and the folders that are made for them."""
-    archived, _ = archived_in(_folder(tmp_path / "from"))
+    store_of(_folder(tmp_path / "from") / "vnuma.db", ARCHIVED)
     made = tmp_path / "made"
     monkeypatch.setenv("VNUMA_HOME", str(made / "home"))
-    source = ("--store", f"sqlite:///{archived}")
+    source = ("--store", f"sqlite:///{tmp_path / 'from' / 'vnuma.db'}")
     assert vnuma_here("export", *source, "-o", made / "run.zip").code == 0
     assert vnuma_here("report", *source, "-o", made / "reports" / "run.html").code == 0
     assert vnuma_here("import", made / "run.zip").code == 0
