@@ -98,9 +98,9 @@ def test_passes_are_not_called_boots(loaded: Load, monkeypatch: pytest.MonkeyPat
     run = loaded(Story(text=calls_text("passes"), ms=falling, given_up=gone))
     parts = vm_parts(run)[0]
     shown = [as_text(run), TABLES["results"].of(run), TABLES["figures"].of(run)]
-    pairs = (*parts.forms[0].strips, parts.scaling_charts[0])
+    pairs = (*parts["forms"][0]["strips"], parts["scaling_charts"][0])
     shown += [figure.words for pair in pairs for figure in pair]
-    shown += [row.label for plots in parts.forms[0].by_size for row in plots.rows]
+    shown += [row.label for plots in parts["forms"][0]["by_size"] for row in plots.rows]
     shown += [part.partition("</section>")[0] for part in page_text(run).split("<section")[1:]]
 
     of_a_vm = ("topology", "methods", "configuration", "how-far", "study", "lost")

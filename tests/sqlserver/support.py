@@ -11,6 +11,7 @@ from vnuma.errors import DriverMissing
 from vnuma.sqlserver.client.driver import Driver, DriverKind, discover
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database.dataset import DatasetSpec
+from vnuma.sqlserver.instance.ready import Clock
 
 SMALL = DatasetSpec(transaction_history_rows=300, sales_order_detail_rows=200)
 """A dataset that is made in a moment."""
@@ -22,7 +23,7 @@ class LabFactory(Protocol):
     def __call__(self, scenario: str | dict[str, Any] = "paper", **overrides: Any) -> LabHandle: ...
 
 
-class HurriedClock:
+class HurriedClock(Clock):
     """A clock whose waiting takes no time; `naps` are the waits asked for."""
 
     def __init__(self, each_look_s: float = 0.0) -> None:

@@ -17,19 +17,11 @@ from vnuma.checks.advice_reasons import (
 )
 from vnuma.checks.finding import Fix
 from vnuma.checks.rules.shape_questions import SMALLEST_NODE
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.forecast import Forecast, PlannedGuest, forecast_on
 from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.licence import SqlLimit, sql_limit
 from vnuma.domain.topology.prediction import host_shape, predict
-from vnuma.domain.topology.release import (
-    DECOUPLED_SINCE,
-    DEFAULT_MINIMUM_VCPUS,
-    FOLLOW,
-    MINIMUM,
-    VIRTUAL_NUMA_HARDWARE,
-    VIRTUAL_NUMA_SINCE,
-    beyond_hardware,
-)
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, Settings, Value
@@ -124,7 +116,7 @@ def advise(
         {host.name: has for host in hosts if (has := _has_only(vcpus, memory_mb, host))},
         all(vcpus > host.threads or 0 < host.memory_mb < memory_mb for host in hosts),
         vcpus >= guest.many_groups_from,
-        beyond_hardware(vcpus, memory_mb, hardware),
+        esxi.beyond_hardware(vcpus, memory_mb, hardware),
     )
 
 
@@ -243,10 +235,12 @@ def _node_per_socket(
 def _following(shape: Topology, hosts: Sequence[HostFacts], hardware: int) -> dict[str, Value]:
     """The settings in these releases that make a socket a node; few vCPUs need numa.vcpu.min too."""
     releases = {host.release.key for host in hosts}
-    if min(releases) >= VIRTUAL_NUMA_SINCE and hardware >= VIRTUAL_NUMA_HARDWARE:
+    if min(releases) >= esxi.VIRTUAL_NUMA_SINCE and hardware >= esxi.VIRTUAL_NUMA_HARDWARE:
         return {"coresPerNumaNode": shape.cores_per_socket}
-    few: dict[str, Value] = {MINIMUM: str(shape.vcpus)} if shape.vcpus < DEFAULT_MINIMUM_VCPUS else {}
-    return {FOLLOW: "1", **few} if max(releases) >= DECOUPLED_SINCE else few
+    few: dict[str, Value] = (
+        {esxi.MINIMUM: str(shape.vcpus)} if shape.vcpus < esxi.DEFAULT_MINIMUM_VCPUS else {}
+    )
+    return {esxi.FOLLOW: "1", **few} if max(releases) >= esxi.DECOUPLED_SINCE else few
 
 
 def _rank(one: Candidate, wanted: int) -> tuple[int, int, int, int]:

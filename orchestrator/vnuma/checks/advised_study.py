@@ -18,21 +18,30 @@ def study_text(advice: Advice, *, vm: str, name: str, memory_mb: int) -> str:
             "only one topology with this number of vCPUs can run on every host, so there is nothing to "
             "compare"
         )
-    vcpus = arms[0].topology.vcpus
-    lines = [
-        f"# Topologies worth comparing for {vcpus} vCPUs and {memory_mb // 1024} GB, best guess first.",
-        "# Written by vnuma advise. The VM should be a test clone.",
-        f"name: {name}",
-        f"title: Topologies of a {vcpus}-vCPU SQL Server VM",
-        f"vm: {vm}",
-        f"vcpus: {vcpus}",
-        f"reference: {arms[0].topology}",
-        "arms:",
-    ]
-    for arm in arms:
-        lines.append(f"  # {arm.reasons[0]}")
-        lines.append(f"  - {_arm(arm)}")
-    return "\n".join([*lines, *_rest(memory_mb)]) + "\n"
+    shape = arms[0].topology
+    listed = "\n".join(f"  # {arm.reasons[0]}\n  - {_arm(arm)}" for arm in arms)
+    return f"""\
+# Topologies worth comparing for {shape.vcpus} vCPUs and {memory_mb // 1024} GB, best guess first.
+# Written by vnuma advise. The VM should be a test clone.
+name: {name}
+title: Topologies of a {shape.vcpus}-vCPU SQL Server VM
+vm: {vm}
+vcpus: {shape.vcpus}
+reference: {shape}
+arms:
+{listed}
+all_arms:
+  affinity: none  # ESXi's NUMA scheduler places the VM
+  memory_mb: {memory_mb}
+  memory_reservation: locked
+design:
+  blocks: 8
+  seed: 1
+workload:
+  name: cross_join
+  sizes: [1000, 2000, 3000]
+  forms: [server, client]
+"""
 
 
 def _arm(arm: Candidate) -> str:
@@ -57,19 +66,3 @@ def _can_run(one: Candidate) -> bool:
 def _comparable(seen: Forecast) -> bool:
     even = len(set(seen.prediction.node_sizes)) == 1
     return even and not seen.impossible and seen.usable_cores == seen.topology.vcpus
-
-
-def _rest(memory_mb: int) -> list[str]:
-    return [
-        "all_arms:",
-        "  affinity: none  # ESXi's NUMA scheduler places the VM",
-        f"  memory_mb: {memory_mb}",
-        "  memory_reservation: locked",
-        "design:",
-        "  blocks: 8",
-        "  seed: 1",
-        "workload:",
-        "  name: cross_join",
-        "  sizes: [1000, 2000, 3000]",
-        "  forms: [server, client]",
-    ]

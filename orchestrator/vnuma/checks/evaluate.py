@@ -34,7 +34,10 @@ class Evaluation:
         """Failed rules, worst first; those that wait for another rule come last."""
         some = [(rule, answer) for rule, answer in self._answered() if isinstance(answer, Fail)]
         failed = {rule.id for rule, _ in some}
-        return sorted((_finding(self.subject, rule, answer, failed) for rule, answer in some), key=_order)
+        return sorted(
+            (_finding(self.subject, rule, answer, failed) for rule, answer in some),
+            key=lambda found: (found.severity.rank, bool(found.superseded_by), found.rule),
+        )
 
     @property
     def not_evaluated(self) -> dict[str, str]:
@@ -110,7 +113,7 @@ def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str]) -> Fi
     first = next((other for other in rule.yields_to if other in failed), "")
     return Finding(
         rule=rule.id,
-        severity=_severity(rule, severity),
+        severity=Severity.WARN if rule.unconfirmed and severity is Severity.BLOCK else severity,
         title=answer.title or rule.title,
         kind=kind,
         name=name,
@@ -155,11 +158,6 @@ def _shape(subject: Subject) -> str:
     return f"{vcpus // per_socket}x{per_socket}"
 
 
-def _severity(rule: Rule, severity: Severity) -> Severity:
-    """A rule without a source warns at most."""
-    return Severity.WARN if rule.unconfirmed and severity is Severity.BLOCK else severity
-
-
 def _object(subject: Subject) -> tuple[ObjectKind, str, str]:
     if subject.vm:
         return "vm", subject.vm.name, subject.vm.key
@@ -168,7 +166,3 @@ def _object(subject: Subject) -> tuple[ObjectKind, str, str]:
     if subject.cluster:
         return "cluster", subject.cluster.name, subject.cluster.moid
     return "study", subject.study.study.name if subject.study else "", ""
-
-
-def _order(finding: Finding) -> tuple[int, bool, str]:
-    return finding.severity.rank, bool(finding.superseded_by), finding.rule

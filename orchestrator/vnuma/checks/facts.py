@@ -12,13 +12,9 @@ from vnuma.checks.subject import (
     StudyFacts,
     Subject,
 )
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import PowerOn, host_by_default, host_shape
 from vnuma.domain.topology.prediction import Prediction, predict
-from vnuma.domain.topology.release import (
-    VIRTUAL_NUMA_HARDWARE,
-    VIRTUAL_NUMA_SETTINGS,
-    VIRTUAL_NUMA_SINCE,
-)
 from vnuma.domain.topology.topology import partial_socket
 from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
@@ -204,7 +200,7 @@ class Facts:
         settings = self.vm.settings
         if name in settings:
             return settings[name]
-        if name in VIRTUAL_NUMA_SETTINGS and self._lacks_virtual_numa:
+        if name in esxi.VIRTUAL_NUMA_SETTINGS and self._lacks_virtual_numa:
             return None
         raise Unknown(self.subject.absent.get(name) or f"{name} was not read")
 
@@ -253,9 +249,9 @@ class Facts:
     @cached_property
     def _lacks_virtual_numa(self) -> bool:
         """Whether the host or the virtual hardware is too old for virtualNuma."""
-        if self.subject.host and self.release < VIRTUAL_NUMA_SINCE:
+        if self.subject.host and self.release < esxi.VIRTUAL_NUMA_SINCE:
             return True
-        return HARDWARE not in self.subject.absent and self.hardware < VIRTUAL_NUMA_HARDWARE
+        return HARDWARE not in self.subject.absent and self.hardware < esxi.VIRTUAL_NUMA_HARDWARE
 
     def why_absent(self, part: str) -> str:
         """The reason that a part of the subject is absent."""

@@ -6,17 +6,9 @@ from math import ceil
 
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, ObjectKind
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import host_shape
 from vnuma.domain.topology.prediction import Prediction
-from vnuma.domain.topology.release import (
-    DECOUPLED_SINCE,
-    DEFAULT_MINIMUM_VCPUS,
-    FOLLOW,
-    MAX_PER_NODE,
-    MINIMUM,
-    VIRTUAL_NUMA_HARDWARE,
-    VIRTUAL_NUMA_SINCE,
-)
 from vnuma.domain.vm.facts import HostFacts
 
 # A smaller node gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
@@ -64,7 +56,7 @@ def shape_of(facts: Facts) -> dict[str, str]:
 
 def follows_cores_per_socket(facts: Facts) -> bool:
     """Whether cores per socket determine vNUMA on ESXi 6.5 and later, by a setting of VM or host."""
-    return facts.key_on(FOLLOW) or bool(host_shape(facts.host).follow_cores_per_socket)
+    return facts.key_on(esxi.FOLLOW) or bool(host_shape(facts.host).follow_cores_per_socket)
 
 
 def node_size_is_set(facts: Facts) -> bool:
@@ -88,19 +80,19 @@ def split_over(facts: Facts, nodes: int) -> Fix:
 def node_per_socket(facts: Facts, nodes: int) -> Fix:
     """As many sockets as nodes, with the settings of this release that make each socket a node."""
     size = facts.vcpus // nodes
-    if facts.release >= VIRTUAL_NUMA_SINCE and facts.hardware >= VIRTUAL_NUMA_HARDWARE:
+    if facts.release >= esxi.VIRTUAL_NUMA_SINCE and facts.hardware >= esxi.VIRTUAL_NUMA_HARDWARE:
         return Fix(
             f"Set {size} cores per socket and {size} cores per NUMA node: {nodes} nodes.",
             arm={"topology": f"{nodes}x{size}", "cores_per_numa_node": size},
             settings={"numCoresPerSocket": size, "coresPerNumaNode": size},
         )
-    keys: dict[str, str | None] = {MAX_PER_NODE: None} if facts.key(MAX_PER_NODE) else {}
+    keys: dict[str, str | None] = {esxi.MAX_PER_NODE: None} if facts.key(esxi.MAX_PER_NODE) else {}
     if size == 1:  # which never makes a socket a node
-        keys = {MAX_PER_NODE: "1"}
-    elif facts.release >= DECOUPLED_SINCE:
-        keys[FOLLOW] = "1"
-    if nodes > 1 and facts.vcpus < (facts.key_number(MINIMUM) or DEFAULT_MINIMUM_VCPUS):
-        keys[MINIMUM] = str(facts.vcpus)
+        keys = {esxi.MAX_PER_NODE: "1"}
+    elif facts.release >= esxi.DECOUPLED_SINCE:
+        keys[esxi.FOLLOW] = "1"
+    if nodes > 1 and facts.vcpus < (facts.key_number(esxi.MINIMUM) or esxi.DEFAULT_MINIMUM_VCPUS):
+        keys[esxi.MINIMUM] = str(facts.vcpus)
     words = "".join(f", {key} {value or 'removed'}" for key, value in keys.items())
     return Fix(
         f"Set {size} cores per socket{words}: {nodes} nodes.",

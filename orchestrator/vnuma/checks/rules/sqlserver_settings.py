@@ -173,7 +173,9 @@ def s18(facts: Facts) -> Fail | None:
     sql = facts.sql
     if sql.topology.sql_cpu_nodes <= 1:
         return None
-    if any(_is_one_node(mask) for mask in re.findall(r"\[(0x[0-9a-fA-F]+)\]", sql.tcp_ports or "")):
+    if any(
+        int(mask, 16).bit_count() == 1 for mask in re.findall(r"\[(0x[0-9a-fA-F]+)\]", sql.tcp_ports or "")
+    ):
         return None
     if len(set(sql.connection_nodes or ())) < 2:
         raise Unknown(
@@ -188,10 +190,6 @@ def s18(facts: Facts) -> Fail | None:
             "nodes of connections": ",".join(map(str, sql.connection_nodes or ())) or "not read",
         }
     )
-
-
-def _is_one_node(mask: str) -> bool:
-    return int(mask, 16).bit_count() == 1
 
 
 @rule(

@@ -10,8 +10,8 @@ from vnuma.checks.rule import Applies, Fail, rule
 from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import NO_HOT_ADD
 from vnuma.checks.subject import EXTRA_CONFIG
-from vnuma.domain.arm.recipe import DECOUPLED_SINCE
-from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS, host_shape, predict
+from vnuma.domain.topology.prediction import host_shape, predict
+from vnuma.domain.topology.release import DECOUPLED_SINCE, DEFAULT_MINIMUM_VCPUS
 
 MANUAL_SINCE = (8, 0)
 

@@ -9,9 +9,8 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import gigabytes, host_object
-from vnuma.domain.arm.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.topology.prediction import host_shape, predict
-from vnuma.domain.topology.release import HOST_PREFER_HT, PREFER_HT
+from vnuma.domain.topology.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX, HOST_PREFER_HT, PREFER_HT
 from vnuma.domain.vm.facts import HostFacts
 
 

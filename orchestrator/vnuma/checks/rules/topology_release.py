@@ -16,13 +16,12 @@ from vnuma.checks.rules.shape_questions import (
     nodes_needed,
     nodes_of,
 )
-from vnuma.domain.arm.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX, DECOUPLED_SINCE, FOLLOW
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import host_by_default
-from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS, predict
-from vnuma.domain.topology.release import HOST_FOLLOW, MAX_PER_NODE, MINIMUM_HARDWARE, VNUMA_SINCE
+from vnuma.domain.topology.prediction import predict
 
-COUPLED = Applies(since=VNUMA_SINCE, until=(6, 0), hardware_since=MINIMUM_HARDWARE)
-DECOUPLED_RELEASES = Applies(since=DECOUPLED_SINCE)
+COUPLED = Applies(since=esxi.VNUMA_SINCE, until=(6, 0), hardware_since=esxi.MINIMUM_HARDWARE)
+DECOUPLED_RELEASES = Applies(since=esxi.DECOUPLED_SINCE)
 MANUAL_SINCE = (8, 0)
 
 
@@ -42,7 +41,7 @@ MANUAL_SINCE = (8, 0)
     related=("T03", "T15"),
 )
 def t02(facts: Facts) -> Fail | None:
-    if facts.vcpus < DEFAULT_MINIMUM_VCPUS or facts.per_socket == 1:
+    if facts.vcpus < esxi.DEFAULT_MINIMUM_VCPUS or facts.per_socket == 1:
         return None
     if facts.sockets > 1 and facts.prediction.acceptable == (1,):
         return None
@@ -72,7 +71,7 @@ def t02(facts: Facts) -> Fail | None:
     related=("T02", "T15"),
 )
 def t03(facts: Facts) -> Fail | None:
-    if facts.vcpus < DEFAULT_MINIMUM_VCPUS or facts.per_socket != 1 or node_size_is_set(facts):
+    if facts.vcpus < esxi.DEFAULT_MINIMUM_VCPUS or facts.per_socket != 1 or node_size_is_set(facts):
         return None
     return Fail(
         {"shape": f"{facts.vcpus}x1", "predicted nodes": nodes_of(facts.doubted_prediction)},
@@ -113,7 +112,7 @@ def t03(facts: Facts) -> Fail | None:
 def t04(facts: Facts) -> Fail | None:
     if facts.subject.study:
         return _null_sweep(facts)
-    cosmetic = facts.per_socket > 1 and facts.sockets > 1 and facts.vcpus >= DEFAULT_MINIMUM_VCPUS
+    cosmetic = facts.per_socket > 1 and facts.sockets > 1 and facts.vcpus >= esxi.DEFAULT_MINIMUM_VCPUS
     if not cosmetic or node_size_is_set(facts):
         return None
     # What hot-add hides comes back with T11's or T12's fix: sockets have to match those nodes.
@@ -128,7 +127,7 @@ def t04(facts: Facts) -> Fail | None:
         {
             "sockets": str(facts.sockets),
             "predicted nodes": nodes_of(facts.doubted_prediction),
-            FOLLOW: "not set",
+            esxi.FOLLOW: "not set",
         },
         _socket_per_node(facts, nodes),
     )
@@ -159,7 +158,7 @@ def _null_sweep(facts: Facts) -> Fail | None:
         {
             "arms": ", ".join(study.arms),
             "predicted nodes in each": str(len(next(iter(seen)))),
-            HOST_FOLLOW: "not read" if facts.host.advanced is None else "0",
+            esxi.HOST_FOLLOW: "not read" if facts.host.advanced is None else "0",
         },
         _follow(),
         # Not for a study that sets `off`, to compare cosmetic shapes, nor where an unread host option may be
@@ -175,7 +174,7 @@ def _follow() -> Fix:
         "Let cores per socket shape the nodes: follow_cores_per_socket: on (set while powered off; no "
         "host reboot).",
         arm={"follow_cores_per_socket": "on"},
-        settings={FOLLOW: "1"},
+        settings={esxi.FOLLOW: "1"},
     )
 
 
@@ -205,13 +204,13 @@ def _follow() -> Fix:
     related=("T04", "S06"),
 )
 def t14(facts: Facts) -> Fail | None:
-    stored = {name: facts.key(name) for name in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)}
+    stored = {name: facts.key(name) for name in (esxi.AUTOSIZE_COOKIE, esxi.AUTOSIZE_MAX)}
     once = facts.key("numa.autosize.once")
     if not any(stored.values()) or (once is not None and not facts.key_on("numa.autosize.once")):
         return None
     if facts.key_on("numa.autosize"):  # sized at every power-on
         return None
-    keys = {AUTOSIZE_COOKIE.lower(), AUTOSIZE_MAX.lower()}
+    keys = {esxi.AUTOSIZE_COOKIE.lower(), esxi.AUTOSIZE_MAX.lower()}
     fresh = {name: value for name, value in facts.vm.settings.items() if name.lower() not in keys}
     nodes = predict(host_by_default(facts.host), fresh, facts.hardware)
     if nodes.node_sizes == facts.prediction.node_sizes and not facts.studied:
@@ -225,7 +224,7 @@ def t14(facts: Facts) -> Fail | None:
         Fix(
             "Remove both stored keys with the VM off (arms do this: numa_autosize: clear).",
             arm={"numa_autosize": "clear"},
-            settings={AUTOSIZE_COOKIE: None, AUTOSIZE_MAX: None},
+            settings={esxi.AUTOSIZE_COOKIE: None, esxi.AUTOSIZE_MAX: None},
         ),
     )
 
@@ -275,20 +274,20 @@ def t15(facts: Facts) -> Fail | None:
     related=("T15", "T08"),
 )
 def t25(facts: Facts) -> Fail | None:
-    size = facts.key_number(MAX_PER_NODE)
+    size = facts.key_number(esxi.MAX_PER_NODE)
     by_vcpus = even_nodes(facts) or nodes_needed(facts)
     needed = max(by_vcpus, ceil(facts.memory_mb / facts.node_memory_mb))
     if size is None or facts.prediction.vnuma_nodes <= needed:
         return None
     return Fail(
         {
-            MAX_PER_NODE: str(size),
+            esxi.MAX_PER_NODE: str(size),
             "predicted nodes": nodes_of(facts.doubted_prediction),
             "nodes needed": str(needed),
         },
         Fix(
             "Remove numa.vcpu.maxPerVirtualNode with the VM off.",
             arm={"max_per_virtual_node": "auto"},
-            settings={MAX_PER_NODE: None},
+            settings={esxi.MAX_PER_NODE: None},
         ),
     )

@@ -20,10 +20,9 @@ from vnuma.checks.rules.shape_questions import (
     shape_of,
     split_over,
 )
-from vnuma.domain.arm.recipe import DECOUPLED_SINCE
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.forecast import MOST_SEEN_LOCAL
 from vnuma.domain.topology.layout import lie_evenly
-from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS
 from vnuma.domain.topology.topology import topologies
 
 
@@ -75,7 +74,7 @@ def t01(facts: Facts) -> Fail | None:
     fix="Set cores per socket to the vCPUs of one node: vCPUs divided by the nodes used.",
     sources=(sources.CORES_PER_SOCKET_7,),
     reads="vm host",
-    applies=Applies(since=DECOUPLED_SINCE),
+    applies=Applies(since=esxi.DECOUPLED_SINCE),
     yields_to={
         "T11": "While CPU hot-add hides vNUMA the guest has one node, so this has no effect: fix T11 first.",
         "T12": "While CPU hot-add forces one node, this has no effect: fix T12 first.",
@@ -126,7 +125,7 @@ def t05(facts: Facts) -> Fail | None:
     related=("T09",),
 )
 def t06(facts: Facts) -> Fail | None:
-    minimum = facts.key_number("numa.vcpu.min") or DEFAULT_MINIMUM_VCPUS
+    minimum = facts.key_number("numa.vcpu.min") or esxi.DEFAULT_MINIMUM_VCPUS
     wide = facts.vcpus > facts.node_capacity or not fits_memory(facts)
     if facts.vcpus < 2 or facts.vcpus >= minimum or node_size_is_set(facts):
         return None
@@ -166,7 +165,7 @@ def _show_nodes(facts: Facts) -> Fix:
     fix="No change needed.",
     sources=(sources.DECOUPLED, sources.LARGE_MEMORY),
     reads="vm host",
-    applies=Applies(since=DECOUPLED_SINCE),
+    applies=Applies(since=esxi.DECOUPLED_SINCE),
     related=("T09",),
 )
 def t07(facts: Facts) -> Fail | None:
@@ -243,7 +242,7 @@ def t09(facts: Facts) -> Fail | None:
     needed = nodes_for_memory(facts)
     if needed <= nodes_needed(facts):
         return None
-    shaped = node_size_is_set(facts) or facts.release < DECOUPLED_SINCE
+    shaped = node_size_is_set(facts) or facts.release < esxi.DECOUPLED_SINCE
     if shaped and facts.prediction.vnuma_nodes >= needed:
         return None
     if (facts.key("numa.consolidate") or "").lower() == "false":

@@ -17,14 +17,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from vnuma.domain.topology.release import (
-    AUTOSIZE_COOKIE,
-    AUTOSIZE_MAX,
-    FOLLOW,
-    MAX_PER_NODE,
-    MINIMUM,
-    PREFER_HT,
-)
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.setting import TYPED, Since, is_extra_config
 
@@ -226,7 +219,7 @@ class ArmSettings(Strict):
         ),
     )
     max_per_virtual_node: Annotated[
-        Literal["keep", "auto"] | Count, Becomes("max", (MAX_PER_NODE,), seen=_NODES)
+        Literal["keep", "auto"] | Count, Becomes("max", (esxi.MAX_PER_NODE,), seen=_NODES)
     ] = Field(
         default="keep",
         description=(
@@ -234,16 +227,16 @@ class ArmSettings(Strict):
             "key."
         ),
     )
-    numa_vcpu_min: Annotated[Literal["keep", "auto"] | Count, Becomes("min", (MINIMUM,), seen=_NODES)] = (
-        Field(
-            default="keep",
-            description=(
-                "numa.vcpu.min: the smallest number of vCPUs that gets vNUMA nodes. `auto` removes the key "
-                "(ESXi's default is 9)."
-            ),
-        )
+    numa_vcpu_min: Annotated[
+        Literal["keep", "auto"] | Count, Becomes("min", (esxi.MINIMUM,), seen=_NODES)
+    ] = Field(
+        default="keep",
+        description=(
+            "numa.vcpu.min: the smallest number of vCPUs that gets vNUMA nodes. `auto` removes the key "
+            "(ESXi's default is 9)."
+        ),
     )
-    prefer_ht: Annotated[AutoSwitch, Becomes("ht", (PREFER_HT,), seen=_NODES)] = Field(
+    prefer_ht: Annotated[AutoSwitch, Becomes("ht", (esxi.PREFER_HT,), seen=_NODES)] = Field(
         default="keep",
         description=(
             "numa.vcpu.preferHT: count threads, not cores, when fitting the VM into a node. `auto` removes "
@@ -251,7 +244,7 @@ class ArmSettings(Strict):
         ),
     )
     follow_cores_per_socket: Annotated[
-        AutoSwitch, Becomes("follow", (FOLLOW,), computed=True, seen=_NODES)
+        AutoSwitch, Becomes("follow", (esxi.FOLLOW,), computed=True, seen=_NODES)
     ] = Field(
         default="auto",
         description=(
@@ -262,7 +255,7 @@ class ArmSettings(Strict):
     )
     numa_autosize: Annotated[
         Literal["clear", "keep"],
-        Becomes("stored", (AUTOSIZE_COOKIE, AUTOSIZE_MAX), computed=True, seen=_NODES),
+        Becomes("stored", (esxi.AUTOSIZE_COOKIE, esxi.AUTOSIZE_MAX), computed=True, seen=_NODES),
     ] = Field(
         default="clear",
         description=(
@@ -320,7 +313,12 @@ class Arm(ArmSettings):
     )
     vnuma_nodes: Annotated[
         int | None,
-        Becomes("vnuma", ("coresPerNumaNode", FOLLOW, MAX_PER_NODE, MINIMUM), computed=True, seen=_NODES),
+        Becomes(
+            "vnuma",
+            ("coresPerNumaNode", esxi.FOLLOW, esxi.MAX_PER_NODE, esxi.MINIMUM),
+            computed=True,
+            seen=_NODES,
+        ),
     ] = Field(
         default=None,
         ge=1,

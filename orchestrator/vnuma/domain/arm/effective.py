@@ -85,7 +85,7 @@ def _nodes(arm: Arm, prediction: Prediction, guest: GuestTopology, log: VmwareLo
         return []
     needed = " or ".join(map(str, wanted))
     return [
-        f"the guest has {_count(guest.numa_nodes)}, the arm needs {needed}"
+        f"the guest has {counted(guest.numa_nodes, 'vNUMA node')}, the arm needs {needed}"
         f" ({'; '.join(_why(prediction, guest, log))})"
     ]
 
@@ -109,13 +109,9 @@ def _notes(prediction: Prediction, guest: GuestTopology, log: VmwareLog | None) 
     notes = []
     if guest.numa_nodes != prediction.vnuma_nodes:
         notes.append(
-            f"the guest has {_count(guest.numa_nodes)}, predicted were {prediction.vnuma_nodes} "
-            f"(confidence {prediction.confidence})"
+            f"the guest has {counted(guest.numa_nodes, 'vNUMA node')}, predicted were "
+            f"{prediction.vnuma_nodes} (confidence {prediction.confidence})"
         )
     if log and log.suggested_cores_per_socket:
         notes.append(f"ESXi suggests {log.suggested_cores_per_socket} cores per socket (vmware.log)")
     return notes
-
-
-def _count(nodes: int) -> str:
-    return counted(nodes, "vNUMA node")

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.topology.release import (
-    DECOUPLED_SINCE,
-    DEFAULT_MINIMUM_VCPUS,
-    FOLLOW,
-    MAX_PER_NODE,
-    MINIMUM,
-    has_virtual_numa,
-)
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Value
 from vnuma.errors import ArmImpossible
@@ -31,14 +24,14 @@ def node_count_settings(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> d
             fix="Use a number that divides the vCPUs.",
         )
     desired = _hot_add(arm, nodes, vm, host)
-    if has_virtual_numa(vm, host):
+    if esxi.has_virtual_numa(vm, host):
         desired |= _by_virtual_numa(arm, vcpus // nodes)
-    elif host.release.key >= DECOUPLED_SINCE:
+    elif host.release.key >= esxi.DECOUPLED_SINCE:
         desired |= _by_keys(arm, vcpus // nodes)
     else:
         desired |= _by_sockets(arm, vcpus, nodes)
-    if nodes > 1 and vcpus < DEFAULT_MINIMUM_VCPUS and arm.numa_vcpu_min == "keep":
-        desired[MINIMUM] = str(vcpus)
+    if nodes > 1 and vcpus < esxi.DEFAULT_MINIMUM_VCPUS and arm.numa_vcpu_min == "keep":
+        desired[esxi.MINIMUM] = str(vcpus)
     return desired
 
 
@@ -60,23 +53,23 @@ def _by_virtual_numa(arm: Arm, size: int) -> dict[str, Value]:
             "would not power on.",
             fix="Write a topology such as 2x8.",
         )
-    return {"coresPerNumaNode": size, FOLLOW: None, MAX_PER_NODE: None}
+    return {"coresPerNumaNode": size, esxi.FOLLOW: None, esxi.MAX_PER_NODE: None}
 
 
 def _by_keys(arm: Arm, size: int) -> dict[str, Value]:
     """6.5 and later: a node per socket if that is the size, else a maximum that sockets do not affect."""
     if arm.cores_per_socket == size and size > 1:
-        return {FOLLOW: "1", MAX_PER_NODE: None}
-    return {FOLLOW: None, MAX_PER_NODE: str(size)}
+        return {esxi.FOLLOW: "1", esxi.MAX_PER_NODE: None}
+    return {esxi.FOLLOW: None, esxi.MAX_PER_NODE: str(size)}
 
 
 def _by_sockets(arm: Arm, vcpus: int, nodes: int) -> dict[str, Value]:
     """Up to 6.0, multi-core sockets are the nodes; a maximum works only with one core per socket."""
     size = vcpus // nodes
     if arm.cores_per_socket == 1:
-        return {FOLLOW: None, MAX_PER_NODE: str(size)}
+        return {esxi.FOLLOW: None, esxi.MAX_PER_NODE: str(size)}
     if arm.cores_per_socket == size:
-        return {FOLLOW: None, MAX_PER_NODE: None}
+        return {esxi.FOLLOW: None, esxi.MAX_PER_NODE: None}
     raise ArmImpossible(
         "T02",
         f"arm {arm.label}: up to ESXi 6.0, each socket with several cores is a vNUMA node, so "
@@ -90,9 +83,9 @@ def _hot_add(arm: Arm, nodes: int, vm: VmFacts, host: HostFacts) -> dict[str, Va
     on = vm.settings.get("cpuHotAddEnabled") is True if arm.cpu_hot_add == "keep" else arm.cpu_hot_add == "on"
     if not on or nodes == 1:
         return {}
-    if has_virtual_numa(vm, host) and arm.expose_vnuma_on_hot_add != "off":
+    if esxi.has_virtual_numa(vm, host) and arm.expose_vnuma_on_hot_add != "off":
         return {"exposeVnumaOnCpuHotadd": True}
-    rule = "T12" if has_virtual_numa(vm, host) else "T11"
+    rule = "T12" if esxi.has_virtual_numa(vm, host) else "T11"
     raise ArmImpossible(
         rule,
         f"arm {arm.label}: CPU hot-add shows the guest one vNUMA node, not {nodes}.",

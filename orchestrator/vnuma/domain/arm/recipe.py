@@ -13,20 +13,11 @@ from vnuma.domain.arm.affinity import affinity_settings
 from vnuma.domain.arm.arm import Arm, Becomes, declared
 from vnuma.domain.arm.node_count import node_count_settings
 from vnuma.domain.arm.reservation import refuse_high_without_reservations, reservation_settings
-from vnuma.domain.topology.release import (
-    AUTOSIZE_COOKIE,
-    AUTOSIZE_MAX,
-    DECOUPLED_SINCE,
-    FOLLOW,
-    MINIMUM_HARDWARE,
-    has,
-)
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.vm.change import as_written, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Settings, Since, Value, is_extra_config
 from vnuma.errors import ArmImpossible
-
-__all__ = ["AUTOSIZE_COOKIE", "AUTOSIZE_MAX", "DECOUPLED_SINCE", "FOLLOW", "desired_settings", "vcpus_of"]
 
 
 def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
@@ -41,10 +32,11 @@ def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]
             "in vCenter.",
             fix="Give its topology, as in 2x8.",
         )
-    if vm.hardware_version < MINIMUM_HARDWARE:
+    if vm.hardware_version < esxi.MINIMUM_HARDWARE:
         raise ArmImpossible(
             "T18",
-            f"{vm.name} has hardware version {vm.hardware_version}; vNUMA needs {MINIMUM_HARDWARE} or later.",
+            f"{vm.name} has hardware version {vm.hardware_version}; vNUMA needs "
+            f"{esxi.MINIMUM_HARDWARE} or later.",
             fix="Upgrade the clone's compatibility in the vSphere Client, with the VM off.",
         )
     vcpus = vcpus_of(arm, vm)
@@ -84,14 +76,14 @@ def _plain_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
             continue
         if value != "auto":
             _refuse_older(field, item.since, vm, host)
-        if has(item.since, vm, host):
+        if esxi.has(item.since, vm, host):
             (name,) = item.settings
             desired[name] = _as_setting(name, value)
     return desired
 
 
 def _refuse_older(what: str, since: Since | None, vm: VmFacts, host: HostFacts) -> None:
-    if since and not has(since, vm, host):
+    if since and not esxi.has(since, vm, host):
         raise ArmImpossible(
             "T18",
             f"{what} needs {since.words}; {vm.name} is vmx-{vm.hardware_version} "
@@ -115,18 +107,18 @@ def _as_setting(name: str, value: int | str | tuple[int, ...]) -> Value:
 
 def _layout_keys(arm: Arm, host: HostFacts) -> dict[str, Value]:
     desired: dict[str, Value] = {}
-    decoupled = host.release.key >= DECOUPLED_SINCE
+    decoupled = host.release.key >= esxi.DECOUPLED_SINCE
     match arm.follow_cores_per_socket:
         case "on":
-            desired[FOLLOW] = "1"
+            desired[esxi.FOLLOW] = "1"
         case "off":
-            desired[FOLLOW] = None
+            desired[esxi.FOLLOW] = None
         case "auto":
-            desired[FOLLOW] = "1" if decoupled and arm.cores_per_socket and not _sized(arm) else None
+            desired[esxi.FOLLOW] = "1" if decoupled and arm.cores_per_socket and not _sized(arm) else None
         case "keep":
             pass
     if arm.numa_autosize == "clear":
-        desired |= {AUTOSIZE_COOKIE: None, AUTOSIZE_MAX: None}
+        desired |= {esxi.AUTOSIZE_COOKIE: None, esxi.AUTOSIZE_MAX: None}
     return desired
 
 
@@ -167,7 +159,7 @@ def _spelled(desired: dict[str, Value], current: Settings) -> dict[str, Value]:
     return {own.get(name.lower(), name) if is_extra_config(name) else name: v for name, v in desired.items()}
 
 
-_WRITTEN_BY_ESXI = frozenset({AUTOSIZE_COOKIE, AUTOSIZE_MAX})
+_WRITTEN_BY_ESXI = frozenset({esxi.AUTOSIZE_COOKIE, esxi.AUTOSIZE_MAX})
 """Rewritten at every power-on, so the VM's values are not anybody's choice."""
 
 _LOCKED, _RESERVED = "memoryReservationLockedToMax", "memoryReservation"

@@ -47,7 +47,7 @@ class Crossing:
             for values in product(*self.factors.values()):
                 settings = dict(zip(self.factors, values, strict=True))
                 words = [f"{topology}" if topology != "auto" else f"auto{vcpus or ''}"]
-                words += [_word(name, settings[name]) for name in several]
+                words += [f"{short_name(name)}={_text(settings[name])}" for name in several]
                 arm = {"topology": topology, **settings}
                 if "vcpus" in self._written:
                     arm["vcpus"] = vcpus
@@ -115,10 +115,6 @@ class Crossing:
 
 def _values(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _word(name: str, value: object) -> str:
-    return f"{short_name(name)}={_text(value)}"
 
 
 def _text(value: object) -> str:

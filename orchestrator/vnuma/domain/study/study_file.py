@@ -105,7 +105,7 @@ def check_study(study: Study) -> Iterator[Problem]:
             yield Problem(
                 ("arms", index, "topology"),
                 f"topology {arm.topology} makes {made} vCPUs, but vcpus is {vcpus}.",
-                f"Use one of {_all(vcpus)}, or set vcpus: {made}.",
+                f"Use one of {' '.join(map(str, topologies(vcpus)))}, or set vcpus: {made}.",
             )
         if arm.vnuma_nodes and vcpus and vcpus % arm.vnuma_nodes:
             yield Problem(
@@ -206,10 +206,6 @@ def _load(text: str, file: str) -> Any:
             fix="Its fields: vnuma schema --format markdown",
         )
     return data
-
-
-def _all(vcpus: int) -> str:
-    return " ".join(str(topology) for topology in topologies(vcpus))
 
 
 def _ordinal(index: int) -> str:

@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from vnuma.domain.topology.release import (
-    DEFAULT_MINIMUM_VCPUS,
-    HOST_FOLLOW,
-    HOST_PREFER_HT,
-    MINIMUM,
-    MINIMUM_HARDWARE,
-    PREFER_HT,
-    VIRTUAL_NUMA_HARDWARE,
-    VIRTUAL_NUMA_SINCE,
-    VNUMA_SINCE,
-)
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.setting import Settings, Value
 
@@ -81,9 +71,9 @@ def host_shape(host: HostFacts) -> HostShape:
         len(host.numa_nodes),
         host.cores_per_node,
         host.threads_per_core,
-        _option(host, HOST_FOLLOW),
+        _option(host, esxi.HOST_FOLLOW),
         int(build) if build.isdecimal() and len(build) <= _BUILD_DIGITS else 0,
-        _option(host, HOST_PREFER_HT),
+        _option(host, esxi.HOST_PREFER_HT),
     )
 
 
@@ -153,24 +143,24 @@ class PowerOn:
         automatic = self.true("autoCoresPerSocket")
         self.per_socket = 1 if automatic else self.number("numCoresPerSocket") or 1
         self.stated_sockets = not automatic and self.number("numCoresPerSocket") > 1
-        counts_threads = self.true(PREFER_HT) or (bool(host.prefer_ht) and not self.states_prefer_ht)
+        counts_threads = self.true(esxi.PREFER_HT) or (bool(host.prefer_ht) and not self.states_prefer_ht)
         self.capacity = max(1, host.cores_per_node * (host.threads_per_core if counts_threads else 1))
 
     @property
     def states_prefer_ht(self) -> bool:
         """Whether the VM has a preferHT of its own, whatever the host's option says."""
-        return self.keys.get(PREFER_HT.lower()) is not None
+        return self.keys.get(esxi.PREFER_HT.lower()) is not None
 
     @property
     def may_have_vnuma(self) -> bool:
         """Whether release, hardware and the number of vCPUs allow a vNUMA topology at all."""
-        enough = self.vcpus >= (self.number(MINIMUM) or DEFAULT_MINIMUM_VCPUS)
-        return self.host.release >= VNUMA_SINCE and self.hardware >= MINIMUM_HARDWARE and enough
+        enough = self.vcpus >= (self.number(esxi.MINIMUM) or esxi.DEFAULT_MINIMUM_VCPUS)
+        return self.host.release >= esxi.VNUMA_SINCE and self.hardware >= esxi.MINIMUM_HARDWARE and enough
 
     @property
     def virtual_numa(self) -> bool:
         """Whether release and hardware have virtualNuma."""
-        return self.host.release >= VIRTUAL_NUMA_SINCE and self.hardware >= VIRTUAL_NUMA_HARDWARE
+        return self.host.release >= esxi.VIRTUAL_NUMA_SINCE and self.hardware >= esxi.VIRTUAL_NUMA_HARDWARE
 
     @property
     def automatic_sockets(self) -> bool:

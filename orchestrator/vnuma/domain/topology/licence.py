@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
 
+from vnuma.domain.topology.layout import Confidence
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.plain_text import counted
-
-Confidence = Literal["high", "low"]
 
 UNLIMITED = 10_000
 SQL_2014, SQL_2016, SQL_2025 = 12, 13, 17

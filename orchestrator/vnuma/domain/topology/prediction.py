@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from math import ceil
 
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import (
     Confidence,
     HostShape,
@@ -23,22 +24,9 @@ from vnuma.domain.topology.layout import (
     true_of,
 )
 from vnuma.domain.topology.prediction_confidence import with_confidence
-from vnuma.domain.topology.release import (
-    AUTOSIZE_COOKIE,
-    AUTOSIZE_MAX,
-    DECOUPLED_SINCE,
-    DEFAULT_MINIMUM_VCPUS,
-    EXPOSE,
-    FOLLOW,
-    MAX_PER_NODE,
-    MINIMUM,
-    MINIMUM_HARDWARE,
-    SOCKETS_WHOLE_SINCE,
-    VNUMA_SINCE,
-)
 from vnuma.domain.vm.setting import Settings
 
-__all__ = ["DEFAULT_MINIMUM_VCPUS", "Confidence", "HostShape", "Prediction", "host_shape", "predict"]
+__all__ = ["Confidence", "HostShape", "Prediction", "host_shape", "predict"]
 
 # From these builds on (6.5 U3, 6.7 U2) a VM wider than a node may get vNUMA with fewer than nine vCPUs,
 # according to Denneman ("AMD EPYC Naples vs Rome", 2019-10); VMware's guides still state nine.
@@ -63,15 +51,17 @@ class _Rules(PowerOn):
     def layout(self, unseen: Collection[str]) -> Prediction:
         """The sizes of the vNUMA nodes."""
         one = self.one_node()
-        exposed = self.shaped() if self.hides_by_hot_add and self.virtual_numa and EXPOSE in unseen else None
+        exposed = (
+            self.shaped() if self.hides_by_hot_add and self.virtual_numa and esxi.EXPOSE in unseen else None
+        )
         if one and exposed and exposed.acceptable != (1,):
-            return self.one_or(exposed, f"{one.because}, unless {EXPOSE} is on, which was not read")
+            return self.one_or(exposed, f"{one.because}, unless {esxi.EXPOSE} is on, which was not read")
         return one or self.shaped()
 
     @property
     def hides_by_hot_add(self) -> bool:
         """Whether CPU hot-add shows the guest one node."""
-        return self.true("cpuHotAddEnabled") and not (self.virtual_numa and self.true(EXPOSE))
+        return self.true("cpuHotAddEnabled") and not (self.virtual_numa and self.true(esxi.EXPOSE))
 
     def shaped(self) -> Prediction:
         """The layout of a VM that is not forced to one node."""
@@ -80,9 +70,9 @@ class _Rules(PowerOn):
     def one_node(self) -> Prediction | None:
         """The cases in which the guest sees one node whatever its shape."""
         one, release = (self.vcpus,), self.host.release
-        if release < VNUMA_SINCE:
+        if release < esxi.VNUMA_SINCE:
             return Prediction(one, "high", "ESXi before 5.0 has no vNUMA")
-        if self.hardware < MINIMUM_HARDWARE:
+        if self.hardware < esxi.MINIMUM_HARDWARE:
             return Prediction(one, "high", "hardware version below 8 has no vNUMA")
         if self.hides_by_hot_add:
             if release == (6, 0):
@@ -91,19 +81,21 @@ class _Rules(PowerOn):
             return Prediction(one, "high", "CPU hot-add hides vNUMA")
         if self.virtual_numa and self.node_size:
             return None
-        minimum = self.number(MINIMUM)
-        if self.vcpus >= (minimum or DEFAULT_MINIMUM_VCPUS):
+        minimum = self.number(esxi.MINIMUM)
+        if self.vcpus >= (minimum or esxi.DEFAULT_MINIMUM_VCPUS):
             return None
         if minimum or self.vcpus <= self.capacity:
-            words = f"fewer than {minimum or DEFAULT_MINIMUM_VCPUS} vCPUs (numa.vcpu.min)"
+            words = f"fewer than {minimum or esxi.DEFAULT_MINIMUM_VCPUS} vCPUs (numa.vcpu.min)"
             return Prediction(one, "high", words)
         return self.wide_below_minimum()
 
     def wide_below_minimum(self) -> Prediction:
         """Wider than a host node with fewer than nine vCPUs, which updates of 6.5 and 6.7 changed."""
         release, since = self.host.release, _BELOW_MINIMUM_BUILDS.get(self.host.release)
-        words = f"fewer than {DEFAULT_MINIMUM_VCPUS} vCPUs (numa.vcpu.min), but wider than a host NUMA node"
-        if release < DECOUPLED_SINCE or (since and 0 < self.host.build < since):
+        words = (
+            f"fewer than {esxi.DEFAULT_MINIMUM_VCPUS} vCPUs (numa.vcpu.min), but wider than a host NUMA node"
+        )
+        if release < esxi.DECOUPLED_SINCE or (since and 0 < self.host.build < since):
             return Prediction((self.vcpus,), "high", words)
         if since and not self.host.build:
             return self.one_or(self.shaped(), f"{words}: updates differ")
@@ -121,7 +113,7 @@ class _Rules(PowerOn):
                 "low" if self.vcpus % self.node_size else "high",
                 f"virtualNuma.coresPerNumaNode is {self.node_size}",
             )
-        largest = self.number(MAX_PER_NODE)
+        largest = self.number(esxi.MAX_PER_NODE)
         if not largest:
             return None
         sizes, words = filled(self.vcpus, largest), f"numa.vcpu.maxPerVirtualNode is {largest}"
@@ -142,8 +134,8 @@ class _Rules(PowerOn):
         if self.per_socket == 1:
             return None
         sizes = evenly(self.vcpus, max(1, self.vcpus // self.per_socket))
-        if self.host.release >= DECOUPLED_SINCE:
-            if not (self.host.follow_cores_per_socket or self.true(FOLLOW)):
+        if self.host.release >= esxi.DECOUPLED_SINCE:
+            if not (self.host.follow_cores_per_socket or self.true(esxi.FOLLOW)):
                 return None
             return Prediction(sizes, "high", "cores per socket are followed: one node per socket")
         if self.vcpus <= self.capacity and len(sizes) > 1:
@@ -153,7 +145,10 @@ class _Rules(PowerOn):
 
     def stored(self) -> Prediction | None:
         """The layout of an earlier power-on, kept until the number of vCPUs changes (numa.autosize.once)."""
-        largest, cookie = self.number(AUTOSIZE_MAX), str(self.keys.get(AUTOSIZE_COOKIE.lower()) or "")
+        largest, cookie = (
+            self.number(esxi.AUTOSIZE_MAX),
+            str(self.keys.get(esxi.AUTOSIZE_COOKIE.lower()) or ""),
+        )
         once = self.keys.get("numa.autosize.once")
         if not largest or (once is not None and not true_of(once)) or self.true("numa.autosize"):
             return None
@@ -170,7 +165,7 @@ class _Rules(PowerOn):
         nodes = max(1, ceil(self.vcpus / self.capacity))
         if nodes == 1:
             return self.fitting()
-        if self.host.release >= SOCKETS_WHOLE_SINCE and self.stated_sockets:
+        if self.host.release >= esxi.SOCKETS_WHOLE_SINCE and self.stated_sockets:
             # ESXi 7 keeps sockets whole when it distributes vCPUs: 30 vCPUs on 2 x 20 cores become 16/14 with
             # 2 cores per socket, 18/12 with 6 (Denneman 2021-12-02).
             sockets = evenly(self.vcpus // self.per_socket, nodes)

@@ -6,24 +6,25 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import PowerOn, Prediction, false_of
-from vnuma.domain.topology.release import (
-    AUTOSIZE_COOKIE,
-    AUTOSIZE_MAX,
-    DECOUPLED_SINCE,
-    FOLLOW,
-    MAX_PER_NODE,
-    MINIMUM,
-    NEWEST_KNOWN,
-    PREFER_HT,
-)
 
 # ESXi makes more NUMA clients with these; no source says whether the guest then sees as many nodes. Denneman
 # (2016-08-22) names the first for a VM that would fit a node; such a VM of his shows two nodes.
 _CLIENT_LIMITS = ("numa.vcpu.maxpermachinenode", "numa.vcpu.maxperclient")
 
 _KNOWN_KEYS = {
-    *(name.lower() for name in (AUTOSIZE_COOKIE, AUTOSIZE_MAX, FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_HT)),
+    *(
+        name.lower()
+        for name in (
+            esxi.AUTOSIZE_COOKIE,
+            esxi.AUTOSIZE_MAX,
+            esxi.FOLLOW,
+            esxi.MAX_PER_NODE,
+            esxi.MINIMUM,
+            esxi.PREFER_HT,
+        )
+    ),
     *("numa.autosize", "numa.autosize.once", "numa.consolidate", "numa.nodeaffinity"),
     "numa.vcpu.corespernode",  # how virtualNuma.coresPerNumaNode appears among the keys
     *_CLIENT_LIMITS,
@@ -54,8 +55,8 @@ def with_confidence(layout: Prediction, power_on: PowerOn, unseen: Collection[st
 
 def _by_settings(layout: Prediction, power_on: PowerOn) -> Iterator[_Doubt]:
     """A release, or settings that affect the layout, of which no source says how."""
-    if power_on.host.release > NEWEST_KNOWN:
-        known, asked = (".".join(map(str, release)) for release in (NEWEST_KNOWN, power_on.host.release))
+    if power_on.host.release > esxi.NEWEST_KNOWN:
+        known, asked = (".".join(map(str, release)) for release in (esxi.NEWEST_KNOWN, power_on.host.release))
         yield _Doubt(f"no source covers ESXi {asked}; these are the rules for {known}")
     if power_on.keys.get("cpuaffinity") and layout.vnuma_nodes > 1:
         yield _Doubt("CPU affinity ends NUMA management, and no source says whether vNUMA is still shown")
@@ -120,15 +121,15 @@ def _by_unseen(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -
 
 def _counts_cores(layout: Prediction, power_on: PowerOn) -> bool:
     """Whether the number of nodes is that of the cores, and counting threads would change it."""
-    by_vm = power_on.states_prefer_ht or power_on.node_size or power_on.number(MAX_PER_NODE)
+    by_vm = power_on.states_prefer_ht or power_on.node_size or power_on.number(esxi.MAX_PER_NODE)
     by_cores = layout.vnuma_nodes == ceil(power_on.vcpus / power_on.capacity) > 1
     return by_cores and power_on.host.threads_per_core > 1 and not by_vm
 
 
 def _ignores_sockets(layout: Prediction, power_on: PowerOn) -> bool:
     """Whether following the sockets would change the layout, and no setting of the VM decides that."""
-    if power_on.host.release < DECOUPLED_SINCE or power_on.per_socket == 1:
+    if power_on.host.release < esxi.DECOUPLED_SINCE or power_on.per_socket == 1:
         return False
-    by_vm = power_on.keys.get(FOLLOW.lower()) is not None or power_on.number(MAX_PER_NODE)
+    by_vm = power_on.keys.get(esxi.FOLLOW.lower()) is not None or power_on.number(esxi.MAX_PER_NODE)
     another = layout.vnuma_nodes != max(1, power_on.vcpus // power_on.per_socket)
     return another and not by_vm and not power_on.node_size

@@ -72,7 +72,7 @@ def change_to(current: Settings, desired: Settings) -> Change:
     return Change(
         tuple(
             Edit(name, as_written(current, name), value)
-            for name, value in sorted(desired.items(), key=_order)
+            for name, value in sorted(desired.items(), key=lambda item: (is_extra_config(item[0]), item[0]))
             if name not in DERIVED
             and not is_evidence(name)
             and not _same(name, as_written(current, name), value)
@@ -139,10 +139,6 @@ def net(edits: Iterable[Edit]) -> tuple[Edit, ...]:
 def differences(expected: Settings, observed: Settings) -> Change:
     """The expected settings that read back differently. Empty: all equal."""
     return change_to(observed, expected)
-
-
-def _order(item: tuple[str, Value]) -> tuple[bool, str]:
-    return is_extra_config(item[0]), item[0]
 
 
 def _same(name: str, left: Value, right: Value) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from vnuma.analysis.figures import signed
-from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import growth_sentence
 from vnuma.domain.vm.percent import percent_text
@@ -18,16 +19,15 @@ from vnuma.report.charts.row_plots import RowPlots, all_sizes, each_size
 from vnuma.report.charts.scaling_chart import scaling_charts
 from vnuma.report.charts.svg import Figure
 from vnuma.report.charts.topology_drawing import drawing, host_figures, host_map
-from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
-from vnuma.report.model.configuration import Pairs, SettingRow, configuration, settings_rows
+from vnuma.report.model.arm_topologies import topologies_of
+from vnuma.report.model.configuration import configuration, settings_rows
 from vnuma.report.model.costs import boots_or_iterations
-from vnuma.report.model.grid import GridTable
-from vnuma.report.model.limits import Statement, limit_statements
+from vnuma.report.model.limits import limit_statements
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.scaling import Curve, curves, scaling_note
-from vnuma.report.model.trust import Warning_, attempt_words, repeated, warnings_of
-from vnuma.report.model.verified import Verified, verified
+from vnuma.report.model.scaling import curves, scaling_note
+from vnuma.report.model.trust import attempt_words, repeated, warnings_of
+from vnuma.report.model.verified import verified
 from vnuma.report.model.words import (
     answer,
     boots_words,
@@ -39,8 +39,8 @@ from vnuma.report.model.words import (
     verdict_kind,
     verdict_words,
 )
-from vnuma.report.published.published_comparison import PublishedRow, published_exact, published_rows
-from vnuma.report.tables.paper_table import SizeRow, size_rows
+from vnuma.report.published.published_comparison import published_exact, published_rows
+from vnuma.report.tables.paper_table import size_rows
 from vnuma.report.tables.secondary import named_figures, sensitivity_table, waits_tables
 from vnuma.store.rows import Vm
 
@@ -68,151 +68,77 @@ class VerdictRow:
     plot: Markup
 
 
-@dataclass(frozen=True)
-class FormPart:
-    """The figures of one form. `title` is its measure with the unit, `direction` the better direction."""
-
-    form: str
-    title: str
-    measure: str
-    direction: str
-    faster_side: str
-    boots: str
-    published: bool
-    """Whether other people's figures are drawn next to ours."""
-    primary: bool
-    table: tuple[SizeRow, ...]
-    arms: tuple[tuple[str, int], ...]
-    """Each arm with its number of boots."""
-    level: str
-    by_size: tuple[RowPlots, ...]
-    strips: tuple[tuple[Figure, Figure], ...]
-    """For wide and for narrow screens."""
+Part = dict[str, Any]
+"""The content of a part of the page by its name in the templates."""
 
 
-@dataclass(frozen=True)
-class AnswerPart:
-    """The page's first part about a VM: answer, verdicts, limits. `key` makes ids unique."""
-
-    key: str
-    vm: Vm
-    analysis: Analysis
-    answer: tuple[tuple[str, bool], ...]
-    scope: str
-    faster_side: str
-    boots: str
-    verdicts: tuple[VerdictRow, ...]
-    footnotes: tuple[str, ...]
-    more: tuple[str, ...]
-    plots: RowPlots | None
-    """None before the first valid cell."""
-    limit_statements: tuple[Statement, ...]
-
-
-@dataclass(frozen=True)
-class VmPart(AnswerPart):
-    """The page's complete part about a VM."""
-
-    direction: str
-    replicates: str
-    """What n counts: boots, or passes."""
-    forms: tuple[FormPart, ...]
-    order: tuple[Figure, Figure] | None
-    host: tuple[Figure, ...]
-    topologies: tuple[tuple[ArmTopology, Figure], ...]
-    waits: tuple[GridTable, ...]
-    scaling: tuple[Curve, ...]
-    scaling_note: str
-    scaling_charts: tuple[tuple[Figure, Figure], ...]
-    figures: tuple[GridTable, ...]
-    verified: tuple[Verified, ...]
-    warnings: tuple[Warning_, ...]
-    not_counted: tuple[tuple[str, bool], ...]
-    """Attempts in words, and whether another one measured the cell."""
-    missing: tuple[str, ...]
-    published: tuple[PublishedRow, ...]
-    methods: str
-    split: str
-    """Where the spread comes from: boots or iterations."""
-    numbers: tuple[ArmResult, ...]
-    sensitivity: GridTable
-    configuration: tuple[tuple[str, Pairs], ...]
-    settings: tuple[SettingRow, ...]
+def answer_parts(loaded: LoadedRun) -> list[Part]:
+    """The first part about each VM, in order: answer, verdicts and limits. `key` makes ids unique."""
+    parts = []
+    for number, (vm, analysis) in enumerate(loaded.primary, start=1):
+        plots = all_sizes(analysis) if analysis.points else None  # none before the first valid cell
+        part = {
+            "key": f"vm{number}",
+            "vm": vm,
+            "analysis": analysis,
+            "answer": answer(loaded, analysis),
+            "scope": scope(loaded, vm, analysis),
+            "faster_side": faster_side(analysis.measure),
+            "boots": boots_words(analysis, loaded.study.reference),
+            "verdicts": verdict_rows(loaded.study.reference, analysis, plots),
+            "footnotes": _footnotes(analysis),
+            "more": _more(analysis, loaded.result.design.size_word),
+            "plots": plots,
+            "limit_statements": limit_statements(loaded, vm, analysis),
+        }
+        parts.append(part)
+    return parts
 
 
-def answer_parts(loaded: LoadedRun) -> list[AnswerPart]:
-    """The first part of each VM, in the study's order."""
-    return [
-        _answer_part(loaded, vm, analysis, f"vm{number}")
-        for number, (vm, analysis) in enumerate(loaded.primary, start=1)
-    ]
+def vm_parts(loaded: LoadedRun) -> list[Part]:
+    """The complete part about each VM, in the study's order."""
+    return [part | _rest(loaded, **part) for part in answer_parts(loaded)]
 
 
-def vm_parts(loaded: LoadedRun) -> list[VmPart]:
-    """The complete part of each VM, in the study's order."""
-    return [_vm_part(loaded, part) for part in answer_parts(loaded)]
-
-
-def _answer_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> AnswerPart:
-    plots = all_sizes(analysis) if analysis.points else None
-    return AnswerPart(
-        key=key,
-        vm=vm,
-        analysis=analysis,
-        answer=tuple(answer(loaded, analysis)),
-        scope=scope(loaded, vm, analysis),
-        faster_side=faster_side(analysis.measure),
-        boots=boots_words(analysis, loaded.study.reference),
-        verdicts=tuple(verdict_rows(loaded.study.reference, analysis, plots)),
-        footnotes=tuple(_footnotes(analysis)),
-        more=tuple(_more(analysis, loaded.result.design.size_word)),
-        plots=plots,
-        limit_statements=tuple(limit_statements(loaded, vm, analysis)),
-    )
-
-
-def _vm_part(loaded: LoadedRun, first: AnswerPart) -> VmPart:
-    key, vm, analysis = first.key, first.vm, first.analysis
+def _rest(loaded: LoadedRun, key: str, vm: Vm, analysis: Analysis, **_first: object) -> Part:
+    """What follows the first part. Charts are pairs, for wide and for narrow screens."""
     wide, narrow = (order(analysis, key=f"{key}-order-{w}", width=w) for w in (850, 270))
-    topologies = topologies_of(loaded, vm)
     host = host_map(loaded, vm)
-    return VmPart(
-        **vars(first),
-        direction=direction(analysis.measure),
-        replicates=plural(analysis.replicate),
-        forms=tuple(_forms(loaded, analysis, key)),
-        order=(wide, narrow) if wide and narrow else None,
-        host=tuple(host_figures(host, key=f"{key}-host")) if host else (),
-        waits=tuple(waits_tables(loaded, vm.name)),
-        scaling=tuple(curves(loaded, vm.name)),
-        scaling_note=scaling_note(loaded, vm.name),
-        scaling_charts=tuple(
-            zip(
-                scaling_charts(loaded, vm.name, key=f"{key}-scaling-wide", width=840),
-                scaling_charts(loaded, vm.name, key=f"{key}-scaling-narrow", width=230),
-                strict=True,
-            )
-        ),
-        figures=tuple(table for _, table in named_figures(loaded, vm.name)),
-        verified=tuple(verified(loaded, vm)),
-        topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),
-        warnings=tuple(warnings_of(loaded, vm, analysis)),
-        not_counted=tuple((attempt_words(one), repeated(loaded, one)) for one in loaded.not_counted(vm)),
-        missing=tuple(
+    scaling = (
+        scaling_charts(loaded, vm.name, key=f"{key}-scaling-{name}", width=width)
+        for name, width in (("wide", 840), ("narrow", 230))
+    )
+    return {
+        "direction": direction(analysis.measure),
+        "replicates": plural(analysis.replicate),
+        "forms": [_form(loaded, one, key) for one in _by_form(loaded, analysis)],
+        "order": (wide, narrow) if wide and narrow else None,
+        "host": host_figures(host, key=f"{key}-host") if host else (),
+        "topologies": [
+            (arm, drawing(arm, key=f"{key}-topology-{index}"))
+            for index, arm in enumerate(topologies_of(loaded, vm))
+        ],
+        "waits": waits_tables(loaded, vm.name),
+        "scaling": curves(loaded, vm.name),
+        "scaling_note": scaling_note(loaded, vm.name),
+        "scaling_charts": list(zip(*scaling, strict=True)),
+        "figures": [table for _, table in named_figures(loaded, vm.name)],
+        "verified": verified(loaded, vm),
+        "warnings": list(warnings_of(loaded, vm, analysis)),
+        "not_counted": [(attempt_words(one), repeated(loaded, one)) for one in loaded.not_counted(vm)],
+        "missing": [
             f"{item.label} in block {item.block}: {item.outcome}"
             + (f", {item.reason}" if item.reason != item.outcome else "")
             for item in analysis.missing
-        ),
-        published=tuple(
-            row for form in _by_form(loaded, analysis) for row in published_rows(form, loaded.study)
-        ),
-        methods=methods(loaded, vm, analysis),
-        split=boots_or_iterations(loaded, analysis),
-        numbers=analysis.arms,
-        sensitivity=sensitivity_table(analysis),
-        configuration=tuple(configuration(loaded, vm)),
-        settings=tuple(settings_rows(loaded, vm)),
-    )
+        ],
+        "published": [row for one in _by_form(loaded, analysis) for row in published_rows(one, loaded.study)],
+        "methods": methods(loaded, vm, analysis),
+        "split": boots_or_iterations(loaded, analysis),
+        "numbers": analysis.arms,
+        "sensitivity": sensitivity_table(analysis),
+        "configuration": configuration(loaded, vm),
+        "settings": settings_rows(loaded, vm),
+    }
 
 
 def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> list[VerdictRow]:
@@ -266,32 +192,26 @@ def _more(analysis: Analysis, size_word: str) -> list[str]:
     return [f"{arm}: {'; '.join(parts)}." for arm, parts in said.items() if parts]
 
 
-def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
-    parts = []
-    size_word = loaded.result.design.size_word
-    for analysis in _by_form(loaded, primary):
-        form, measure = analysis.form, analysis.measure
-        most = MOST_VMS_WITH_CHARTS if analysis.primary else MOST_VMS_WITH_SECONDARY
-        drawn = len(loaded.vms) <= most
-        published = published_exact(analysis, loaded.study)
-        parts.append(
-            FormPart(
-                form=form,
-                title=f"{named(measure)}, {medians(analysis.replicate)}, {measure.unit}",
-                measure=named(measure),
-                direction=direction(measure),
-                faster_side=faster_side(measure),
-                boots=boots_words(analysis, loaded.study.reference),
-                published=any(size in published for size in loaded.study.workload.sizes),
-                primary=analysis.primary,
-                table=tuple(size_rows(analysis)),
-                arms=tuple((cell.arm, cell.boots) for cell in analysis.table[0].cells),
-                level=percent_text(analysis.sizes[0].arms[0].verdict.level) if analysis.arms else "",
-                by_size=tuple(each_size(analysis, published, size_word)) if drawn else (),
-                strips=_strips(analysis, size_word, f"{key}-{form}-strip") if drawn else (),
-            )
-        )
-    return parts
+def _form(loaded: LoadedRun, analysis: Analysis, key: str) -> Part:
+    """The figures of one form. `published`: other people's are drawn next to ours."""
+    form, measure, size_word = analysis.form, analysis.measure, loaded.result.design.size_word
+    drawn = len(loaded.vms) <= (MOST_VMS_WITH_CHARTS if analysis.primary else MOST_VMS_WITH_SECONDARY)
+    published = published_exact(analysis, loaded.study)
+    return {
+        "form": form,
+        "title": f"{named(measure)}, {medians(analysis.replicate)}, {measure.unit}",
+        "measure": named(measure),
+        "direction": direction(measure),
+        "faster_side": faster_side(measure),
+        "boots": boots_words(analysis, loaded.study.reference),
+        "published": any(size in published for size in loaded.study.workload.sizes),
+        "primary": analysis.primary,
+        "table": size_rows(analysis),
+        "arms": [(cell.arm, cell.boots) for cell in analysis.table[0].cells],
+        "level": percent_text(analysis.sizes[0].arms[0].verdict.level) if analysis.arms else "",
+        "by_size": each_size(analysis, published, size_word) if drawn else (),
+        "strips": _strips(analysis, size_word, f"{key}-{form}-strip") if drawn else (),
+    }
 
 
 def _strips(analysis: Analysis, size_word: str, key: str) -> tuple[tuple[Figure, Figure], ...]:

@@ -18,7 +18,7 @@ from vnuma.report.model.limits import limit_statements
 from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer_words, progress_words
-from vnuma.report.page.page import VerdictRow, VmPart, verdict_rows, vm_parts
+from vnuma.report.page.page import Part, VerdictRow, verdict_rows, vm_parts
 from vnuma.report.page.template import filled, write_file
 from vnuma.report.published.published_comparison import comparison_caution
 
@@ -59,20 +59,20 @@ def page_text(loaded: LoadedRun) -> str:
     )
 
 
-def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
+def contents(parts: Sequence[Part]) -> list[tuple[str, str]]:
     """Links to the VM's sections; with several VMs, the table at the top has them."""
     if len(parts) > 1:
         return [("study", "Study file"), ("again", "Run it again")]
-    key = parts[0].key
+    key = parts[0]["key"]
     names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
     names += [("iterations", "Every iteration"), ("order", "Order and drift")]
-    names += [("topology", "Topology")] if parts[0].topologies else []
-    names += [("waits", "Waits")] if parts[0].waits else []
-    names += [("scaling", "Scaling")] if parts[0].scaling else []
-    names += [("figures", "Also measured")] if parts[0].figures else []
-    names += [("verified", "What the workload verified")] if parts[0].verified else []
+    names += [("topology", "Topology")] if parts[0]["topologies"] else []
+    names += [("waits", "Waits")] if parts[0]["waits"] else []
+    names += [("scaling", "Scaling")] if parts[0]["scaling"] else []
+    names += [("figures", "Also measured")] if parts[0]["figures"] else []
+    names += [("verified", "What the workload verified")] if parts[0]["verified"] else []
     names += [("warnings", "Warnings"), ("lost", "Not counted")]
-    names += [("published", "Published figures for comparison")] if parts[0].published else []
+    names += [("published", "Published figures for comparison")] if parts[0]["published"] else []
     names += [("methods", "Methods"), ("configuration", "Hardware and software"), ("study", "Study file")]
     names += [("again", "Run it again")]
     return [(f"{key}-{name}" if name not in ("study", "again") else name, text) for name, text in names]
@@ -83,14 +83,14 @@ class Matrix:
     """`rows`: each VM with its verdicts, by arm; `counts`: for each arm, VMs by verdict: `3 slower`."""
 
     arms: tuple[str, ...]
-    rows: tuple[tuple[VmPart, tuple[VerdictRow, ...]], ...]
+    rows: tuple[tuple[Part, tuple[VerdictRow, ...]], ...]
     counts: tuple[tuple[str, ...], ...]
 
 
-def matrix(parts: Sequence[VmPart]) -> Matrix:
+def matrix(parts: Sequence[Part]) -> Matrix:
     """All VMs of a run, in the study's order."""
-    arms = tuple(dict.fromkeys(row.arm for part in parts for row in part.verdicts[1:]))
-    by_arm = [{row.arm: row for row in part.verdicts} for part in parts]
+    arms = tuple(dict.fromkeys(row.arm for part in parts for row in part["verdicts"][1:]))
+    by_arm = [{row.arm: row for row in part["verdicts"]} for part in parts]
     rows = tuple((part, tuple(cells[arm] for arm in arms)) for part, cells in zip(parts, by_arm, strict=True))
     shorts = (Counter(cells[arm].short for cells in by_arm) for arm in arms)
     counts = (tuple(f"{n} {short}" for short, n in found.most_common()) for found in shorts)

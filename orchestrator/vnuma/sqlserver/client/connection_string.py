@@ -24,16 +24,14 @@ def connection_string(server: SqlServer, database: str) -> str:
     """The ODBC connection string. It contains the password: never log it."""
     options = _freetds(server) if server.driver.kind == "freetds" else _microsoft(server)
     options |= {"DATABASE": database, "APP": APPLICATION}
-    options |= _by_ticket(server) if server.kerberos else {"UID": server.user, "PWD": server.password}
+    if server.kerberos:  # drivers otherwise derive the SPN from different DNS names of the host
+        options |= {"Trusted_Connection": "yes", "ServerSPN": server.spn}
+    else:
+        options |= {"UID": server.user, "PWD": server.password}
     braced = _braced_freetds if server.driver.kind == "freetds" else _braced
     pairs = {"DRIVER": server.driver.name, **options}.items()
     # FreeTDS reads the last value's closing brace as part of it unless a semicolon follows.
     return "".join(f"{name}={braced(value)};" for name, value in pairs)
-
-
-def _by_ticket(server: SqlServer) -> dict[str, str]:
-    """States the SPN, since drivers otherwise derive it from different DNS names of the host."""
-    return {"Trusted_Connection": "yes", "ServerSPN": server.spn}
 
 
 def driver_files(server: SqlServer) -> DriverFiles:

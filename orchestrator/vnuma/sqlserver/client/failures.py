@@ -61,7 +61,7 @@ _LIBRARY = re.compile(r"can't open lib|specified driver could not be loaded|data
 class ServerError(SqlFailed):
     """SQL Server returned an error; `native` is its message number, None without one."""
 
-    def __init__(self, what: str, *, native: int | None, fix: str | None = None) -> None:
+    def __init__(self, what: str, *, native: int | None = None, fix: str | None = None) -> None:
         super().__init__(what, fix=fix)
         self.native = native
 

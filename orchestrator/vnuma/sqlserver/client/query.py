@@ -7,22 +7,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from vnuma.errors import SqlUnreachable, VnumaError
-from vnuma.sqlserver.client.deadline import deadline, is_cut, where
+from vnuma.sqlserver.client.deadline import deadline, is_cut
+from vnuma.sqlserver.client.deadline import where as where
 from vnuma.sqlserver.client.failures import broken, failure
 from vnuma.sqlserver.client.odbc import pyodbc
-
-__all__ = [
-    "DeadlinePassed",
-    "Result",
-    "Row",
-    "each_result",
-    "fetch",
-    "open_cursor",
-    "run",
-    "run_all",
-    "value",
-    "where",
-]
 
 Row = tuple[Any, ...]
 

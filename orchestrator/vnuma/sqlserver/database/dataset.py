@@ -94,9 +94,7 @@ def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
         ownership.create(connection, spec.database)
     with inside(connection, spec.database):
         recorded = ownership.read_marker(connection)
-        present = {
-            table.name: _facts(connection, table) for table in spec.tables if _exists(connection, table)
-        }
+        present = _present(connection, spec)
         if {**recorded, **spec.items, **_recorded(present)} == recorded and len(present) == len(spec.tables):
             return _dataset(spec, present, changed=False)
         ownership.write_marker(connection, {})
@@ -111,14 +109,11 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
     if not ownership.require_ours(connection, spec.database):
         raise ServerError(
             f"{where(connection)}: the database {spec.database} does not exist.",
-            native=None,
             fix=f"Create it: {_CREATE}",
         )
     with inside(connection, spec.database):
         recorded = ownership.read_marker(connection)
-        present = {
-            table.name: _facts(connection, table) for table in spec.tables if _exists(connection, table)
-        }
+        present = _present(connection, spec)
     wanted = {**spec.items, **_recorded(present)}
     wrong = [item for item, text in wanted.items() if recorded.get(item) != text]
     wrong += [table.full_name for table in spec.tables if table.name not in present]
@@ -126,7 +121,6 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
         raise ServerError(
             f"{where(connection)}: the dataset in {spec.database} differs from its record "
             f"({', '.join(wrong)}).",
-            native=None,
             fix=f"Create it again: {_CREATE}",
         )
     return _dataset(spec, present, changed=False)
@@ -150,35 +144,25 @@ def _remake(connection: pyodbc.Connection, table: Table, spec: DatasetSpec) -> T
     if _exists(connection, table):
         run(connection, f"DROP TABLE {table.full_name}")
     run(connection, sql.create_table(table, spec.durability))
-    rows = spec.rows_of(table)
-    wanted = _copy(connection, table, spec.source) if rows is None else _generate(connection, table, rows)
+    rows, checksum = spec.rows_of(table), None
+    if rows is None:
+        copied = _copy(connection, table, spec.source)
+        rows, checksum = copied.rows, copied.checksum
+    else:
+        for statement in sql.generate(table, rows):
+            run(connection, statement)
     made = _facts(connection, table)
-    if made.rows != wanted.rows or (wanted.checksum is not None and made.checksum != wanted.checksum):
+    if made.rows != rows or checksum not in (None, made.checksum):
         raise ServerError(
             f"{where(connection)}: {table.full_name} has {made.rows:,} rows with checksum "
-            f"{made.checksum} instead of {wanted.rows:,} with {wanted.checksum}.",
-            native=None,
+            f"{made.checksum} instead of {rows:,} with {checksum}.",
             fix="Prepare it again; if that fails again, report it with SQL Server's error log.",
         )
     _require_storage(connection, table, spec.durability)
     return made
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """A table's expected content; the checksum is known only for a copy."""
-
-    rows: int
-    checksum: int | None
-
-
-def _generate(connection: pyodbc.Connection, table: Table, rows: int) -> _Wanted:
-    for statement in sql.generate(table, rows):
-        run(connection, statement)
-    return _Wanted(rows, None)
-
-
-def _copy(connection: pyodbc.Connection, table: Table, source: str) -> _Wanted:
+def _copy(connection: pyodbc.Connection, table: Table, source: str) -> TableFacts:
     """Copy in two steps: no statement may use the source and a memory-optimised table."""
     full_name = f"{sql.identifier(source)}.{table.full_name}"
     if value(connection, sql.object_id(full_name)) is None:
@@ -188,10 +172,10 @@ def _copy(connection: pyodbc.Connection, table: Table, source: str) -> _Wanted:
         )
     _drop_staging(connection)
     run(connection, sql.stage(table, source))
-    rows, checksum = answers.row(connection, sql.content(table, sql.STAGING), int, Maybe(int))
+    staged = _facts(connection, table, sql.STAGING)
     run(connection, sql.unstage(table))
     _drop_staging(connection)
-    return _Wanted(rows, checksum or 0)
+    return staged
 
 
 def _drop_staging(connection: pyodbc.Connection) -> None:
@@ -199,12 +183,18 @@ def _drop_staging(connection: pyodbc.Connection) -> None:
         run(connection, f"DROP TABLE {sql.STAGING}")
 
 
+def _present(connection: pyodbc.Connection, spec: DatasetSpec) -> dict[str, TableFacts]:
+    """Those of its tables that exist, by name."""
+    return {table.name: _facts(connection, table) for table in spec.tables if _exists(connection, table)}
+
+
 def _exists(connection: pyodbc.Connection, table: Table) -> bool:
     return value(connection, sql.object_id(table.full_name)) is not None
 
 
-def _facts(connection: pyodbc.Connection, table: Table) -> TableFacts:
-    rows, checksum = answers.row(connection, sql.content(table, table.full_name), int, Maybe(int))
+def _facts(connection: pyodbc.Connection, table: Table, place: str = "") -> TableFacts:
+    """Of the table's content, or of its copy elsewhere."""
+    rows, checksum = answers.row(connection, sql.content(table, place or table.full_name), int, Maybe(int))
     return TableFacts(rows, checksum or 0)  # the sum over no rows is NULL
 
 
@@ -213,7 +203,6 @@ def _require_storage(connection: pyodbc.Connection, table: Table, durability: st
     if not found or not found[0][0] or found[0][1] != durability:
         raise ServerError(
             f"{where(connection)}: {table.full_name} is not memory-optimised with {durability}: {found}.",
-            native=None,
         )
 
 
@@ -225,7 +214,6 @@ def _require_memory_optimised(connection: pyodbc.Connection) -> None:
     if not has_memory_optimised(connection):
         raise ServerError(
             f"{where(connection)}: this SQL Server has no memory-optimised tables (In-Memory OLTP).",
-            native=None,
             fix="Use SQL Server 2016 SP1 or later, or Developer or Enterprise edition.",
         )
 

@@ -42,7 +42,6 @@ def require_ours(connection: pyodbc.Connection, database: str) -> bool:
     if found != "ONLINE":
         raise ServerError(
             f"{where(connection)}: database {database} is {found}, not ONLINE.",
-            native=None,
             fix="Wait for its recovery, or see SQL Server's error log.",
         )
     if value(connection, sql.marker_id(database)) is None:

@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from vnuma.domain.vm.endpoint import began_within
 from vnuma.errors import AccountRefused, LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
@@ -106,8 +105,6 @@ def parse_record(record: str) -> float | None:
     return 100.0 - int(match[1])
 
 
-__all__ = ["QuietRule", "Quietness", "Ready", "wait_ready"]
-
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
 _REFUSED_PAUSE_S = 15.0
@@ -154,7 +151,7 @@ def wait_ready(
     was refused; LoginRefused for a missing Kerberos ticket, or refused logins at the deadline; DriverMissing,
     CertificateRejected and PrivilegeMissing at once.
     """
-    clock = clock or MonotonicClock()
+    clock = clock or Clock()
     started = clock.now()
     pause, attempts = _FIRST_PAUSE_S, 0
     while True:
@@ -245,18 +242,8 @@ def _watch(connection: pyodbc.Connection, rule: QuietRule, clock: Clock, started
             return Quietness(False, note, own, guest, waited)
 
 
-class Clock(Protocol):
-    """A monotonic clock that can wait."""
-
-    def now(self) -> float:
-        """Seconds since some fixed moment."""
-
-    def wait(self, seconds: float) -> None:
-        """Let that many seconds pass."""
-
-
-class MonotonicClock:
-    """The machine's monotonic clock."""
+class Clock:
+    """The machine's monotonic clock, which can wait."""
 
     def now(self) -> float:
         """Seconds since some fixed moment of this machine."""

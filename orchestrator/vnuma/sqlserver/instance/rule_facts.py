@@ -11,6 +11,7 @@ from vnuma.errors import PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.answers import Maybe
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database.dataset_sql import identifier
 
 # HKLM\\...\\SuperSocketNetLib\\Tcp\\IPAll; the view needs VIEW SERVER STATE, and no right to the registry.
 # https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-server-registry-transact-sql
@@ -97,6 +98,6 @@ def _dop_feedback(connection: pyodbc.Connection) -> bool | None:
     """Whether any database that this login may enter has it on; None if it may enter none."""
     found: list[int] = []
     for (name,) in answers.rows(connection, _OPEN, str):
-        quoted = "[" + name.replace("]", "]]") + "]"
-        found += [on for (on,) in answers.rows(connection, _FEEDBACK.format(quoted), int)]
+        statement = _FEEDBACK.format(identifier(name))
+        found += [on for (on,) in answers.rows(connection, statement, int)]
     return any(found) if found else None

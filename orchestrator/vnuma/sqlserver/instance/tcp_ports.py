@@ -61,7 +61,8 @@ class Arrival:
 
 def read_settings(connection: pyodbc.Connection) -> TcpSettings:
     """The TCP settings in the registry. Raises PrivilegeMissing without VIEW SERVER STATE."""
-    found = {name: _text(data) for name, data in answers.rows(connection, _READ, str, Maybe(str))}
+    text = Maybe(lambda data: str(data).rstrip("\x00").strip())
+    found: dict[str, str | None] = dict(answers.rows(connection, _READ, str, text))
     return TcpSettings(
         found.get("TcpPort"),
         found.get("TcpDynamicPorts"),
@@ -103,7 +104,3 @@ def is_linux(connection: pyodbc.Connection) -> bool:
     if value(connection, _HAS_PLATFORM) is None:
         return False
     return str(value(connection, _PLATFORM)).lower() == "linux"
-
-
-def _text(data: object) -> str | None:
-    return None if data is None else str(data).rstrip("\x00").strip()

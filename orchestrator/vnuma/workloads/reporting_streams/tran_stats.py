@@ -172,6 +172,5 @@ def _require(connection: pyodbc.Connection, rows: int) -> None:
         raise ServerError(
             f"{where(connection)}: {TABLES[0]} and {TABLES[1]} have {found[0]:,} and {found[1]:,} rows "
             f"instead of {rows:,} and {_DIMENSIONS:,}.",
-            native=None,
             fix="Prepare them again; if that fails again, report it with SQL Server's error log.",
         )
