@@ -7,15 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from vnuma.analysis.calibration import truths
 from vnuma.analysis.calibration.error_rates import Rate, found_faster, found_slower, outcome, some_arm
-from vnuma.analysis.calibration.truths import (
-    ITERATIONS,
-    SD,
-    STANDARD,
-    TRUTHS,
-    Truth,
-    draw,
-)
 from vnuma.analysis.power import blocks_to_detect, detectable_effect
 from vnuma.analysis.simulate import Layout, Simulated
 from vnuma.analysis.stopping import first_look
@@ -23,17 +16,17 @@ from vnuma.analysis.variance import ROBUST_QUANTILE, cell_sd, pilot_upper
 
 PROMISE = 0.80
 CAPS = (8, 12, 24)
-SIGMA = cell_sd(SD, SD, ITERATIONS)
+SIGMA = cell_sd(truths.SD, truths.SD, truths.ITERATIONS)
 """The SD of a cell in the standard truth."""
 
-_NOISY = next(truth for truth in TRUTHS if truth.name == "one arm's SD x 2")
-STOPPING: tuple[tuple[Truth, float], ...] = (
-    (STANDARD, 0.01),
-    (STANDARD, 0.0075),
-    (STANDARD, 0.005),
+_NOISY = next(truth for truth in truths.TRUTHS if truth.name == "one arm's SD x 2")
+STOPPING: tuple[tuple[truths.Truth, float], ...] = (
+    (truths.STANDARD, 0.01),
+    (truths.STANDARD, 0.0075),
+    (truths.STANDARD, 0.005),
     (_NOISY, 0.01),
-    (replace(STANDARD, name="normal, one arm", arms=1), 0.005),
-    (replace(STANDARD, name="one arm, its SD x 2", arms=1, spread=(1, 1, 2)), 0.0075),
+    (replace(truths.STANDARD, name="normal, one arm", arms=1), 0.005),
+    (replace(truths.STANDARD, name="one arm, its SD x 2", arms=1, spread=(1, 1, 2)), 0.0075),
 )
 """Truths and declared half-widths for which stopping is simulated."""
 
@@ -58,7 +51,7 @@ class Promise:
 class Stopping:
     """Stopping at half-width `target`: family-wise error for each of CAPS, and blocks run (cap 24)."""
 
-    truth: Truth
+    truth: truths.Truth
     target: float
     first: int
     family: tuple[Rate, ...]
@@ -67,16 +60,16 @@ class Stopping:
 
 def promised_power(blocks: int, studies: int, generator: np.random.Generator) -> Promise:
     """With the SD known: the detectable effect is added to new studies."""
-    effect = detectable_effect(SIGMA, Layout(STANDARD.arms, STANDARD.references, blocks))
-    result = outcome(draw(STANDARD, blocks, studies, generator))
+    effect = detectable_effect(SIGMA, Layout(truths.STANDARD.arms, truths.STANDARD.references, blocks))
+    result = outcome(truths.draw(truths.STANDARD, blocks, studies, generator))
     return Promise(blocks, effect, Rate.of(found_slower(result, math.log1p(effect))))
 
 
-def stopping(truth: Truth, target: float, studies: int, generator: np.random.Generator) -> Stopping:
+def stopping(truth: truths.Truth, target: float, studies: int, generator: np.random.Generator) -> Stopping:
     """Look after each block from the first allowed one; stop when every 95% half-width is at most
     `target`.
     """
-    y = draw(truth, max(CAPS), studies, generator).cells
+    y = truths.draw(truth, max(CAPS), studies, generator).cells
     first = first_look(truth.columns)
     stopped_at = np.full(studies, max(CAPS))
     wrong = np.zeros((max(CAPS) + 1, studies), dtype=bool)
@@ -94,9 +87,9 @@ def stopping(truth: Truth, target: float, studies: int, generator: np.random.Gen
     return Stopping(truth, target, first, family, float(stopped_at.mean()))
 
 
-def kept_pilots(truth: Truth, generator: np.random.Generator, pilots: int = PILOTS) -> Rate:
+def kept_pilots(truth: truths.Truth, generator: np.random.Generator, pilots: int = PILOTS) -> Rate:
     """Plans with the pilot's robust upper bound that truly reach 80% power for 1%."""
-    y = draw(truth, _BLOCKS, pilots, generator).cells
+    y = truths.draw(truth, _BLOCKS, pilots, generator).cells
     residual = y - y.mean(axis=2, keepdims=True)
     residual -= residual.mean(axis=1, keepdims=True)
     df = (_BLOCKS - 1) * (truth.columns - 1)
@@ -116,7 +109,7 @@ def kept_pilots(truth: Truth, generator: np.random.Generator, pilots: int = PILO
     return Rate.of(np.array([reaches[blocks] for blocks in planned]))
 
 
-def _true_power(truth: Truth, blocks: int, generator: np.random.Generator) -> float:
+def _true_power(truth: truths.Truth, blocks: int, generator: np.random.Generator) -> float:
     """On studies other than those that the plan was made with."""
-    found = outcome(draw(truth, blocks, _STUDIES, generator))
+    found = outcome(truths.draw(truth, blocks, _STUDIES, generator))
     return float(found_slower(found, math.log1p(_EFFECT)).mean())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from typing import TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
@@ -13,6 +14,7 @@ from vnuma.domain.arm.arm import Strict
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW = re.compile(r"(?P<days>[A-Za-z,\- ]+?)\s+(?P<start>\d\d:\d\d)-(?P<end>\d\d:\d\d)")
+_Moment = TypeVar("_Moment", int, datetime)
 _DAY_MINUTES = 24 * 60
 _WEEK_MINUTES = 7 * _DAY_MINUTES
 _AHEAD_DAYS = 8
@@ -60,20 +62,13 @@ class AllowedHours(Strict):
     @property
     def longest_s(self) -> float | None:
         """Length of the longest window by the clock, adjacent ones merged; None: it never closes."""
-        merged: list[tuple[int, int]] = []
-        for start, end in sorted(self._minutes_of_fortnight()):
-            if merged and start <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-            else:
-                merged.append((start, end))
-        longest = max(end - start for start, end in merged)
+        longest = max(end - start for start, end in _merged(self._minutes_of_fortnight()))
         return None if longest >= _WEEK_MINUTES else longest * 60.0
 
     def _minutes_of_fortnight(self) -> Iterator[tuple[int, int]]:
         """Every window of two weeks, so that one that continues into the next week is complete."""
         for text in self.windows:
-            days, start, end = _parse(text)
-            length = (end - start) % _DAY_MINUTES or _DAY_MINUTES
+            days, start, length = _parse(text)
             for day in days:
                 for begin in (day * _DAY_MINUTES + start, day * _DAY_MINUTES + start + _WEEK_MINUTES):
                     yield begin, begin + length
@@ -93,13 +88,8 @@ class AllowedHours(Strict):
     def _merged(self, now: datetime) -> list[tuple[datetime, datetime]]:
         """The windows from yesterday on, in order, adjacent ones merged."""
         zone = ZoneInfo(self.time_zone)
-        merged: list[tuple[datetime, datetime]] = []
-        for start, end in sorted(self._spans(now.astimezone(zone).date() - timedelta(days=1))):
-            if merged and start <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-            else:
-                merged.append((start, end))
-        return [(start.astimezone(zone), end.astimezone(zone)) for start, end in merged]
+        spans = _merged(self._spans(now.astimezone(zone).date() - timedelta(days=1)))
+        return [(start.astimezone(zone), end.astimezone(zone)) for start, end in spans]
 
     def _spans(self, first: date) -> Iterator[tuple[datetime, datetime]]:
         """In UTC, so that a night with a clock change has its true length."""
@@ -107,10 +97,20 @@ class AllowedHours(Strict):
         for offset in range(_AHEAD_DAYS + 2):
             day = first + timedelta(days=offset)
             for text in self.windows:
-                days, start, end = _parse(text)
+                days, start, length = _parse(text)
                 if day.weekday() in days:
-                    length = (end - start) % _DAY_MINUTES or _DAY_MINUTES
                     yield _at(day, start, zone), _at(day, start + length, zone)
+
+
+def _merged(spans: Iterable[tuple[_Moment, _Moment]]) -> list[tuple[_Moment, _Moment]]:
+    """Start and end of each in order, adjacent ones merged."""
+    merged: list[tuple[_Moment, _Moment]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _at(day: date, minutes: int, zone: ZoneInfo) -> datetime:
@@ -121,11 +121,12 @@ def _at(day: date, minutes: int, zone: ZoneInfo) -> datetime:
 
 
 def _parse(text: str) -> tuple[frozenset[int], int, int]:
-    """Days (0 is Monday), start and end in minutes. Raises ValueError with the correct form."""
+    """Days (0 is Monday), start and length in minutes. Raises ValueError with the correct form."""
     match = _WINDOW.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"'{text}' is not a window: write it as Mon-Fri 20:00-06:00")
-    return _days(match["days"]), _minutes(match["start"], 23), _minutes(match["end"], 24)
+    start, end = _minutes(match["start"], 23), _minutes(match["end"], 24)
+    return _days(match["days"]), start, (end - start) % _DAY_MINUTES or _DAY_MINUTES
 
 
 def _days(text: str) -> frozenset[int]:

@@ -13,17 +13,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from vnuma.domain.arm.arm import Arm
+from vnuma.domain.study import study_errors
 from vnuma.domain.study.crossing import Crossing
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_checks import check_arms_workloads, check_design, check_workload
-from vnuma.domain.study.study_errors import (
-    EVERY_FIELD,
-    dotted,
-    input_error,
-    of_another_kind,
-    problem_of,
-    real_path,
-)
 from vnuma.domain.topology.topology import topologies
 from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
 from vnuma.domain.vm.plain_text import refuse_controls
@@ -42,12 +35,12 @@ def parse_study(text: str, file: str) -> Study:
     """
     data = _load(text, file)
     if problems := list(strange_values(data)):
-        raise input_error(problems, data, file)
+        raise study_errors.input_error(problems, data, file)
     crossing = _crossing(data)
     result = _validate(data) if crossing is None else _validate_crossed(data, crossing)
     if isinstance(result, Study):
         return result
-    raise input_error(result, data, file)
+    raise study_errors.input_error(result, data, file)
 
 
 def _crossing(data: Any) -> Crossing | None:
@@ -73,10 +66,10 @@ def _validate(data: Any) -> Study | list[Problem]:
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
-        found = [item for item in error.errors() if not of_another_kind(item["loc"], data)]
+        found = [item for item in error.errors() if not study_errors.of_another_kind(item["loc"], data)]
         wrong = {item["loc"][: len(item["loc"]) - 1] for item in found}
         found = [item for item in found if item["type"] != "too_short" or item["loc"] not in wrong]
-        return [*(problem_of(item, data) for item in found), *_further_problems(found, data)]
+        return [*(study_errors.problem_of(item, data) for item in found), *_further_problems(found, data)]
     return list(check_study(study)) or study
 
 
@@ -86,7 +79,7 @@ def _further_problems(found: Sequence[Any], data: Any) -> list[Problem]:
         return []
     known = deepcopy(data)
     for item in found:
-        *outer, field = real_path(item["loc"], data)[0]
+        *outer, field = study_errors.real_path(item["loc"], data)[0]
         reduce(getitem, outer, known).pop(field, None)  # arms of a crossing may share a value
     rest = _validate(known)
     return [] if isinstance(rest, Study) else rest
@@ -96,7 +89,7 @@ def check_study(study: Study) -> Iterator[Problem]:
     """Contradictions between fields that are valid one by one."""
     seen: dict[str, int] = {}
     if study.vcpus is None and not all(arm.vcpus or arm.topology == "keep" for arm in study.arms):
-        yield Problem(("vcpus",), "field 'vcpus' is missing.", EVERY_FIELD)
+        yield Problem(("vcpus",), "field 'vcpus' is missing.", study_errors.EVERY_FIELD)
         return
     for index, arm in enumerate(study.arms):
         vcpus = arm.vcpus or study.vcpus
@@ -174,7 +167,7 @@ def strange_values(data: Any) -> Iterator[Problem]:
         elif isinstance(node, list):
             stack += [((*path, index), value) for index, value in enumerate(node)]
         elif why := _strange(path, node):
-            yield Problem(path, f"{dotted(path)}: {why}.", "Write it without.")
+            yield Problem(path, f"{study_errors.dotted(path)}: {why}.", "Write it without.")
 
 
 def _strange(path: Path, value: object) -> str:

@@ -11,24 +11,13 @@ from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.metric import medians, none_valid, plural
-from vnuma.report.model import grid, trust
+from vnuma.report.model import grid, trust, words
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.limits import limiting
 from vnuma.report.model.machine_words import machine_notes
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import saturation_text
 from vnuma.report.model.scaling import scaling_text
-from vnuma.report.model.words import (
-    ORDER_WORDS,
-    answer_words,
-    blindness,
-    boots_words,
-    direction,
-    named,
-    places,
-    progress_words,
-    verdict_words,
-)
 from vnuma.report.published.published_comparison import comparison_caution, published_text
 from vnuma.report.tables.paper_table import paper_rows, paper_table
 from vnuma.report.tables.secondary import figures_text, sensitivity_text
@@ -56,8 +45,8 @@ def as_markdown(loaded: LoadedRun) -> str:
         f"**{banner(loaded.simulated)}**" if loaded.simulated else "",
     ]
     for analysis in loaded.result.primary:
-        verdicts = "\n".join(f"- **{one.arm}**: {verdict_words(one.verdict)}" for one in analysis.arms)
-        sentence = answer_words(loaded, analysis)
+        verdicts = "\n".join(f"- **{one.arm}**: {words.verdict_words(one.verdict)}" for one in analysis.arms)
+        sentence = words.answer_words(loaded, analysis)
         parts += [
             f"## {analysis.vm}",
             sentence,
@@ -100,7 +89,7 @@ def _answers(loaded: LoadedRun, width: int) -> Iterator[str]:
 def answer_sentences(loaded: LoadedRun) -> Iterator[str]:
     """The report's first sentence; with several VMs, one for each."""
     for found in loaded.result.primary:
-        yield _of(loaded, found) + answer_words(loaded, found)
+        yield _of(loaded, found) + words.answer_words(loaded, found)
 
 
 def _of(loaded: LoadedRun, found: Analysis) -> str:
@@ -145,8 +134,8 @@ def _heading(loaded: LoadedRun, width: int) -> str:
     lines = [banner(loaded.simulated)] if loaded.simulated else []
     main = next(iter(loaded.result.primary), None)
     design = loaded.study.design
-    order = ORDER_WORDS[design.order]
-    boots = f", {boots_words(main, loaded.study.reference)}" if main and main.points else ""
+    order = words.ORDER_WORDS[design.order]
+    boots = f", {words.boots_words(main, loaded.study.reference)}" if main and main.points else ""
     blocks = main.blocks if main else 0
     shown = (
         counted(blocks, "block")
@@ -155,14 +144,14 @@ def _heading(loaded: LoadedRun, width: int) -> str:
     )
     lines.append(_wrap(f"{loaded.run.name}  {shown} {order}{boots}", "  ", width))
     lines += [_wrap(text, "  ", width) for vm in loaded.vms for text in machine_notes(loaded, vm)]
-    if main and blindness(main):
-        lines.append(_wrap(blindness(main), "  ", width))
+    if main and words.blindness(main):
+        lines.append(_wrap(words.blindness(main), "  ", width))
     if main and main.ended_by:
         lines.append(_wrap(f"Ended by its rule: {main.ended_by}.", "  ", width))
     if loaded.partial:
-        lines.append(f"The run is still going: {progress_words(loaded)}; figures will change.")
+        lines.append(f"The run is still going: {words.progress_words(loaded)}; figures will change.")
     elif str(loaded.run.state) != "finished":
-        lines.append(f"The run is {loaded.run.state}: {progress_words(loaded)}.")
+        lines.append(f"The run is {loaded.run.state}: {words.progress_words(loaded)}.")
     return "\n".join(lines)
 
 
@@ -191,8 +180,8 @@ def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
 def _figures(analysis: Analysis, size_word: str, width: int, *, secondary: bool) -> str:
     """Medians with differences below; the secondary form has medians and percent only."""
     measure = analysis.measure
-    what = f"{measure.unit}, {medians(analysis.replicate)}, {direction(measure)}"
-    title = f"{named(measure)}, {what}"
+    what = f"{measure.unit}, {medians(analysis.replicate)}, {words.direction(measure)}"
+    title = f"{words.named(measure)}, {what}"
     if secondary:
         title = f"Secondary (not used for the verdict): form {analysis.form}, {measure.name}, {what}"
     if not analysis.points:
@@ -230,7 +219,7 @@ def _lines(analysis: Analysis, size_word: str, width: int) -> Iterator[str]:
                 difference = signed_amount(cell.difference, unit, reference)
                 text += f", {difference} {unit}, {signed(cell.ratio)}"
             if verdict and verdict.interval:
-                places_shown = places([verdict.interval], verdict.margin)[0]
+                places_shown = words.places([verdict.interval], verdict.margin)[0]
                 text += f" ({percent_text(verdict.level)}: {limits(verdict.interval, places_shown)})"
             yield _wrap(text, "    ", width)
 
@@ -243,7 +232,7 @@ def _verdicts(analysis: Analysis, width: int) -> str:
     """One sentence per arm, on the mean over all sizes."""
     longest = min(max((len(arm.arm) for arm in analysis.arms), default=0), _WIDEST_ARM) + 2
     return "\n".join(
-        _wrap(f"{arm.arm:<{longest - 2}}  {verdict_words(arm.verdict)}", " " * longest, width)
+        _wrap(f"{arm.arm:<{longest - 2}}  {words.verdict_words(arm.verdict)}", " " * longest, width)
         for arm in analysis.arms
     )
 
