@@ -237,6 +237,17 @@ class Facts:
             raise Unknown(f"{DESCRIBED}: its advanced options are unknown")
         return known(self.host.advanced, "the host's advanced options").get(name)
 
+    @property
+    def has_virtual_numa(self) -> bool:
+        """Whether release and virtual hardware have virtualNuma, such as a manual node size."""
+        return self.release >= esxi.VIRTUAL_NUMA_SINCE and self.hardware >= esxi.VIRTUAL_NUMA_HARDWARE
+
+    @property
+    def manual_node_size(self) -> bool:
+        """Whether virtualNuma.coresPerNumaNode is set and not automatic."""
+        settings = self.vm.settings
+        return bool(settings.get("coresPerNumaNode")) and not settings.get("autoCoresPerNumaNode")
+
     @cached_property
     def _keys(self) -> dict[str, str]:
         """extraConfig by lower-case name, since vSphere keeps the case in which a key was written."""

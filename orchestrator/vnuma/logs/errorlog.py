@@ -64,7 +64,4 @@ def read_errorlog(text: str) -> ErrorLog:
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    found = None
-    for match in pattern.finditer(text):
-        found = match
-    return found
+    return next(reversed(list(pattern.finditer(text))), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 _KIND = r"(Socket|NUMA Node|Group|Physical Processor)\s+(\d{1,4})"
 _MAP = re.compile(rf"^\s*([*-]+)\s+{_KIND}\b", re.ASCII)
@@ -67,14 +67,13 @@ def lscpu(text: str) -> GuestView:
     """lscpu's summary in its English wording."""
     named = {name.strip(): int(value) for name, value in _LSCPU.findall(text)}
     sizes = {int(node): _cpus(ranges) for node, ranges in _NODE_CPUS.findall(text)}
-    nodes = named.get("NUMA node(s)")
-    view = GuestView(
+    return GuestView(
         cpus=named.get("CPU(s)"),
         sockets=named.get("Socket(s)"),
         cores_per_socket=named.get("Core(s) per socket"),
-        numa_nodes=nodes,
+        numa_nodes=named.get("NUMA node(s)"),
+        node_sizes=tuple(size for _, size in sorted(sizes.items())),
     )
-    return replace(view, node_sizes=tuple(size for _, size in sorted(sizes.items())))
 
 
 def lstopo(text: str) -> GuestView:

@@ -58,41 +58,38 @@ class PhysicalNode:
 
 def numa_clients(text: str) -> tuple[NumaClient, ...]:
     """The readable rows of every table of clients in a text."""
-    found = []
-    for row in _rows(text, _CLIENTS):
-        group, client, home = (_whole(row.get(name)) for name in ("groupid", "clientid", "homenode"))
-        if group is not None and client is not None and home is not None:
-            figures = (
-                _whole(row.get(name))
-                for name in ("nworlds", "vmmworlds", "localmem", "remotemem", "currlocal", "cummlocal")
-            )
-            found.append(NumaClient(row["groupname"], group, client, home, row.get("affinity", ""), *figures))
-    return tuple(found)
+    figures = ("nworlds", "vmmworlds", "localmem", "remotemem", "currlocal", "cummlocal")
+    return tuple(
+        NumaClient(row["groupname"], group, client, home, row.get("affinity", ""), *found)
+        for row, (group, client, home), found in _rows(
+            text, _CLIENTS, ("groupid", "clientid", "homenode"), figures
+        )
+    )
 
 
 def client_nodes(text: str) -> tuple[ClientNode, ...]:
     """The rows of every table of clients by node."""
-    found = []
-    for row in _rows(text, _CNODE):
-        group, client, node = (_whole(row.get(name)) for name in ("groupid", "clientid", "nodeid"))
-        if group is not None and client is not None and node is not None:
-            figures = (_whole(row.get(name)) for name in ("timepct", "memory", "memorypct"))
-            found.append(ClientNode(group, client, node, *figures))
-    return tuple(found)
+    key, figures = ("groupid", "clientid", "nodeid"), ("timepct", "memory", "memorypct")
+    return tuple(ClientNode(*numbers, *found) for _, numbers, found in _rows(text, _CNODE, key, figures))
 
 
 def physical_nodes(text: str) -> tuple[PhysicalNode, ...]:
     """The rows of every table of physical nodes. ESXi prints none for a single node."""
-    found = []
-    for row in _rows(text, _PNODE):
-        node = _whole(row.get("nodeid"))
-        if node is not None:
-            figures = (_whole(row.get(name)) for name in ("nvcpu", "freemem", "totalmem"))
-            found.append(PhysicalNode(node, *figures))
-    return tuple(found)
+    figures = ("nvcpu", "freemem", "totalmem")
+    return tuple(PhysicalNode(*node, *found) for _, node, found in _rows(text, _PNODE, ("nodeid",), figures))
 
 
-def _rows(text: str, needed: tuple[str, ...]) -> Iterator[Row]:
+def _rows(
+    text: str, needed: tuple[str, ...], key: tuple[str, ...], figures: tuple[str, ...]
+) -> Iterator[tuple[Row, list[int], list[int | None]]]:
+    """Each row with its key and figures, without rows whose key is not readable."""
+    for row in _tables(text, needed):
+        numbers = [number for name in key if (number := _whole(row.get(name))) is not None]
+        if len(numbers) == len(key):
+            yield row, numbers, [_whole(row.get(name)) for name in figures]
+
+
+def _tables(text: str, needed: tuple[str, ...]) -> Iterator[Row]:
     """Rows under each header with the needed columns; a row must have as many fields as its header."""
     header: list[str] = []
     for line in text.splitlines():

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 _TIME = re.compile(r"^\W{0,8}(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d))", re.ASCII)
 _DICT = re.compile(r'\bDICT\s+([\w.:\-]+)\s*=\s*"([^"]*)"', re.ASCII)
@@ -41,9 +42,11 @@ _FIGURES = {
     "resume_vpd": re.compile(rf"Resuming from checkpoint using VPD\s*=\s*{_N}", re.ASCII),
 }
 _VCPUS = re.compile(rf"\bNumVCPUs\s+{_N}", re.ASCII)
-_FORCED_UMA = re.compile(r"\bhot[ -]?(?:add|plug)\b.{0,80}\bforcing UMA\b", re.I)
-_OVERRIDDEN = re.compile(r"\bmanual override\b|\bsizing request\b.{0,40}\bignored\b", re.I)
-_INVALID_COOKIE = re.compile(r"Invalid NUMA cookie", re.I)
+_FLAGS = {
+    "forced_uma": re.compile(r"\bhot[ -]?(?:add|plug)\b.{0,80}\bforcing UMA\b", re.I),
+    "overridden": re.compile(r"\bmanual override\b|\bsizing request\b.{0,40}\bignored\b", re.I),
+    "invalid_cookie": re.compile(r"Invalid NUMA cookie", re.I),
+}
 
 _MOST_LINES = 2000
 """Most raw lines kept: more than a VM of the largest size has."""
@@ -128,10 +131,10 @@ class _Reader:
     account: _Account = field(default_factory=_Account)
     began: datetime | None = None
     vcpus: int | None = None
-    forced_uma: bool = False
-    overridden: bool = False
-    invalid_cookie: bool = False
-    figures: dict[str, int] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
+    """By the names of `_FIGURES`, as integers."""
+    flags: dict[str, Any] = field(default_factory=dict)
+    """Those of `_FLAGS` that were found: True."""
     settings: dict[str, str] = field(default_factory=dict)
     vmx: dict[str, str] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
@@ -161,9 +164,7 @@ class _Reader:
 
     def _take_numa(self, words: str, line: str) -> None:
         self.account = _account_with(self.account, words, line)
-        self.forced_uma = self.forced_uma or _FORCED_UMA.search(words) is not None
-        self.overridden = self.overridden or _OVERRIDDEN.search(words) is not None
-        self.invalid_cookie = self.invalid_cookie or _INVALID_COOKIE.search(words) is not None
+        self.flags |= {name: True for name, pattern in _FLAGS.items() if pattern.search(words)}
         for name, pattern in _FIGURES.items():
             figure = pattern.search(words)
             if figure:
@@ -175,25 +176,17 @@ def read_vmware_log(text: str) -> VmwareLog:
     reader = _Reader()
     for line in text.splitlines():
         reader.take(line)
-    figure, settings = reader.figures.get, {**reader.vmx, **reader.settings}
+    settings = {**reader.vmx, **reader.settings}
     told = VmwareLog(
         began=reader.began,
         numa_at=reader.account.at,
         vcpus=reader.vcpus if reader.vcpus is not None else _count(settings.get("numvcpus", "")),
-        vpds=1 if reader.forced_uma else None,
-        suggested_cores_per_socket=figure("suggested_cores_per_socket"),
-        cores_per_socket=figure("cores_per_socket"),
-        max_vcpus_per_vpd=figure("max_vcpus_per_vpd"),
-        consolidation=figure("consolidation"),
-        prefer_ht=figure("prefer_ht"),
-        mem_slices=figure("mem_slices"),
-        resume_vpd=figure("resume_vpd"),
-        forced_uma=reader.forced_uma,
-        overridden=reader.overridden,
-        invalid_cookie=reader.invalid_cookie,
+        vpds=1 if "forced_uma" in reader.flags else None,
         settings=settings,
         written=reader.written,
         lines=tuple(reader.lines[-_MOST_LINES:]),
+        **reader.figures,
+        **reader.flags,
     )
     return _with_layout(told, reader.account)
 

@@ -10,6 +10,7 @@ from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import host_shape
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.facts import HostFacts
+from vnuma.domain.vm.setting import Settings
 
 # A smaller node gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
 SMALLEST_NODE = 4
@@ -61,8 +62,7 @@ def follows_cores_per_socket(facts: Facts) -> bool:
 
 def node_size_is_set(facts: Facts) -> bool:
     """Whether the size of the vNUMA nodes is set instead of chosen by ESXi."""
-    manual = facts.vm.settings.get("coresPerNumaNode") and not facts.vm.settings.get("autoCoresPerNumaNode")
-    return bool(manual or facts.key("numa.vcpu.maxPerVirtualNode") or follows_cores_per_socket(facts))
+    return bool(facts.manual_node_size or facts.key(esxi.MAX_PER_NODE) or follows_cores_per_socket(facts))
 
 
 def split_over(facts: Facts, nodes: int) -> Fix:
@@ -80,7 +80,7 @@ def split_over(facts: Facts, nodes: int) -> Fix:
 def node_per_socket(facts: Facts, nodes: int) -> Fix:
     """As many sockets as nodes, with the settings of this release that make each socket a node."""
     size = facts.vcpus // nodes
-    if facts.release >= esxi.VIRTUAL_NUMA_SINCE and facts.hardware >= esxi.VIRTUAL_NUMA_HARDWARE:
+    if facts.has_virtual_numa:
         return Fix(
             f"Set {size} cores per socket and {size} cores per NUMA node: {nodes} nodes.",
             arm={"topology": f"{nodes}x{size}", "cores_per_numa_node": size},
@@ -104,7 +104,18 @@ def node_per_socket(facts: Facts, nodes: int) -> Fix:
 NO_HOT_ADD = Fix(
     "Turn CPU hot-add off with the VM off.", arm={"cpu_hot_add": "off"}, settings={"cpuHotAddEnabled": False}
 )
+NO_NODE_SIZE = Fix(
+    "Remove numa.vcpu.maxPerVirtualNode with the VM off.",
+    arm={"max_per_virtual_node": "auto"},
+    settings={esxi.MAX_PER_NODE: None},
+)
 UNPIN = Fix("Clear the affinity with the VM off.", arm={"affinity": "none"}, settings={"cpuAffinity": ()})
+
+
+def without_stored(settings: Settings) -> Settings:
+    """The settings without the layout that an earlier power-on stored, which a fresh sizing replaces."""
+    stored = {esxi.AUTOSIZE_COOKIE.lower(), esxi.AUTOSIZE_MAX.lower()}
+    return {name: value for name, value in settings.items() if name.lower() not in stored}
 
 
 def pinned(facts: Facts) -> str:

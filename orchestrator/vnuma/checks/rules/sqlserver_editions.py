@@ -10,9 +10,6 @@ from vnuma.checks.rules.windows import fewer_sockets
 from vnuma.domain.topology.licence import UNLIMITED, SqlLimit, sql_limit, usable_by_sql
 from vnuma.domain.topology.topology import Topology
 
-# A node's memory on other nodes, as a share of all committed memory.
-LARGE_FOREIGN = 0.05
-
 _SEEN = {"S04": "Offline schedulers were observed, so this is no longer a prediction: see S04."}
 
 

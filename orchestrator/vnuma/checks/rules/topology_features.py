@@ -10,10 +10,8 @@ from vnuma.checks.rule import Applies, Fail, rule
 from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import NO_HOT_ADD
 from vnuma.checks.subject import EXTRA_CONFIG
+from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.prediction import host_shape, predict
-from vnuma.domain.topology.release import DECOUPLED_SINCE, DEFAULT_MINIMUM_VCPUS
-
-MANUAL_SINCE = (8, 0)
 
 
 @rule(
@@ -29,7 +27,7 @@ MANUAL_SINCE = (8, 0)
     "avoids the empty nodes.",
     sources=(sources.HOT_ADD_KB,),
     reads="vm host",
-    applies=Applies(since=DECOUPLED_SINCE, until=(7, 0)),
+    applies=Applies(since=esxi.DECOUPLED_SINCE, until=(7, 0)),
     related=("T04", "T05", "S17", "W01"),
 )
 def t11(facts: Facts) -> Fail | None:
@@ -49,7 +47,7 @@ def t11(facts: Facts) -> Fail | None:
     "off.",
     sources=(sources.HOT_ADD_8, sources.VIRTUAL_NUMA_API),
     reads="vm host",
-    applies=Applies(since=MANUAL_SINCE),
+    applies=Applies(since=esxi.VIRTUAL_NUMA_SINCE),
     related=("T11", "T18"),
 )
 def t12(facts: Facts) -> Fail | None:
@@ -64,7 +62,7 @@ def _hot_add(facts: Facts) -> Fail:
     without = {**facts.vm.settings, "cpuHotAddEnabled": False}
     nodes = predict(host_shape(facts.host), without, facts.hardware).vnuma_nodes
     fix = NO_HOT_ADD
-    if facts.release >= MANUAL_SINCE and facts.hardware >= 20:
+    if facts.has_virtual_numa:
         fix = Fix(
             "Turn CPU hot-add off with the VM off, or set exposeVnumaOnCpuHotadd.",
             arm={"expose_vnuma_on_hot_add": "on"},
@@ -102,7 +100,7 @@ def _of_hot_add(facts: Facts, nodes: int) -> Iterator[str]:
     fix="Choose cores per NUMA node that divide the vCPUs and match the cores per socket.",
     sources=(sources.VM_OPERATOR,),
     reads="vm host",
-    applies=Applies(since=MANUAL_SINCE),
+    applies=Applies(since=esxi.VIRTUAL_NUMA_SINCE),
     related=("T18",),
 )
 def t13(facts: Facts) -> Fail | None:
@@ -129,7 +127,7 @@ def t13(facts: Facts) -> Fail | None:
 def _node_size(facts: Facts, size: int) -> Fix:
     """Sockets and nodes of that size; older hardware must be upgraded first, which no setting does."""
     text = f"Set {size} cores per socket and {size} cores per NUMA node, on hardware version 20 or later."
-    if facts.hardware < 20:
+    if facts.hardware < esxi.VIRTUAL_NUMA_HARDWARE:
         return Fix(text)
     return Fix(
         text,
@@ -139,7 +137,7 @@ def _node_size(facts: Facts, size: int) -> Fix:
 
 
 def _manual_problem(facts: Facts, size: int) -> str:
-    if facts.hardware < 20:
+    if facts.hardware < esxi.VIRTUAL_NUMA_HARDWARE:
         return "the hardware version has no virtualNuma"
     if facts.on("autoCoresPerSocket"):
         return "a node size is set, but cores per socket are automatic"
@@ -166,10 +164,9 @@ def _manual_problem(facts: Facts, size: int) -> str:
 )
 def t18(facts: Facts) -> Fail | None:
     version, settings = facts.hardware, facts.vm.settings
-    manual = settings.get("coresPerNumaNode") and not settings.get("autoCoresPerNumaNode")
     wanted = (
         (8, "vNUMA", True),
-        (20, "virtualNuma.coresPerNumaNode", bool(manual)),
+        (20, "virtualNuma.coresPerNumaNode", facts.manual_node_size),
         (20, "virtualNuma.exposeVnumaOnCpuHotadd", settings.get("exposeVnumaOnCpuHotadd") is True),
     )
     for needed, feature, asked in wanted:
@@ -187,4 +184,4 @@ def t18(facts: Facts) -> Fail | None:
 def _small(facts: Facts) -> bool:
     """Whether the VM has no vNUMA in any hardware version, and no study needs it."""
     vcpus = facts.vm.settings.get("numCPUs")
-    return not facts.studied and isinstance(vcpus, int) and vcpus < DEFAULT_MINIMUM_VCPUS
+    return not facts.studied and isinstance(vcpus, int) and vcpus < esxi.DEFAULT_MINIMUM_VCPUS

@@ -8,9 +8,9 @@ from vnuma.checks.facts import DESCRIBED, Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules import sources
-from vnuma.checks.rules.shape_questions import gigabytes, host_object
+from vnuma.checks.rules.shape_questions import gigabytes, host_object, without_stored
 from vnuma.domain.topology.prediction import host_shape, predict
-from vnuma.domain.topology.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX, HOST_PREFER_HT, PREFER_HT
+from vnuma.domain.topology.release import HOST_PREFER_HT, PREFER_HT
 from vnuma.domain.vm.facts import HostFacts
 
 
@@ -100,9 +100,7 @@ def t19(facts: Facts) -> Fail | None:
         return None
     facts.key("numa.autosize.once")
     facts.require_whole_sockets()
-    stored = {AUTOSIZE_COOKIE.lower(), AUTOSIZE_MAX.lower()}
-    settings = {name: value for name, value in facts.vm.settings.items() if name.lower() not in stored}
-    hosts = cluster.shapes.values()
+    settings, hosts = without_stored(facts.vm.settings), cluster.shapes.values()
     seen = {predict(host_shape(host), settings, facts.hardware).node_sizes for host in hosts}
     local = {facts.memory_mb <= host.node_memory_mb for host in hosts}
     alike = len(seen) == 1 and len(local) == 1

@@ -9,12 +9,14 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
 from vnuma.checks.rules import sources
 from vnuma.checks.rules.shape_questions import (
+    NO_NODE_SIZE,
     even_nodes,
     fits_memory,
     follows_cores_per_socket,
     node_size_is_set,
     nodes_needed,
     nodes_of,
+    without_stored,
 )
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import host_by_default
@@ -22,7 +24,6 @@ from vnuma.domain.topology.prediction import predict
 
 COUPLED = Applies(since=esxi.VNUMA_SINCE, until=(6, 0), hardware_since=esxi.MINIMUM_HARDWARE)
 DECOUPLED_RELEASES = Applies(since=esxi.DECOUPLED_SINCE)
-MANUAL_SINCE = (8, 0)
 
 
 @rule(
@@ -160,21 +161,17 @@ def _null_sweep(facts: Facts) -> Fail | None:
             "predicted nodes in each": str(len(next(iter(seen)))),
             esxi.HOST_FOLLOW: "not read" if facts.host.advanced is None else "0",
         },
-        _follow(),
+        Fix(
+            "Let cores per socket shape the nodes: follow_cores_per_socket: on (set while powered off; no "
+            "host reboot).",
+            arm={"follow_cores_per_socket": "on"},
+            settings={esxi.FOLLOW: "1"},
+        ),
         # Not for a study that sets `off`, to compare cosmetic shapes, nor where an unread host option may be
         # on or sources disagree, so that only a measurement decides.
         severity=Severity.WARN
         if meant or facts.host.advanced is None or any(one.alternatives for one in found)
         else None,
-    )
-
-
-def _follow() -> Fix:
-    return Fix(
-        "Let cores per socket shape the nodes: follow_cores_per_socket: on (set while powered off; no "
-        "host reboot).",
-        arm={"follow_cores_per_socket": "on"},
-        settings={esxi.FOLLOW: "1"},
     )
 
 
@@ -210,9 +207,7 @@ def t14(facts: Facts) -> Fail | None:
         return None
     if facts.key_on("numa.autosize"):  # sized at every power-on
         return None
-    keys = {esxi.AUTOSIZE_COOKIE.lower(), esxi.AUTOSIZE_MAX.lower()}
-    fresh = {name: value for name, value in facts.vm.settings.items() if name.lower() not in keys}
-    nodes = predict(host_by_default(facts.host), fresh, facts.hardware)
+    nodes = predict(host_by_default(facts.host), without_stored(facts.vm.settings), facts.hardware)
     if nodes.node_sizes == facts.prediction.node_sizes and not facts.studied:
         return None
     return Fail(
@@ -245,12 +240,7 @@ def t15(facts: Facts) -> Fail | None:
     if largest is None or facts.per_socket == 1:
         return None
     return Fail(
-        {"numa.vcpu.maxPerVirtualNode": largest, "cores per socket": str(facts.per_socket)},
-        Fix(
-            "Remove numa.vcpu.maxPerVirtualNode with the VM off.",
-            arm={"max_per_virtual_node": "auto"},
-            settings={"numa.vcpu.maxPerVirtualNode": None},
-        ),
+        {"numa.vcpu.maxPerVirtualNode": largest, "cores per socket": str(facts.per_socket)}, NO_NODE_SIZE
     )
 
 
@@ -285,9 +275,5 @@ def t25(facts: Facts) -> Fail | None:
             "predicted nodes": nodes_of(facts.doubted_prediction),
             "nodes needed": str(needed),
         },
-        Fix(
-            "Remove numa.vcpu.maxPerVirtualNode with the VM off.",
-            arm={"max_per_virtual_node": "auto"},
-            settings={esxi.MAX_PER_NODE: None},
-        ),
+        NO_NODE_SIZE,
     )
