@@ -240,7 +240,7 @@ def test_a_cell_that_overruns_the_allowed_hours_is_stopped_between_steps_and_ite
 
 
 def test_a_study_does_not_start_outside_its_hours(lab: LabFactory, tmp_path: Path) -> None:
-    """Refused before a run is stored or a VM touched."""
+    """Refused before a run is stored or a VM touched. A faulty notification is reported before that."""
     day = f"{datetime.now(UTC):%a}"
     other = "Mon" if day not in ("Sun", "Mon") else "Thu"
     hours = {"time_zone": "UTC", "windows": [f"{other} 00:00-01:00"]}
@@ -250,6 +250,13 @@ def test_a_study_does_not_start_outside_its_hours(lab: LabFactory, tmp_path: Pat
     ran = vnuma("run", study, "-i", inventory)
 
     assert (ran.code, "allowed hours" in ran.err) == (PreflightBlocked.exit_code, True)
+
+    document = json.loads(inventory.read_text(encoding="utf-8"))
+    document["all"]["vars"] = {"vnuma_notify": [{"pigeon": "coo"}]}
+    inventory.write_text(json.dumps(document), encoding="utf-8")
+    ran = vnuma("run", study, "-i", inventory)
+
+    assert (ran.code, "vnuma_notify" in ran.err, "allowed hours" in ran.err) == (3, True, False)
     assert "No runs yet" in vnuma_here("status").out
 
 

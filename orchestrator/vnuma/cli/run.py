@@ -124,8 +124,11 @@ def _start(
     create_only: bool,
     ask: bool,
 ) -> None:
+    from datetime import UTC, datetime
+
     from vnuma.cli.plan_text import called
     from vnuma.engine.access.places import store_url
+    from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.run.approval import is_required, refuse_unapproved
@@ -137,7 +140,9 @@ def _start(
 
     asking = _asking(path, inventory, permit, create_only=create_only)
     targets, where = asking.targets, asking.inventory
-    channels = ready_channels(where, targets)
+    channels = ready_channels(where, targets)  # first: a mistake there is found in closed hours too
+    if not create_only:
+        refuse_if_closed(asking.study, datetime.now(UTC))
     address = store_url(url)
     opened = open_store(address)
     for words in restore_after_death(opened, asking.here):
@@ -161,11 +166,8 @@ def _start(
 
 
 def _asking(path: Path, inventory: Path | None, permit: Permit, *, create_only: bool) -> Asking:
-    """The study with its VMs. Raises UsageError, InputError, and PreflightBlocked outside its hours."""
-    from datetime import UTC, datetime
-
+    """The study with its VMs. Raises UsageError and InputError."""
     from vnuma.engine.access.inventory import study_targets
-    from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.run.start import Asking
 
     if _RUN.fullmatch(str(path)) and not path.exists():
@@ -173,9 +175,7 @@ def _asking(path: Path, inventory: Path | None, permit: Permit, *, create_only: 
     study, text = read_study(path)
     where = study_inventory(inventory, study)
     asking = Asking(study, text, study_targets(where, study), permit, where)
-    if not create_only:
-        refuse_if_closed(study, datetime.now(UTC))
-    elif asking.nodes:
+    if create_only and asking.nodes:
         raise UsageError(
             "--create-only leaves the start to a playbook, which reaches no VM of "
             f"{', '.join(sorted(set(asking.nodes.values())))}.",
@@ -214,9 +214,10 @@ def _resume(
         say(f"{row.name} is complete: nothing was done.", sys.stderr)
         note(f"Next      vnuma results {row.name}    vnuma report {row.name}")
         return
-    refuse_if_closed(parsed, datetime.now(UTC))
     where = inventory or (Path(row.inventory) if row.inventory else study_inventory(None, parsed))
     targets = study_targets(where, parsed)
+    channels = ready_channels(where, targets)
+    refuse_if_closed(parsed, datetime.now(UTC))
     ask_where_required(opened, row, where, targets)
     refuse_unapproved(opened, row)
     found = reopen(opened, row.name, inventory)
@@ -225,7 +226,7 @@ def _resume(
         echo(row.name)
         say(_by_hand(row.name, where), sys.stderr)
         return
-    notifier = Notifier(*ready_channels(where, targets))
+    notifier = Notifier(*channels)
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
     run_to_end(Work(opened, store_url(url), found.run, parsed, targets, where), follow, notifier)

@@ -55,7 +55,7 @@ def against_prediction(text: str, host: HostFacts) -> str:
     if "numvcpus" not in log.settings or why:
         return f"It is not compared with a prediction: {why or 'the text has no DICT lines of the settings'}."
     hardware = vm.hardware or hardware_version_of(host.release.version)
-    seen = predict(host_shape(host), vm.settings, hardware)
+    seen = predict(host_shape(host), vm.settings, hardware, tuple(vm.absent))
     words = f"Predicted on {host.name}: {sizes_words(seen.node_sizes, 'vNUMA node')}"
     sure = f"Its confidence is {seen.confidence}: {seen.because}."
     if log.vpds == seen.vnuma_nodes and (not log.vpd_sizes or log.vpd_sizes == seen.node_sizes):
