@@ -43,6 +43,7 @@ STORIES = {
     "few": story(text=study_text(sizes="500", forms="client", blocks=3)),
     "few, slower": story(1.5, text=study_text(sizes="500", forms="client", blocks=3)),
     # Another VM, since a running run holds its own.
+    "just begun": story(text=TEXT.replace("sql16", "sql18"), stop_after=0, state=RunState.RUNNING),
     "running": story(text=TEXT.replace("sql16", "sql17"), stop_after=14, state=RunState.RUNNING),
 }
 
@@ -68,6 +69,13 @@ class Runs:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """One store for the module: runs are only read."""
     return Runs(tmp_path_factory.mktemp("compare"))
+
+
+def test_a_run_without_a_measured_cell_is_not_said_to_differ(runs: Runs) -> None:
+    """Nothing of its server is known yet: that is no difference of settings."""
+    for order in (("plain", "just begun"), ("just begun", "plain")):
+        with pytest.raises(InputError, match="is running and has not measured sql18 yet"):
+            runs.compared(*order)
 
 
 def test_an_arm_that_became_slower_is_found_and_the_others_are_equivalent(runs: Runs) -> None:

@@ -47,6 +47,8 @@ def compare_runs(
             f"{before.run.name} cannot be compared with itself.", fix="vnuma status lists the runs."
         )
     vms = _named(before, after, twins) if twins else _vms(before, after)
+    _refuse_unmeasured(before, [one for one, _ in vms])
+    _refuse_unmeasured(after, [other for _, other in vms])
     differ = [differences(before, one, after, other) for one, other in vms]
     must = [
         (other.name if len(vms) > 1 else "", item)
@@ -90,6 +92,16 @@ def _named(before: LoadedRun, after: LoadedRun, twins: Mapping[str, str]) -> lis
                 f"{run.run.name} has no VM {', '.join(strangers)}.", fix=f"It has {', '.join(known)}."
             )
     return [(ours[one], theirs[other]) for one, other in twins.items()]
+
+
+def _refuse_unmeasured(run: LoadedRun, vms: Collection[Vm]) -> None:
+    """Refuse a run at work that has measured nothing of a VM: its server and dataset are not known yet."""
+    nothing = [vm.name for vm in vms if not run.primary_of(vm).points]
+    if nothing and not run.run.state.ended:
+        raise InputError(
+            f"{run.run.name} is {run.run.state} and has not measured {', '.join(nothing)} yet.",
+            fix=f"Compare them when it has valid cells: vnuma status {run.run.name}",
+        )
 
 
 def refuse_idle(allowed: Collection[str], differing: Collection[str]) -> None:
