@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.build import build, story, study_text
+from tests.report.build import store_of, story, study_text
 from tests.store.build import claim, new_run, new_vm, samples
 from tests.support.cli import vnuma, vnuma_here
 from tests.support.postgresql import Cluster
-from tests.support.stores import new_store
 from vnuma.engine.access.places import audit_file
 from vnuma.engine.lease.audit import Journal, audit_lines
 from vnuma.engine.lease.heartbeat import claim_supervision
@@ -25,8 +24,9 @@ from vnuma.store.rows import RunState
 @pytest.fixture
 def old(tmp_path: Path) -> Store:
     """A SQLite store with a finished run, one in the middle of a cell, and lines in the audit log."""
-    store = new_store(tmp_path / "vnuma.db")
-    run = build(store, story(text=study_text(blocks=6, sizes="500", forms="client")))
+    store = store_of(tmp_path / "vnuma.db", story(text=study_text(blocks=6, sizes="500", forms="client")))
+    with store.read() as conn:
+        run = runs.get_run(conn, "latest")
     Journal(store, "vc/sql16", "sql16", run).note("looked", "Æther \u2028 'quoted'")
     leased = new_vm(store, new_run(store, "other"), key="vc/2", arms=2)
     got = claim(store, leased)
