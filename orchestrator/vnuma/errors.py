@@ -309,13 +309,13 @@ def from_os_error(error: OSError) -> VnumaError:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Raise InputError where the system does not let `path` be read."""
+def reading(path: Path, kind: str = "", *, fix: str = "Check the name.") -> Iterator[None]:
+    """Raise InputError where the system does not let `path` be read; `kind` says what it is."""
     try:
         yield
     except OSError as error:
         why = error.strerror or error
-        raise InputError(f"{path} cannot be read ({why}).", fix="Check the name.") from error
+        raise InputError(f"{kind} {path} cannot be read ({why}).".lstrip(), fix=fix) from error
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer
 
 from vnuma.cli.completion import run_names, study_files, vm_names
 from vnuma.cli.screen import note
-from vnuma.errors import InputError, UsageError
+from vnuma.errors import InputError, UsageError, reading
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
@@ -107,12 +107,8 @@ def read_study(path: Path) -> tuple[Study, str]:
     from vnuma.domain.study.study_file import parse_study
 
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"The study {path} cannot be read ({error.strerror}).",
-            fix=f"See {asset('studies/quick.yml')} for an example.",
-        ) from error
+        with reading(path, "The study", fix=f"See {asset('studies/quick.yml')} for an example."):
+            text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"The study {path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
     return parse_study(text, str(path)), text

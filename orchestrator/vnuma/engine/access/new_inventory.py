@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.errors import InputError
+from vnuma.errors import InputError, reading
 
 _HOST = r"(?P<host>\[[^\s\[\]]+\]|[^\s/{}@?#\\,:\[\]]+|(?:[0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*)"  # the last: IPv6
 _PORT = r"(?P<port>[1-9]\d{0,4})"
@@ -100,14 +100,12 @@ def require_ca_file(text: str) -> None:
     if not text:
         return
     path = Path(text).expanduser().resolve()
-    try:
-        ssl.create_default_context(cafile=path)
-    except ssl.SSLError as error:
-        raise InputError(
-            f"{path} contains no certificate in PEM format.", fix="Name another file."
-        ) from error
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Name another file.") from error
+    fix = "Name another file."
+    with reading(path, fix=fix):
+        try:
+            ssl.create_default_context(cafile=path)
+        except ssl.SSLError as error:
+            raise InputError(f"{path} contains no certificate in PEM format.", fix=fix) from error
 
 
 def free_place(folder: Path) -> Path:

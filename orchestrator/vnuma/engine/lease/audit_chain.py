@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vnuma.errors import InputError, StoreError, write_fix
+from vnuma.errors import StoreError, reading, write_fix
 
 BEGIN = '{"at": '
 """How each line of the file begins."""
@@ -133,12 +133,8 @@ class Chain:
 
 def read_chain(path: Path) -> Chain:
     """Check a log from its first line to its last. Raises InputError for an unreadable file."""
-    try:
+    with reading(path, "The audit log", fix="Check its path."):
         content = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"The audit log {path} cannot be read ({error.strerror}).", fix="Check its path."
-        ) from error
     return check_chain(content)
 
 

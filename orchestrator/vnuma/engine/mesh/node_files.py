@@ -30,7 +30,7 @@ from vnuma.engine.mesh.node_config import (
     systemd_unit,
     work_environment,
 )
-from vnuma.errors import InputError, UsageError, write_fix
+from vnuma.errors import InputError, UsageError, reading, write_fix
 
 _MESH = "mesh.json"
 _SHARED = {"ca.key", "ca.crt", "signing.key", "verification.key", _MESH}
@@ -168,12 +168,8 @@ def _write(folder: Path, files: dict[str, str]) -> Path:
 
 
 def _read(path: Path) -> str:
-    try:
+    with reading(path, fix="Nodes are made where the mesh was begun."):
         return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read ({error.strerror}).", fix="Nodes are made where the mesh was begun."
-        ) from error
 
 
 def controller_socket() -> Path:
