@@ -7,22 +7,19 @@ the password, in a folder that only the run's own processes can read, which also
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from vnuma.errors import AccountRefused, LoginRefused
+from vnuma.file_lock import lock_within
 
 WAIT_S = 90.0
 """Time limit for another process's login: three times vCenter's time-out."""
-
-_LOOK_S = 0.02
 
 _ROOM = 4096
 """Bytes of an account's file, allocated before its first login, so that it can be written on a full disk."""
@@ -95,7 +92,7 @@ class Logins:
             yield
             return
         try:
-            _wait_for(lock)
+            lock_within(lock, WAIT_S)
             if not self._path(account).exists():
                 self._write(account, {})
             yield
@@ -157,19 +154,6 @@ def _overwritten(path: Path, text: bytes) -> bool:
         return False
     finally:
         os.close(descriptor)
-
-
-def _wait_for(lock: int) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return
-            time.sleep(_LOOK_S)
-        else:
-            return
 
 
 def _times(count: int) -> str:

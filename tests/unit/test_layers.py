@@ -16,7 +16,7 @@ PLUGINS = ROOT / "plugins"
 
 PURE = {"domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
-GROUND = {"errors", "isolation", "assets", "collector", "logins", "__version__"}
+GROUND = {"errors", "isolation", "assets", "collector", "file_lock", "logins", "__version__"}
 """What every layer with input and output may import."""
 
 ALLOWED = {
@@ -24,7 +24,8 @@ ALLOWED = {
     "isolation": set(),
     "collector": set(),
     "assets": {"errors"},
-    "logins": {"errors"},
+    "file_lock": set(),
+    "logins": {"errors", "file_lock"},
     "logs": {"errors"},
     "domain": {"errors", "logs"},
     "checks": {"errors", "domain"},

@@ -46,19 +46,16 @@ def demo(
 @contextmanager
 def _alone(labs: Path) -> Iterator[None]:
     """Refuse a second demo, which would stop the lab of the first. Raises EnvironmentProblem."""
-    import fcntl
-
     from vnuma.errors import EnvironmentProblem
+    from vnuma.file_lock import lock_within
 
     labs.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (labs / "demo.lock").open("w", encoding="utf-8") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not lock_within(lock.fileno()):
             raise EnvironmentProblem(
                 "Another demo is running, and there is one lab for demos.",
                 fix="Follow it: vnuma status. To end it: vnuma stop latest",
-            ) from error
+            )
         yield
 
 

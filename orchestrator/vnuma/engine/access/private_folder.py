@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from vnuma.file_lock import lock_within
 
 _LOCK = ".lock"
 
@@ -47,12 +48,9 @@ def _new_lock(base: Path) -> tuple[int, Path]:
 def _locked(descriptor: int) -> bool:
     """Lock the file unless another process holds it. Returns True on a disk without locks, too."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return lock_within(descriptor)
     except OSError:
         return True
-    return True
 
 
 def remove_abandoned(home: Path) -> None:
@@ -63,9 +61,9 @@ def remove_abandoned(home: Path) -> None:
         with suppress(OSError):  # locked, removed meanwhile, or on a disk without locks
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path.with_suffix(""), ignore_errors=True)
-                path.unlink()
+                if lock_within(descriptor):
+                    shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+                    path.unlink()
             finally:
                 os.close(descriptor)
     for folder in base.iterdir():

@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.errors import StoreError, reading, write_fix
+from vnuma.file_lock import lock_within
 
 BEGIN = '{"at": '
 """How each line of the file begins."""
@@ -28,7 +28,6 @@ LINE, PREVIOUS = "line", "previous"
 _WAIT_S = 10.0
 """Writing a line takes no time, so a process that holds the file for longer has been suspended."""
 
-_LOOK_S = 0.01
 _BLOCK = 1 << 16
 
 
@@ -58,18 +57,10 @@ def append(path: Path, document: Mapping[str, Any]) -> None:
 @contextmanager
 def locked(descriptor: int, path: Path, wait_s: float) -> Iterator[None]:
     """Lock the open file. Raises StoreError if another process holds it for longer than `wait_s`."""
-    until = time.monotonic() + wait_s
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise StoreError(
-                    f"Another process has held {path} for {wait_s:.0f} s.",
-                    fix=f"End it if it hangs: fuser -v {path}",
-                ) from None
-            time.sleep(_LOOK_S)
+    if not lock_within(descriptor, wait_s):
+        raise StoreError(
+            f"Another process has held {path} for {wait_s:.0f} s.", fix=f"End it if it hangs: fuser -v {path}"
+        )
     try:
         yield
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
 import socket
@@ -15,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from vnuma.errors import StoreError, VmHeld, write_fix
+from vnuma.file_lock import lock_within
 
 # Longer than any step: the deadlines of a step that holds the lock add up to well below this.
 WAIT_S = 3600.0
@@ -116,13 +116,13 @@ class _Turn:
 
     def take(self, descriptor: int) -> None:
         """Lock it, after its present holder. Raises StillLocked."""
-        if not _try(descriptor):
+        if not lock_within(descriptor):
             self.say(f"waiting for {_holder(descriptor)}, which is changing {self.vm_name}")
             self._wait(descriptor)
 
     def _wait(self, descriptor: int) -> None:
         began = time.monotonic()
-        while not _try(descriptor):
+        while not lock_within(descriptor):
             waited, stopped = time.monotonic() - began, _is_stopped(descriptor)
             if waited >= (min(self.wait_s, STOPPED_S) if stopped else self.wait_s):
                 how = (
@@ -133,14 +133,6 @@ class _Turn:
                     fix="Check: vnuma status. End that process if it hangs; the VM is restored afterwards.",
                 )
             time.sleep(min(_LOOK_S, self.wait_s))
-
-
-def _try(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @cache

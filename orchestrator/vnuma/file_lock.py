@@ -1,0 +1,25 @@
+"""Lock an open file for one process at a time, with a time limit: flock(2) has none."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+
+_LOOK_S = 0.02
+
+
+def lock_within(descriptor: int, wait_s: float = 0.0) -> bool:
+    """Lock the file; False if another process still holds it after `wait_s` seconds.
+
+    Raises OSError on a disk without locks.
+    """
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_LOOK_S)
+        else:
+            return True
