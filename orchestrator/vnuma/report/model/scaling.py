@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 from vnuma.analysis.figures import amount
 from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
-from vnuma.analysis.negative_scaling import Loss, Unit, losses
 from vnuma.analysis.result import Analysis
+from vnuma.analysis.scaling import LOSS, Loss, Scaling, Unit, losses, scaling
 from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.workloads.metric import Replicate, plural, sized
-from vnuma.domain.workloads.scaling import LOSS, Scaling, scaling
 from vnuma.report.model.model import LoadedRun
 
 VCPUS = "vCPUs"

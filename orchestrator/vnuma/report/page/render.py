@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +17,7 @@ from vnuma.report.model.limits import limit_statements
 from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer_words, progress_words
-from vnuma.report.page.page import Part, VerdictRow, verdict_rows, vm_parts
+from vnuma.report.page.page import Part, verdict_rows, vm_parts
 from vnuma.report.page.template import filled, write_file
 from vnuma.report.published.published_comparison import comparison_caution
 
@@ -78,23 +77,16 @@ def contents(parts: Sequence[Part]) -> list[tuple[str, str]]:
     return [(f"{key}-{name}" if name not in ("study", "again") else name, text) for name, text in names]
 
 
-@dataclass(frozen=True)
-class Matrix:
-    """`rows`: each VM with its verdicts, by arm; `counts`: for each arm, VMs by verdict: `3 slower`."""
-
-    arms: tuple[str, ...]
-    rows: tuple[tuple[Part, tuple[VerdictRow, ...]], ...]
-    counts: tuple[tuple[str, ...], ...]
-
-
-def matrix(parts: Sequence[Part]) -> Matrix:
-    """All VMs of a run, in the study's order."""
-    arms = tuple(dict.fromkeys(row.arm for part in parts for row in part["verdicts"][1:]))
+def matrix(parts: Sequence[Part]) -> Part:
+    """All VMs of a run with their verdicts, and for each arm how many have which: `3 slower`."""
+    arms = list(dict.fromkeys(row.arm for part in parts for row in part["verdicts"][1:]))
     by_arm = [{row.arm: row for row in part["verdicts"]} for part in parts]
-    rows = tuple((part, tuple(cells[arm] for arm in arms)) for part, cells in zip(parts, by_arm, strict=True))
     shorts = (Counter(cells[arm].short for cells in by_arm) for arm in arms)
-    counts = (tuple(f"{n} {short}" for short, n in found.most_common()) for found in shorts)
-    return Matrix(arms, rows, tuple(counts))
+    return {
+        "arms": arms,
+        "rows": [(part, [cells[arm] for arm in arms]) for part, cells in zip(parts, by_arm, strict=True)],
+        "counts": [[f"{n} {short}" for short, n in found.most_common()] for found in shorts],
+    }
 
 
 def _markdown(loaded: LoadedRun) -> str:
