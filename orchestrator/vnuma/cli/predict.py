@@ -188,6 +188,8 @@ def _cores(row: Forecast) -> str:
 
 
 def _memory(row: Forecast) -> str:
+    if row.stays_off:
+        return "does not power on"
     if row.not_allowed:
         return "more than its hardware version"
     if row.too_wide:
@@ -211,7 +213,9 @@ def _why(rows: list[Forecast]) -> list[str]:
         told += [row.by_sql.because] if row.by_sql.cores < row.topology.vcpus else []
         if row.by_windows and row.by_windows.cores < row.topology.vcpus:
             told.append(row.by_windows.because)
-        for reason in filter(None, (*told, row.memory_doubt, row.not_started, row.split, row.not_allowed)):
+        for reason in filter(
+            None, (*told, row.memory_doubt, row.not_started, row.split, row.not_allowed, row.stays_off)
+        ):
             shapes = reasons.setdefault(reason, [])
             shapes += [str(row.topology)] if str(row.topology) not in shapes else []
     return [

@@ -86,6 +86,7 @@ def _row(row: Forecast) -> dict[str, Any]:
         "share_of_node_memory": row.fullest or None,
         "beyond_hardware_version": row.not_allowed or None,
         "windows_splits_nodes": row.split or None,
+        "does_not_power_on": row.stays_off or None,
     }
 
 

@@ -79,6 +79,35 @@ def test_a_size_that_the_hardware_version_does_not_allow_is_told(
     assert row.impossible == bool(allowed)
 
 
+@pytest.mark.parametrize(
+    ("vcpus", "per_socket", "size", "why"),
+    [
+        (24, 12, 8, "neither a multiple nor a divisor"),
+        (18, 2, 4, "do not divide"),
+        (24, 12, 6, ""),
+        (24, 0, 12, "automatic"),
+    ],
+)
+def test_a_node_size_with_which_the_vm_does_not_power_on_is_told(
+    vcpus: int, per_socket: int, size: int, why: str
+) -> None:
+    """As T13 finds it; before hardware version 20 the setting does not exist."""
+    shape: Settings = {
+        "numCPUs": vcpus,
+        "numCoresPerSocket": per_socket,
+        "autoCoresPerSocket": not per_socket,
+        "coresPerNumaNode": size,
+        "memoryMB": 65536,
+    }
+    host = host_of(release="8.0.2")
+
+    row = forecast(shape, 20, host, PlannedGuest())
+
+    assert why in row.stays_off
+    assert row.impossible == bool(why)
+    assert not forecast(shape, 19, host, PlannedGuest()).stays_off
+
+
 def test_up_to_6_0_the_other_reading_is_named() -> None:
     """A VM that fits one host node may get one node instead, by Denneman's condition."""
     arms = seen("6.0.0", 11)

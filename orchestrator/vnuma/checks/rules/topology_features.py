@@ -12,6 +12,7 @@ from vnuma.checks.rules.shape_questions import NO_HOT_ADD
 from vnuma.checks.subject import EXTRA_CONFIG
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.prediction import host_shape, predict
+from vnuma.domain.topology.topology import unfit_node_size
 
 
 @rule(
@@ -139,13 +140,9 @@ def _node_size(facts: Facts, size: int) -> Fix:
 def _manual_problem(facts: Facts, size: int) -> str:
     if facts.hardware < esxi.VIRTUAL_NUMA_HARDWARE:
         return "the hardware version has no virtualNuma"
-    if facts.on("autoCoresPerSocket"):
-        return "a node size is set, but cores per socket are automatic"
-    if facts.vcpus % size:
-        return "cores per NUMA node do not divide the vCPUs"
-    if size % facts.per_socket and facts.per_socket % size:
-        return "cores per NUMA node are neither a multiple nor a divisor of cores per socket"
-    return ""
+    per_socket = None if facts.on("autoCoresPerSocket") else facts.per_socket
+    why = unfit_node_size(facts.vcpus, per_socket, size)
+    return f"{size} cores per NUMA node {why}" if why else ""
 
 
 @rule(

@@ -14,6 +14,7 @@ from vnuma.domain.arm.arm import Arm, Becomes, declared
 from vnuma.domain.arm.node_count import node_count_settings
 from vnuma.domain.arm.reservation import refuse_high_without_reservations, reservation_settings
 from vnuma.domain.topology import release as esxi
+from vnuma.domain.topology.topology import unfit_node_size
 from vnuma.domain.vm.change import as_written, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, VIRTUAL_NUMA, Settings, Since, Value, is_extra_config
@@ -138,19 +139,9 @@ def _refuse_incompatible_nodes(arm: Arm, vm: VmFacts, after: Settings) -> None:
     kept = "" if arm.cores_per_numa_node != "keep" else f" (kept from {vm.name})"
     what = f"arm {arm.label}: {size} cores per NUMA node{kept}"
     fix = "Choose a number that fits, or cores_per_numa_node: auto."
-    if not isinstance(per_socket, int) or not per_socket or after.get("autoCoresPerSocket") is True:
-        raise ArmImpossible(
-            "T13", f"{what} with automatic cores per socket: the VM would not power on.", fix=fix
-        )
-    if vcpus % size:
-        raise ArmImpossible("T13", f"{what} do not divide {vcpus} vCPUs: the VM would not power on.", fix=fix)
-    if size % per_socket and per_socket % size:
-        raise ArmImpossible(
-            "T13",
-            f"{what} are neither a multiple nor a divisor of {per_socket} cores per socket: the VM would not "
-            "power on.",
-            fix=fix,
-        )
+    stated = isinstance(per_socket, int) and per_socket and after.get("autoCoresPerSocket") is not True
+    if why := unfit_node_size(vcpus, int(str(per_socket)) if stated else None, size):
+        raise ArmImpossible("T13", f"{what} {why}: the VM would not power on.", fix=fix)
 
 
 def _spelled(desired: dict[str, Value], current: Settings) -> dict[str, Value]:

@@ -18,7 +18,7 @@ from vnuma.domain.topology.licence import (
 )
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import beyond_hardware
-from vnuma.domain.topology.topology import Topology
+from vnuma.domain.topology.topology import Topology, unfit_node_size
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import PROCESSOR_GROUP, WHOLE_NODES_BUILD, build_of
 from vnuma.domain.vm.setting import Settings
@@ -78,13 +78,15 @@ class Forecast:
     """More vCPUs than the host has cores."""
     too_large: bool
     """More memory than the host has."""
+    stays_off: str
+    """Why the VM does not power on with its manual node size (T13); empty if it does."""
     not_allowed: str
     """Why its hardware version does not allow this size (R08); empty if it does."""
 
     @property
     def impossible(self) -> bool:
-        """More vCPUs than the host has cores, or a size that the hardware version does not allow."""
-        return self.too_wide or bool(self.not_allowed)
+        """More vCPUs than the host has cores, or a VM that cannot exist or does not power on."""
+        return self.too_wide or bool(self.not_allowed or self.stays_off)
 
     @property
     def usable_cores(self) -> int:
@@ -130,7 +132,8 @@ def forecast(
     """What a power-on with these settings gives the guest. `unseen` names unknown settings."""
     vcpus = _number(settings, "numCPUs")
     seen = predict(host_shape(host), settings, hardware, unseen)
-    per_socket = _cores_per_socket(PowerOn(host_shape(host), settings, hardware), seen)
+    power_on = PowerOn(host_shape(host), settings, hardware)
+    per_socket = _cores_per_socket(power_on, seen)
     shape = Topology(max(1, vcpus // per_socket), per_socket)
     automatic = guest.soft_numa and guest.sql_major >= SQL_2016
     by_sql = usable_by_sql(sql_limit(guest.sql_edition, guest.sql_major), shape)
@@ -153,6 +156,7 @@ def forecast(
         split=_split(max(seen.node_sizes), guest),
         too_wide=vcpus > host.cores,
         too_large=memory_mb > host.memory_mb > 0,
+        stays_off=_stays_off(power_on),
         not_allowed=f"R08: {beyond}" if (beyond := beyond_hardware(vcpus, memory_mb, hardware)) else "",
     )
 
@@ -179,6 +183,15 @@ def _not_started(largest: int, sql_major: int) -> str:
     if largest <= most:
         return ""
     return f"S22: nodes of {largest} vCPUs: SQL Server 2022 CU11 and later does not start above {most}"
+
+
+def _stays_off(power_on: PowerOn) -> str:
+    if not (power_on.node_size and power_on.virtual_numa):
+        return ""
+    per_socket = None if power_on.automatic_sockets else power_on.per_socket
+    why = unfit_node_size(power_on.vcpus, per_socket, power_on.node_size)
+    what = f"{power_on.node_size} cores per NUMA node {why}"
+    return f"T13: {what}: the VM does not power on" if why else ""
 
 
 def _split(largest: int, guest: PlannedGuest) -> str:

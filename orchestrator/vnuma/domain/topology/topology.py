@@ -52,3 +52,18 @@ def partial_socket(settings: Settings) -> str:
     if vcpus % per_socket == 0:
         return ""
     return f"a VM of {vcpus} vCPUs with {per_socket} cores per socket does not power on (T01)"
+
+
+def unfit_node_size(vcpus: int, per_socket: int | None, size: int) -> str:
+    """What `size` cores per NUMA node do wrong, so that the VM does not power on (T13); empty if nothing.
+
+    `per_socket` is None where vSphere chooses it. The pairs that fit: vm-operator's
+    virtualmachine_compute_types.go.
+    """
+    if per_socket is None:
+        return "do not work with automatic cores per socket"
+    if vcpus % size:
+        return f"do not divide {vcpus} vCPUs"
+    if size % per_socket and per_socket % size:
+        return f"are neither a multiple nor a divisor of {per_socket} cores per socket"
+    return ""
