@@ -70,8 +70,8 @@ def a13(facts: Facts) -> Fail | None:
 @rule(
     "M11",
     Severity.WARN,
-    "Latency sensitivity high without all memory reserved",
-    condition="latency sensitivity is high, and not all memory is reserved",
+    "Latency sensitivity high without its reservations",
+    condition="latency sensitivity is high, and not all memory is reserved, or no CPU",
     consequence=(
         "vSphere requires a reservation of all memory and of the CPUs for high latency sensitivity; each "
         "vCPU then has a core to itself. Without it ESXi may refuse to power the VM on."
@@ -82,19 +82,24 @@ def a13(facts: Facts) -> Fail | None:
     related=("M01", "A08"),
 )
 def m11(facts: Facts) -> Fail | None:
-    if facts.setting("latencySensitivity") != "high" or facts.on("memoryReservationLockedToMax"):
+    if facts.setting("latencySensitivity") != "high":
         return None
-    reserved = facts.number("memoryReservation")
-    if reserved >= facts.memory_mb:
-        return None
-    return Fail(
-        {"latency sensitivity": "high", "reserved": f"{gigabytes(reserved)} of {gigabytes(facts.memory_mb)}"},
-        Fix(
+    locked = facts.on("memoryReservationLockedToMax")
+    reserved = facts.memory_mb if locked else facts.number("memoryReservation")
+    no_cpu = facts.vm.settings.get("cpuReservation") == 0
+    observed = {
+        "latency sensitivity": "high",
+        "reserved": f"{gigabytes(reserved)} of {gigabytes(facts.memory_mb)}{', no CPU' if no_cpu else ''}",
+    }
+    if reserved < facts.memory_mb:
+        locking = Fix(
             "Reserve all memory with the VM off; reserve its CPUs too.",
             arm={"memory_reservation": "locked"},
             settings={"memoryReservationLockedToMax": True},
-        ),
-    )
+        )
+        return Fail(observed, locking)
+    full = Fix("Reserve the clock of a core for each vCPU.", arm={"cpu_reservation": "full"})
+    return Fail(observed, full) if no_cpu else None
 
 
 def _limit(facts: Facts, name: str) -> int:
