@@ -13,17 +13,17 @@ from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_vm import VmRestoration
-from vnuma.engine.run.next_cell import claim
+from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.start import create_run, take_over_target
 from vnuma.store import runs
@@ -42,8 +42,8 @@ class Steps:
     store: Store
     study: Study
     run: Run
-    target: Target
-    targets: Mapping[str, Target]
+    target: VmTarget
+    targets: Mapping[str, VmTarget]
 
     @property
     def url(self) -> str:
@@ -101,7 +101,7 @@ class Steps:
 
     def shape(self, context: VmContext) -> Attempt:
         """Claim the next cell and bring the VM into its shape; it is off then."""
-        claimed = claim(context)
+        claimed = claim_next_cell(context)
         assert isinstance(claimed, Claim), claimed
         attempt = Attempt.of(claimed)
         shape_cell(context, attempt)

@@ -22,12 +22,12 @@ from tests.support.stores import new_store
 from vnuma.domain.study.hours import AllowedHours
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.places import audit_file
+from vnuma.engine.audit.journal import Journal, audit_lines, noted_here
 from vnuma.engine.cell.boot import boot_cell
-from vnuma.engine.cell.system import CellSystem
+from vnuma.engine.cell.system_under_test import CellSystem
 from vnuma.engine.instance.instance_setting import wait_for_server
-from vnuma.engine.lease.audit import Journal, audit_lines, noted_here
 from vnuma.engine.restore.restore_leftovers import Wanted, show_leftovers
-from vnuma.engine.run.next_cell import NoCell, claim
+from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused, StoreError
 from vnuma.store import attempts, baselines, leases
 from vnuma.store.place import parse_place
@@ -208,10 +208,11 @@ def test_no_cell_begins_outside_the_allowed_hours(lab: LabFactory, tmp_path: Pat
     steps = Steps.prepared(tmp_path / "home", lab(), allowed_hours=hours)
     context = steps.take()
 
-    refused = claim(context, clock=lambda: datetime(2026, 11, 18, 12, tzinfo=UTC))
+    refused = claim_next_cell(context, clock=lambda: datetime(2026, 11, 18, 12, tzinfo=UTC))
     assert isinstance(refused, NoCell)
     assert "open at Wed 2026-11-18 20:00 UTC" in refused.why
-    assert not isinstance(claim(context, clock=lambda: datetime(2026, 11, 18, 21, tzinfo=UTC)), NoCell)
+    later = claim_next_cell(context, clock=lambda: datetime(2026, 11, 18, 21, tzinfo=UTC))
+    assert not isinstance(later, NoCell)
     steps.restore()
 
 

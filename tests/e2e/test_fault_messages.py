@@ -11,13 +11,13 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from vnuma.engine.access.context import VmContext
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.lease.context import VmContext
-from vnuma.engine.run.next_cell import claim
+from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.errors import InputError, VnumaError
 from vnuma.lab import faults
 from vnuma.store import attempts
@@ -253,7 +253,7 @@ def test_a_fault_says_what_happened_where_and_what_to_do(tmp_path: Path, lab: La
     power = HASTY | {DEADLINES[name]: 2 for name in DEADLINES if name == kind}
     steps = Steps.prepared(tmp_path / "a", running, power=power, all_arms={"affinity": "none"})
     context = steps.take()
-    claimed = claim(context)
+    claimed = claim_next_cell(context)
     assert isinstance(claimed, Claim)
     attempt = Attempt.of(claimed)
 
@@ -274,7 +274,7 @@ def test_a_log_that_cannot_be_had_says_why_and_costs_no_cell(
     running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
     context = steps.take()
-    claimed = claim(context)
+    claimed = claim_next_cell(context)
     assert isinstance(claimed, Claim)
     attempt = Attempt.of(claimed)
 

@@ -19,7 +19,7 @@ from vnuma.engine.cell import evidence
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.measure_cell import Turn, measure_turn
 from vnuma.engine.lease.attempt import Attempt, finish, step
-from vnuma.engine.run.next_cell import claim
+from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.errors import ConnectionDropped, DriverMissing, EnvironmentProblem, ShutdownTimeout, SqlFailed
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.driver import discover
@@ -29,14 +29,14 @@ from vnuma.sqlserver.instance.ready import read_ticks
 from vnuma.store import attempts
 from vnuma.store.rows import Claim, Outcome
 from vnuma.vsphere.connect import Session
-from vnuma.workloads.bench import Reading
+from vnuma.workloads.interface import Reading
 
 
 def test_an_unexpected_error_is_a_failure_with_its_words(tmp_path: Path, lab: LabFactory) -> None:
     """Not an interruption, which would be repeated endlessly and without a reason."""
     steps = Steps.prepared(tmp_path / "a", lab())
     context = steps.take()
-    claimed = claim(context)
+    claimed = claim_next_cell(context)
     assert isinstance(claimed, Claim)
 
     with pytest.raises(ZeroDivisionError), step(context, Attempt.of(claimed), "measure"):
@@ -72,7 +72,7 @@ def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(
     """A FIN, a RST or an error outside of the timed statement: a sample with its reason, and its own kind."""
     steps = Steps.prepared(tmp_path / "a", lab())
     context = steps.take()
-    claimed = claim(context)
+    claimed = claim_next_cell(context)
     assert isinstance(claimed, Claim)
     try:
         server = replace(sql_server(steps.target), driver=discover(driver))
@@ -96,14 +96,14 @@ def test_once_restored_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: P
     """It has shut down since, so a resumed run continues with the remaining cells."""
     steps = Steps.prepared(tmp_path / "a", lab(), limits={"attempts_per_cell": 1})
     context = steps.take()
-    claimed = claim(context)
+    claimed = claim_next_cell(context)
     assert isinstance(claimed, Claim)
     finish(context, Attempt.of(claimed), Outcome.FAILED, ShutdownTimeout.reason, "hangs")
-    assert not isinstance(claim(context), Claim)
+    assert not isinstance(claim_next_cell(context), Claim)
 
     steps.restore()
 
-    assert isinstance(claim(steps.take()), Claim)
+    assert isinstance(claim_next_cell(steps.take()), Claim)
 
 
 def test_a_log_that_is_long_in_coming_does_not_age_the_server(

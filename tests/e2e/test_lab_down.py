@@ -8,7 +8,7 @@ import pytest
 
 from tests.report.build import study_text
 from tests.support.cli import vnuma
-from vnuma.engine.lease.heartbeat import claim_supervision
+from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.store import runs
 from vnuma.store.open import default_url, open_store
 

@@ -20,9 +20,9 @@ from tests.support.cli import command, vnuma_here
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.stores import new_store
 from tests.support.supervised import Struck
+from vnuma.engine.access.locking import StillLocked, vm_lock
 from vnuma.engine.ansible_api import actions
-from vnuma.engine.lease.heartbeat import release_dead_supervisor
-from vnuma.engine.lease.locking import StillLocked, vm_lock
+from vnuma.engine.lease.supervision import release_dead_supervisor
 from vnuma.errors import (
     AccountRefused,
     EnvironmentProblem,

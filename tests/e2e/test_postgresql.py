@@ -28,7 +28,7 @@ from tests.support.proxy import proxy_before
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.places import home_folder
-from vnuma.engine.lease.heartbeat import SILENT_AFTER, Supervisor, claim_supervision, require_supervision
+from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision, require_supervision
 from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
 from vnuma.errors import LeaseLost, StoreError
 from vnuma.store import cells, runs, tables

@@ -14,7 +14,7 @@ from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.run.next_cell import NoCell, claim
+from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.errors import PreflightBlocked, PrivilegeMissing
 from vnuma.store.rows import Claim
 
@@ -104,14 +104,14 @@ def test_a_registry_that_may_not_be_written_ends_the_vms_cells_at_the_first_boot
     boot_cell(context, attempt)
     with pytest.raises(PrivilegeMissing, match="SQL Server could not write its TcpPort setting"):
         ready_cell(context, attempt)
-    ended = claim(context)
+    ended = claim_next_cell(context)
 
     assert isinstance(ended, NoCell)
     assert ended.final
     assert "another attempt would end like the last one" in ended.why
     steps.restore()
     assert settings_now(running) == before
-    again = claim(steps.take())
+    again = claim_next_cell(steps.take())
     assert isinstance(again, Claim)
     assert again.number == 2
 

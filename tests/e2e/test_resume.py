@@ -20,7 +20,7 @@ from tests.support.cli import command, vnuma
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
 from tools.bench.processes import PROC
-from vnuma.engine.lease.heartbeat import ask_to_stop
+from vnuma.engine.lease.supervision import ask_to_stop
 from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError, StoreError
 from vnuma.store import attempts, runs, samples

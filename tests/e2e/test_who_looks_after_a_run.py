@@ -23,8 +23,9 @@ from tests.support.cli import command, vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
+from vnuma.engine.access.locking import StillLocked, vm_lock
 from vnuma.engine.access.places import home_folder
-from vnuma.engine.lease.heartbeat import (
+from vnuma.engine.lease.supervision import (
     SILENT_AFTER,
     Supervisor,
     ask_to_stop,
@@ -32,12 +33,11 @@ from vnuma.engine.lease.heartbeat import (
     is_alive,
     require_supervision,
 )
-from vnuma.engine.lease.locking import StillLocked, vm_lock
 from vnuma.engine.restore.restore import Restored
 from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run import unsupervised
-from vnuma.engine.run.next_cell import claim
+from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.engine.run.unsupervised import supervising
@@ -262,12 +262,12 @@ def test_a_cell_does_not_wait_for_a_dead_runs_measurement(tmp_path: Path, lab: L
     """Nobody will end it, so waiting for the host would last forever."""
     running = lab(vms=[{"name": "sql16", "memory_gb": 32}, {"name": "other", "memory_gb": 32}])
     dead = Steps.prepared(tmp_path / "a", running)
-    claim(dead.take())
+    claim_next_cell(dead.take())
     living = Steps.prepared(tmp_path / "a", running, name="second", vm="other")
     claim_supervision(living.store, living.run)
 
     with pytest.raises(VmHeld, match=r"no process supervises small\.1"):
-        claim(living.take())
+        claim_next_cell(living.take())
 
 
 def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Path, lab: LabFactory) -> None:

@@ -22,7 +22,7 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.lease.foreign_changes import SomebodysChange
-from vnuma.engine.run.next_cell import NoCell, claim
+from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.engine.run.recover import restore_after_death
 from vnuma.errors import (
     InputError,
@@ -173,7 +173,7 @@ def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(
         steps.shape(context)
 
     assert settings_now(running)["cores_per_socket"] == 4
-    ended = claim(context)
+    ended = claim_next_cell(context)
     assert isinstance(ended, NoCell)
     assert ended.why == "sql16 was changed by somebody else; it was left as it is"
 

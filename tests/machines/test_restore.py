@@ -19,15 +19,15 @@ from tests.support.stores import new_store
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
+from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import Machine as Box
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import MachineTarget as Box
+from vnuma.engine.access.target import VmTarget
 from vnuma.engine.ansible_api import actions
+from vnuma.engine.audit.journal import Journal, audit_lines
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import take_over_machine
-from vnuma.engine.lease.audit import Journal, audit_lines
-from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.restore.baseline_diff import stored_baseline
 from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_by_kind import restoration_of
@@ -242,9 +242,9 @@ def test_a_vm_without_its_variables_is_not_taken_for_a_machine(machine: Machine)
         assert "vnuma_vcenter" in str(told.value.fix)
 
 
-def _vm_target(name: str) -> Target:
+def _vm_target(name: str) -> VmTarget:
     login = {"host": "other.example", "user": "u", "password": {"env": "NO_SUCH"}}
-    return Target.model_validate({"name": name, "vm": name, "vcenter": login, "sql": login})
+    return VmTarget.model_validate({"name": name, "vm": name, "vcenter": login, "sql": login})
 
 
 def test_a_setting_that_cannot_be_written_keeps_the_lease(machine: Machine, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.mesh.request import error_from, request_about
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.vm_plan import plan_all
+from vnuma.engine.preflight.plan_by_kind import plan_all
 from vnuma.engine.sites.answering import answer
 from vnuma.engine.sites.planning import PLANS, Planned, plans_of
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError

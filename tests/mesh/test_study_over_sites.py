@@ -27,8 +27,8 @@ from tests.support.postgresql import Cluster, database_of, find_binaries, start
 from tests.support.receptor import free_port
 from tests.support.site import write_study
 from tools.bench.processes import descendants
-from vnuma.engine.lease.heartbeat import SILENT_AFTER, process_lives
-from vnuma.engine.lease.locking import stat_of
+from vnuma.engine.access.locking import stat_of
+from vnuma.engine.lease.supervision import SILENT_AFTER, process_lives
 from vnuma.report.model.configuration import configuration
 from vnuma.report.model.model import load_run
 from vnuma.store import attempts, runs, tables, vms

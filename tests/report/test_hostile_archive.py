@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.engine.lease.context import open_run
+from vnuma.engine.access.context import open_run
 from vnuma.engine.restore.baseline_diff import differences_now
 from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
 from vnuma.errors import InputError, VnumaError

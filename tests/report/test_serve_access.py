@@ -14,8 +14,8 @@ from tests.report.serving import asked, serving
 from tests.support.cli import vnuma_here
 from tests.support.stores import new_store
 from tests.vsphere.tls_server import self_signed
-from vnuma.engine.lease.context import holder
-from vnuma.engine.lease.heartbeat import ask_to_stop
+from vnuma.engine.access.context import holder
+from vnuma.engine.lease.supervision import ask_to_stop
 from vnuma.engine.run.approval import Approval, approval_of, approve_by, ask_for_approval
 from vnuma.errors import InputError, UsageError
 from vnuma.serve.access import Access, Proxy, Tls

@@ -7,11 +7,11 @@ import sqlalchemy
 
 from tests.report.build import Story, build, noisy, study_text
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.secrets import Secret
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.engine.access.target import Target
-from vnuma.engine.lease.context import VmContext
-from vnuma.engine.run.next_cell import LOOKS, ask_stop_rule, next_cell
+from vnuma.engine.access.target import VmTarget
+from vnuma.engine.run.next_cell import LOOKS, ask_stop_rule, peek_next_cell
 from vnuma.engine.run.progress import progress_of
 from vnuma.report.model.methods import methods
 from vnuma.report.model.model import load_run
@@ -33,7 +33,7 @@ def begun(store: Store, text: str, cells: int, sd: float = 0.001) -> VmContext:
         (vm,) = vms.vms_of_run(connection, run.id)
         lease = leases.get_lease(connection, vm.vm_key)
     assert lease
-    target = Target(
+    target = VmTarget(
         name="sql16",
         vm="sql16",
         vcenter=VCenterTarget(host="none", user="none", password=SECRET),
@@ -44,7 +44,7 @@ def begun(store: Store, text: str, cells: int, sd: float = 0.001) -> VmContext:
 
 def settled(context: VmContext) -> str | None:
     """What the rule says before the next cell."""
-    following = next_cell(context)
+    following = peek_next_cell(context)
     assert following
     return ask_stop_rule(context, following)
 
@@ -69,7 +69,7 @@ def test_what_it_left_out_is_no_gap_and_every_report_says_so(store: Store) -> No
 
     assert reason is not None
     assert reason.startswith("precise: after 6 blocks every 95% half-width is at most 1% (widest 0.")
-    assert next_cell(context) is None
+    assert peek_next_cell(context) is None
     with store.read() as connection:
         progress = progress_of(connection, context.run.name)
     assert (progress.valid, progress.total, progress.blocks) == (36, 36, 6)

@@ -14,7 +14,7 @@ from tests.support.site import write_inventory
 from vnuma import lab as vnuma_lab
 from vnuma.assets import asset
 from vnuma.engine.access.inventory import named_targets, read_targets
-from vnuma.engine.access.target import Machine
+from vnuma.engine.access.target import MachineTarget
 
 
 def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> None:
@@ -44,7 +44,7 @@ def test_the_running_lab_s_machines_are_hosts_of_their_own(lab_binary: Path) -> 
     finally:
         vnuma_lab.down()
 
-    assert targets == {"xeon5500": Machine(name="xeon5500")}
+    assert targets == {"xeon5500": MachineTarget(name="xeon5500")}
     assert "xeon5500  Linux, SSH at 127.0.0.1:" in said
     assert "Next: vnuma doctor xeon5500" in said
     assert "xeon5500: xeon5500, 2 NUMA nodes, Linux" in doctor

@@ -9,8 +9,8 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import value
 from vnuma.sqlserver.client.timing import Timing, timed
 from vnuma.sqlserver.instance import plan
-from vnuma.workloads.bench import Query
 from vnuma.workloads.cross_join.workload import cross_join
+from vnuma.workloads.interface import Query
 
 REQUESTS = (
     "SELECT SUM(c.cntr_value) AS requests FROM sys.dm_os_performance_counters AS c "

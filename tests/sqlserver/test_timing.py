@@ -16,9 +16,9 @@ from vnuma.sqlserver.client.timing import Statement, Timing, timed
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.instance import plan
-from vnuma.workloads.bench import Query
 from vnuma.workloads.cross_join.settings import Form
 from vnuma.workloads.cross_join.workload import cross_join
+from vnuma.workloads.interface import Query
 
 FORMS: tuple[Form, ...] = ("client", "server", "into")
 

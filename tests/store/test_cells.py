@@ -218,7 +218,7 @@ def test_a_cell_is_used_up_when_no_claim_takes_it_again(store: Store, past: list
             attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=why)
     with store.read() as conn:
         found = cells.used_up_cells(conn, leased.run.id, most)
-        following = cells.next_cell(conn, leased.vm.id, most)
+        following = cells.peek_next(conn, leased.vm.id, most)
         valid = [cell for cell in cells.cells_of_run(conn, leased.run.id) if cell.state is CellState.VALID]
 
     assert bool(found) is used_up

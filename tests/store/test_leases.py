@@ -59,7 +59,7 @@ def test_an_ended_run_that_put_its_vm_back_can_be_followed(store: Store) -> None
     with store.write() as conn:
         assert leases.take_lease(conn, "vc/1", rival.id, "eve@ctl2") > leased.token
     with store.write() as conn, pytest.raises(LeaseLost):
-        vms.own_vm(conn, leased.vm.id, leased.token)
+        vms.leased_vm(conn, leased.vm.id, leased.token)
 
 
 def test_the_same_run_takes_its_lease_again_with_a_new_token(store: Store) -> None:
@@ -81,7 +81,7 @@ def test_a_token_never_comes_back(store: Store) -> None:
         leases.release_lease(conn, "vc/1", leased.token)
         assert leases.get_lease(conn, "vc/1") is None
     with store.write() as conn, pytest.raises(LeaseLost):
-        vms.own_vm(conn, leased.vm.id, leased.token)
+        vms.leased_vm(conn, leased.vm.id, leased.token)
     with store.write() as conn:
         assert leases.take_lease(conn, "vc/1", leased.run.id, "ops@ctl1") > leased.token
 

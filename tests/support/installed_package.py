@@ -15,7 +15,7 @@ from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.sqlserver.database import ownership
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.query import run, value
-from vnuma.workloads.bench import Reading
+from vnuma.workloads.interface import Reading
 
 
 class Settings(WorkloadSettings):

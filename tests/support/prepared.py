@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vnuma.domain.study.study import Study
-from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.run.start import Asking, Prepared
 from vnuma.engine.sites.planning import prepare_everywhere
@@ -17,7 +17,7 @@ def prepare(
     store: Store,
     study: Study,
     text: str,
-    targets: Mapping[str, AnyTarget],
+    targets: Mapping[str, Target],
     inventory: Path,
 ) -> Prepared:
     """As `vnuma run` does. Raises as `prepare_everywhere` does."""

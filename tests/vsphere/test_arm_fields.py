@@ -14,8 +14,8 @@ from tests.support.hosts import host_of, vm_of
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, Login
 from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.arm.effective import judge
-from vnuma.domain.arm.recipe import desired_settings
 from vnuma.domain.vm.change import as_written, change_back, change_to
 from vnuma.domain.vm.facts import GuestTopology
 from vnuma.engine.access.connections import sql_server

@@ -12,7 +12,7 @@ import sys
 from tools.bench.client import peak_kb
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.workloads.bench import Query
+from vnuma.workloads.interface import Query
 from vnuma.workloads.reporting_streams.streams import opened, run_streams
 
 

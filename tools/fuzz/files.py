@@ -21,9 +21,9 @@ from tools.fuzz.tried import tried
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.secrets import Secret, resolve
+from vnuma.engine.audit.journal import read_audit_file
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.engine.design_check.earlier_check import earlier
-from vnuma.engine.lease.audit import read_audit_file
 from vnuma.estate import snapshot, waivers
 from vnuma.estate.design import read_design
 from vnuma.estate.rvtools import read_rvtools

@@ -18,7 +18,7 @@ from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.run.next_cell import claim
+from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.errors import VnumaError
 from vnuma.store.rows import Claim
 
@@ -89,7 +89,7 @@ class BareRun:
         log = os.open(self._ground.folder / "steps.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(log, 2)  # where an interrupted process reports it
         context = self._steps.take()
-        while cells and isinstance(claimed := claim(context), Claim):
+        while cells and isinstance(claimed := claim_next_cell(context), Claim):
             attempt, cells = Attempt.of(claimed), cells - 1
             with suppress(VnumaError):  # stored with the attempt; the cell starts again
                 shape_cell(context, attempt)

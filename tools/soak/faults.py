@@ -20,7 +20,7 @@ from tools.bench.processes import descendants
 from tools.soak.engine import start_engine
 from tools.soak.ground import PATIENCE_S, Ground
 from tools.soak.points import Strike
-from vnuma.engine.lease.heartbeat import SILENT_AFTER
+from vnuma.engine.lease.supervision import SILENT_AFTER
 from vnuma.store.types import iso
 
 CODES: Mapping[Strike, frozenset[int]] = {

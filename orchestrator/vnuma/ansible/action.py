@@ -26,8 +26,8 @@ from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError, f
 try:
     from vnuma.engine.access.connections import share_in_play
     from vnuma.engine.access.host_variables import native, with_secrets
-    from vnuma.engine.access.target import AnyTarget, Target, target_of_task
-    from vnuma.engine.lease.locking import this_host
+    from vnuma.engine.access.locking import this_host
+    from vnuma.engine.access.target import Target, VmTarget, target_of_task
     from vnuma.engine.run.approval import VARIABLE, refuse_by_hand
 except DriverMissing as error:
     # Ansible reports any other exception during a plugin's import as its own bug, with a traceback.
@@ -66,7 +66,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
             result.update(_failure(from_os_error(error)))
         return result
 
-    def refuse_unapproved(self, vm: Target) -> None:
+    def refuse_unapproved(self, vm: VmTarget) -> None:
         """Raise PreflightBlocked before a change outside a run, if the inventory requires approvals."""
         refuse_by_hand(vm.name, native(self._templar.template(self._variables.get(VARIABLE))))
 
@@ -101,12 +101,12 @@ class StepAction(VnumaAction):
         return act(target, options)
 
 
-def vm_of(options: Options) -> Target:
+def vm_of(options: Options) -> VmTarget:
     """The task's VM, for actions that need a VM. Raises InputError."""
     return target_of(options).as_vm()
 
 
-def target_of(options: Options) -> AnyTarget:
+def target_of(options: Options) -> Target:
     """The task's VM or machine; a machine has no vCenter.
 
     Raises InputError with what is wrong with the inventory's variables.
@@ -129,7 +129,7 @@ def _field(target: Mapping[str, Any], name: str) -> Any:
 def argument_spec(plugin_file: str) -> ArgumentSpec:
     """The options of a plugin from its documentation stub, fragments included.
 
-    Ansible does not check the content of dict options: `Target` and the study's models do.
+    Ansible does not check the content of dict options: `VmTarget` and the study's models do.
     """
     stub = Path(plugin_file).resolve().parent.parent / "modules" / Path(plugin_file).name
     document, *_ = get_docstring(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from vnuma.checks.finding import Finding
-from vnuma.domain.arm.recipe import desired_settings, vcpus_of
+from vnuma.domain.arm.desired_settings import desired_settings, vcpus_of
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology import prediction_confidence
 from vnuma.domain.vm import setting

@@ -63,7 +63,7 @@ def show(
     """
     from vnuma.domain.vm.plain_text import counted
     from vnuma.engine.access.places import audit_file
-    from vnuma.engine.lease.audit import as_json, audit_lines
+    from vnuma.engine.audit.journal import as_json, audit_lines
 
     opened = opened_store(store)
     lines = audit_lines(opened, run)
@@ -106,7 +106,7 @@ def verify(
 
     Examples: vnuma audit verify; vnuma audit verify old.audit.jsonl --hash 5891b5b5...
     """
-    from vnuma.engine.lease.audit_verify import verify_files, verify_store
+    from vnuma.engine.audit.verify import verify_files, verify_store
 
     found = verify_files((file,), expected) if file else verify_store(opened_store(store), expected)
     if format_ == "json":

@@ -18,7 +18,7 @@ def design_lines(study: Study) -> list[str]:
     from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
     from vnuma.domain.vm.percent import percent_text
     from vnuma.report.model.words import ORDER_WORDS
-    from vnuma.workloads.bench import workload_named
+    from vnuma.workloads.interface import workload_named
 
     design = study.design
     sentinel = workload_named(study.workload.name).sentinel(study.workload, study.dataset)

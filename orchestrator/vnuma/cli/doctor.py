@@ -21,7 +21,7 @@ from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import in_json, scenario_of
 
 if TYPE_CHECKING:
-    from vnuma.engine.access.target import AnyTarget
+    from vnuma.engine.access.target import Target
     from vnuma.engine.doctor.diagnosis import Diagnosis
 
 
@@ -105,8 +105,8 @@ def _show(findings: Iterable[Diagnosis]) -> None:
 
 
 def _targets_of_node(
-    site: str, targets: Mapping[str, AnyTarget], inventory: Path, named: list[str]
-) -> dict[str, AnyTarget]:
+    site: str, targets: Mapping[str, Target], inventory: Path, named: list[str]
+) -> dict[str, Target]:
     """The targets that this node reaches. Raises InputError for none, or if a named one is missing."""
     from vnuma.errors import InputError
 

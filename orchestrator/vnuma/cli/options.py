@@ -16,7 +16,7 @@ from vnuma.errors import InputError, UsageError, reading
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
-    from vnuma.engine.access.target import AnyTarget
+    from vnuma.engine.access.target import Target
     from vnuma.engine.preflight.permit import Permit
     from vnuma.store.open import Store
 
@@ -152,7 +152,7 @@ def find_inventory(given: Path | None) -> Path:
     )
 
 
-def reached_by(inventory: Path, targets: Mapping[str, AnyTarget]) -> str:
+def reached_by(inventory: Path, targets: Mapping[str, Target]) -> str:
     """The inventory, and the vCenters or ESXi hosts through which its targets are reached."""
     servers = (server for target in targets.values() for server in target.vcenters)
     hosts = dict.fromkeys(

@@ -59,7 +59,7 @@ def write_document(study: Study, text: str, plans: Sequence[TargetPlan], permit:
 
 def page_text(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit) -> str:
     """The page for a study planned on these VMs or machines."""
-    from vnuma.engine.lease.context import holder
+    from vnuma.engine.access.context import holder
 
     texts = plans[0].by_kind(vm=lambda _: _VMS, machine=lambda _: _MACHINES)
     simulated = next((plan.simulated for plan in plans if plan.simulated), None)

@@ -85,7 +85,7 @@ def run(
             "--create-only stores a run, --dry-run does not: give one of them.",
             fix=f"vnuma run {typed('studies/quick.yml')} --create-only",
         )
-    from vnuma.engine.lease.syslog import collector
+    from vnuma.engine.audit.syslog import collector
 
     collector()  # refuses a wrong address before a run begins
     permit = allowed.permit()
@@ -199,9 +199,9 @@ def _resume(
     from datetime import UTC, datetime
     from pathlib import Path
 
+    from vnuma.engine.access.context import open_run
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.access.places import store_url
-    from vnuma.engine.lease.context import open_run
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier

@@ -109,8 +109,8 @@ def _send_traces(store: Store, run: Run, since: datetime) -> None:
 def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
     """Show which notifications failed and record them in the audit log; neither ends the run."""
     from vnuma.engine.access.places import audit_file
-    from vnuma.engine.lease.audit import note_of_run
-    from vnuma.engine.lease.audit_forward import forward, unsent
+    from vnuma.engine.audit.forward import forward, unsent
+    from vnuma.engine.audit.journal import note_of_run
 
     for words in notifier.failures():
         with suppress(OSError):

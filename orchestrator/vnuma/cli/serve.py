@@ -60,7 +60,7 @@ def serve(
     """
     _require_packages()
     from vnuma.engine.access.places import store_url
-    from vnuma.engine.lease.heartbeat import ask_to_stop
+    from vnuma.engine.lease.supervision import ask_to_stop
     from vnuma.engine.run.approval import approve_by
     from vnuma.serve.access import Access, Proxy, Tls
     from vnuma.serve.app import serve as served

@@ -21,6 +21,6 @@ def stop(
 
     Examples: vnuma stop quick.4; vnuma stop latest --after-cell
     """
-    from vnuma.engine.lease.heartbeat import ask_to_stop
+    from vnuma.engine.lease.supervision import ask_to_stop
 
     say(ask_to_stop(run, after_cell=after_cell, url=store))

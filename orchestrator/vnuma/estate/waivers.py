@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 
 from vnuma.checks.finding import Finding
 from vnuma.checks.rules.catalogue import find_rule
-from vnuma.domain.arm.arm import Strict
 from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
+from vnuma.domain.vm.validation import Strict
 from vnuma.errors import InputError, reading
 
 

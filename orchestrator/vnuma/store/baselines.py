@@ -9,7 +9,7 @@ from vnuma.store import tables
 from vnuma.store.rows import RestoreOutcome, Run, Vm
 from vnuma.store.runs import at_site, imported_ids
 from vnuma.store.types import record_of, utc_now
-from vnuma.store.vms import CORRECTED, VM_ROW, own_vm
+from vnuma.store.vms import CORRECTED, VM_ROW, leased_vm
 
 _vm = tables.vm.c
 
@@ -19,7 +19,7 @@ def save(conn: Connection, vm_id: int, token: int, baseline: object) -> None:
 
     From now on the VM counts as away from its baseline until a restore is settled.
     """
-    vm = own_vm(conn, vm_id, token)
+    vm = leased_vm(conn, vm_id, token)
     if baseline is None:
         raise ValueError("a baseline must be the VM's configuration, not None")
     saved = conn.execute(
@@ -39,7 +39,7 @@ def correct(conn: Connection, vm_id: int, token: int, baseline: object) -> None:
     """Store a baseline that was read again before the run's first write inside the guest. The first one
     stays.
     """
-    vm = own_vm(conn, vm_id, token)
+    vm = leased_vm(conn, vm_id, token)
     values = {"run_id": vm.run_id, "vm_id": vm_id, "scope": CORRECTED, "key": CORRECTED, "at": utc_now()}
     conn.execute(insert(tables.fact).values(value_json=baseline, **values))
 
@@ -49,11 +49,11 @@ def mark_changing(conn: Connection, vm_id: int, token: int) -> None:
 
     Raises StoreError without a baseline to restore.
     """
-    leave(conn, own_vm(conn, vm_id, token))
+    leave(conn, leased_vm(conn, vm_id, token))
 
 
 def leave(conn: Connection, vm: Vm) -> None:
-    """`mark_changing` for a VM from `own_vm`."""
+    """`mark_changing` for a VM from `leased_vm`."""
     if vm.baseline_at is None:
         raise StoreError(
             f"{vm.name} has no baseline in this run yet, so it may not be changed.",
@@ -67,7 +67,7 @@ def set_restored(
     conn: Connection, vm_id: int, token: int, outcome: RestoreOutcome, detail: object = None
 ) -> None:
     """Store a restore's outcome; only a settled one marks the VM as at its baseline."""
-    own_vm(conn, vm_id, token)
+    leased_vm(conn, vm_id, token)
     restored_at = utc_now() if outcome.settled else None
     _set(conn, vm_id, restored_at=restored_at, restore_outcome=outcome, restore_detail_json=detail)
 

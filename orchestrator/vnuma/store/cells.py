@@ -26,7 +26,7 @@ from vnuma.store import tables
 from vnuma.store.baselines import leave
 from vnuma.store.rows import Busy, Cell, CellState, Claim, Outcome, Vm
 from vnuma.store.types import record_of, utc_now
-from vnuma.store.vms import get_vm, own_vm
+from vnuma.store.vms import get_vm, leased_vm
 
 _cell = tables.cell.c
 _attempt = tables.attempt.c
@@ -78,7 +78,7 @@ def cells_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
 
 def skip_cells(conn: Connection, vm_id: int, token: int, *, reason: str, from_block: int = 0) -> int:
     """Give up the VM's pending and failed cells from that block on; returns how many."""
-    own_vm(conn, vm_id, token)
+    leased_vm(conn, vm_id, token)
     left = _cell.state.in_([CellState.PENDING, CellState.FAILED])
     chosen = update(tables.cell).where(_cell.vm_id == vm_id, left, _cell.block >= from_block)
     return conn.execute(chosen.values(state=CellState.SKIPPED, reason=reason)).rowcount
@@ -98,7 +98,7 @@ def claim_next(
     Claims lock the VM rows of the host instead of using SKIP LOCKED: skipping a row would take cells out of
     their random order, and two VMs of one host could both start.
     """
-    vm = own_vm(conn, vm_id, token)
+    vm = leased_vm(conn, vm_id, token)
     busy = _lock_host(conn, vm, exclusive_host=exclusive_host)
     if busy is not None:
         return busy
@@ -114,7 +114,7 @@ def interrupt_attempts(conn: Connection, vm_id: int, token: int) -> int:
 
     Only for the process that has just raised the token, or knows that the measuring process is gone.
     """
-    own_vm(conn, vm_id, token)
+    leased_vm(conn, vm_id, token)
     claimed = conn.scalars(
         update(tables.cell)
         .where(_cell.vm_id == vm_id, _cell.state == CellState.CLAIMED)
@@ -176,7 +176,7 @@ def _busy(vm: Vm, row: Row[*tuple[Any, ...]]) -> Busy:
     return Busy(reason=reason, run_name=row.run, vm_name=row.name, since=row.started_at)
 
 
-def next_cell(conn: Connection, vm_id: int, most: int) -> Cell | None:
+def peek_next(conn: Connection, vm_id: int, most: int) -> Cell | None:
     """The cell that `claim_next` would take now; None when there is none. Does not take it."""
     return _one_cell(conn, _following_cell(vm_id, most))
 

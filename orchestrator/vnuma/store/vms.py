@@ -63,7 +63,7 @@ def get_vm(conn: Connection, vm_id: int) -> Vm:
     return record_of(Vm, row._mapping)
 
 
-def own_vm(conn: Connection, vm_id: int, token: int) -> Vm:
+def leased_vm(conn: Connection, vm_id: int, token: int) -> Vm:
     """The VM, whose `token` stays current in this transaction. Raises LeaseLost and StoreError."""
     row = conn.execute(kept(VM_ROW.where(_vm.id == vm_id))).one_or_none()
     if row is None:

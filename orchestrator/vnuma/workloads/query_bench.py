@@ -14,7 +14,7 @@ from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.timing import Timing, timed
 from vnuma.sqlserver.instance import plan, server
-from vnuma.workloads.bench import Query, Reading, SystemUnderTest
+from vnuma.workloads.interface import Query, Reading, SystemUnderTest
 
 _Clock = Literal["messages", "query_stats"]
 _SCOPE = "clock"

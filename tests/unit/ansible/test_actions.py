@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from tests.unit.ansible.content import ACTIONS, ROLES, ROOT, Options, stub_block
 from vnuma.ansible.action import ArgumentSpec, VnumaAction, plain, target_of
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
 from vnuma.errors import InputError, StoreError
 
 TARGET: dict[str, Any] = {
@@ -70,12 +70,12 @@ def test_return_values_are_described_with_a_sample_of_their_type(action: str) ->
 
 
 @pytest.mark.parametrize(
-    ("model", "path"), [(Target, ()), (VCenterTarget, ("vcenter",)), (SqlTarget, ("sql",))]
+    ("model", "path"), [(VmTarget, ()), (VCenterTarget, ("vcenter",)), (SqlTarget, ("sql",))]
 )
 def test_the_target_is_documented_as_the_engine_reads_it(
     model: type[BaseModel], path: tuple[str, ...]
 ) -> None:
-    """Fields, defaults and which are required: the fragment says what `Target` checks."""
+    """Fields, defaults and which are required: the fragment says what `VmTarget` checks."""
     options = documented_target()
     for step in path:
         options = options[step]["suboptions"]
@@ -182,7 +182,7 @@ def test_a_plays_workers_know_its_machine_by_one_name() -> None:
 import socket
 before = socket.gethostname()
 from vnuma.ansible.action import VnumaAction
-from vnuma.engine.lease.locking import this_host
+from vnuma.engine.access.locking import this_host
 socket.gethostname = lambda: "renamed"
 assert this_host().startswith(before), this_host()
 """

@@ -12,7 +12,7 @@ from vnuma.checks.evaluate import evaluate
 from vnuma.checks.finding import Fix
 from vnuma.checks.rules.catalogue import BY_ID
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.vm.change import change_to
 
 

@@ -217,7 +217,7 @@ def test_version_says_where_store_and_audit_log_lie(vnuma_home: Path) -> None:
 
 def test_stop_names_a_command_that_this_shell_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its hint is for typing, like any other."""
-    monkeypatch.setattr("vnuma.engine.lease.heartbeat.ask_to_stop", lambda *_, **__: "Check: vnuma status")
+    monkeypatch.setattr("vnuma.engine.lease.supervision.ask_to_stop", lambda *_, **__: "Check: vnuma status")
     monkeypatch.setattr("vnuma.cli.screen.command", lambda: "venv/bin/vnuma")
 
     assert vnuma_here("stop", "latest").out == "Check: venv/bin/vnuma status\n"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.arm.arm import Arm, Becomes, declared, only_in_runs
-from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.study.study_schema import markdown
 from vnuma.domain.vm.change import change_back, change_to
 from vnuma.domain.vm.role import ROLE, needed_privileges

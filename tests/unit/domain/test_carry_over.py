@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.arm.recipe import own_values
+from vnuma.domain.arm.desired_settings import own_values
 from vnuma.domain.vm.change import as_written, settings_after
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import DERIVED, Settings

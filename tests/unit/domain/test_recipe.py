@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.errors import ArmImpossible, PreflightBlocked
 
 AUTOSIZE = {"numa.autosize.cookie": None, "numa.autosize.vcpu.maxPerVirtualNode": None}

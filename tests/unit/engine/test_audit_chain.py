@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tests.support.cli import vnuma_here
 from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
-from vnuma.engine.lease import audit_chain
-from vnuma.engine.lease.audit import Journal, read_audit_file
-from vnuma.engine.lease.audit_chain import append, check_chain, read_chain
+from vnuma.engine.audit import chain
+from vnuma.engine.audit.chain import append, check_chain, read_chain
+from vnuma.engine.audit.journal import Journal, read_audit_file
 from vnuma.errors import StoreError
 from vnuma.store.open import open_store
 from vnuma.store.types import iso, utc_now
@@ -112,7 +112,7 @@ def test_no_altered_line_but_the_last_goes_unnoticed(data: st.DataObject) -> Non
     """Whichever byte changes to whatever, even to a newline."""
     lines: list[bytes] = []
     for number in range(1, 6):
-        previous = audit_chain.digest(lines[-1]) if lines else None
+        previous = chain.digest(lines[-1]) if lines else None
         line = {**document("power"), "line": number, "previous": previous}
         lines.append(f"{json.dumps(line)}\n".encode())
     content = bytearray(b"".join(lines))
@@ -166,7 +166,7 @@ def test_a_log_of_an_earlier_version_continues_and_says_where_its_chain_begins(t
 _MANY = """
 import json, sys
 from pathlib import Path
-from vnuma.engine.lease.audit_chain import append
+from vnuma.engine.audit.chain import append
 for number in range(25):
     append(Path(sys.argv[1]), json.loads(sys.argv[2]) | {"action": f"{sys.argv[3]}.{number}"})
 """
@@ -218,7 +218,7 @@ def test_who_holds_the_log_for_long_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A suspended process must not prevent a VM's restore, which continues without the line."""
-    monkeypatch.setattr(audit_chain, "_WAIT_S", 0.05)
+    monkeypatch.setattr(chain, "_WAIT_S", 0.05)
     store = new_store(tmp_path / "vnuma.db")
     log = tmp_path / "vnuma.audit.jsonl"
     with log.open("w", encoding="utf-8") as held:

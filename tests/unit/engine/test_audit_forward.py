@@ -29,10 +29,11 @@ from tests.sqlserver.authority import Authority
 from tests.support.cli import vnuma_here
 from tests.support.stores import new_store
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.lease import audit_forward, syslog
-from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.audit_forward import forward, unsent
-from vnuma.engine.lease.syslog import VARIABLE, collector
+from vnuma.engine.audit import forward as forwarding
+from vnuma.engine.audit import syslog
+from vnuma.engine.audit.forward import forward, unsent
+from vnuma.engine.audit.journal import Journal
+from vnuma.engine.audit.syslog import VARIABLE, collector
 from vnuma.engine.mesh.certificates import new_authority, node_certificate
 from vnuma.errors import InputError
 
@@ -334,7 +335,7 @@ def test_a_collector_that_keeps_connections_open_is_waited_for_once_a_minute(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines go together then; a run's end does not wait for that minute."""
-    monkeypatch.setattr(audit_forward, "_SLOW_S", 0.0)  # as if each connection were
+    monkeypatch.setattr(forwarding, "_SLOW_S", 0.0)  # as if each connection were
     with Receiver().listening() as receiver:
         monkeypatch.setenv(VARIABLE, f"tcp://127.0.0.1:{receiver.port}")
         journal.note("power", "one")
@@ -357,7 +358,7 @@ def test_a_key_under_a_passphrase_is_not_asked_for(tmp_path: Path) -> None:
     (tmp_path / "own.pem").write_text(pair.public)
     (tmp_path / "own.key").write_bytes(locked)
     program = (
-        "import socket, sys, vnuma.engine.lease.syslog as syslog\n"
+        "import socket, sys, vnuma.engine.audit.syslog as syslog\n"
         "with socket.create_server(('127.0.0.1', 0)) as server:\n"
         "    port = server.getsockname()[1]\n"
         "    to = syslog.Collector('tls', '127.0.0.1', port, cert=sys.argv[1], key=sys.argv[2])\n"

@@ -16,7 +16,7 @@ from tests.support.cli import vnuma
 from vnuma.engine.access.inventory import read_targets, read_variables
 from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.secrets import Secret, resolve, resolve_all
-from vnuma.engine.access.target import AnyTarget, Machine, Target
+from vnuma.engine.access.target import MachineTarget, Target, VmTarget
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 
 VCENTER = {"host": "vc", "user": "u", "password": {"env": "VC"}}
@@ -31,7 +31,7 @@ def write(folder: Path, hosts: Mapping[str, Any], **variables: Any) -> Path:
     return path
 
 
-def one(folder: Path, vcenter: Mapping[str, Any] | None = None, **variables: Any) -> Target:
+def one(folder: Path, vcenter: Mapping[str, Any] | None = None, **variables: Any) -> VmTarget:
     """The target of one host, with these fields of vnuma_vcenter."""
     host = {"vnuma_vcenter": VCENTER | dict(vcenter or {}), "vnuma_sql": SQL}
     return read_targets(write(folder, {"sql16": host}, **variables))["sql16"]
@@ -303,7 +303,7 @@ def test_a_plays_inventory_needs_no_lookup_and_holds_no_password_of_a_vm(
     )
     monkeypatch.setenv("OF_A_TEST", "here")
     monkeypatch.setenv("SQL", "sql-s3cret")
-    targets: dict[str, AnyTarget] = {**read_targets(inventory), "linux": Machine(name="linux")}
+    targets: dict[str, Target] = {**read_targets(inventory), "linux": MachineTarget(name="linux")}
     folder = tmp_path / "private"
     folder.mkdir()
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.engine.lease import locking
-from vnuma.engine.lease.context import holder
-from vnuma.engine.lease.locking import StillLocked, vm_lock
+from vnuma.engine.access import locking
+from vnuma.engine.access.context import holder
+from vnuma.engine.access.locking import StillLocked, vm_lock
 
 
 def test_who_waits_says_for_whom_and_gives_up_with_words(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_the_holder_is_the_account_that_runs_and_not_what_the_environment_says(
 HOLDS = """
 import sys, time
 from pathlib import Path
-from vnuma.engine.lease.locking import vm_lock
+from vnuma.engine.access.locking import vm_lock
 with vm_lock(Path(sys.argv[1]), "v/1", "sql16"):
     print("held", flush=True)
     time.sleep(600)

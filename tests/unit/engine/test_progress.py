@@ -14,7 +14,7 @@ from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.lease.heartbeat import claim_supervision
+from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.run.oversight import Asked, Elsewhere, Oversight, Work, unwatched
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.errors import ShutdownTimeout

@@ -13,7 +13,7 @@ import pytest
 from tests.report.build import study_text
 from tests.store.build import new_vm
 from tests.support.cli import vnuma_here
-from vnuma.engine.lease.heartbeat import Supervisor, claim_supervision
+from vnuma.engine.lease.supervision import Supervisor, claim_supervision
 from vnuma.engine.restore.restore_leftovers import Wanted
 from vnuma.engine.sites.restoring import restore_everywhere, show_everywhere
 from vnuma.store import runs, sites

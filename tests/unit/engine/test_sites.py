@@ -18,8 +18,8 @@ from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.access.target import Target
-from vnuma.engine.lease.heartbeat import SILENT_AFTER, Supervisor, ask_to_stop, claim_supervision, is_alive
+from vnuma.engine.access.target import VmTarget
+from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, ask_to_stop, claim_supervision, is_alive
 from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.overview import overview
 from vnuma.engine.run.progress import Progress, progress_of
@@ -207,13 +207,13 @@ def test_an_archive_says_which_node_measured_and_nothing_of_processes(going: Goi
     assert known == ()
 
 
-def target(name: str, node: str | None) -> Target:
+def target(name: str, node: str | None) -> VmTarget:
     """A VM of an inventory."""
     there = {"host": "vc", "user": "u", "password": {"env": "X"}}
-    return Target.model_validate({"name": name, "vm": name, "node": node, "vcenter": there, "sql": there})
+    return VmTarget.model_validate({"name": name, "vm": name, "node": node, "vcenter": there, "sql": there})
 
 
-def work(going: Going, targets: dict[str, Target]) -> Work:
+def work(going: Going, targets: dict[str, VmTarget]) -> Work:
     """The run with these VMs."""
     return Work(going.store, "", going.run, parse_study(study_text(), "quick"), targets, Path("hosts.yml"))
 

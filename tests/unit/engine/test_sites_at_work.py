@@ -17,7 +17,7 @@ from sqlalchemy import text, update
 from tests.report.build import study_text
 from tests.store.build import new_vm
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.lease.heartbeat import SILENT_AFTER, Supervisor, claim_supervision
+from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision
 from vnuma.engine.mesh.request import error_document
 from vnuma.engine.sites import following
 from vnuma.engine.sites.following import LAUNCHES, SitesAtWork

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.build import Leased, new_run, new_vm
-from vnuma.engine.lease.heartbeat import claim_supervision, is_alive, stop_unless_worked_on
+from vnuma.engine.lease.supervision import claim_supervision, is_alive, stop_unless_worked_on
 from vnuma.store import baselines, leases, runs
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import RestoreOutcome, Run, RunState
@@ -93,7 +93,7 @@ def claiming_in_a_container(store: Store, run: Run) -> Iterator[str]:
     """
     program = """
 import sys
-from vnuma.engine.lease.heartbeat import claim_supervision
+from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.errors import VmHeld
 from vnuma.store import runs
 from vnuma.store.open import open_store

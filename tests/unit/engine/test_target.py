@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.engine.access.target import Target, target_from
+from vnuma.engine.access.target import VmTarget, target_from
 from vnuma.engine.preflight.server_findings import unencrypted_connection, unused_login
 from vnuma.errors import InputError
 
 VCENTER = {"host": "vcenter", "user": "u", "password": {"env": "VC"}}
 
 
-def _target(**sql: object) -> Target:
+def _target(**sql: object) -> VmTarget:
     given = {"host": "sql16", "user": "sa", "password": {"env": "SQL"}, **sql}
     return target_from("sql16", {"vnuma_vcenter": VCENTER, "vnuma_sql": given}, "hosts.yml")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.store.build import new_vm
+from vnuma.engine.access.context import open_run
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private
 from vnuma.engine.ansible_api import actions
-from vnuma.engine.lease.context import open_run
 from vnuma.errors import StoreError
 from vnuma.store import runs
 from vnuma.store.open import open_store

@@ -13,8 +13,8 @@ from tests.support.studies import GOOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.workloads.kinds import KINDS
 from vnuma.errors import InputError, MeasurementFailed
-from vnuma.workloads.bench import Reading, require_declared, workload_named
 from vnuma.workloads.call_volume.settings import CallVolume
+from vnuma.workloads.interface import Reading, require_declared, workload_named
 
 STUDY = f"{GOOD}workload: {{name: tellers}}\n"
 

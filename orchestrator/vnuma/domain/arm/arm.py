@@ -9,9 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     WithJsonSchema,
@@ -20,6 +18,7 @@ from pydantic import (
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.setting import TYPED, Since, is_extra_config
+from vnuma.domain.vm.validation import Strict
 
 Automatic = Literal["auto"]
 AsItIs = Literal["keep"]
@@ -88,12 +87,6 @@ def _plain(value: object) -> object:
 
 
 Latency = Literal["keep", "low", "normal", "medium", "high"]
-
-
-class Strict(BaseModel):
-    """Base of everything read from a file: unknown fields are errors, and values are immutable."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from vnuma.domain.arm.arm import Strict
 from vnuma.domain.vm.percent import Percent
+from vnuma.domain.vm.validation import Strict
 
 CONTROL_SUFFIX = " (remote)"
 

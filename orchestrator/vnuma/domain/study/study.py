@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from vnuma.domain.arm.arm import Arm, ArmSettings, Strict
+from vnuma.domain.arm.arm import Arm, ArmSettings
 from vnuma.domain.study.design import CONTROL_SUFFIX, Design
 from vnuma.domain.study.hours import AllowedHours
+from vnuma.domain.vm.validation import Strict
 from vnuma.domain.workloads.kinds import AnyWorkload, as_workload
 from vnuma.domain.workloads.settings import Seconds, WorkloadContext, WorkloadSettings, maxdop_of
 

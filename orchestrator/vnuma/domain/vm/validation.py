@@ -1,9 +1,16 @@
-"""pydantic's findings as our sentences."""
+"""The base of what is read from files, and what is wrong with it in our own sentences."""
 
 from __future__ import annotations
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
+
+
+class Strict(BaseModel):
+    """Base of everything read from a file: unknown fields are errors, and values are immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
 
 FIELD_FAULTS = {
     "string_pattern_mismatch": "must match {pattern}",

@@ -1,7 +1,7 @@
 """Every workload that a study file can name: ours, and those of installed packages.
 
 A package adds one with an entry point in the group `vnuma.workloads`: its name is the workload's, and it
-refers to an object with the attributes of `vnuma.workloads.bench.Workload`.
+refers to an object with the attributes of `vnuma.workloads.interface.Workload`.
 """
 
 from __future__ import annotations

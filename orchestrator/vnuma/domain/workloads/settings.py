@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.arm.arm import Arm, Strict
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.vm.validation import Strict
 from vnuma.domain.workloads.metric import ELAPSED, Metric, Replicate, sized
 
 Path = tuple[int | str, ...]

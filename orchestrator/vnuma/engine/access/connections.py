@@ -14,7 +14,7 @@ from vnuma import assets
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.engine.access.target import AnyTarget, Target
+from vnuma.engine.access.target import Target, VmTarget
 from vnuma.errors import VCenterUnreachable
 from vnuma.logins import Logins, now_sharing, sharing
 from vnuma.sqlserver.client.driver import ENVIRONMENT_VARIABLE, Driver, discover
@@ -23,7 +23,7 @@ from vnuma.sqlserver.client.tickets import Keytab, renewing
 from vnuma.vsphere.connect import VCenter, agreed_version, log_out
 
 
-def vcenter(target: Target) -> VCenter:
+def vcenter(target: VmTarget) -> VCenter:
     """How to log in to this target's vCenter."""
     return _login(target.vcenter)
 
@@ -84,7 +84,7 @@ def _begin_sharing(ending: ExitStack) -> Logins:
     return logins
 
 
-def api_versions(targets: Iterable[AnyTarget]) -> dict[str, str]:
+def api_versions(targets: Iterable[Target]) -> dict[str, str]:
     """The API version agreed with each target's vCenter, by address; unreachable vCenters are left out."""
     found: dict[str, str] = {}
     for target in targets:
@@ -99,7 +99,7 @@ def _address(wanted: VCenterTarget) -> str:
     return f"{wanted.host}:{wanted.port}"
 
 
-def sql_server(target: Target) -> SqlServer:
+def sql_server(target: VmTarget) -> SqlServer:
     """How to log in to this target's SQL Server, with the ODBC driver found here."""
     return server_login(target.sql)
 
@@ -124,7 +124,7 @@ def server_login(wanted: SqlTarget) -> SqlServer:
 
 
 @contextmanager
-def tickets_renewed(targets: Iterable[AnyTarget]) -> Iterator[None]:
+def tickets_renewed(targets: Iterable[Target]) -> Iterator[None]:
     """Renew the user's Kerberos ticket during a `with`, if these targets' logins need it."""
     servers = [server for target in targets for server in target.sql_servers]
     with renewing() if any(one.kerberos and not one.keytab for one in servers) else nullcontext():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.host_variables import HostVariables, unreadable
-from vnuma.engine.access.target import AnyTarget, Machine, Target, TargetKind, target_from
+from vnuma.engine.access.target import MachineTarget, Target, TargetKind, VmTarget, target_from
 from vnuma.engine.access.vault import vault_secrets
 from vnuma.errors import InputError
 
@@ -26,7 +26,7 @@ LOCAL = "localhost"
 """Ansible's implicit host: the machine it runs on, without an entry in any inventory."""
 
 
-def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, Target]:
+def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, VmTarget]:
     """The inventory's VMs by name; without `names`, all that have vnuma_vcenter.
 
     Raises InputError when the inventory cannot be read, or a name is not in it.
@@ -49,7 +49,7 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
     return targets
 
 
-def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
+def study_targets(inventory: Path, study: Study) -> dict[str, Target]:
     """The targets of a study: VMs, or machines for a Linux workload. Raises InputError."""
     match study.workload.guest:
         case "sql_server":
@@ -59,7 +59,7 @@ def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
             return {name: target.as_machine(study.workload.name) for name, target in targets.items()}
 
 
-def nodes_of(targets: Mapping[str, AnyTarget]) -> dict[str, str]:
+def nodes_of(targets: Mapping[str, Target]) -> dict[str, str]:
     """The mesh node of each target, by the target's name; targets reached from here are left out.
 
     On a node, VNUMA_NODE is its own name.
@@ -68,7 +68,7 @@ def nodes_of(targets: Mapping[str, AnyTarget]) -> dict[str, str]:
     return {name: target.node for name, target in targets.items() if target.node and target.node != here}
 
 
-def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]:
+def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, Target]:
     """VMs, and Linux machines: hosts with neither vnuma_vcenter nor vnuma_sql. Raises InputError.
 
     `localhost` needs no entry: it is Ansible's implicit host.
@@ -78,17 +78,17 @@ def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]
     machines = plain if LOCAL in hosts else plain | {LOCAL}
     wanted = list(names)
     others = read_targets(inventory, [name for name in wanted if name not in machines])
-    return {name: others[name] if name in others else Machine(name=name) for name in wanted}
+    return {name: others[name] if name in others else MachineTarget(name=name) for name in wanted}
 
 
-def stored_target(inventory: Path, key: str, name: str) -> AnyTarget:
+def stored_target(inventory: Path, key: str, name: str) -> Target:
     """The VM or machine that a store's row identifies; a machine needs no entry. Raises InputError."""
     return _STORED[TargetKind.of(key)](inventory, name)
 
 
-_STORED: Mapping[TargetKind, Callable[[Path, str], AnyTarget]] = {
+_STORED: Mapping[TargetKind, Callable[[Path, str], Target]] = {
     TargetKind.VM: lambda inventory, name: read_targets(inventory, [name])[name],
-    TargetKind.MACHINE: lambda _, name: Machine(name=name),
+    TargetKind.MACHINE: lambda _, name: MachineTarget(name=name),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from vnuma.assets import asset
 from vnuma.engine.access.play_input import clean_environment, write_extra_variables, write_play_inventory
-from vnuma.engine.access.target import Machine
+from vnuma.engine.access.target import MachineTarget
 from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable
 from vnuma.workloads.shell import Output
 
@@ -63,7 +63,7 @@ def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Outp
 
     place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with TemporaryDirectory(prefix="vnuma-ask-", dir=place) as folder:
-        machines = {name: Machine(name=name) for name in names}
+        machines = {name: MachineTarget(name=name) for name in names}
         try:
             hosts = write_play_inventory(Path(folder), inventory, machines)
         except (InputError, EnvironmentProblem) as error:

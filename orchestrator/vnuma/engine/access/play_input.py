@@ -18,14 +18,14 @@ from typing import Any
 from vnuma.domain.vm.plain_text import data_in_yaml
 from vnuma.engine.access.inventory import connection_variables
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, write_private
-from vnuma.engine.access.target import AnyTarget, TargetKind
+from vnuma.engine.access.target import Target, TargetKind
 
 GROUPS = {TargetKind.VM: "vnuma_vms", TargetKind.MACHINE: "vnuma_machines"}
 """The group in which a play finds the targets of a kind."""
 
 
 def write_play_inventory(
-    folder: Path, inventory: Path, targets: Mapping[str, AnyTarget], others: Iterable[str] = ()
+    folder: Path, inventory: Path, targets: Mapping[str, Target], others: Iterable[str] = ()
 ) -> Path:
     """Write FOLDER/hosts.json, readable only by this user. `others` are hosts reached as machines are.
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import Field, PrivateAttr, SecretStr, model_validator
 
-from vnuma.domain.arm.arm import Strict
+from vnuma.domain.vm.validation import Strict
 from vnuma.engine.access.vault import read_key
 from vnuma.errors import EnvironmentProblem, InputError
 

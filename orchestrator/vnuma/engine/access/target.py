@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
-from vnuma.domain.arm.arm import Strict
-from vnuma.domain.vm.validation import message
+from vnuma.domain.vm.validation import Strict, message
 from vnuma.engine.access.secrets import Secret
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
 from vnuma.errors import InputError
@@ -36,7 +35,7 @@ class TargetKind(Enum):
         return cls.MACHINE if key.startswith(MACHINE_KEY) else cls.VM
 
 
-class AnyTarget(Strict, ABC):
+class Target(Strict, ABC):
     """A VM or machine of an inventory: the interface that all kinds share."""
 
     kind: ClassVar[TargetKind]
@@ -65,15 +64,15 @@ class AnyTarget(Strict, ABC):
         """Its inventory variables, resolved; None where only Ansible's own connection reaches it."""
 
     @abstractmethod
-    def as_vm(self) -> Target:
+    def as_vm(self) -> VmTarget:
         """This target as a VM. Raises InputError for a machine outside vCenter."""
 
     @abstractmethod
-    def as_machine(self, workload: str) -> Machine:
+    def as_machine(self, workload: str) -> MachineTarget:
         """This target as a machine for `workload`. Raises InputError for a VM."""
 
 
-class Target(AnyTarget):
+class VmTarget(Target):
     """One VM of an inventory."""
 
     kind = TargetKind.VM
@@ -105,10 +104,10 @@ class Target(AnyTarget):
         document = self.model_dump(mode="json", exclude_none=True)
         return {f"vnuma_{name}": value for name, value in document.items() if name != "name"}
 
-    def as_vm(self) -> Target:
+    def as_vm(self) -> VmTarget:
         return self
 
-    def as_machine(self, workload: str) -> Machine:
+    def as_machine(self, workload: str) -> MachineTarget:
         raise InputError(
             f"{self.name} is a VM in a vCenter. {workload} measures a Linux machine as it is; vnuma "
             "does not shape VMs with a Linux guest.",
@@ -123,31 +122,31 @@ def is_tag(text: str) -> bool:
     return bool(category.strip() and name.strip())
 
 
-class Machine(AnyTarget):
+class MachineTarget(Target):
     """A Linux machine of an inventory, measured without reshaping, over Ansible's own connection."""
 
     kind = TargetKind.MACHINE
 
     def variables(self) -> None:
-        """See `AnyTarget`."""
+        """See `Target`."""
 
-    def as_vm(self) -> Target:
+    def as_vm(self) -> VmTarget:
         raise InputError(
             f"{self.name} is a machine without a vCenter: it cannot be shaped, and has no SQL Server "
             "to measure.",
             fix="Give it vnuma_vcenter and vnuma_sql in the inventory.",
         )
 
-    def as_machine(self, workload: str) -> Machine:
+    def as_machine(self, workload: str) -> MachineTarget:
         del workload
         return self
 
 
-def target_of_task(document: Mapping[str, Any]) -> AnyTarget:
+def target_of_task(document: Mapping[str, Any]) -> Target:
     """The target in a task's document; without a vCenter it is a machine. Raises ValidationError."""
     if document.get("vcenter", {}) != {}:
-        return Target.model_validate(document)
-    return Machine.model_validate({"name": document.get("name")})
+        return VmTarget.model_validate(document)
+    return MachineTarget.model_validate({"name": document.get("name")})
 
 
 _VARIABLES = (
@@ -174,14 +173,14 @@ def _what(item: ErrorDetails) -> str:
     if item["type"] != "extra_forbidden":
         return f"{message(item)}."
     sections: dict[object, type[Strict]] = {"vcenter": VCenterTarget, "sql": SqlTarget}
-    known = sections.get(item["loc"][0], Target).model_fields
+    known = sections.get(item["loc"][0], VmTarget).model_fields
     close = difflib.get_close_matches(str(item["loc"][-1]), known, n=1)
     return (
         f"unknown field. Did you mean {close[0]}?" if close else f"unknown field (known: {', '.join(known)})."
     )
 
 
-def target_from(name: str, variables: Mapping[str, object], where: str) -> Target:
+def target_from(name: str, variables: Mapping[str, object], where: str) -> VmTarget:
     """Build a target from inventory variables vnuma_vcenter, vnuma_sql and vnuma_vm.
 
     Raises InputError with the host, the variable and the problem.
@@ -197,7 +196,7 @@ def target_from(name: str, variables: Mapping[str, object], where: str) -> Targe
         "node": variables.get("vnuma_node"),
     }
     try:
-        return Target.model_validate(fields)
+        return VmTarget.model_validate(fields)
     except ValidationError as error:
         lines = []
         for item in error.errors():

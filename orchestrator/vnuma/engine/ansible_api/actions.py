@@ -12,24 +12,24 @@ from vnuma.collector import collect_rarely
 from vnuma.domain.vm.change import Edit, net
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import driver
-from vnuma.engine.access.secrets import Private
-from vnuma.engine.access.target import AnyTarget, Target
-from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
-from vnuma.engine.cell.measure_cell import measure_cell, measure_pass
-from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
-from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.lease.context import (
+from vnuma.engine.access.context import (
     VmContext,
     keep_store,
     open_context,
     open_run,
     supervisor_token,
 )
+from vnuma.engine.access.secrets import Private
+from vnuma.engine.access.target import Target, VmTarget
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
+from vnuma.engine.cell.measure_cell import measure_cell, measure_pass
+from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
+from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run import unsupervised
-from vnuma.engine.run.next_cell import NoCell, claim, next_cell, why_no_more
+from vnuma.engine.run.next_cell import NoCell, claim_next_cell, peek_next_cell, why_no_more
 from vnuma.errors import NotAtBaseline, VnumaError
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -43,7 +43,7 @@ When = Literal["always", "finished"]
 LOOK_AGAIN_S = 1.0
 
 
-def claim_cell(run: str, target: AnyTarget) -> Document:
+def claim_cell(run: str, target: Target) -> Document:
     """Claim the next cell, waiting for the host to be free.
 
     In a play without a supervisor, take the VM over first if there is a cell to measure.
@@ -55,10 +55,10 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
             return {"changed": False, "claimed": False, "why": why}
         context = unsupervised.take_over_target(context)
     with _working(context):
-        claimed = claim(context)
+        claimed = claim_next_cell(context)
         while isinstance(claimed, NoCell) and not claimed.final:
             sleep(LOOK_AGAIN_S)
-            claimed = claim(context)
+            claimed = claim_next_cell(context)
     if isinstance(claimed, NoCell):
         return {"changed": False, "claimed": False, "why": claimed.why}
     return {
@@ -71,10 +71,10 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
 
 def why_no_cell(context: VmContext) -> str | None:
     """Why this VM gets no further cell; None if it does."""
-    return why_no_more(context) or (None if next_cell(context) else "every cell has ended")
+    return why_no_more(context) or (None if peek_next_cell(context) else "every cell has ended")
 
 
-def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+def shape(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
     """Bring the VM into the shape of the attempt's arm."""
     with step_of(run, attempt, target) as (context, tried):
         return shaped_document(shape_cell(context, tried), net(context.made))
@@ -91,14 +91,14 @@ def shaped_document(done: Shaped, made: Iterable[Edit]) -> Document:
     }
 
 
-def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+def boot(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
     """Power on and wait for Tools."""
     with step_of(run, attempt, target) as (context, tried):
         boot_cell(context, tried)
         return {"changed": True, "power": "poweredOn", "diff": edits_diff(net(context.made))}
 
 
-def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+def ready(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
     """Wait for SQL Server, then compare what the guest sees with what the arm needs."""
     with step_of(run, attempt, target) as (context, tried):
         seen = ready_cell(context, tried)
@@ -107,7 +107,7 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     return {"changed": bool(made), "diff": edits_diff(made), **saw}
 
 
-def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+def measure(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
     """Prepare or verify the study's dataset, then measure the cell."""
     with step_of(run, attempt, target) as (context, tried):
         prepared = prepare_cell(context, tried)
@@ -116,7 +116,7 @@ def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     return {"changed": True, "dataset": prepared, "samples": stored, "diff": diff}
 
 
-def measure_machine(run: str, attempt: Mapping[str, Any], target: AnyTarget, shell: Shell) -> Document:
+def measure_machine(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
     """Make one pass over a Linux machine."""
     with step_of(run, attempt, target) as (context, tried):
         return {"changed": True, "samples": measure_pass(context, tried, shell)}
@@ -127,7 +127,7 @@ def edits_diff(edits: Iterable[Edit]) -> Document:
     return change_diff(change_document(sorted(edits, key=lambda edit: edit.setting)))
 
 
-def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell | None = None) -> Document:
+def restore(run: str, target: Target, choice: Choice, when: When, shell: Shell | None = None) -> Document:
     """Restore a VM or machine; with `when` "finished", only if another play has none of its cells to measure.
 
     `shell` is the machine's own, inside a play. Raises VmHeld when another process supervises the run.
@@ -180,7 +180,7 @@ def restored_document(done: Restored) -> Document:
 
 
 def plan_restore(
-    run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell | None = None
+    run: str, target: Target, choice: Choice, when: When, shell: Shell | None = None
 ) -> Document:
     """What `restore` would change, also while another process supervises the run.
 
@@ -203,12 +203,12 @@ def _why_not_restored(context: VmContext, when: When) -> str | None:
         return f"{run.name} does not hold {vm.name}: the VM was restored, or never taken over"
     if when == "always" or why_no_more(context):
         return None
-    left = next_cell(context)
+    left = peek_next_cell(context)
     return f"cells remain: next is block {left.block}, {left.label}" if left else None
 
 
 @contextmanager
-def step_of(run: str, document: Mapping[str, Any], target: AnyTarget) -> Iterator[tuple[VmContext, Attempt]]:
+def step_of(run: str, document: Mapping[str, Any], target: Target) -> Iterator[tuple[VmContext, Attempt]]:
     """Context and attempt of one step, for its duration."""
     attempt = attempt_of(document)
     context = open_context(run, target, attempt.token)

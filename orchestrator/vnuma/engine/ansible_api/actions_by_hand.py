@@ -24,7 +24,8 @@ from vnuma.domain.vm.setting import Power
 from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.places import store_url
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
+from vnuma.engine.audit.journal import Journal
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import (
     Shaped,
@@ -38,7 +39,6 @@ from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.engine.design_check.estates import read_target
 from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.engine.instance.sql_identity import require_by_hand
-from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError, ThresholdMet
@@ -66,7 +66,7 @@ Model = TypeVar("Model", bound=BaseModel)
 _POWER = {"on": Power.ON, "off": Power.OFF}
 
 
-def _permitted(session: Session, target: Target, permit: Permit) -> tuple[VmRef, VmFacts]:
+def _permitted(session: Session, target: VmTarget, permit: Permit) -> tuple[VmRef, VmFacts]:
     """The VM, if it may be changed by hand. Raises VmHeld and PreflightBlocked."""
     ref = read.find_vm(session, target.vm)
     vm = read.read_vm(session, ref)
@@ -75,7 +75,7 @@ def _permitted(session: Session, target: Target, permit: Permit) -> tuple[VmRef,
     return ref, vm
 
 
-def topology(target: Target, options: Document) -> Document:
+def topology(target: VmTarget, options: Document) -> Document:
     """Bring the VM into the shape of `arm`; does nothing if it has that shape already."""
     arm, rules, permit = _arm(options), _rules(options), _permit(options)
     with connect(vcenter(target)) as session:
@@ -85,14 +85,14 @@ def topology(target: Target, options: Document) -> Document:
         return _shaped(shape(switch, arm, vm, host, always_off=False))
 
 
-def plan_topology(target: Target, options: Document) -> Document:
+def plan_topology(target: VmTarget, options: Document) -> Document:
     arm, permit = _arm(options), _permit(options)
     with connect(vcenter(target)) as session:
         _, vm = _permitted(session, target, permit)
         return _shaped(plan_shape(arm, vm, read.read_host(session, session.host(vm.host_moid))))
 
 
-def power(target: Target, options: Document) -> Document:
+def power(target: VmTarget, options: Document) -> Document:
     """Power the VM on (until its Tools run) or shut its guest down."""
     state, rules, permit = options["state"], _rules(options), _permit(options)
     with connect(vcenter(target)) as session:
@@ -104,7 +104,7 @@ def power(target: Target, options: Document) -> Document:
     return _powered(state, changed=changed)
 
 
-def plan_power(target: Target, options: Document) -> Document:
+def plan_power(target: VmTarget, options: Document) -> Document:
     with connect(vcenter(target)) as session:
         _, vm = _permitted(session, target, _permit(options))
     return _powered(options["state"], changed=vm.power is not _POWER[options["state"]])
@@ -123,7 +123,7 @@ def _journal(vm: VmFacts, permit: Permit) -> Journal:
     return Journal(open_store(store_url()), vm.key, vm.name, ticket=permit.ticket)
 
 
-def ready(target: Target, options: Document) -> Document:
+def ready(target: VmTarget, options: Document) -> Document:
     """Wait for Tools and SQL Server, then read what the guest sees."""
     timeout_s = options["timeout"]
     quiet = QuietRule(options["quiet_cpu_percent"], options["quiet_for"], timeout_s)
@@ -139,7 +139,7 @@ def ready(target: Target, options: Document) -> Document:
     return {"changed": False, "ready": asdict(came_up), "guest": asdict(guest), "server": asdict(server)}
 
 
-def dataset(target: Target, options: Document) -> Document:
+def dataset(target: VmTarget, options: Document) -> Document:
     """Create the dataset, verify an existing one, or drop it. Raises PreflightBlocked."""
     diff = plan_dataset(target, options)["diff"]
     with connect_sql(sql_server(target)) as connection:
@@ -150,7 +150,7 @@ def dataset(target: Target, options: Document) -> Document:
     return {"changed": facts.changed, "dataset": asdict(facts), "diff": diff}
 
 
-def plan_dataset(target: Target, options: Document) -> Document:
+def plan_dataset(target: VmTarget, options: Document) -> Document:
     """What `dataset` would create or drop. Raises ForeignDatabase as it does."""
     name = options["database"]
     with connect_sql(sql_server(target)) as connection:
@@ -176,7 +176,7 @@ def _database_diff(before: str | None, after: str | None) -> Document:
     return {"before": {"sql.database": before}, "after": {"sql.database": after}}
 
 
-def benchmark(target: Target, options: Document) -> Document:
+def benchmark(target: VmTarget, options: Document) -> Document:
     """Run the workload on the VM as it is and return every timing. Raises PreflightBlocked."""
     workload = _parsed(CrossJoin, options["workload"], "workload")
     with connect_sql(sql_server(target), options["database"]) as connection:
@@ -245,7 +245,7 @@ def _parsed(model: type[Model], data: Document, option: str) -> Model:
 NEVER = "never"
 
 
-def design_check(target: Target, options: dict[str, Any]) -> dict[str, Any]:
+def design_check(target: VmTarget, options: dict[str, Any]) -> dict[str, Any]:
     """The check's document; with `failed` where something as bad as `fail_on` says was found."""
     asked = Asked(
         sql=SqlServers([target]) if options["sql"] else None,

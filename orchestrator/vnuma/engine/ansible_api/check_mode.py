@@ -17,7 +17,8 @@ from vnuma.domain.vm.change import Edit, with_lock_reservation
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import AnyTarget, Target, TargetKind
+from vnuma.engine.access.context import VmContext, open_context
+from vnuma.engine.access.target import Target, TargetKind, VmTarget
 from vnuma.engine.ansible_api.actions import Document, edits_diff, shaped_document, why_no_cell
 from vnuma.engine.cell.dataset import planned_making
 from vnuma.engine.cell.power_switch import POWER_OFF, POWER_ON
@@ -28,12 +29,11 @@ from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.instance.settings import SETTINGS, guest_of
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.lease.context import VmContext, open_context
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.run_mark import marking
 from vnuma.engine.lease.take_over import plan_baseline
 from vnuma.engine.run import unsupervised
-from vnuma.engine.run.next_cell import next_cell
+from vnuma.engine.run.next_cell import peek_next_cell
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.sql_server import SqlServer
@@ -42,14 +42,14 @@ from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
 
 
-def claim(run: str, target: AnyTarget) -> Document:
+def claim(run: str, target: Target) -> Document:
     """What `actions.claim_cell` would claim; for a VM also what the claim changes, and the next attempt.
 
     Raises VmHeld, InputError and PreflightBlocked as it does.
     """
     context = open_context(run, target)
     why = why_no_cell(context)
-    cell = None if why else next_cell(context)
+    cell = None if why else peek_next_cell(context)
     if cell is None:
         return {"changed": False, "claimed": False, "why": why}
     unsupervised.refuse_if_supervised(context.run)
@@ -77,7 +77,7 @@ _CLAIMED: Mapping[TargetKind, Callable[[VmContext, Cell], Document]] = {
 }
 
 
-def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+def shape(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
     """What `actions.shape` would do. Raises what it raises before its first change."""
     context, _ = _taken(open_context(run, target))
     vm, planned, proven = _looked(context, attempt_of(attempt).settings(context))
@@ -108,14 +108,14 @@ def _inside(
     return [setting.planned_for(to_come, server) for setting in SETTINGS]
 
 
-def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+def boot(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
     """What `actions.boot` would do: every cell's shape step leaves the VM off."""
     del run, target
     attempt_of(attempt)
     return {"changed": True, "power": str(Power.ON), "diff": edits_diff(POWER_ON)}
 
 
-def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+def ready(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
     """Which SQL Server settings `actions.ready` would change: those whose values were unknown before."""
     context, facts = _taken(open_context(run, target))
     arm = attempt_of(attempt).settings(context)
@@ -129,7 +129,7 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     return {"changed": bool(edits), "diff": edits_diff(edits)}
 
 
-def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+def measure(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
     """What `actions.measure` would create: the study's database, and a resource pool for it."""
     context, facts = _taken(open_context(run, target))
     arm = attempt_of(attempt).arm

@@ -15,6 +15,8 @@ from vnuma.domain.vm.endpoint import VmSide
 from vnuma.domain.vm.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.vm.server import ServerFacts
 from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.context import VmContext
+from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected
 from vnuma.engine.cell.evidence import pending_facts
@@ -25,8 +27,6 @@ from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.lease.attempt import Attempt, step
-from vnuma.engine.lease.audit import journal_of
-from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import TopologyMismatch

@@ -8,14 +8,14 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
-from vnuma.engine.cell.system import CellSystem
+from vnuma.engine.access.context import VmContext
+from vnuma.engine.audit.journal import journal_of
+from vnuma.engine.cell.system_under_test import CellSystem
 from vnuma.engine.instance.sql_identity import Endpoint, require_proven
 from vnuma.engine.lease.attempt import Attempt, step
-from vnuma.engine.lease.audit import journal_of
-from vnuma.engine.lease.baseline import NOT_KNOWN
-from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.heartbeat import tolerating_full_store
+from vnuma.engine.lease.baseline_document import NOT_KNOWN
 from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.supervision import tolerating_full_store
 from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.sql_server import SqlServer
@@ -23,7 +23,7 @@ from vnuma.sqlserver.database import dataset, ownership
 from vnuma.store import facts
 from vnuma.store.open import Store
 from vnuma.store.rows import Vm
-from vnuma.workloads.bench import Document, workload_named
+from vnuma.workloads.interface import Document, workload_named
 
 DATABASE = "sql.database"
 """Name of the study's database in diffs and audit lines."""

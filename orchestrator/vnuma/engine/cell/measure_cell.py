@@ -9,14 +9,14 @@ from dataclasses import asdict, dataclass
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import VmFacts
+from vnuma.engine.access.context import VmContext
+from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.cell.positive_control import placed
-from vnuma.engine.cell.system import CellSystem
+from vnuma.engine.cell.system_under_test import CellSystem
 from vnuma.engine.instance.sql_identity import require_proven
 from vnuma.engine.lease.attempt import Attempt, add_facts, finish, step
-from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_changes import refuse_foreign_changes
 from vnuma.engine.lease.identity import require_own_host
-from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
@@ -29,7 +29,7 @@ from vnuma.vsphere import counters, read
 from vnuma.vsphere.connect import VmRef
 from vnuma.vsphere.counters import Series
 from vnuma.vsphere.session import Session
-from vnuma.workloads.bench import (
+from vnuma.workloads.interface import (
     Bench,
     MachineWorkload,
     Query,

@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from vnuma.engine.cell.system import CellSystem
+from vnuma.engine.access.context import VmContext
+from vnuma.engine.audit.journal import journal_of
+from vnuma.engine.cell.system_under_test import CellSystem
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.lease.attempt import Attempt, add_facts, say_step
-from vnuma.engine.lease.audit import journal_of
-from vnuma.engine.lease.context import VmContext
 from vnuma.errors import PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.instance.server import xtp_pages_kb
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
-from vnuma.workloads.bench import workload_named
+from vnuma.workloads.interface import workload_named
 
 SCOPE = "control"
 PROVEN_SHARE = 0.9

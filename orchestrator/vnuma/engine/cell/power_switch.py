@@ -10,9 +10,9 @@ from datetime import datetime
 from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.context import VmContext
+from vnuma.engine.audit.journal import Journal, journal_of
 from vnuma.engine.cell import evidence
-from vnuma.engine.lease.audit import Journal, journal_of
-from vnuma.engine.lease.context import VmContext
 from vnuma.errors import HostChanged, HostNotReady
 from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session, VmRef

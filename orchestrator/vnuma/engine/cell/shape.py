@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.arm.recipe import desired_settings, merge_over_own, own_values
+from vnuma.domain.arm.desired_settings import desired_settings, merge_over_own, own_values
 from vnuma.domain.topology.prediction import Prediction, host_shape, predict
 from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with_lock_reservation
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
+from vnuma.engine.access.context import VmContext
+from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
-from vnuma.engine.lease.audit import journal_of
-from vnuma.engine.lease.baseline import baseline_settings
-from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.engine.lease.foreign_changes import SomebodysChange, refuse_foreign_changes
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ArmImpossible, HostChanged

@@ -22,7 +22,7 @@ from vnuma.domain.contract.belief import (
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.provenance import scenario_of
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
 from vnuma.engine.contract.changing import NOTHING, ChangingOutcome, LeasedWriter, Say, on_the_clone
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError, Interrupted, LeaseLost, VCenterUnreachable, VnumaError
@@ -40,7 +40,7 @@ Consent = Callable[[VmFacts, str | None], None]
 
 
 def judge_vcenter(
-    target: Target, inventory: Path, *, consent: Consent, read_only: bool = False, say: Say = lambda _: None
+    target: VmTarget, inventory: Path, *, consent: Consent, read_only: bool = False, say: Say = lambda _: None
 ) -> Answers:
     """Check every assumption on a VM's vCenter; those that change the VM, only on a test clone.
 
@@ -77,7 +77,7 @@ def judge_vcenter(
     return Answers(of, outcome.leftover, (*found, *changed, *rest), simulated, outcome.error)
 
 
-def _still(target: Target, vm: VmFacts) -> VmFacts:
+def _still(target: VmTarget, vm: VmFacts) -> VmFacts:
     """Find the VM that was consented to again, since consent may take hours.
 
     Raises InputError when its name now means another VM, PreflightBlocked when it may no longer be changed,
@@ -102,7 +102,7 @@ def _unasked(asked: int, why: str) -> list[Judged]:
     return [Judged(one.id, Verdict.NOT_EVALUABLE, why) for one in (*WHILE_OFF, *WHILE_ON)][asked:]
 
 
-def _why_not(target: Target, moid: str) -> str | None:
+def _why_not(target: VmTarget, moid: str) -> str | None:
     """Why the VM must not be changed for this; None if it may be."""
     tagged = Permit().tagged(target, moid)
     if tagged.refusal:

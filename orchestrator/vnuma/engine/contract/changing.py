@@ -16,20 +16,20 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to, with_lock_reservation
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Value
+from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.places import store_url
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
+from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import change_document, predict_for, prediction_document
 from vnuma.engine.lease.attempt import Attempt, finish, step
-from vnuma.engine.lease.audit import journal_of
-from vnuma.engine.lease.baseline import baseline_settings
-from vnuma.engine.lease.context import VmContext, vm_of_run
-from vnuma.engine.lease.heartbeat import claim_supervision, heartbeat
+from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.engine.restore.restore import Restored
 from vnuma.engine.run.approval import VARIABLE, is_required
-from vnuma.engine.run.next_cell import NoCell, claim
+from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.engine.run.oversight import Asked, Work, stop_signals
 from vnuma.engine.run.run_outcome import worst_of
 from vnuma.engine.run.start import take_over_target
@@ -137,7 +137,7 @@ class LeasedWriter:
 
 
 def on_the_clone(
-    target: Target, vm: VmFacts, inventory: Path, simulated: str | None, ask: Ask, say: Say
+    target: VmTarget, vm: VmFacts, inventory: Path, simulated: str | None, ask: Ask, say: Say
 ) -> ChangingOutcome:
     """Take this VM, check each assumption that needs a change, and always restore the VM.
 
@@ -191,7 +191,7 @@ def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -
         problems.append(error)
 
 
-def _study_text(target: Target, vm: VmFacts) -> str:
+def _study_text(target: VmTarget, vm: VmFacts) -> str:
     """A study of one cell in the VM's present shape; it is never measured."""
     vcpus = number(vm.settings, "numCPUs")
     shown = vm.settings["numCoresPerSocket"]
@@ -214,7 +214,7 @@ def _study_text(target: Target, vm: VmFacts) -> str:
 
 
 def _create(
-    store: Store, target: Target, vm: VmFacts, text: str, inventory: Path, simulated: str | None
+    store: Store, target: VmTarget, vm: VmFacts, text: str, inventory: Path, simulated: str | None
 ) -> Run:
     study = parse_study(text, "contract")
     with store.write() as connection:
@@ -233,7 +233,7 @@ def _create(
 
 def _claimed(context: VmContext) -> Attempt:
     """Claim the run's one cell. Raises VmHeld while another VM of the host is being measured."""
-    claimed = claim(context)
+    claimed = claim_next_cell(context)
     if isinstance(claimed, NoCell):
         raise VmHeld(f"{context.vm.name} was not changed: {claimed.why}.", fix="vnuma status")
     return Attempt.of(claimed)

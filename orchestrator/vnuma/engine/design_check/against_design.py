@@ -14,7 +14,7 @@ from vnuma.checks.against_design import Difference, Drift, DriftedVm, compare_wi
 from vnuma.domain.vm.config_event import Author, ConfigEvent, last_change
 from vnuma.domain.vm.estate import Estate
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
 from vnuma.engine.design_check.estates import vcenters_of
 from vnuma.engine.design_check.filters import Filters
 from vnuma.errors import InputError, VnumaError
@@ -77,7 +77,7 @@ class VmEvents:
     reach: str
 
 
-def _ask(target: Target, vms: Sequence[DriftedVm]) -> dict[str, VmEvents | str]:
+def _ask(target: VmTarget, vms: Sequence[DriftedVm]) -> dict[str, VmEvents | str]:
     """The events, by key, of those VMs that are this vCenter's, or why they were not read."""
     events: dict[str, VmEvents | str] = {}
     try:

@@ -19,7 +19,7 @@ from vnuma.domain.vm.provenance import scenario_of
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
 from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
 from vnuma.estate import snapshot
 from vnuma.vsphere import estate, read
@@ -109,12 +109,12 @@ def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
     return [found for name in names for found in _with_vms([_read_one(inventory, targets, name)], name)]
 
 
-def read_target(target: Target) -> Estate:
+def read_target(target: VmTarget) -> Estate:
     """An inventory's VM with its host and cluster. Raises VmNotFound."""
     return _read(target, lambda session: read.find_vm(session, target.vm))
 
 
-def _read_one(inventory: Path, targets: dict[str, Target], name: str) -> Estate:
+def _read_one(inventory: Path, targets: dict[str, VmTarget], name: str) -> Estate:
     if name in targets:
         return read_target(targets[name])
     missing: VmNotFound | None = None
@@ -133,7 +133,7 @@ def save(inventory: Path, file: Path) -> list[Estate]:
     return found
 
 
-def _since_last(target: Target, *, full: bool) -> Estate:
+def _since_last(target: VmTarget, *, full: bool) -> Estate:
     server = vcenter(target)
     earlier = None if full else last_reading(server)
     found = _read(target, earlier=earlier)
@@ -142,7 +142,7 @@ def _since_last(target: Target, *, full: bool) -> Estate:
 
 
 def _read(
-    target: Target,
+    target: VmTarget,
     find: Callable[[Session], VmRef | None] = lambda _session: None,
     earlier: Estate | None = None,
 ) -> Estate:
@@ -183,7 +183,7 @@ def _waited(session: Session, ref: VmRef, vm: EstateVm) -> EstateVm:
     return replace(vm, waits=waits)
 
 
-def _tagged(found: Estate, target: Target) -> Estate:
+def _tagged(found: Estate, target: VmTarget) -> Estate:
     try:
         tags = read_tags(vcenter(target))
     except EnvironmentProblem as error:
@@ -205,7 +205,7 @@ def _with_vms(estates: list[Estate], name: str = "") -> list[Estate]:
     return estates
 
 
-def vcenters_of(inventory: Path) -> Iterable[Target]:
+def vcenters_of(inventory: Path) -> Iterable[VmTarget]:
     """One target for each vCenter and account. Raises InputError where the inventory has none."""
     targets = read_targets(inventory)
     if not targets:
@@ -213,7 +213,7 @@ def vcenters_of(inventory: Path) -> Iterable[Target]:
     return _one_for_each(targets)
 
 
-def _one_for_each(targets: dict[str, Target]) -> Iterable[Target]:
+def _one_for_each(targets: dict[str, VmTarget]) -> Iterable[VmTarget]:
     """One target for each vCenter and account."""
     return {
         (target.vcenter.host, target.vcenter.port, target.vcenter.user): target for target in targets.values()

@@ -9,7 +9,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.server import SqlFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
 from vnuma.errors import EnvironmentProblem
 from vnuma.logs.errorlog import read_errorlog
 from vnuma.sqlserver.client.connect import connect
@@ -33,7 +33,7 @@ class Answer:
 class SqlServers:
     """The SQL Servers of an inventory, by the VM that they run in: its name or its inventory path."""
 
-    def __init__(self, targets: Iterable[Target]) -> None:
+    def __init__(self, targets: Iterable[VmTarget]) -> None:
         self._targets = {(target.vcenter.host, target.vm): target for target in targets}
 
     def read(self, vm: VmFacts, vcenter: str) -> Answer:

@@ -13,12 +13,12 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access import machine_shell
 from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
 from vnuma.engine.access.places import audit_file, store_url
-from vnuma.engine.access.target import AnyTarget, Target, TargetKind
+from vnuma.engine.access.target import Target, TargetKind, VmTarget
+from vnuma.engine.audit.forward import forward, unsent
+from vnuma.engine.audit.syslog import collector
 from vnuma.engine.doctor import diagnose_vm
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
-from vnuma.engine.lease.audit_forward import forward, unsent
 from vnuma.engine.lease.run_mark import parse_mark
-from vnuma.engine.lease.syslog import collector
 from vnuma.engine.notify.channels import VARIABLE, ready_channels
 from vnuma.engine.notify.message import TEST, event_line
 from vnuma.engine.notify.notifier import Notifier
@@ -37,7 +37,7 @@ from vnuma.workloads.page_cache.obstacles import obstacles_of_machine
 from vnuma.workloads.shell import machine_question
 
 
-def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosis]:
+def diagnose(targets: Mapping[str, Target], inventory: Path) -> list[Diagnosis]:
     """Check driver, vCenter, VM, privileges and SQL Server of every VM; of a machine, what a study needs."""
     logins = shared_logins()
     if logins:
@@ -51,7 +51,7 @@ def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosi
     ]
 
 
-def _vms(targets: Iterable[AnyTarget], _inventory: Path) -> Iterator[Diagnosis]:
+def _vms(targets: Iterable[Target], _inventory: Path) -> Iterator[Diagnosis]:
     vms = [target.as_vm() for target in targets]
     for name in dict.fromkeys(target.sql.driver for target in vms):
         yield _guarded("driver", partial(_driver, name))
@@ -68,7 +68,7 @@ FOLDER = "/var/tmp"
 """Asked about; a study may name another."""
 
 
-def diagnose_machines(targets: Iterable[AnyTarget], inventory: Path) -> Iterator[Diagnosis]:
+def diagnose_machines(targets: Iterable[Target], inventory: Path) -> Iterator[Diagnosis]:
     """Ask every machine once; what each said, or why it said nothing."""
     names = [target.name for target in targets]
     answers = machine_shell.run_on(names, inventory, machine_question(FOLDER)) if names else {}
@@ -117,7 +117,7 @@ def _driver(preferred: str) -> Diagnosis:
     return Diagnosis("ok", "driver", f"{found.name} {found.version}")
 
 
-def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
+def _vsphere(target: VmTarget, power: list[Power]) -> Iterator[Diagnosis]:
     """What vCenter shows; `power` gets the VM's power state, if it can be read."""
     try:
         with connect(vcenter(target)) as session:
@@ -145,7 +145,7 @@ def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
         yield Diagnosis.failed("vCenter", error)
 
 
-def _vm(target: Target, facts: VmFacts) -> Diagnosis:
+def _vm(target: VmTarget, facts: VmFacts) -> Diagnosis:
     mark = parse_mark(facts.lease)
     if mark:
         return Diagnosis("warn", "VM", f"{facts.path} is under study by {mark['holder']}, run {mark['run']}")
@@ -162,7 +162,7 @@ def _found(findings: Iterable[Finding], subject: str) -> Iterator[Diagnosis]:
         yield Diagnosis(state, subject, f"{item.id} {item.what}", (f"fix: {item.fix}",) if item.fix else ())
 
 
-def _sql(target: Target, power: list[Power]) -> Diagnosis:
+def _sql(target: VmTarget, power: list[Power]) -> Diagnosis:
     """Asked of a VM whose power state is not known, too: a silent vCenter says nothing about SQL Server."""
     if power and power[0] is not Power.ON:
         return Diagnosis("warn", "SQL Server", f"not evaluated: {target.name} is powered off")

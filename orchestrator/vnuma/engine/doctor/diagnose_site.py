@@ -10,7 +10,7 @@ from typing import Any
 from vnuma import __version__
 from vnuma.domain.vm.plain_text import signed_seconds
 from vnuma.engine.access.places import store_url
-from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.doctor.diagnose import diagnose
 from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.mesh.control import ask_node
@@ -31,7 +31,7 @@ from vnuma.store.place import parse_place
 
 
 def diagnose_site(
-    control: Path, node: str, targets: Mapping[str, AnyTarget], inventory: Path
+    control: Path, node: str, targets: Mapping[str, Target], inventory: Path
 ) -> list[Diagnosis]:
     """Have a node look at itself, its store, and these VMs from there. Passwords travel as references."""
     lacking = [Diagnosis.failed(subject, error) for subject, error in send_refusals(node, targets)]

@@ -13,7 +13,7 @@ from vnuma.domain.vm.plain_text import duration, signed_seconds
 from vnuma.domain.vm.role import ELSEWHERE, needed_privileges, purpose_of
 from vnuma.domain.vm.setting import TYPED
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
 from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import EnvironmentProblem
@@ -28,7 +28,7 @@ from vnuma.vsphere.uptime import host_ahead_s, seconds_since
 _RENEW_WITHIN = timedelta(days=30)
 
 
-def server(target: Target, session: Session) -> Iterator[Diagnosis]:
+def server(target: VmTarget, session: Session) -> Iterator[Diagnosis]:
     """Who answered, whether its certificate was verified, and a certificate that will not be for long."""
     shown = tls.shown(session.transport.vcenter)
     ends = f", until {shown.expires:%Y-%m-%d}" if shown else ""
@@ -86,7 +86,7 @@ _NIGHT_S = 12 * 3600.0
 """How long the logins of a run overnight must work."""
 
 
-def tickets(targets: Iterable[Target]) -> Iterator[Diagnosis]:
+def tickets(targets: Iterable[VmTarget]) -> Iterator[Diagnosis]:
     """How long Kerberos logins will work: by each keytab, and by the ticket of the user who runs vnuma."""
     for keytab in dict.fromkeys(target.sql.keytab for target in targets if target.sql.kerberos):
         if keytab:
@@ -124,7 +124,7 @@ def identity(findings: Sequence[Finding]) -> Iterator[Diagnosis]:
         yield Diagnosis("ok", "whose SQL", f"{what}; a run's first power-cycle proves it")
 
 
-def clocks(target: Target, session: Session, host: vim.HostSystem) -> Iterator[Diagnosis]:
+def clocks(target: VmTarget, session: Session, host: vim.HostSystem) -> Iterator[Diagnosis]:
     """How far each clock is from vCenter's. No time of one is compared with another's, whatever is found."""
     ahead = {"host": host_ahead_s(session, host), "guest": _guest_ahead_s(target, session)}
     ahead["this machine"] = -seconds_since(session, datetime.now(UTC))
@@ -140,7 +140,7 @@ def clocks(target: Target, session: Session, host: vim.HostSystem) -> Iterator[D
     yield Diagnosis("warn", "clocks", f"against {target.vcenter.host}: {told}", more)
 
 
-def _guest_ahead_s(target: Target, session: Session) -> float | None:
+def _guest_ahead_s(target: VmTarget, session: Session) -> float | None:
     try:
         with connect(sql_server(target)) as connection:
             clock = read_clock(connection)

@@ -16,8 +16,8 @@ from vnuma.domain.arm.arm import Arm
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.change import Edit
-from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import NOT_KNOWN, baseline_guest
+from vnuma.engine.audit.journal import Journal
+from vnuma.engine.lease.baseline_document import NOT_KNOWN, baseline_guest
 from vnuma.errors import LoginRefused, SqlFailed, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vnuma.domain.vm.change import Edit
-from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import baseline_of, record_baseline, refuse_altered
-from vnuma.engine.lease.context import holder
+from vnuma.engine.access.context import holder
+from vnuma.engine.audit.journal import Journal
+from vnuma.engine.lease.baseline_document import baseline_of, record_baseline, refuse_altered
 from vnuma.engine.lease.foreign_changes import ForeignChange
 from vnuma.errors import MeasurementFailed
 from vnuma.logs import linux_nodes

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vnuma.domain.study.study import Study
+from vnuma.engine.audit.journal import Journal
 from vnuma.engine.instance.instance_setting import InstanceSetting, State
 from vnuma.engine.lease.attempt import undo_at_end
-from vnuma.engine.lease.audit import Journal
 from vnuma.errors import StoreError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sql_server import SqlServer

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
+from vnuma.engine.audit.journal import Journal
 from vnuma.engine.instance.instance_setting import InstanceSetting, State
-from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import NOT_KNOWN
+from vnuma.engine.lease.baseline_document import NOT_KNOWN
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sql_server import SqlServer

@@ -7,13 +7,13 @@ from typing import Any
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
 from vnuma.engine.instance.instance_setting import InstanceSetting
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.instance.soft_numa import SOFT_NUMA
 from vnuma.engine.instance.tcp_ports import TCP_PORTS
-from vnuma.engine.lease.baseline import GuestReader
+from vnuma.engine.lease.baseline_document import GuestReader
 from vnuma.engine.lease.take_over import changed_sql_server
 from vnuma.errors import LoginRefused, PreflightBlocked, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
@@ -31,12 +31,12 @@ class Baselined:
     value: bool | str
 
 
-def guest_of(study: Study, target: Target) -> GuestReader:
+def guest_of(study: Study, target: VmTarget) -> GuestReader:
     """The server from which the baseline of the settings that the study changes is read."""
     return GuestReader(sql_server(target).where, lambda: read_baseline(study, target))
 
 
-def read_baseline(study: Study, target: Target) -> dict[str, object]:
+def read_baseline(study: Study, target: VmTarget) -> dict[str, object]:
     """Present values, by key, of the settings that the study changes.
 
     Raises PreflightBlocked where one cannot be read, since it could not be restored either.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.study.study import Study
+from vnuma.engine.audit.journal import Journal
 from vnuma.engine.instance.instance_setting import Boot, InstanceSetting, State
-from vnuma.engine.lease.audit import Journal
 from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sql_server import SqlServer

@@ -12,9 +12,9 @@ from datetime import datetime
 
 from vnuma.domain.vm.endpoint import IdentityComparison, VmSide, compare
 from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.context import VmContext
+from vnuma.engine.access.target import VmTarget
 from vnuma.engine.lease.attempt import Attempt, add_facts
-from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import EnvironmentProblem, PreflightBlocked, WrongServer
 from vnuma.sqlserver.client.connect import connect
@@ -121,7 +121,7 @@ class Endpoint:
     store: Store
     run: Run
     vm: Vm
-    target: Target
+    target: VmTarget
 
     @classmethod
     def of(cls, context: VmContext) -> Endpoint:
@@ -167,7 +167,7 @@ class Endpoint:
         return compare(uptime.read_vm_side(session, ref), side, self.target.sql.known_by)
 
 
-def require_by_hand(target: Target, connection: pyodbc.Connection) -> None:
+def require_by_hand(target: VmTarget, connection: pyodbc.Connection) -> None:
     """For work outside a run, which has no power-cycle: require that every fact is known and matches.
 
     Raises PreflightBlocked otherwise, and PowerFailed for a VM that is off.

@@ -13,9 +13,9 @@ from contextlib import suppress
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.tcp_ports import mapped, ports_of
+from vnuma.engine.audit.journal import Journal
 from vnuma.engine.instance.instance_setting import Boot, InstanceSetting, State
 from vnuma.engine.instance.soft_numa import SOFT_NUMA
-from vnuma.engine.lease.audit import Journal
 from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -23,7 +23,7 @@ from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance import buffer_pool, tcp_ports
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.sqlserver.instance.server_configuration import read_soft_numa
-from vnuma.workloads.bench import Obstacle
+from vnuma.workloads.interface import Obstacle
 
 _PROBE_S = 1.0
 

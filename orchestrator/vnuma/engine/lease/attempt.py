@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.engine.lease.context import VmContext
+from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.errors import AttemptFailed, InputError, Interrupted, LeaseLost, VnumaError, reason_word
 from vnuma.store import attempts, facts

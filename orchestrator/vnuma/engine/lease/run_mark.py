@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.engine.lease.context import holder
+from vnuma.engine.access.context import holder
 from vnuma.errors import VmHeld
 from vnuma.store.rows import Run
 from vnuma.store.types import iso

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import (
+from vnuma.engine.access.context import holder
+from vnuma.engine.audit.journal import Journal
+from vnuma.engine.lease.baseline_document import (
     GUEST_OF,
     GuestReader,
     baseline_document,
@@ -17,7 +18,6 @@ from vnuma.engine.lease.baseline import (
     record_baseline,
     refuse_altered,
 )
-from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.foreign_changes import conflicts
 from vnuma.engine.lease.identity import refuse_other
 from vnuma.engine.lease.run_mark import mark_text, marking, note_text, refuse_if_marked

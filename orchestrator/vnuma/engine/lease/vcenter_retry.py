@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.attempt import Attempt, add_facts, say_step
-from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.identity import find_own
 from vnuma.errors import CertificateRejected, EnvironmentProblem, Interrupted, StoreError, VCenterUnreachable
 from vnuma.store import facts, runs

@@ -22,7 +22,7 @@ from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import write_private
-from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.access.target import Target
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 
 EQUAL_VERSIONS = "install the same version on controller and node"
@@ -69,7 +69,7 @@ def bare_request(node: str) -> dict[str, Any]:
     }
 
 
-def request_about(node: str, targets: Mapping[str, AnyTarget], inventory: Path) -> dict[str, Any]:
+def request_about(node: str, targets: Mapping[str, Target], inventory: Path) -> dict[str, Any]:
     """A request to this node about these VMs."""
     with private_folder(home_folder()) as folder:
         hosts = write_play_inventory(folder, inventory, targets)
@@ -77,7 +77,7 @@ def request_about(node: str, targets: Mapping[str, AnyTarget], inventory: Path) 
         return bare_request(node) | about
 
 
-def send_refusals(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
+def send_refusals(node: str, targets: Mapping[str, Target]) -> Iterator[tuple[str, InputError]]:
     """Why these VMs cannot be sent to a node: subjects, each with its error."""
     for name, target in targets.items():
         yield from _programs(name, target)
@@ -87,7 +87,7 @@ def send_refusals(node: str, targets: Mapping[str, AnyTarget]) -> Iterator[tuple
                 yield _PASSWORD, InputError(what, fix=_REFERENCES)
 
 
-def node_refusals(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, InputError]]:
+def node_refusals(targets: Mapping[str, Target]) -> Iterator[tuple[str, InputError]]:
     """The same checks on the node, which trusts no request.
 
     Machines are refused too: their connection variables can name programs, such as an SSH proxy command.
@@ -99,7 +99,7 @@ def node_refusals(targets: Mapping[str, AnyTarget]) -> Iterator[tuple[str, Input
         yield from _programs(name, target)
 
 
-def _programs(name: str, target: AnyTarget) -> Iterator[tuple[str, InputError]]:
+def _programs(name: str, target: Target) -> Iterator[tuple[str, InputError]]:
     """Refuse password commands and libraries: a node runs and loads none that a request names."""
     for server in target.sql_servers:
         if "/" in server.driver:
@@ -162,7 +162,7 @@ def seconds_ahead(request: Mapping[str, Any]) -> float:
 
 
 @contextmanager
-def asked_about(request: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
+def asked_about(request: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Target]]]:
     """On the node: the request's inventory in a private folder, and its VMs, not yet checked.
 
     Raises InputError for hosts with templates: a lookup could start a program here.

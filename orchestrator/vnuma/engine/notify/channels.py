@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from vnuma.domain.arm.arm import Strict
-from vnuma.domain.vm.validation import message
+from vnuma.domain.vm.validation import Strict, message
 from vnuma.engine.access.inventory import read_variables
 from vnuma.engine.access.secrets import Secret, resolve
 from vnuma.errors import InputError, VnumaError

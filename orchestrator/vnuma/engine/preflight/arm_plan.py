@@ -8,7 +8,7 @@ from math import gcd
 from typing import Any
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.change import Change, settings_after

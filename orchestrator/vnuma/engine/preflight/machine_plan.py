@@ -11,13 +11,13 @@ from vnuma.domain.study.order import columns
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.machine import MachineFacts, machine_facts
 from vnuma.engine.access import machine_shell
-from vnuma.engine.access.target import MACHINE_KEY, AnyTarget
+from vnuma.engine.access.target import MACHINE_KEY, Target
 from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.engine.preflight.target_plan import T, TargetPlan
 from vnuma.errors import MachineUnreachable, PreflightBlocked
-from vnuma.workloads.bench import machine_workload_named
+from vnuma.workloads.interface import machine_workload_named
 from vnuma.workloads.shell import Output, machine_question
 
 NODES = "M01"
@@ -45,7 +45,7 @@ class MachinePlan(TargetPlan):
 
 
 def plan_machines(
-    study: Study, targets: Mapping[str, AnyTarget], _permit: Permit, inventory: Path
+    study: Study, targets: Mapping[str, Target], _permit: Permit, inventory: Path
 ) -> dict[str, MachinePlan]:
     """Read every machine once and make the plans. Changes nothing.
 

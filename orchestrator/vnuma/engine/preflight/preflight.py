@@ -9,7 +9,7 @@ from vnuma.checks.finding import Finding as RuleFinding
 from vnuma.checks.finding import Severity
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.subject import Subject, merge_arms, study_subjects
-from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.study import Study
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SINCE

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.order import columns
@@ -15,11 +14,11 @@ from vnuma.domain.vm.provenance import scenario_of
 from vnuma.domain.vm.role import needed_privileges, purpose_of
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import AnyTarget, Target, TargetKind
+from vnuma.engine.access.target import Target, VmTarget
 from vnuma.engine.lease.run_mark import refuse_if_marked
 from vnuma.engine.preflight.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.preflight.findings import Finding, worst_first
-from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
+from vnuma.engine.preflight.machine_plan import MachinePlan
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import check, touched_settings, under_study
 from vnuma.engine.preflight.server_findings import server_findings, unencrypted_connection, unused_login
@@ -29,15 +28,6 @@ from vnuma.engine.preflight.workload_check import client_findings, locality_find
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket
-
-
-class Planner(Protocol):
-    """Plans the targets of one kind."""
-
-    def __call__(
-        self, study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path, /
-    ) -> Mapping[str, TargetPlan]:
-        """Their plans, by name. Changes nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,19 +92,8 @@ def _vm_document(vm: VmFacts) -> dict[str, object]:
     }
 
 
-def plan_all(
-    study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
-) -> dict[str, TargetPlan]:
-    """Plan the study on every VM and machine, in the study's order. Changes nothing."""
-    plans: dict[str, TargetPlan] = {}
-    for kind in TargetKind:
-        of_kind = {name: target for name, target in targets.items() if target.kind is kind}
-        plans |= _BY_KIND[kind](study, of_kind, permit, inventory)
-    return {name: plans[name] for name in targets}
-
-
-def _plan_vms(
-    study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
+def plan_vms(
+    study: Study, targets: Mapping[str, Target], permit: Permit, inventory: Path
 ) -> dict[str, VmPlan]:
     """The plans of VMs, with findings about the client machine if there is one."""
     vms = {name: target.as_vm() for name, target in targets.items()}
@@ -129,10 +108,7 @@ def _plan_vms(
     }
 
 
-_BY_KIND: Mapping[TargetKind, Planner] = {TargetKind.VM: _plan_vms, TargetKind.MACHINE: plan_machines}
-
-
-def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
+def plan_vm(study: Study, target: VmTarget, permit: Permit) -> VmPlan:
     """Read the VM and its host and make the plan. Changes nothing."""
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from vnuma.domain.arm.recipe import desired_settings, vcpus_of
+from vnuma.domain.arm.desired_settings import desired_settings, vcpus_of
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.engine.instance import tcp_ports
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import ArmImpossible, DriverMissing, EnvironmentProblem, PrivilegeMissing
 from vnuma.sqlserver.client.connect import connect, located
-from vnuma.workloads.bench import Obstacle, workload_named
 from vnuma.workloads.call_volume.callers import driver_on
 from vnuma.workloads.client import client_host
+from vnuma.workloads.interface import Obstacle, workload_named
 
 WORKLOAD = "P29"
 
 
-def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding]:
+def workload_findings(study: Study, target: VmTarget, vm: VmFacts) -> list[Finding]:
     """Findings that prevent the workload from running; they block. An unreachable server is a warning.
 
     Raises DriverMissing.
@@ -59,7 +59,7 @@ def _not_asked(study: Study, why: str, fix: str | None) -> Finding:
 _BROWSER_S = 5.0
 
 
-def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -> dict[str, list[Finding]]:
+def client_findings(inventory: Path, name: str, targets: Mapping[str, VmTarget]) -> dict[str, list[Finding]]:
     """What prevents that host from calling each VM's SQL Server, by VM. Changes nothing.
 
     `targets` are the VMs that are on. Raises InputError as `client_named` does.

@@ -9,7 +9,7 @@ from pathlib import Path
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import KERNEL, kernel_baseline
-from vnuma.engine.lease.baseline import baseline_power, baseline_settings
+from vnuma.engine.lease.baseline_document import baseline_power, baseline_settings
 from vnuma.engine.restore.restore import Difference
 from vnuma.engine.restore.restore_by_kind import restoration_from_store
 from vnuma.errors import InputError

@@ -17,9 +17,9 @@ from typing import Literal
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, Value
-from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import refuse_altered
-from vnuma.engine.lease.context import holder
+from vnuma.engine.access.context import holder
+from vnuma.engine.audit.journal import Journal
+from vnuma.engine.lease.baseline_document import refuse_altered
 from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words
 from vnuma.errors import (
     LeaseLost,

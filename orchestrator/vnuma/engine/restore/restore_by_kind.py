@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from vnuma.engine.access.context import VmContext, refuse_other_kind, study_of
 from vnuma.engine.access.inventory import stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.target import TargetKind
-from vnuma.engine.lease.context import VmContext, refuse_other_kind, study_of
 from vnuma.engine.restore.restore import Choice, Restoration
 from vnuma.engine.restore.restore_from_audit import AuditRestoration, MachineByHand
 from vnuma.engine.restore.restore_machine import MachineRestoration

@@ -17,13 +17,13 @@ from vnuma.domain.vm.change import Change, Edit, change_to, net, value_words
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.access.places import audit_files, home_folder
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.target import VmTarget
+from vnuma.engine.audit.journal import Journal, edits_of, read_audit_file
 from vnuma.engine.cell.power_switch import PowerSwitch
-from vnuma.engine.lease.audit import Journal, edits_of, read_audit_file
 from vnuma.engine.lease.foreign_changes import ForeignChange
 from vnuma.engine.lease.identity import find_by_key
-from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.restore.restore import Choice, kept_settings
 from vnuma.errors import InputError, NotAtBaseline, VmHeld
@@ -121,7 +121,7 @@ class AuditRestoration:
 
     store: Store
     one: Unanswered
-    target: Target
+    target: VmTarget
     choice: Choice
     say: Callable[[str], None]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
-from vnuma.engine.lease.audit_chain import read_chain
-from vnuma.engine.lease.baseline import refuse_altered
-from vnuma.engine.lease.heartbeat import is_alive, release_dead_supervisor, stop_unless_worked_on
+from vnuma.engine.audit.chain import read_chain
+from vnuma.engine.lease.baseline_document import refuse_altered
 from vnuma.engine.lease.run_mark import parse_mark
+from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
 from vnuma.engine.restore.restore import Choice, Restoration
 from vnuma.engine.restore.restore_by_kind import BY_AUDIT, restoration_from_store
 from vnuma.engine.restore.restore_from_audit import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.domain.vm.change import Edit
+from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
-from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan, kept_settings
 from vnuma.store.rows import RestoreOutcome
-from vnuma.workloads.bench import machine_workload_named
+from vnuma.workloads.interface import machine_workload_named
 from vnuma.workloads.shell import Shell
 
 

@@ -11,17 +11,17 @@ from vnuma.domain.vm.change import Edit, net
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.target import Target
+from vnuma.engine.access.locking import vm_lock
+from vnuma.engine.access.target import VmTarget
+from vnuma.engine.audit.journal import edits_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import dataset_exists
 from vnuma.engine.cell.power_switch import POWER_OFF, PowerSwitch
 from vnuma.engine.instance.settings import to_restore
 from vnuma.engine.instance.sql_identity import Endpoint
-from vnuma.engine.lease.audit import edits_of
-from vnuma.engine.lease.baseline import baseline_power, baseline_settings
+from vnuma.engine.lease.baseline_document import baseline_power, baseline_settings
 from vnuma.engine.lease.foreign_changes import conflicts, written
 from vnuma.engine.lease.identity import ended_with_its_lab, find_own
-from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.run_mark import foreign_mark
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan
@@ -63,7 +63,7 @@ _ELSEWHERE = (LeaseLost, VCenterUnreachable, CertificateRejected)
 class VmRestoration(Restoration):
     """The restore of a VM in vCenter."""
 
-    target: Target
+    target: VmTarget
 
     def plan(self) -> RestorePlan:
         """See `Restoration`. While the VM is off, SQL Server's values are shown as unknown."""

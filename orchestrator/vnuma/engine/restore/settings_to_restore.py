@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.domain.vm.change import Change, Edit, change_back
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Settings, Value, is_evidence
-from vnuma.engine.lease.baseline import baseline_settings
+from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.engine.lease.foreign_changes import conflicts, written
 from vnuma.engine.lease.run_mark import foreign_mark
 from vnuma.engine.restore.restore import Restoration, kept_settings

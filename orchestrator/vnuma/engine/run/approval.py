@@ -17,10 +17,10 @@ from sqlalchemy import Connection
 from vnuma.domain.study.declaration import SCOPE as DECLARED
 from vnuma.domain.study.declaration import hash_of
 from vnuma.domain.vm.change import Edit
+from vnuma.engine.access.context import holder
 from vnuma.engine.access.inventory import read_variables
 from vnuma.engine.access.places import store_url
-from vnuma.engine.lease.audit import NO_VM, Journal
-from vnuma.engine.lease.context import holder
+from vnuma.engine.audit.journal import NO_VM, Journal
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError, PreflightBlocked
 from vnuma.store import facts, runs, vms

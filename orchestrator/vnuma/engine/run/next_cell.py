@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from vnuma.analysis.records import design_of
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.percent import percent_text
-from vnuma.engine.lease.context import VmContext
+from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.foreign_changes import SomebodysChange
-from vnuma.engine.lease.heartbeat import is_alive
 from vnuma.engine.lease.hours import closed
+from vnuma.engine.lease.supervision import is_alive
 from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.cells import PERMANENT
@@ -40,7 +40,7 @@ class NoCell:
 Clock = Callable[[], datetime]
 
 
-def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
+def claim_next_cell(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
     """Claim the VM's next cell, or return why there is none.
 
     Raises LeaseLost when this play no longer holds the VM, VmHeld when a dead run left a measurement on this
@@ -72,7 +72,7 @@ def _ended_by_rule(context: VmContext) -> str | None:
     design = context.study.design
     if design.precision is None and design.max_hours is None:
         return None
-    following = next_cell(context)
+    following = peek_next_cell(context)
     return ask_stop_rule(context, following) if following else None
 
 
@@ -113,10 +113,10 @@ def why_no_more(context: VmContext, clock: Clock = utc_now) -> str | None:
     return shut.why if shut else None
 
 
-def next_cell(context: VmContext) -> Cell | None:
+def peek_next_cell(context: VmContext) -> Cell | None:
     """The cell that the next claim would take; does not take it."""
     most = context.study.limits.attempts_per_cell
-    return context.store.ask(lambda connection: cells.next_cell(connection, context.vm.id, most))
+    return context.store.ask(lambda connection: cells.peek_next(connection, context.vm.id, most))
 
 
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})

@@ -10,9 +10,9 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from vnuma.domain.study.study import Study
-from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.heartbeat import require_supervision
+from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import is_over
+from vnuma.engine.lease.supervision import require_supervision
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import runs
 from vnuma.store.open import Store
@@ -39,7 +39,7 @@ class Work:
     url: str
     run: Run
     study: Study
-    targets: Mapping[str, AnyTarget]
+    targets: Mapping[str, Target]
     inventory: Path
 
 

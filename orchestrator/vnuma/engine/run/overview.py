@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from vnuma.engine.access.places import home_folder, store_url
-from vnuma.engine.lease.heartbeat import is_alive
+from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import baselines, runs
 from vnuma.store.open import default_url, open_store

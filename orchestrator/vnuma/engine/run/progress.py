@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 from vnuma.domain.study.cell_time import seconds_in_all
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import HostKey
+from vnuma.engine.access.context import study_of
 from vnuma.engine.cell.dataset import databases_left
-from vnuma.engine.lease.context import study_of
-from vnuma.engine.lease.heartbeat import is_alive
+from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
 from vnuma.engine.run.approval import Approval, approval_of
 from vnuma.engine.run.next_cell import needs_a_person, permanent_failure, without_result

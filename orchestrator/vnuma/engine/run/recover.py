@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.context import VmContext, study_of
-from vnuma.engine.lease.heartbeat import (
+from vnuma.engine.access.context import VmContext, study_of
+from vnuma.engine.access.target import Target
+from vnuma.engine.lease.supervision import (
     is_alive,
     refuse_if_alive,
     release_dead_supervisor,
@@ -65,7 +65,7 @@ def _what_it_did(progress: Progress) -> str:
     return "; ".join(busy or ended) or "no cell was under way"
 
 
-def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[str]:
+def restore_after_death(store: Store, targets: Mapping[str, Target]) -> list[str]:
     """Restore those of these VMs that a dead run left changed; returns sentences about it.
 
     Raises NotAtBaseline or RestoreConflict when one cannot be restored, since it must not be studied then.

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from vnuma.engine.lease.heartbeat import is_alive
+from vnuma.engine.lease.supervision import is_alive
 from vnuma.store.rows import Run, Site
 from vnuma.store.runs import at_site
 from vnuma.store.sites import sites_of_run

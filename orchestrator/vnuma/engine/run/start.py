@@ -12,12 +12,12 @@ from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
+from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import nodes_of
-from vnuma.engine.access.target import AnyTarget, TargetKind
+from vnuma.engine.access.target import Target, TargetKind
+from vnuma.engine.audit.journal import journal_of, note_of_run
 from vnuma.engine.instance.kernel import take_over_machine
 from vnuma.engine.instance.settings import guest_of
-from vnuma.engine.lease.audit import journal_of, note_of_run
-from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.take_over import take_over
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import refuse_blocked
@@ -39,7 +39,7 @@ class Asking:
 
     study: Study
     text: str
-    targets: Mapping[str, AnyTarget]
+    targets: Mapping[str, Target]
     permit: Permit
     inventory: Path
 
@@ -49,7 +49,7 @@ class Asking:
         return nodes_of(self.targets)
 
     @property
-    def here(self) -> dict[str, AnyTarget]:
+    def here(self) -> dict[str, Target]:
         return {name: target for name, target in self.targets.items() if name not in self.nodes}
 
 
@@ -90,7 +90,7 @@ def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
             )
 
 
-def client_of(targets: Mapping[str, AnyTarget]) -> dict[str, object] | None:
+def client_of(targets: Mapping[str, Target]) -> dict[str, object] | None:
     """What affects times at this end: the driver and its encryption. None without a SQL Server."""
     wanted = next((server for target in targets.values() for server in target.sql_servers), None)
     if wanted is None:
@@ -178,9 +178,7 @@ _TAKE: Mapping[TargetKind, Callable[[VmContext], int]] = {
 }
 
 
-def take_over_targets(
-    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget]
-) -> dict[str, int]:
+def take_over_targets(store: Store, run: Run, study: Study, targets: Mapping[str, Target]) -> dict[str, int]:
     """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
     with store.read() as connection:
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.lease.heartbeat import is_worked_on
+from vnuma.engine.lease.supervision import is_worked_on
 from vnuma.errors import StoreError, VmHeld, write_fix
 from vnuma.store import runs
 from vnuma.store.copy_rows import copy_store, refuse_unless_empty

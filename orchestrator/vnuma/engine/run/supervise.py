@@ -9,14 +9,14 @@ from functools import partial
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import api_versions, shared_logins, tickets_renewed
+from vnuma.engine.access.context import VmContext, digest_of
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import Private, remember, remembered_secrets, resolve_all
-from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.context import VmContext, digest_of
-from vnuma.engine.lease.heartbeat import claim_supervision, heartbeat, require_supervision
+from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import Closed, closed
+from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.mesh.request import error_document
 from vnuma.engine.restore.restore import Restored, possibly_changed, restore_abandoned
 from vnuma.engine.restore.restore_by_kind import restoration_of
@@ -123,7 +123,7 @@ def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str
 
 def _still_ours(
     work: Work, tokens: Mapping[str, int], lost: LeaseLost
-) -> tuple[dict[str, AnyTarget], list[Exception]]:
+) -> tuple[dict[str, Target], list[Exception]]:
     """The VMs that nobody else has taken since, and those that were taken and given up.
 
     Also an error for VMs that somebody else may be restoring: they may not be at their baseline.
@@ -167,7 +167,7 @@ def _launch_until_done(over: Oversight, tokens: dict[str, int]) -> str:
     return output
 
 
-def _launch(over: Oversight, going: Mapping[str, AnyTarget], tokens: dict[str, int], turns: int) -> Played:
+def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int], turns: int) -> Played:
     """Take over the VMs, adding to `tokens`, and launch one play on them."""
     store, run, study = over.work.store, over.work.run, over.work.study
     with store.read() as connection:
@@ -200,9 +200,7 @@ def _launch(over: Oversight, going: Mapping[str, AnyTarget], tokens: dict[str, i
                 raise over.asked.broken
 
 
-def _without_lasting(
-    going: Mapping[str, AnyTarget], before: Progress, after: Progress
-) -> dict[str, AnyTarget]:
+def _without_lasting(going: Mapping[str, Target], before: Progress, after: Progress) -> dict[str, Target]:
     """The VMs without a new permanent failure in this launch; an earlier run's may be repaired by now."""
     known = {None, *(vm.lasting for vm in before.vms)}
     ended = {vm.name for vm in after.vms if vm.lasting not in known}

@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.heartbeat import (
+from vnuma.engine.access.context import VmContext
+from vnuma.engine.lease.supervision import (
     BEAT_S,
     Supervisor,
     claim_supervision,

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.context import study_altered, study_of
 from vnuma.engine.access.places import store_url
-from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.doctor.diagnose_site import answer_doctor
-from vnuma.engine.lease.context import study_altered, study_of
-from vnuma.engine.lease.heartbeat import is_worked_on
+from vnuma.engine.lease.supervision import is_worked_on
 from vnuma.engine.mesh.request import (
     Request,
     asked_about,
@@ -26,7 +26,8 @@ from vnuma.engine.mesh.request import (
     validated,
 )
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.vm_plan import VmPlan, plan_all
+from vnuma.engine.preflight.plan_by_kind import plan_all
+from vnuma.engine.preflight.vm_plan import VmPlan
 from vnuma.engine.restore.restore import Choice
 from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers, show_leftovers
 from vnuma.engine.run.oversight import Work, unwatched
@@ -160,7 +161,7 @@ _ANSWERS: Mapping[str, tuple[Any, Callable[[Mapping[str, Any]], Document]]] = {
 
 
 @contextmanager
-def _vms_of(request: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, AnyTarget]]]:
+def _vms_of(request: Mapping[str, Any]) -> Iterator[tuple[Path, dict[str, Target]]]:
     """The request's inventory and VMs. Raises InputError for what a node refuses."""
     with asked_about(request) as (hosts, targets):
         for _, error in node_refusals(targets):

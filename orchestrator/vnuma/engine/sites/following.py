@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.engine.access.inventory import nodes_of
-from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.heartbeat import BEAT_S, SILENT_AFTER, is_alive
+from vnuma.engine.access.target import Target
+from vnuma.engine.lease.supervision import BEAT_S, SILENT_AFTER, is_alive
 from vnuma.engine.mesh import control as mesh
 from vnuma.engine.mesh.request import error_from, request_about
 from vnuma.engine.restore.restore import possibly_changed
@@ -45,7 +45,7 @@ class _Part:
     """A node's part of the run, as far as this process knows it."""
 
     node: str
-    targets: Mapping[str, AnyTarget]
+    targets: Mapping[str, Target]
     launches: int = 0
     unit: str | None = None
     """The work unit that this process submitted last."""
@@ -64,7 +64,7 @@ class _Part:
 class SitesAtWork(Elsewhere):
     """The nodes' work on a run."""
 
-    def __init__(self, store: Store, run: Run, targets: Mapping[str, AnyTarget], inventory: Path) -> None:
+    def __init__(self, store: Store, run: Run, targets: Mapping[str, Target], inventory: Path) -> None:
         self._store, self._run, self._inventory = store, run, inventory
         self._parts = [_Part(node, part) for node, part in by_node(targets).items()]
         self._control = control_of_mesh(nodes_of(targets))

@@ -13,12 +13,13 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from vnuma.engine.access.inventory import nodes_of
-from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
 from vnuma.engine.mesh.request import EQUAL_VERSIONS, error_from, request_about, send_refusals
+from vnuma.engine.preflight.plan_by_kind import plan_all
 from vnuma.engine.preflight.target_plan import TargetPlan
-from vnuma.engine.preflight.vm_plan import VmPlan, plan_all
+from vnuma.engine.preflight.vm_plan import VmPlan
 from vnuma.engine.run.start import Asking, Prepared, client_of, refuse_unprepared
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.store.open import Store
@@ -79,7 +80,7 @@ def newest(store: Store) -> list[str] | None:
     return [known[-1].name, iso(known[-1].created_at)] if known else None
 
 
-def refuse_unsendable(node: str, targets: Mapping[str, AnyTarget]) -> None:
+def refuse_unsendable(node: str, targets: Mapping[str, Target]) -> None:
     """Raise InputError for VMs that cannot be sent to a node."""
     for _, error in send_refusals(node, targets):
         raise error
@@ -98,9 +99,9 @@ def control_of_mesh(nodes: Mapping[str, str]) -> Path:
         ) from None
 
 
-def by_node(targets: Mapping[str, AnyTarget]) -> dict[str, dict[str, AnyTarget]]:
+def by_node(targets: Mapping[str, Target]) -> dict[str, dict[str, Target]]:
     """The targets that other nodes reach, by node."""
-    found: dict[str, dict[str, AnyTarget]] = {}
+    found: dict[str, dict[str, Target]] = {}
     for name, node in nodes_of(targets).items():
         found.setdefault(node, {})[name] = targets[name]
     return found
@@ -163,7 +164,7 @@ def _asked(ask: Callable[[], dict[str, Any]]) -> Future[dict[str, Any]]:
     return answer
 
 
-def _request(asking: Asking, node: str, part: Mapping[str, AnyTarget]) -> dict[str, Any]:
+def _request(asking: Asking, node: str, part: Mapping[str, Target]) -> dict[str, Any]:
     refuse_unsendable(node, part)
     return {
         **request_about(node, part, asking.inventory),

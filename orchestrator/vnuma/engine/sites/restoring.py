@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.engine.access.inventory import nodes_of, read_targets, stored_target
-from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.heartbeat import is_alive
+from vnuma.engine.access.target import Target
+from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.mesh.control import ask_node, have_done
 from vnuma.engine.mesh.node_files import controller_socket
 from vnuma.engine.mesh.request import error_from, request_about
@@ -33,7 +33,7 @@ class _Part:
     node: str
     run: Run
     inventory: Path
-    targets: dict[str, AnyTarget]
+    targets: dict[str, Target]
     rows: set[int]
 
 
@@ -136,7 +136,7 @@ def _parts(store: Store, wanted: Wanted) -> Iterator[_Part]:
     yield from found.values()
 
 
-def _target(inventory: Path, row: Vm) -> AnyTarget | None:
+def _target(inventory: Path, row: Vm) -> Target | None:
     """The VM's target; None if it cannot be read, which its local restore reports."""
     try:
         return stored_target(inventory, row.vm_key, row.name)

@@ -19,10 +19,10 @@ from vnuma.sqlserver.database import dataset_sql as sql
 from vnuma.sqlserver.database import ownership
 from vnuma.sqlserver.instance import call_counters
 from vnuma.sqlserver.instance.server import read_permissions
-from vnuma.workloads.bench import Document, Obstacle, Reading, SystemUnderTest, Workload
 from vnuma.workloads.call_volume.call_window import Edge, Window, require_trustworthy
 from vnuma.workloads.call_volume.callers import Callers, callers
 from vnuma.workloads.call_volume.settings import CallVolume
+from vnuma.workloads.interface import Document, Obstacle, Reading, SystemUnderTest, Workload
 
 LAB_RAMP_S, LAB_WINDOW_S = 0.05, 0.3
 """Longest ramp and window on the lab, in seconds of the client.

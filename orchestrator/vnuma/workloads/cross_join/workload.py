@@ -13,7 +13,8 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.workloads.bench import (
+from vnuma.workloads.cross_join.settings import CrossJoin, Form
+from vnuma.workloads.interface import (
     Document,
     Obstacle,
     Query,
@@ -21,7 +22,6 @@ from vnuma.workloads.bench import (
     Workload,
     without_memory_optimised,
 )
-from vnuma.workloads.cross_join.settings import CrossJoin, Form
 from vnuma.workloads.query_bench import QueryBench, query_bench
 
 SENTINEL_SIZE = 500

@@ -18,7 +18,7 @@ from vnuma.sqlserver.instance import log_writers, resource_pool
 from vnuma.sqlserver.instance.log_writers import LogWriter, WorkerCpus
 from vnuma.sqlserver.instance.server_configuration import affinity_to, cpus_by_memory_node
 from vnuma.sqlserver.instance.spinlocks import LOGCACHE_ACCESS, Counters
-from vnuma.workloads.bench import (
+from vnuma.workloads.interface import (
     Document,
     Obstacle,
     Reading,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vnuma.domain.vm.machine import MachineFacts, Node
-from vnuma.workloads.bench import Obstacle
+from vnuma.workloads.interface import Obstacle
 from vnuma.workloads.page_cache.scripts import LEFT_ON_DEPLETED_MB
 from vnuma.workloads.page_cache.settings import PageCache
 

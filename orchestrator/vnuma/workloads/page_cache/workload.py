@@ -14,7 +14,7 @@ from vnuma.domain.vm.machine import MachineFacts, machine_facts
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import linux_nodes
 from vnuma.logs.linux_nodes import Copied
-from vnuma.workloads.bench import Bench, Document, MachineWorkload, Obstacle, Reading, SystemUnderTest
+from vnuma.workloads.interface import Bench, Document, MachineWorkload, Obstacle, Reading, SystemUnderTest
 from vnuma.workloads.page_cache import scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
 from vnuma.workloads.page_cache.settings import PageCache, Placed, growth, not_proven

@@ -19,7 +19,7 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.client.timing import Statement, Timing, timed
-from vnuma.workloads.bench import Query
+from vnuma.workloads.interface import Query
 
 _MS_PER_HOUR = 3_600_000
 

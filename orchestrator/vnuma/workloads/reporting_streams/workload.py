@@ -13,7 +13,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
-from vnuma.workloads.bench import Document, Obstacle, Query, Reading, SystemUnderTest, Workload
+from vnuma.workloads.interface import Document, Obstacle, Query, Reading, SystemUnderTest, Workload
 from vnuma.workloads.reporting_streams import tran_stats
 from vnuma.workloads.reporting_streams.settings import (
     MISPLACED,

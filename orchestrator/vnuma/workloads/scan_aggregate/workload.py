@@ -11,7 +11,7 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.scan_tables import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
-from vnuma.workloads.bench import (
+from vnuma.workloads.interface import (
     Document,
     Obstacle,
     Query,

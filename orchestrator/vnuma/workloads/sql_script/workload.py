@@ -16,7 +16,7 @@ from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run
 from vnuma.sqlserver.database import ownership
-from vnuma.workloads.bench import Document, Obstacle, Query, SystemUnderTest, Workload
+from vnuma.workloads.interface import Document, Obstacle, Query, SystemUnderTest, Workload
 from vnuma.workloads.query_bench import QueryBench, query_bench
 from vnuma.workloads.sql_script.settings import BYTE_ORDER_MARK, SEPARATOR, SIZE, VARIABLE, SqlScript
 

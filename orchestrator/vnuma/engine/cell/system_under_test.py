@@ -10,14 +10,14 @@ from typing import Any
 
 from vnuma.domain.study.study import Dataset
 from vnuma.engine.access.client_machine import client_named
+from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.secrets import Private
+from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.lease.attempt import Attempt, add_facts, say_step, undo_at_end
-from vnuma.engine.lease.audit import journal_of
-from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_changes import refuse_settings
 from vnuma.engine.lease.hours import refuse_if_over
 from vnuma.errors import InputError, Interrupted, MeasurementFailed
@@ -25,8 +25,8 @@ from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.store import facts, runs
 from vnuma.store.rows import StopRequest
 from vnuma.store.types import utc_now
-from vnuma.workloads.bench import Document
 from vnuma.workloads.client import Client
+from vnuma.workloads.interface import Document
 from vnuma.workloads.shell import Shell
 
 

@@ -13,8 +13,8 @@ from threading import Event, Thread
 
 from sqlalchemy import Connection
 
+from vnuma.engine.access.locking import name_of, stat_of, this_host
 from vnuma.engine.access.places import store_url
-from vnuma.engine.lease.locking import name_of, stat_of, this_host
 from vnuma.errors import LeaseLost, StoreBusy, StoreError, VmHeld
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store

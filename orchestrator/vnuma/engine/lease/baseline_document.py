@@ -10,7 +10,7 @@ from typing import Any
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import LEASE_PREFIX, Power, Value
 from vnuma.engine.access.places import audit_file
-from vnuma.engine.lease.audit import Journal, noted_here
+from vnuma.engine.audit.journal import Journal, noted_here
 from vnuma.errors import NotAtBaseline, StoreError
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm

@@ -15,10 +15,10 @@ from typing import Any
 
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
+from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.places import audit_file, audit_files
-from vnuma.engine.lease.audit_chain import append, whole_line
-from vnuma.engine.lease.audit_forward import forward
-from vnuma.engine.lease.context import VmContext, holder
+from vnuma.engine.audit.chain import append, whole_line
+from vnuma.engine.audit.forward import forward
 from vnuma.errors import InputError, StoreError, VnumaError
 from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine

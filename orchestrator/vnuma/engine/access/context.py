@@ -16,10 +16,10 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.secrets import Private
-from vnuma.engine.access.target import AnyTarget, TargetKind
-from vnuma.engine.lease.locking import vm_lock
+from vnuma.engine.access.target import Target, TargetKind
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.store import leases, runs, vms
@@ -40,7 +40,7 @@ class VmContext:
     run: Run
     study: Study
     vm: Vm
-    target: AnyTarget
+    target: Target
     token: int = 0
     home: Path = field(default_factory=home_folder)
     made: list[Edit] = field(default_factory=list)
@@ -125,7 +125,7 @@ def _parsed(text: str, run: str) -> Study:
     return parse_study(text, f"study of {run}")
 
 
-def vm_of_run(store: Store, run: Run, target: AnyTarget) -> Vm:
+def vm_of_run(store: Store, run: Run, target: Target) -> Vm:
     """The run's VM or machine with the target's name.
 
     Raises InputError when there is none or it is of the other kind: a missing variable must not turn a VM
@@ -135,7 +135,7 @@ def vm_of_run(store: Store, run: Run, target: AnyTarget) -> Vm:
         return _vm_of_run(connection, run, target)
 
 
-def _vm_of_run(connection: Connection, run: Run, target: AnyTarget) -> Vm:
+def _vm_of_run(connection: Connection, run: Run, target: Target) -> Vm:
     vm = vms.vm_named(connection, run.id, target.name)
     if vm is None:
         names = (row.name for row in vms.vms_of_run(connection, run.id))
@@ -147,7 +147,7 @@ def _vm_of_run(connection: Connection, run: Run, target: AnyTarget) -> Vm:
     return vm
 
 
-def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
+def refuse_other_kind(run: Run, vm: Vm, target: Target) -> None:
     """Raise InputError where the run has a VM and the inventory a machine of that name, or the reverse."""
     known = TargetKind.of(vm.vm_key)
     if known is not target.kind:
@@ -157,7 +157,7 @@ def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
         )
 
 
-def open_context(name: str, target: AnyTarget, token: int | None = None) -> VmContext:
+def open_context(name: str, target: Target, token: int | None = None) -> VmContext:
     """The context of one VM in a run, for the play with this fencing token.
 
     Its run is as seen by the process that supervises this VM: the node's part, if a node has it. Raises as

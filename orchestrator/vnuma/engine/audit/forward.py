@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from vnuma.domain.vm.plain_text import counted
-from vnuma.engine.lease.audit_chain import locked, whole_line
-from vnuma.engine.lease.syslog import TIMEOUT_S, Collector, collector, send
+from vnuma.engine.audit.chain import locked, whole_line
+from vnuma.engine.audit.syslog import TIMEOUT_S, Collector, collector, send
 from vnuma.errors import VnumaError
 from vnuma.store.types import iso, utc_now
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.domain.vm.plain_text import counted
+from vnuma.engine.access.context import holder
 from vnuma.engine.access.places import audit_file, audit_files
-from vnuma.engine.lease.audit import as_json, audit_lines, read_audit_file
-from vnuma.engine.lease.audit_chain import Chain, read_chain
-from vnuma.engine.lease.audit_forward import unsent
-from vnuma.engine.lease.context import holder
+from vnuma.engine.audit.chain import Chain, read_chain
+from vnuma.engine.audit.forward import unsent
+from vnuma.engine.audit.journal import as_json, audit_lines, read_audit_file
 from vnuma.errors import AuditAltered
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
