@@ -18,10 +18,12 @@ from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.lease.foreign_changes import SomebodysChange
+from vnuma.engine.lease.identity import find_own
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.engine.run.recover import restore_after_death
 from vnuma.errors import (
@@ -33,6 +35,9 @@ from vnuma.errors import (
     VmHeld,
 )
 from vnuma.vsphere.apply import ChangedMeanwhile
+from vnuma.vsphere.connect import connect
+from vnuma.vsphere.read import read_vm
+from vnuma.vsphere.wait import wait_for_task
 
 TWO = [{"name": "sql16"}, {"name": "other"}]
 
@@ -151,6 +156,23 @@ def test_what_somebody_sets_between_two_cells_is_neither_overwritten_nor_taken_f
     assert settings_now(running)["cores_per_socket"] == 2
     with pytest.raises(RestoreConflict, match="numCoresPerSocket"):
         steps.restore()
+
+
+def test_what_somebody_left_to_vsphere_stays_automatic_with_theirs(tmp_path: Path, lab: LabFactory) -> None:
+    """The number that vSphere shows for it then is not anybody's choice, and is not written."""
+    running = lab(esxi={"version": "8.0.3"})
+    steps = Steps.prepared(tmp_path / "a", running)
+    steps.shape(steps.take())
+    change_by_hand(running, numCoresPerSocket=0)
+    with connect(vcenter(steps.target)) as session:
+        ref = find_own(session, steps.vm)
+        wait_for_task(session, ref.PowerOnVM_Task(), 60, "sql16 was not powered on")
+
+    steps.restore("theirs")
+
+    with connect(vcenter(steps.target)) as session:
+        after = read_vm(session, find_own(session, steps.vm))
+    assert after.settings["autoCoresPerSocket"] is True
 
 
 def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(

@@ -23,7 +23,8 @@ def settings_to_restore(asked: Restoration, facts: VmFacts) -> dict[str, Value]:
     baseline = baseline_settings(asked.vm)
     foreign = conflicts(baseline, _written(asked), facts.settings)
     kept = kept_settings(asked.vm.name, foreign, asked.choice)
-    return baseline | {name: facts.settings.get(name) for name in kept}
+    # As written: 0 where vSphere chooses a number, which the VM's settings show too.
+    return baseline | {item.setting: item.now for item in foreign if item.setting in kept}
 
 
 def change_to_restore(asked: Restoration, facts: VmFacts, settings: Settings) -> Change:
