@@ -49,13 +49,13 @@ DESIGNS = st.builds(
 def _judged(estate: Estate, release: str, *, sure: bool = True) -> tuple[dict[str, dict[str, str]], set[str]]:
     """What failed, with what was seen; and the rules that were not evaluated. On a described host.
 
-    Unless `sure`, how sure the predicted nodes are is left out.
+    Unless `sure`, how sure predictions are is left out.
     """
     (vm,) = checked(on_hosts(estate, HOSTS[release], None)).vms
     failed = {item.finding.rule: dict(item.finding.observed) for item in vm.findings}
     for observed in failed.values():
-        if not sure and "predicted nodes" in observed:
-            observed["predicted nodes"] = observed["predicted nodes"].partition(" (")[0]
+        for name in [name for name in observed if name.startswith("predicted") and not sure]:
+            observed[name] = observed[name].partition(" (")[0]
     return failed, set(vm.not_evaluated)
 
 
