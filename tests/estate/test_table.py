@@ -292,6 +292,27 @@ def test_what_powercli_exports_is_a_table(tmp_path: Path) -> None:
     assert vm.guest.build == 17763
 
 
+@pytest.mark.parametrize(
+    ("name", "system", "build"),
+    [
+        ("sql-2016", "Microsoft Windows Server 2022 (64-bit)", 20348),
+        ("windows-sql", "Red Hat Enterprise Linux 9 (64-bit)", None),
+        ("windows-sql", "", None),  # without VMware Tools
+    ],
+)
+def test_the_vms_name_in_powerclis_guest_says_nothing_of_its_system(
+    tmp_path: Path, name: str, system: str, build: int | None
+) -> None:
+    """The system is what follows the name, which may itself look like one."""
+    text = POWERCLI.replace("sql01", name).replace("Microsoft Windows Server 2019 (64-bit)", system)
+
+    (vm,) = read_design(_csv(tmp_path, text)).vms
+
+    assert (vm.guest.build if vm.guest else None) == build
+    assert (vm.guest is None) is (build is None)
+    assert name not in vm.absent.get("guest", "")
+
+
 @pytest.mark.parametrize("form", ["csv", "xlsx"])
 def test_a_column_that_may_matter_and_is_not_known_is_named(tmp_path: Path, form: str) -> None:
     """Its settings would silently count as not set; columns about other things are not named."""

@@ -252,7 +252,7 @@ def _host(row: Row, absent: dict[str, str]) -> HostFacts | None:
 
 
 def _windows(row: Row, absent: dict[str, str]) -> WindowsFacts | None:
-    text = row.text("windows")
+    text = row.text("windows").removeprefix(f"{row.text('name')}:")  # PowerCLI's Guest begins with the VM
     called = windows_called(text)
     if text and not called:
         absent["guest"] = f"the operating system {text[:40]!r} is not known as a Windows"
