@@ -166,6 +166,8 @@ def test_hot_add_hides_nodes_for_sure_only_where_their_exposure_was_read() -> No
     assert predict(host, hot, 20).confidence == "high"
     assert predict(host, hot, 19, unseen).confidence == "high"
     assert predict(host, {**hot, "numCPUs": 8, "numCoresPerSocket": 8}, 20, unseen).confidence == "high"
+    few = {**hot, "numCPUs": 8, "numCoresPerSocket": 4, "numa.vcpu.followcorespersocket": "1"}
+    assert predict(host, few, 20, unseen).confidence == "high"  # exposed, it is below numa.vcpu.min
 
 
 @pytest.mark.parametrize(

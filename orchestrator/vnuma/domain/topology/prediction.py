@@ -51,11 +51,10 @@ class _Rules(PowerOn):
     def layout(self, unseen: Collection[str]) -> Prediction:
         """The sizes of the vNUMA nodes."""
         one = self.one_node()
-        exposed = (
-            self.shaped() if self.hides_by_hot_add and self.virtual_numa and esxi.EXPOSE in unseen else None
-        )
-        if one and exposed and exposed.acceptable != (1,):
-            return self.one_or(exposed, f"{one.because}, unless {esxi.EXPOSE} is on, which was not read")
+        if one and self.hides_by_hot_add and self.virtual_numa and esxi.EXPOSE in unseen:
+            exposed = _Rules(self.host, {**self.keys, esxi.EXPOSE: True}, self.hardware).layout(())
+            if exposed.acceptable != (1,):
+                return self.one_or(exposed, f"{one.because}, unless {esxi.EXPOSE} is on, which was not read")
         return one or self.shaped()
 
     @property
