@@ -172,7 +172,7 @@ class LookAhead:
         called = windows_called(self.windows) or windows_called(f"Windows {self.windows}")
         if not self.windows.strip() or not called or not called.caption:
             return ""
-        year = re.search(r"20\d\d", called.caption)
+        year = re.search(r"server\D*20\d\d\b(?! or later)", called.caption, re.IGNORECASE)
         if (year and called.build is None) or not windows_sockets(called.caption):
             raise UsageError(
                 f"--windows: '{self.windows}' is not a known Windows.",

@@ -97,6 +97,14 @@ def test_a_windows_that_no_rule_knows_is_refused(name: str) -> None:
     assert name in ended.err
 
 
+@pytest.mark.parametrize(
+    "name", ["Windows 10 Enterprise LTSC 2019", "Microsoft Windows Server 2016 or later (64-bit)"]
+)
+def test_a_windows_whose_year_names_no_build_is_known(name: str) -> None:
+    """The year of a client, and a name of several releases as vCenter shows it."""
+    assert vnuma_here(*WIDE, "--windows", name).code == 0
+
+
 def test_the_highest_maxdop_is_of_the_cpus_that_the_edition_uses() -> None:
     """Express uses four of eight: MAXDOP 8 would be more than it has schedulers."""
     small = ("advise", "--vcpus", "8", "--memory", "64", "--host-nodes", "2x16/256", "--edition", "express")
