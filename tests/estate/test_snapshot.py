@@ -12,6 +12,7 @@ from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.domain.vm.estate import Estate
+from vnuma.engine.design_check import estates
 from vnuma.errors import InputError
 from vnuma.estate import snapshot
 from vnuma.estate.rvtools import read_rvtools
@@ -29,6 +30,20 @@ def test_an_estate_reads_back_as_it_was(estate: Estate, tmp_path: Path) -> None:
     """Every VM, host, cluster and reason is the same after a save and a load."""
     snapshot.save([estate], tmp_path / "s.json")
     assert snapshot.load(tmp_path / "s.json") == (estate,)
+
+
+def test_only_a_snapshot_is_overwritten(estate: Estate, tmp_path: Path) -> None:
+    """Somebody's study or inventory is no place for one; an empty file of mktemp is."""
+    file, study = tmp_path / "s.json", tmp_path / "study.yml"
+    study.write_text("name: first\n", encoding="utf-8")
+    file.touch()
+    snapshot.refuse_other_file(file)
+    snapshot.save([estate], file)
+    snapshot.refuse_other_file(file)
+    snapshot.refuse_other_file(tmp_path / "new.json")
+    with pytest.raises(InputError, match=r"study\.yml"):
+        estates.save(tmp_path / "no inventory is read", study)
+    assert study.read_text(encoding="utf-8") == "name: first\n"
 
 
 def test_the_first_format_is_read_by_every_later_version() -> None:

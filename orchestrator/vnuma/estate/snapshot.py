@@ -29,6 +29,9 @@ KIND = "vnuma/inventory"
 MOST_BYTES = 64_000_000
 """A VM takes 4 to 8 kB: more VMs than a vCenter supports."""
 
+_HEAD_BYTES = 200
+"""The schema is a snapshot's first field."""
+
 _ESTATES = TypeAdapter(tuple[Estate, ...])
 
 
@@ -42,6 +45,19 @@ def save(estates: Sequence[Estate], path: Path) -> None:
     }
     with writing(path, "The snapshot"):
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def refuse_other_file(path: Path) -> None:
+    """Raise InputError for a file with something else than a snapshot, which `save` would overwrite."""
+    if not path.is_file():
+        return
+    with reading(path), path.open("rb") as file:
+        begin = file.read(_HEAD_BYTES)
+    if begin.strip() and f'"{KIND}/'.encode() not in begin:
+        raise InputError(
+            f"{path} exists and is not a snapshot, so it is not overwritten.",
+            fix="Name another file: vnuma inventory save FILE",
+        )
 
 
 def load(path: Path) -> tuple[Estate, ...]:

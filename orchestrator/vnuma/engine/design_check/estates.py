@@ -127,7 +127,8 @@ def _read_one(inventory: Path, targets: dict[str, VmTarget], name: str) -> Estat
 
 
 def save(inventory: Path, file: Path) -> list[Estate]:
-    """Read everything and write it as a snapshot."""
+    """Read everything and write it as a snapshot. Raises InputError rather than overwrite another file."""
+    snapshot.refuse_other_file(file)
     found = read_all_tagged(inventory)
     snapshot.save(found, file)
     return found
