@@ -108,7 +108,7 @@ def _some(text: str) -> str:
     from vnuma.errors import InputError
 
     if not text.strip():
-        raise InputError("A value is required here.", fix="vnuma init --help")
+        raise InputError("A value is required here.")
     return text
 
 
@@ -147,14 +147,18 @@ def _option(name: str) -> str:
 
 
 def _ask(question: _Question) -> str:
-    """Ask until the answer is valid."""
+    """Ask until the answer is valid. Spaces around it, as of a pasted one, do not count."""
     from vnuma.errors import InputError
 
     def read(text: str) -> str:
+        answer = text.strip() or question.default or ""
         try:
-            question.read(text)
+            question.read(answer)
         except InputError as error:
-            raise typer.BadParameter(error.what) from error
-        return text
+            raise typer.BadParameter(" ".join(filter(None, (error.what, error.fix)))) from error
+        return answer
 
-    return str(typer.prompt(question.text, default=question.default, value_proc=read, err=True))
+    shown = bool(question.default)
+    return str(
+        typer.prompt(question.text, default=question.default, show_default=shown, value_proc=read, err=True)
+    )

@@ -145,3 +145,38 @@ def test_what_comes_next_reads_the_inventory_just_written(tmp_path: Path) -> Non
     ran = vnuma_here("init", *(word for pair in answers.items() for word in pair), "--test-clone")
 
     assert f"vnuma doctor -i '{folder}'" in ran.out
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """It is the user's to choose another; no bug."""
+    (tmp_path / "file").write_text("no folder\n", encoding="utf-8")
+    example = ("--vcenter", "vc1", "--user", "u", "--vm", "sql16", "--sql-host", "sql16")
+
+    ran = vnuma_here("init", "--folder", tmp_path / "file" / "site", *example)
+
+    assert ran.code == 3, ran.text
+    assert str(tmp_path / "file" / "site") in ran.err
+    assert "--folder" in ran.err
+
+
+def test_a_pasted_answer_may_have_spaces_around_it(tmp_path: Path) -> None:
+    """A login with one would be refused by the server, and nobody could see why."""
+    folder = tmp_path / "new"
+    typed = ["vc1", "u@vsphere.local ", "", "sql16 ", "sql16:1434", " vnuma", "", "y"]
+
+    said = "\n".join(on_terminal(100, "init", "--folder", folder, typed="".join(f"{one}\n" for one in typed)))
+
+    vms = YAML(typ="safe").load(folder / "hosts.yml")["all"]["children"]["vnuma_vms"]
+    assert vms["vars"]["vnuma_vcenter"]["user"] == "u@vsphere.local", said
+    assert list(vms["hosts"]) == ["sql16"]
+    assert vms["hosts"]["sql16"]["vnuma_sql"]["user"] == "vnuma"
+
+
+def test_a_refused_answer_comes_with_what_would_do(tmp_path: Path) -> None:
+    """People paste the address of the browser."""
+    folder = tmp_path / "new"
+    typed = ["https://vc1/ui", "vc1", "u", "", "sql16", "sql16", "", "", "y"]
+
+    said = "\n".join(on_terminal(100, "init", "--folder", folder, typed="".join(f"{one}\n" for one in typed)))
+
+    assert "HOST:PORT" in said.split("User")[0]

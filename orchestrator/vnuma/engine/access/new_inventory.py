@@ -15,13 +15,14 @@ from ruamel.yaml import YAML
 
 from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.errors import InputError, reading
+from vnuma.errors import InputError, reading, writing
 
 _HOST = r"(?P<host>\[[^\s\[\]]+\]|[^\s/{}@?#\\,:\[\]]+|(?:[0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*)"  # the last: IPv6
 _PORT = r"(?P<port>[1-9]\d{0,4})"
 _VCENTER_ADDRESS = re.compile(rf"{_HOST}(?::{_PORT})?")
 _SQL_ADDRESS = re.compile(rf"{_HOST}(?:[:,]{_PORT}|\\(?P<instance>[^\s\\:,]{{1,16}}))?")
 _LAST_PORT = 65535
+_ELSEWHERE = "Choose another folder: --folder PATH"
 
 
 @dataclass(frozen=True)
@@ -109,15 +110,17 @@ def require_ca_file(text: str) -> None:
 
 
 def free_place(folder: Path) -> Path:
-    """FOLDER/hosts.yml. Raises InputError if it exists: it is never overwritten."""
+    """FOLDER/hosts.yml. Raises InputError if it exists, as it is never overwritten, or is not accessible."""
     path = folder / "hosts.yml"
-    if path.exists():
+    with writing(path, "The inventory", fix=_ELSEWHERE):
+        exists = path.exists()
+    if exists:
         raise InputError(f"{path} already exists.", fix="Edit it, or choose another folder: --folder PATH")
     return path
 
 
 def write_inventory(folder: Path, answers: Answers) -> Path:
-    """Write FOLDER/hosts.yml. Raises InputError if it exists, and for an invalid answer."""
+    """Write FOLDER/hosts.yml. Raises InputError as `free_place` does, and for an invalid answer."""
     path = free_place(folder)
     name = answers.vm.rstrip("/").rpartition("/")[2]
     if not name:
@@ -134,6 +137,7 @@ def write_inventory(folder: Path, answers: Answers) -> Path:
     group = {"vars": {"vnuma_vcenter": vcenter}, "hosts": {name: host}}
     text = StringIO()
     YAML().dump({"all": {"children": {"vnuma_vms": group}}}, text)
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text("---\n" + text.getvalue(), encoding="utf-8")
+    with writing(path, "The inventory", fix=_ELSEWHERE):
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text("---\n" + text.getvalue(), encoding="utf-8")
     return path
