@@ -89,5 +89,10 @@ def unrestored(conn: Connection) -> list[tuple[Vm, Run]]:
     return [(vm, at_site(conn, runs[vm.run_id], vm.node)) for vm in found]
 
 
+def studied(conn: Connection) -> set[str]:
+    """Inventory names of the VMs in runs of this store; imported runs do not count."""
+    return set(conn.execute(select(_vm.name).where(_vm.run_id.not_in(imported_ids()))).scalars())
+
+
 def _set(conn: Connection, vm_id: int, **values: object) -> None:
     conn.execute(update(tables.vm).where(_vm.id == vm_id).values(**values))

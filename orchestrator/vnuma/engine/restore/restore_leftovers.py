@@ -230,12 +230,13 @@ def leftover_vms(store: Store, wanted: Wanted) -> Iterator[tuple[Vm, Run]]:
         if run:
             runs.refuse_imported(connection, run.id)
         rows = baselines.unrestored(connection)
-    missing = set(wanted.names) - {row.name for row, _ in rows}
+        known = baselines.studied(connection)
+    missing = set(wanted.names) - known
     unknown = ", ".join(sorted(missing - {one.vm for one in unanswered(store)})) if missing else ""
     if unknown:
         raise InputError(
-            f"Nothing to restore on {unknown}: at its baseline, or in no run of this store.",
-            fix="vnuma status lists the VMs that are not at their baseline.",
+            f"Nothing to restore on {unknown}: in no run of this store.",
+            fix="vnuma status lists the runs and their VMs.",
         )
     for row, owner in rows:
         asked_for = not wanted.names or row.name in wanted.names
