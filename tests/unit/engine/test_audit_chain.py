@@ -20,7 +20,7 @@ from tests.support.stores import new_store
 from vnuma.engine.audit import chain
 from vnuma.engine.audit.chain import append, check_chain, read_chain
 from vnuma.engine.audit.journal import Journal, read_audit_file
-from vnuma.errors import StoreError
+from vnuma.errors import InputError, StoreError
 from vnuma.store.open import open_store
 from vnuma.store.types import iso, utc_now
 
@@ -244,3 +244,14 @@ def test_a_shared_store_s_lines_are_not_said_to_be_in_this_machine_s_file(
     assert "1 line;" in shown.out
     assert "on this machine" in shown.out
     assert "the same in" not in shown.out
+
+
+def test_a_log_that_cannot_be_read_is_named_without_the_systems_words(tmp_path: Path) -> None:
+    """With the reason, and what to check."""
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\n")
+    for file, why in ((tmp_path / "missing", "No such file"), (binary, "UTF-8")):
+        with pytest.raises(InputError, match=why) as caught:
+            list(read_audit_file(file))
+        assert "Errno" not in caught.value.what
+        assert caught.value.fix

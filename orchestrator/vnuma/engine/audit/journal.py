@@ -138,7 +138,8 @@ def read_audit_file(path: Path) -> Iterator[AuditLine]:
     try:
         texts = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The audit log {path} cannot be read ({error}).") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(f"The audit log {path} cannot be read ({why}).", fix="Check its path.") from error
     for number, text in enumerate(texts[:-1], start=1):
         try:
             yield _line_of(json.loads(whole_line(text)))
