@@ -100,14 +100,16 @@ def _cells(found: Findings) -> Iterator[Caution]:
         yield Caution(
             "cells_missing",
             f"Cells in started blocks without a result: {len(found.cells.missing)}.",
-            "Repeat them inside their blocks (resume the run); until then the fit works without them.",
+            "The run repeats them inside their blocks; resume it if it stopped. Until then the fit works "
+            "without them.",
         )
     if found.cells.blocks_not_begun:
         yield Caution(
             "blocks_not_begun",
             f"{found.cells.blocks_not_begun} of {found.design.blocks} declared blocks were not "
             "started: a verdict checked after each block is wrong far more often than one at the end.",
-            "Resume the run. To stop early by a rule, declare design.precision or design.max_hours.",
+            "Let the run end; resume it if it stopped. To stop early by a rule, declare design.precision "
+            "or design.max_hours.",
         )
 
 

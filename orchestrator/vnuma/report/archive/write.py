@@ -62,8 +62,8 @@ def refuse_unfinished(loaded: LoadedRun) -> None:
     if not loaded.run.state.ended or any(cell.state is CellState.CLAIMED for cell in loaded.cells):
         raise InputError(
             f"{name} is {loaded.run.state}: an archive is made of a run that has ended.",
-            fix=f"vnuma report {name} shows it as it is now; vnuma run --resume {name} or vnuma stop {name} "
-            "end it.",
+            fix=f"vnuma report {name} shows it as it is now; vnuma stop {name} ends it. If its process "
+            f"died: vnuma run --resume {name}",
         )
     owed = [vm.name for vm in loaded.vms if not vm.at_baseline]
     if owed:
