@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,6 +10,7 @@ import typer
 
 from vnuma.cli.options import RunArgument, StoreOption, opened_store
 from vnuma.cli.screen import echo
+from vnuma.errors import UsageError
 
 
 def report(
@@ -28,9 +30,23 @@ def report(
 
     Examples: vnuma report; vnuma report quick.4 -o quick.html; vnuma report --format pdf
     """
+    _refuse_contradiction(run, output, format_)
     from vnuma.report.model.model import load_run
     from vnuma.report.page.render import write_report
 
     loaded = load_run(opened_store(store), run)
     for path in write_report(loaded, output, format_):
         echo(f"Report     {path}")
+
+
+_FORMAT_OF = {".html": "html", ".htm": "html", ".md": "markdown", ".png": "png", ".pdf": "pdf"}
+
+
+def _refuse_contradiction(run: str, output: Path | None, format_: str) -> None:
+    """Raise UsageError for a file whose ending says another format: programs could not open it."""
+    named = _FORMAT_OF.get(output.suffix.lower(), format_) if output else format_
+    if named != format_:
+        raise UsageError(
+            f"{output} is the name of a file in format {named}, but --format is {format_}.",
+            fix=f"vnuma report {run} --format {named} -o {shlex.quote(str(output))}",
+        )

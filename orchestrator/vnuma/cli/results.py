@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -96,4 +97,7 @@ def _refuse_contradictions(
             fix=f"vnuma results {run} --all",
         )
     if output and format_ != "xlsx":
-        raise UsageError("--output goes with --format xlsx.", fix=f"vnuma results {run} --format xlsx")
+        raise UsageError(
+            f"--output is for --format xlsx; {format_} goes to standard output.",
+            fix=f"vnuma results {run} --format {format_} > {shlex.quote(str(output))}",
+        )

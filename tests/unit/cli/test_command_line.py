@@ -21,6 +21,7 @@ from tests.support.stores import new_store
 from tools.manual import entries, man_page
 from vnuma.assets import asset
 from vnuma.cli.screen import runnable
+from vnuma.store import leases, runs
 from vnuma.store.schema import HEAD
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -48,6 +49,9 @@ def test_h_is_help(verb: tuple[str, ...]) -> None:
         (("plan", "studies/quick.yml", "--require-tag", "sql"), "CATEGORY:NAME"),
         (("results", "--table", "waits"), "--format csv"),
         (("results", "--all", "--format", "json"), "--all"),
+        (("results", "--format", "csv", "-o", "a.csv"), "--format csv > a.csv"),
+        (("report", "quick.1", "-o", "a.PDF"), "vnuma report quick.1 --format pdf -o a.PDF"),
+        (("report", "--format", "png", "-o", "a.html"), "--format html -o a.html"),
         (("compare", "a.1", "a.2", "--junit", "x.xml"), "--fail-if"),
         (("check", "--sql", "--rvtools", "x.xlsx"), "--sql"),
     ],
@@ -291,6 +295,22 @@ def test_a_mistyped_run_is_met_with_the_one_that_was_meant(tmp_path: Path) -> No
     assert refused.code == 3
     assert "Did you mean quick.1?" in refused.err
     assert "vnuma status" in refused.err
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_a_vm_at_its_baseline_needs_no_restore(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Named or not: a script may ask twice. A name that no run has is a mistake."""
+    store = store_of(tmp_path / "vnuma.db", Story())
+    with store.write() as connection:
+        run = runs.get_run(connection, "quick.1")
+        leases.release_lease(connection, "vc/sql16", leases.raise_token(connection, "vc/sql16", run.id))
+    restore = ("restore", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}", *options)
+
+    named, mistyped = vnuma_here(*restore, "sql16"), vnuma_here(*restore, "sql61")
+
+    assert (named.code, named.err) == (0, "")
+    assert mistyped.code == 3
+    assert "sql61" in mistyped.err
 
 
 def test_verbs_stand_in_groups_each_with_the_same_manners() -> None:
