@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.build import Story, build, study_text
+from tests.support.cli import vnuma_here
 from tests.support.stores import new_store
 from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
 from vnuma.engine.run.recover import reopen
@@ -200,9 +202,23 @@ def test_a_store_of_a_newer_product_inside_is_refused(
 def test_a_run_that_has_not_ended_is_not_archived(store: Store, tmp_path: Path, state: RunState) -> None:
     """It would change behind the archive's back; the report shows it as it is."""
     loaded = load_run(store, build(store, Story(stop_after=3, state=state)).name)
-    with pytest.raises(InputError, match="made of a run that has ended"):
+    with pytest.raises(InputError, match="made of a run that has ended") as caught:
         export_run(store, loaded, tmp_path / "x.zip")
+    assert "vnuma stop quick.1 ends it" in str(caught.value.fix)
     assert list(tmp_path.glob("*.zip*")) == []
+
+
+def test_the_report_of_an_imported_run_is_read_from_the_store_that_has_it(
+    exported: tuple[Store, LoadedRun, Path], tmp_path: Path
+) -> None:
+    """The command that is shown works as it stands."""
+    url = f"sqlite:///{tmp_path / 'an other.db'}"
+
+    ran = vnuma_here("import", exported[2], "--store", url)
+
+    (shown,) = (line for line in ran.out.splitlines() if line.startswith("Report"))
+    words = shlex.split(shown.partition("vnuma ")[2])
+    assert vnuma_here(*words, "-o", tmp_path / "run.html").code == 0, ran.text
 
 
 def test_a_vm_that_is_not_restored_comes_first(store: Store, tmp_path: Path) -> None:

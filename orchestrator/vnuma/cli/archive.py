@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -69,4 +70,5 @@ def import_(
         )
     else:
         say("Figures    analysed again: identical to those in the archive")
-    say(f"Report     vnuma report {found.run}")
+    where = f" --store {shlex.quote(store)}" if store else ""
+    say(f"Report     vnuma report {found.run}{where}")
