@@ -106,8 +106,10 @@ def read_study(path: Path) -> tuple[Study, str]:
     from vnuma.assets import asset
     from vnuma.domain.study.study_file import parse_study
 
+    meant = path.with_name(f"{path.name}.yml")
+    fix = f"Did you mean {meant}?" if meant.is_file() else f"See {asset('studies/quick.yml')} for an example."
     try:
-        with reading(path, "The study", fix=f"See {asset('studies/quick.yml')} for an example."):
+        with reading(path, "The study", fix=fix):
             text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"The study {path} is not UTF-8 text.", fix="Save it as UTF-8.") from error

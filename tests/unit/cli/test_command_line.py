@@ -199,6 +199,17 @@ def test_a_run_in_a_studys_place_is_met_with_resume() -> None:
     assert (ran.code, "--resume mine.1" in ran.err) == (2, True)
 
 
+@pytest.mark.parametrize("verb", ["plan", "run", "power"])
+def test_a_study_without_its_ending_is_met_with_the_file(verb: str, tmp_path: Path) -> None:
+    """The folder's file is named, not an example."""
+    (tmp_path / "first.yml").write_text("name: first\n", encoding="utf-8")
+
+    ran = vnuma_here(verb, tmp_path / "first")
+
+    assert ran.code == 3
+    assert f"{tmp_path / 'first.yml'}?" in ran.err
+
+
 @pytest.mark.parametrize("words", [("status",), ("run",)])
 def test_a_study_to_start_with_is_named_as_this_folder_finds_it(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
