@@ -138,7 +138,7 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
     say(f"Will     {shut_down}changes the VM while it is off, powers it on, changes it again", sys.stderr)
     say("Then     restores every setting and the power state, at the end and after Ctrl-C;", sys.stderr)
     say("         after a kill, run `vnuma restore`", sys.stderr)
-    say(f"By       {reached}", sys.stderr)
+    say(f"Uses     {reached}", sys.stderr)
     require_yes("Start?")
 
 

@@ -189,7 +189,7 @@ def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str, question: 
     from vnuma.cli.plan_text import summary
 
     say(summary(study, plans), sys.stderr)
-    say(f"By       {reached}", sys.stderr)
+    say(f"Uses     {reached}", sys.stderr)
     require_yes(question)
 
 
