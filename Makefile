@@ -8,6 +8,8 @@ GO = $(shell $(BIN)/python -c 'from vnuma.lab import find_go; print(find_go().pr
 GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
 export PYTHON
 export CGO_ENABLED = 0
+# As in `vnuma` itself: threads for small matrices only take the cores from other workers.
+export OPENBLAS_NUM_THREADS = 1
 # Set-up leaves it to Python to compile what is imported; with this variable set, every process would do so anew.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest --numprocesses=4 --dist=worksteal

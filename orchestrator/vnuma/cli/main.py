@@ -77,6 +77,8 @@ for _panel, _verbs in VERBS.items():
 def main() -> None:
     """Run the command line and exit with its code. Only the user can read files that it writes."""
     collect_rarely()
+    # numpy's matrices are small here: threads would wait for each other, on a busy machine for seconds.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     mask = os.umask(0o077)
     _open_closed()
     _outlive_readers()
