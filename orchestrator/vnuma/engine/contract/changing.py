@@ -149,7 +149,8 @@ def on_the_clone(
             f"{target.name} may only be changed with another person's approval ({VARIABLE}).",
             fix="Ask on a clone whose inventory does not have it.",
         )
-    store = open_store(store_url())
+    address = store_url()
+    store = open_store(address)
     text = _study_text(target, vm)
     study = parse_study(text, "contract")
     run = _create(store, target, vm, text, inventory, simulated)
@@ -166,7 +167,7 @@ def on_the_clone(
             problems.append(error)
         finally:
             say(f"Restoring {target.name}, if anything was changed.")
-            work = Work(store, store_url(), run, study, {target.name: target}, inventory)
+            work = Work(store, address, run, study, {target.name: target}, inventory)
             restored, away = restore_vms(work)
             problems += away
             _close(store, run, problems, stopping)
