@@ -84,9 +84,12 @@ class Kdc:
         self.run("kinit", *options, "-k", "-t", str(keytab), principal)
 
     def expired(self, keytab: Path, principal: str) -> None:
-        """A cache whose ticket has ended: it was for one second, the shortest time there is."""
+        """A cache whose ticket has ended: it was for one second, the shortest time there is.
+
+        A second more, since a cache holds how far the KDC's clock seemed to be off, in whole seconds.
+        """
         self.kinit(keytab, principal, "-l", "1s")
-        last = int(time.time()) + 1
+        last = int(time.time()) + 2
         while int(time.time()) <= last:
             time.sleep(_TICK_S)
 
