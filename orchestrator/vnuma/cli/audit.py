@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption, TextOrJsonOption, opened_store
 from vnuma.cli.screen import echo, echo_json, say
-from vnuma.cli.verb import Verbs, verb
+from vnuma.cli.verb import ShowsByDefault, verb
 
 if TYPE_CHECKING:
     from vnuma.store.audit import AuditLine
 
 
-class _ShowsByDefault(Verbs):
-    """`vnuma audit quick.4` is `vnuma audit show quick.4`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Arguments without a verb, except for help, belong to `show`."""
-        return super().parse_args(ctx, args if args[:1] in _HELP else self._named(args))
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        return super().resolve_command(ctx, self._named(args))
-
-    def _named(self, args: list[str]) -> list[str]:
-        return args if args and args[0] in self.commands else ["show", *args]
-
-
-_HELP = (["-h"], ["--help"])
-
 app = typer.Typer(
-    cls=_ShowsByDefault,
+    cls=ShowsByDefault,
     help="Show who changed what on which VM; `verify` checks that nobody altered the log.",
     rich_markup_mode=None,
 )

@@ -10,9 +10,11 @@ import typer
 from vnuma.cli.completion import run_names, vm_names
 from vnuma.cli.options import InventoryOption, StoreOption, TextOrJsonOption, opened_store
 from vnuma.cli.screen import aligned, echo, echo_json, say, width
-from vnuma.cli.verb import verb
+from vnuma.cli.verb import ShowsByDefault, verb
 
-app = typer.Typer(help="Show a VM's configuration before a run, and how the VM differs from it now.")
+app = typer.Typer(
+    cls=ShowsByDefault, help="Show a VM's configuration before a run, and how the VM differs from it now."
+)
 
 VmArgument = Annotated[str, typer.Argument(metavar="VM", help="Inventory name.", autocompletion=vm_names)]
 RunOption = Annotated[

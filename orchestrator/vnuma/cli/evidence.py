@@ -43,10 +43,17 @@ def evidence(
     """
     import json
 
+    from vnuma.errors import InputError
     from vnuma.logs.kinds import read_any
 
     text = read_text(file)
     readings = read_any(text)
+    if not readings:
+        what = "Standard input" if file == "-" else file
+        raise InputError(
+            f"{what} contains nothing that vnuma recognises as topology.",
+            fix="What it reads: vnuma evidence --help",
+        )
     concluded = [_conclusion(text, reading, host_nodes, esxi, threads_per_core) for reading in readings]
     if format_ == "json":
         found = [
@@ -61,11 +68,6 @@ def evidence(
         echo(filled(words, width() or WIDEST, first="  ", then="  "))
         for name, value in reading.figures.items():
             say(f"  {name.replace('_', ' ')}: {_shown(value)}")
-    if not readings:
-        what = "Standard input" if file == "-" else file
-        say(
-            f"{what} contains nothing that vnuma recognises as topology. What it reads: vnuma evidence --help"
-        )
 
 
 def _conclusion(text: str, reading: Reading, host: str | None, release: str, threads: int) -> str:

@@ -101,3 +101,20 @@ class Verbs(TyperGroup):
         for panel, rows in sections.items():
             with formatter.section(panel):
                 formatter.write_dl(rows)
+
+
+_HELP = (["-h"], ["--help"])
+
+
+class ShowsByDefault(Verbs):
+    """Verbs of which `show` is meant where none is named: `vnuma audit quick.4`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Arguments without a verb, except for help, belong to `show`."""
+        return super().parse_args(ctx, args if args[:1] in _HELP else self._named(args))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        return super().resolve_command(ctx, self._named(args))
+
+    def _named(self, args: list[str]) -> list[str]:
+        return args if args and args[0] in self.commands else ["show", *args]

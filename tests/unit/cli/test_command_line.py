@@ -453,3 +453,14 @@ def test_what_a_command_shows_fits_a_narrow_terminal(tmp_path: Path, words: tupl
     lines = [re.sub(r"\x1b\[[?0-9;]*[A-Za-z]|\r", "", line) for line in shown]
     assert len(lines) > 3
     assert [line for line in lines if len(line) > 60] == []
+
+
+def test_a_baseline_is_shown_where_no_verb_is_named(tmp_path: Path) -> None:
+    """As `vnuma audit RUN` shows a run's changes."""
+    short, whole = (
+        vnuma_here("baseline", *words, "--store", tmp_path / "none.db")
+        for words in (("sql16",), ("show", "sql16"))
+    )
+
+    assert (short.code, short.err) == (whole.code, whole.err)
+    assert short.code != 2

@@ -41,14 +41,17 @@ def test_scripts_get_json_whatever_the_encoding(tmp_path: Path) -> None:
     assert (reading["sockets"], reading["cores_per_socket"], reading["using"]) == (2, 4, 4)
 
 
-def test_a_text_of_no_known_kind_is_said_to_be_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("--format", "json")])
+def test_a_text_of_no_known_kind_is_an_error(tmp_path: Path, options: tuple[str, ...]) -> None:
     """Nothing is made up; the file is named, and what would be read."""
     other = tmp_path / "notes.txt"
     other.write_bytes(b"nothing \xff of interest")
 
-    assert vnuma_here("evidence", other).out == (
-        f"{other} contains nothing that vnuma recognises as topology. What it reads: vnuma evidence --help\n"
-    )
+    shown = vnuma_here("evidence", other, *options)
+
+    assert (shown.code, shown.out) == (3, "")
+    assert f"{other} contains nothing that vnuma recognises" in shown.err
+    assert "vnuma evidence --help" in shown.err
 
 
 def test_a_file_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:
