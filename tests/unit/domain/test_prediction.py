@@ -11,6 +11,7 @@ import yaml
 
 from vnuma.domain.topology.prediction import HostShape, Prediction, predict
 from vnuma.domain.topology.release import hardware_version_of
+from vnuma.domain.vm.setting import Value
 
 DATA = Path(__file__).parents[2] / "data"
 CASES = yaml.load((DATA / "vnuma_golden.yml").read_text(), yaml.CSafeLoader)["cases"]
@@ -157,7 +158,7 @@ def test_what_nobody_has_seen_of_a_vm_makes_its_layout_less_sure() -> None:
 
 def test_hot_add_hides_nodes_for_sure_only_where_their_exposure_was_read() -> None:
     """A .vmx file does not show exposeVnumaOnCpuHotadd, which is of hardware version 20."""
-    hot = {"numCPUs": 20, "numCoresPerSocket": 10, "cpuHotAddEnabled": True}
+    hot: dict[str, Value] = {"numCPUs": 20, "numCoresPerSocket": 10, "cpuHotAddEnabled": True}
     host, unseen = HostShape((8, 0), 2, 16), ["exposeVnumaOnCpuHotadd"]
 
     unread = predict(host, hot, 20, unseen)
@@ -166,7 +167,12 @@ def test_hot_add_hides_nodes_for_sure_only_where_their_exposure_was_read() -> No
     assert predict(host, hot, 20).confidence == "high"
     assert predict(host, hot, 19, unseen).confidence == "high"
     assert predict(host, {**hot, "numCPUs": 8, "numCoresPerSocket": 8}, 20, unseen).confidence == "high"
-    few = {**hot, "numCPUs": 8, "numCoresPerSocket": 4, "numa.vcpu.followcorespersocket": "1"}
+    few: dict[str, Value] = {
+        **hot,
+        "numCPUs": 8,
+        "numCoresPerSocket": 4,
+        "numa.vcpu.followcorespersocket": "1",
+    }
     assert predict(host, few, 20, unseen).confidence == "high"  # exposed, it is below numa.vcpu.min
 
 
