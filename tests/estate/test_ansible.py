@@ -247,6 +247,7 @@ OTHERS = """
 - hosts: localhost
   roles: [baseline]
   tasks:
+    - import_role: name=monitoring
     - include_tasks: vms/first.yml
     - ansible.builtin.include_tasks: {file: "{{ other }}.yml"}
     - name: Shape it
@@ -269,7 +270,7 @@ def test_what_other_files_roles_and_modules_do_is_read_or_named(tmp_path: Path) 
 
     assert set(_vms(estate)) == {"sql-a", "sql-b"}
     told = {one.name: one.why for one in estate.unseen}
-    assert set(told) == {"baseline", "{{ other }}.yml", "Shape it", "sql-a"}
+    assert set(told) == {"baseline", "name=monitoring", "{{ other }}.yml", "Shape it", "sql-a"}
     assert "vcenter_vm_hardware_cpu" in told["Shape it"]
 
 
@@ -287,3 +288,11 @@ def test_files_of_tasks_that_include_each_other_end(tmp_path: Path) -> None:
     estate = _read(tmp_path, text, again="- include_tasks: again.yml")
 
     assert [one.name for one in estate.unseen] == ["again.yml"]
+
+
+def test_files_of_tasks_that_multiply_each_other_are_refused(tmp_path: Path) -> None:
+    """Sixteen includes, nine deep, are more tasks than a machine can read."""
+    text = "- hosts: localhost\n  tasks: [{include_tasks: again.yml}]\n"
+
+    with pytest.raises(InputError, match="more than 100,000 tasks"):
+        _read(tmp_path, text, again="- include_tasks: again.yml\n" * 16)

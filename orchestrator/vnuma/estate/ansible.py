@@ -28,6 +28,8 @@ from vnuma.estate.design_vm import (
 from vnuma.estate.vmx import ignored_keys
 
 _MOST_VMS = 20_000
+_MOST_TASKS = 100_000
+"""With each turn of a loop and each file that is included: several for each of the most VMs."""
 _DEEPEST = 8
 
 _MODULES = {
@@ -91,6 +93,11 @@ class _Found:
     path: Path
     vms: dict[str, TaskVm] = field(default_factory=dict)
     unseen: list[Unseen] = field(default_factory=list)
+    tasks: int = 0
+    files: dict[tuple[Path, str], tuple[Path, Sequence[Mapping[str, Any]]] | None] = field(
+        default_factory=dict
+    )
+    """Each included file with its tasks, by the folder and name that include it; None: not found."""
 
     @property
     def folder(self) -> Path:
@@ -206,8 +213,11 @@ class _Found:
             self.unseen.append(Unseen("vm", named, str(error)))
 
     def _task(self, task: Mapping[str, Any], place: _Place) -> None:
+        self.tasks += 1
+        if self.tasks > _MOST_TASKS:
+            raise InputError(f"{self.path} has more than {_MOST_TASKS:,} tasks.", fix="Split it.")
         for key in _INCLUDES & task.keys():
-            name = str(mapping(task[key]).get("name"))
+            name = str(mapping(task[key]).get("name") or task[key])
             if name in _ROLES:
                 self._role(place.variables, task, place)
             else:
@@ -226,12 +236,15 @@ class _Found:
 
     def _included(self, named: object, place: _Place) -> None:
         """The tasks of another file below the design's folder, which may include more."""
-        name = mapping(named).get("file", named)
-        file = self._below(name, place.file)
-        if file is None or place.depth > _DEEPEST:
-            self._unread("file of tasks", name)
+        at = place.file.parent, str(mapping(named).get("file", named))
+        if at not in self.files:
+            file = self._below(at[1], place.file)
+            self.files[at] = (file, mappings(yaml_of(file))) if file else None
+        found = self.files[at]
+        if found is None or place.depth > _DEEPEST:
+            self._unread("file of tasks", at[1])
         else:
-            self._tasks(mappings(yaml_of(file)), _Place(file, place.variables, depth=place.depth + 1))
+            self._tasks(found[1], _Place(found[0], place.variables, depth=place.depth + 1))
 
     def _module(
         self, module: str, options: Mapping[str, Any], task: Mapping[str, Any], place: _Place

@@ -32,7 +32,7 @@ from vnuma.workloads.shell import Shell
 
 @dataclass(frozen=True)
 class CellSystem:
-    """`workloads.bench.SystemUnderTest` for one attempt at a cell."""
+    """`workloads.interface.SystemUnderTest` for one attempt at a cell."""
 
     context: VmContext
     attempt: Attempt
