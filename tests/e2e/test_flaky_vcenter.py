@@ -129,10 +129,8 @@ def test_restoring_without_vcenter_shows_each_try_and_ends_unreachable(
     assert re.search(r"503.* Try 2 at \d\d:\d\d:\d\d, giving up at \d\d:\d\d:\d\d", shown[1])
     assert [type(problem) for problem in problems] == [NotAtBaseline]
     assert steps.vm.restore_outcome is RestoreOutcome.UNREACHABLE
-    assert (
-        "(unreachable); vnuma restore sql16"
-        in vnuma("status", "--store", f"sqlite:///{steps.home}/vnuma.db").text
-    )
+    store = f"sqlite:///{steps.home}/vnuma.db"
+    assert f"(unreachable); vnuma restore --store {store} sql16" in vnuma("status", "--store", store).text
 
 
 @pytest.mark.long

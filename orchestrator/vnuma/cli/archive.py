@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -70,5 +69,4 @@ def import_(
         )
     else:
         say("Figures    analysed again: identical to those in the archive")
-    where = f" --store {shlex.quote(store)}" if store else ""
-    say(f"Report     vnuma report {found.run}{where}")
+    say(f"Report     vnuma report {found.run}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +43,8 @@ class Manner:
     colour: Colour = "auto"
     quiet: bool = False
     verbose: bool = False
+    store: str | None = None
+    """As `--store` was given: commands to run next need it too."""
 
 
 MANNER = Manner()
@@ -137,10 +140,21 @@ _NAMED = re.compile(rf"(?<![\w./=-])vnuma (?=(?:{'|'.join(NAMES)})\b)")
 _ANSIBLE = re.compile(r"(?<![\w./=-])(ansible-(?:playbook|inventory)) (?=-i |--list |vnuma\.vnuma\.)")
 
 
+_OF_A_STORE = re.compile(
+    r"(?<![\w./=-])(vnuma (?:run|status|stop|approve|restore|baseline (?:show|diff)|audit(?: show| verify)?"
+    r"|results|report|compare|pool|export|import))(?![\w-])(?![^\n;,]* --store )"
+)
+
+
 def runnable(text: str) -> str:
-    """The text with commands as this shell finds them: `.venv/bin/vnuma plan` if vnuma is not on PATH;
-    Ansible's commands likewise.
+    """The text with commands that can be run: with this command's --store, and as this shell finds them.
+
+    `.venv/bin/vnuma plan` if vnuma is not on PATH; Ansible's commands likewise. A store's URL that may hold a
+    password is left out.
     """
+    if MANNER.store and not re.search(r"//[^/]*:[^/]*@|password", MANNER.store):
+        option = f" --store {shlex.quote(MANNER.store)}"
+        text = _OF_A_STORE.sub(lambda found: found[1] + option, text)
     here = command()
     if here == "vnuma":
         return text

@@ -39,8 +39,9 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
     together: dict[str, Any] = {one.name: one.annotation for one in own if is_dataclass(one.annotation)}
 
     @wraps(function)
-    def spoken(*args: object, quiet: bool, verbose: bool, color: Colour, **options: object) -> None:
+    def spoken(*args: object, quiet: bool, verbose: bool, color: Colour, **options: Any) -> None:
         MANNER.quiet, MANNER.verbose, MANNER.colour = quiet, verbose, color
+        MANNER.store = options.get("store")
         for name, made in together.items():
             options[name] = made(**{field.name: options.pop(field.name) for field in fields(made)})
         function(*args, **options)

@@ -20,7 +20,7 @@ from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
 from tools.manual import entries, man_page
 from vnuma.assets import asset
-from vnuma.cli.screen import runnable
+from vnuma.cli.screen import MANNER, runnable
 from vnuma.store import leases, runs
 from vnuma.store.schema import HEAD
 
@@ -257,7 +257,7 @@ def test_every_command_that_prints_data_prints_json_too() -> None:
     [
         ("contract",),
         ("reanalyse", str(ROOT / "studies/published/dakic2019.csv")),
-        ("evidence", str(ROOT / "README.md")),
+        ("evidence", str(ROOT / "tests/data/logs/sql_errorlog.yml")),
         ("audit",),
         ("audit", "verify"),
     ],
@@ -464,3 +464,20 @@ def test_a_baseline_is_shown_where_no_verb_is_named(tmp_path: Path) -> None:
 
     assert (short.code, short.err) == (whole.code, whole.err)
     assert short.code != 2
+
+
+@pytest.mark.parametrize(
+    ("store", "shown"),
+    [
+        ("my runs.db", "vnuma report --store 'my runs.db' q.1; vnuma doctor; vnuma stop --store x q.1"),
+        ("postgresql://me:secret@there/vnuma", "vnuma report q.1; vnuma doctor; vnuma stop --store x q.1"),
+        (None, "vnuma report q.1; vnuma doctor; vnuma stop --store x q.1"),
+    ],
+)
+def test_commands_in_messages_read_the_store_that_was_named(
+    monkeypatch: pytest.MonkeyPatch, store: str | None, shown: str
+) -> None:
+    """Pasted, they would read another store. A password is never shown."""
+    monkeypatch.setattr(MANNER, "store", store)
+
+    assert runnable("vnuma report q.1; vnuma doctor; vnuma stop --store x q.1") == shown
