@@ -274,6 +274,15 @@ def test_what_other_files_roles_and_modules_do_is_read_or_named(tmp_path: Path) 
     assert "vcenter_vm_hardware_cpu" in told["Shape it"]
 
 
+@pytest.mark.parametrize("text", ["$ANSIBLE_VAULT;1.1;AES256\n6134\n", "a: [\n"])
+def test_a_file_of_tasks_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    """The design's other VMs are checked all the same."""
+    estate = _read(tmp_path, OTHERS, vms__first=text)
+
+    assert set(_vms(estate)) == {"sql-a"}
+    assert "vms/first.yml" in {one.name for one in estate.unseen}
+
+
 def test_a_key_that_vsphere_ignores_is_named(tmp_path: Path) -> None:
     """Affinity has a field of its own: the VM stays unpinned, and no rule on affinity sees the key."""
     estate = _read(tmp_path, OTHERS, vms__first="[]")

@@ -338,3 +338,4 @@ def test_standard_may_be_abbreviated(tmp_path: Path) -> None:
     for text in ("SQL Server 2019 Std.", "Std 2019", "Standard 2019"):
         sql = _row(tmp_path, SQL=text).sql
         assert (sql.edition, sql.major) == ("Standard Edition", 15)
+    assert _row(tmp_path, SQL="Std Developer 2025").sql.edition == "Standard Developer Edition"

@@ -92,7 +92,10 @@ class LookAhead:
     hardware: Annotated[
         int | None,
         typer.Option(
-            "--hardware", min=4, max=99, help="Virtual hardware version; default: the release's newest."
+            "--hardware",
+            min=4,
+            max=99,
+            help="Virtual hardware version; default: that of new VMs on the oldest host.",
         ),
     ] = None
     edition: Annotated[

@@ -8,6 +8,7 @@ evaluated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -239,7 +240,9 @@ class _Found:
         at = place.file.parent, str(mapping(named).get("file", named))
         if at not in self.files:
             file = self._below(at[1], place.file)
-            self.files[at] = (file, mappings(yaml_of(file))) if file else None
+            self.files[at] = None
+            with suppress(InputError):  # in a vault, or not YAML: named below, and the other tasks count
+                self.files[at] = (file, mappings(yaml_of(file))) if file else None
         found = self.files[at]
         if found is None or place.depth > _DEEPEST:
             self._unread("file of tasks", at[1])

@@ -40,7 +40,6 @@ _EDITIONS = {
         word: f"{word.capitalize()} Edition"
         for word in ("developer", "evaluation", "standard", "web", "express")
     },
-    "std": "Standard Edition",
 }
 _ALL = {*YES, "all", "full", "max", "voll", "alles", "komplett", "locked"}
 NOT_SAID = "the table does not give it"
@@ -262,7 +261,7 @@ def _windows(row: Row, absent: dict[str, str]) -> WindowsFacts | None:
 def _sql(row: Row, absent: dict[str, str]) -> SqlEdition | None:
     """`Standard 2022` in one column, or edition and version in two."""
     said = f"{row.text('sql')} {row.text('sql_version')}".strip()
-    text = said.lower()
+    text = re.sub(r"\bstd\b", "standard", said.lower())
     year = next((int(one) for one in _YEAR.findall(text) if int(one) in SQL_YEARS), None)
     edition = next((full for word, full in _EDITIONS.items() if word in text or word[:3] + "." in text), None)
     if edition and year and (missing := missing_edition(edition, SQL_YEARS[year])):
