@@ -33,7 +33,7 @@ def test_an_estate_reads_back_as_it_was(estate: Estate, tmp_path: Path) -> None:
 
 
 def test_only_a_snapshot_is_overwritten(estate: Estate, tmp_path: Path) -> None:
-    """Somebody's study or inventory is no place for one; an empty file of mktemp is."""
+    """Refuse to overwrite a file that is not a snapshot; an empty one, as mktemp makes it, is accepted."""
     file, study = tmp_path / "s.json", tmp_path / "study.yml"
     study.write_text("name: first\n", encoding="utf-8")
     file.touch()

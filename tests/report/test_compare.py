@@ -72,7 +72,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 def test_a_run_without_a_measured_cell_is_not_said_to_differ(runs: Runs) -> None:
-    """Nothing of its server is known yet: that is no difference of settings."""
+    """Its server is not known yet, so no setting is said to differ."""
     for order in (("plain", "just begun"), ("just begun", "plain")):
         with pytest.raises(InputError, match="is running and has not measured sql18 yet"):
             runs.compared(*order)

@@ -29,7 +29,7 @@ def starting(ref: object, *onward: Query.SelectionSpec, wanted: bool = True) -> 
 
 
 def ask(wanted: Wanted, *objects: Query.ObjectSpec, or_gone: bool = False) -> Query.FilterSpec:
-    """The properties `wanted` of these objects; with `or_gone`, one that is gone is no fault."""
+    """The properties `wanted` of these objects; `or_gone`: objects that are gone are left out."""
     kinds = [Query.PropertySpec(type=kind, pathSet=list(paths)) for kind, paths in wanted.items()]
     return Query.FilterSpec(
         objectSet=list(objects), propSet=kinds, reportMissingObjectsInResults=or_gone or None
