@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Deed, StepAction, argument_spec
+from vnuma.ansible.action import Behaviour, StepAction, argument_spec
 from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
 class ActionModule(StepAction):
     spec = argument_spec(__file__)
-    step = Deed(actions.ready, check_mode.ready)
-    by_hand = Deed(actions_by_hand.ready, lambda *_: {"changed": False})
+    step = Behaviour(actions.ready, check_mode.ready)
+    by_hand = Behaviour(actions_by_hand.ready, lambda *_: {"changed": False})
     changes_vm = False

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Deed, StepAction, argument_spec
+from vnuma.ansible.action import Behaviour, StepAction, argument_spec
 from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
 class ActionModule(StepAction):
     spec = argument_spec(__file__)
-    step = Deed(actions.measure, check_mode.measure)
-    by_hand = Deed(actions_by_hand.benchmark, lambda *_: {"changed": False, "timings": []})
+    step = Behaviour(actions.measure, check_mode.measure)
+    by_hand = Behaviour(actions_by_hand.benchmark, lambda *_: {"changed": False, "timings": []})
     changes_vm = False

@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Deed, StepAction, argument_spec
+from vnuma.ansible.action import Behaviour, StepAction, argument_spec
 from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
 class ActionModule(StepAction):
     spec = argument_spec(__file__)
-    step = Deed(actions.shape, check_mode.shape)
-    by_hand = Deed(actions_by_hand.topology, actions_by_hand.plan_topology)
+    step = Behaviour(actions.shape, check_mode.shape)
+    by_hand = Behaviour(actions_by_hand.topology, actions_by_hand.plan_topology)

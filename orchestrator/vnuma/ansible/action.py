@@ -76,7 +76,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
 
 
 @dataclass(frozen=True)
-class Deed:
+class Behaviour:
     """What an action does, and what it says in check mode instead."""
 
     done: Callable[..., Options]
@@ -86,14 +86,14 @@ class Deed:
 class StepAction(VnumaAction):
     """A step of a run's attempt at a VM; without `attempt` the same by hand."""
 
-    step: ClassVar[Deed]
-    by_hand: ClassVar[Deed]
+    step: ClassVar[Behaviour]
+    by_hand: ClassVar[Behaviour]
     changes_vm = True
 
     def act(self, options: Options, *, check: bool) -> Options:
         target = vm_of(options)
-        deed = self.step if options["attempt"] else self.by_hand
-        act = deed.planned if check else deed.done
+        behaviour = self.step if options["attempt"] else self.by_hand
+        act = behaviour.planned if check else behaviour.done
         if options["attempt"]:
             return act(options["run"], options["attempt"], target)
         if self.changes_vm and not check:

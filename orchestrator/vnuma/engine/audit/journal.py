@@ -19,7 +19,7 @@ from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.places import audit_file, audit_files
 from vnuma.engine.audit.chain import append, whole_line
 from vnuma.engine.audit.forward import forward
-from vnuma.errors import InputError, StoreError, VnumaError
+from vnuma.errors import InputError, StoreError, VnumaError, reading
 from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
@@ -135,11 +135,12 @@ def read_audit_file(path: Path) -> Iterator[AuditLine]:
 
     Raises InputError naming the first line that does not belong to an audit log.
     """
+    fix = "Check its path."
     try:
-        texts = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise InputError(f"The audit log {path} cannot be read ({why}).", fix="Check its path.") from error
+        with reading(path, "The audit log", fix=fix):
+            texts = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"The audit log {path} is not UTF-8 text.", fix=fix) from error
     for number, text in enumerate(texts[:-1], start=1):
         try:
             yield _line_of(json.loads(whole_line(text)))
