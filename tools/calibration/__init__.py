@@ -1,1 +1,1 @@
-"""Simulations behind docs/reference/calibration.md: those of `vnuma calibrate`, and harder cases."""
+"""Simulations behind docs/reference/calibration.md: the standard truths, and harder cases."""

@@ -1,19 +1,21 @@
-"""Write the tables of docs/reference/calibration.md: what `vnuma calibrate` prints, then the hard cases.
+"""How often the analysis errs on simulated studies whose truth is known: `make calibrate`.
 
-python -m tools.calibration
+Writes the tables of docs/reference/calibration.md. Exit code 1 if a target is missed.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.calibration.case import Case
+from tools.calibration.case import Case, targets_of
 from tools.calibration.every_case import case_tables, every_case
+from tools.calibration.tables import origin, tables
+from tools.calibration.targets import SEED, STUDIES, Calibration, calibrate, targets
 from tools.page_markers import write_between
-from vnuma.analysis.calibration.targets import SEED, STUDIES, Calibration, calibrate
 from vnuma.report.model.grid import as_markdown
-from vnuma.report.terminal.calibration_tables import origin, tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "calibration.md"
 BEGIN = "<!-- written by tools/calibration: begin -->"
@@ -22,10 +24,30 @@ END = "<!-- written by tools/calibration: end -->"
 
 def section(found: Calibration, cases: Sequence[Case]) -> str:
     """What stands between the page's two marks."""
-    command = f"vnuma calibrate --studies {found.studies} --seed {found.seed}"
     every = (*tables(found), *case_tables(cases))
-    return "\n".join([f"`{command}`: {origin(found)}\n", *map(as_markdown, every)])
+    return "\n".join([f"`make calibrate`: {origin(found)}\n", *map(as_markdown, every)])
+
+
+def missed(found: Calibration, cases: Sequence[Case]) -> list[str]:
+    """The names of all targets that are missed."""
+    return [target.name for target in (*targets(found), *targets_of(cases)) if not target.met]
+
+
+def _main() -> int:
+    parser = argparse.ArgumentParser(prog="make calibrate", description=__doc__)
+    parser.add_argument("--studies", type=int, default=STUDIES, help="simulated studies for each line")
+    parser.add_argument("--seed", type=int, default=SEED, help="the same seed gives the same figures")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page whose tables are written")
+    given = parser.parse_args()
+    found = calibrate(given.studies, given.seed, progress=lambda name: print(f"simulating: {name}"))
+    print("simulating: hard cases")
+    cases = every_case(given.studies, given.seed)
+    write_between(given.page, BEGIN, END, section(found, cases))
+    failed = missed(found, cases)
+    for name in failed:
+        print(f"missed: {name}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    write_between(PAGE, BEGIN, END, section(calibrate(STUDIES, SEED), every_case(STUDIES, SEED)))
+    sys.exit(_main())

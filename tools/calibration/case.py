@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vnuma.analysis.calibration.error_rates import Rate
-from vnuma.analysis.calibration.targets import Case as Found
-from vnuma.analysis.calibration.targets import Target, at_least, at_most
+from tools.calibration.error_rates import Rate
+from tools.calibration.targets import Case as Found
+from tools.calibration.targets import Target, at_least, at_most
 from vnuma.analysis.distributions import FloatArray, t_quantile
 from vnuma.analysis.simulate import Simulated
 

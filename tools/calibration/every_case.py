@@ -10,10 +10,10 @@ from tools.calibration.case import Case, targets_of
 from tools.calibration.hard_cases import ONE_BY_ONE, hard_cases
 from tools.calibration.pilots import pilot_cases
 from tools.calibration.placed import placed_cases
+from tools.calibration.promised_power import PILOTS
 from tools.calibration.sentences import sentence_cases
-from vnuma.analysis.calibration.promised_power import PILOTS
+from tools.calibration.tables import rate_texts, targets_table
 from vnuma.report.model.grid import GridTable
-from vnuma.report.terminal.calibration_tables import rate_texts, targets_table
 
 
 def every_case(studies: int, seed: int, pilots: int = PILOTS) -> tuple[Case, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tools.calibration.case import Case, prediction_width, quiet
-from vnuma.analysis.calibration.error_rates import (
+from tools.calibration.error_rates import (
     MARGIN,
     Rate,
     found_faster,
@@ -22,7 +22,7 @@ from vnuma.analysis.calibration.error_rates import (
     within_band,
     words,
 )
-from vnuma.analysis.calibration.truths import SD, STANDARD, TRUTHS, Truth, draw, normal
+from tools.calibration.truths import SD, STANDARD, TRUTHS, Truth, draw, normal
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.change_between_runs import changes
 from vnuma.analysis.compare import Comparison, Contrast, Interval, compare

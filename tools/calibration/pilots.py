@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tools.calibration.case import Case, quiet
-from vnuma.analysis.calibration.promised_power import kept_pilots
-from vnuma.analysis.calibration.truths import SD, Truth, heavy, normal
+from tools.calibration.promised_power import kept_pilots
+from tools.calibration.truths import SD, Truth, heavy, normal
 from vnuma.analysis.distributions import FloatArray
 
 

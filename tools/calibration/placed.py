@@ -10,10 +10,10 @@ from random import Random
 import numpy as np
 
 from tools.calibration.case import Case, quiet
+from tools.calibration.error_rates import Rate
 from tools.calibration.hard_cases import ALPHA
+from tools.calibration.truths import STANDARD, Truth, draw, linear, steady
 from vnuma.analysis.block_position import Place, terms
-from vnuma.analysis.calibration.error_rates import Rate
-from vnuma.analysis.calibration.truths import STANDARD, Truth, draw, linear, steady
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.distributions import FloatArray

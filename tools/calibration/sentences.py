@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tools.calibration.case import Case
-from vnuma.analysis.calibration.error_rates import (
+from tools.calibration.error_rates import (
     MARGIN,
     Rate,
     found_faster,
@@ -18,8 +18,8 @@ from vnuma.analysis.calibration.error_rates import (
     within_band,
     words,
 )
-from vnuma.analysis.calibration.promised_power import PROMISE, SIGMA
-from vnuma.analysis.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
+from tools.calibration.promised_power import PROMISE, SIGMA
+from tools.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
 from vnuma.analysis.detectable import ArmError
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.growth import slope_weights

@@ -40,7 +40,6 @@ VERBS = {
     },
     "Inspect": {
         "evidence": "Read a vmware.log or a tool's output",
-        "calibrate": "Check the statistics against known truths",
         "contract": "Check vnuma's assumptions against SQL Server or vCenter",
         "schema": "Print the schema of studies or of results",
         "version": "Show the versions of vnuma and what it uses",

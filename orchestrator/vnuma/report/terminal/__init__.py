@@ -1,1 +1,1 @@
-"""A run and a calibration as text for a terminal."""
+"""A run as text for a terminal."""

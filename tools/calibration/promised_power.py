@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vnuma.analysis.calibration import truths
-from vnuma.analysis.calibration.error_rates import Rate, found_faster, found_slower, outcome, some_arm
+from tools.calibration import truths
+from tools.calibration.error_rates import Rate, found_faster, found_slower, outcome, some_arm
 from vnuma.analysis.power import blocks_to_detect, detectable_effect
 from vnuma.analysis.simulate import Layout, Simulated
 from vnuma.analysis.stopping import first_look

@@ -1,17 +1,15 @@
-"""Results of `vnuma calibrate` as tables, for the terminal and docs/reference/calibration.md."""
+"""The results of a calibration as tables of docs/reference/calibration.md."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 
-from vnuma.analysis.calibration.error_rates import EFFECTS, Rate, Rates
-from vnuma.analysis.calibration.promised_power import CAPS
-from vnuma.analysis.calibration.targets import Calibration, Target, targets
-from vnuma.domain.vm.plain_text import filled
-from vnuma.report.model.grid import WIDEST, GridTable, as_screen
+from tools.calibration.error_rates import EFFECTS, Rate, Rates
+from tools.calibration.promised_power import CAPS
+from tools.calibration.targets import Calibration, Target, targets
+from vnuma.report.model.grid import GridTable
 
 _Triple = tuple[float, float, float]
 
@@ -49,24 +47,6 @@ _REFERENCE = {
     "reference's SD x 2": _Reference((6.4, 5.8, 5.3), (5.7, 5.0, 4.0)),
     "drift 3.6%, fixed order": _Reference((16.1, 13.3, 11.1), (20.9, 17.0, 13.6)),
 }
-
-
-def as_text(found: Calibration) -> str:
-    """For the terminal."""
-    text = filled(origin(found), WIDEST)
-    return "\n".join([f"{text}\n", *(as_screen(table) for table in tables(found))])
-
-
-def as_json(found: Calibration) -> str:
-    """Every rate with its studies, and the targets."""
-    met = [asdict(target) for target in targets(found)]
-    figures = asdict(found, dict_factory=_without_functions)
-    return json.dumps({"schema": "vnuma/calibration/1", **figures, "targets": met}, indent=2) + "\n"
-
-
-def _without_functions(fields: list[tuple[str, object]]) -> dict[str, object]:
-    """A truth's name stands for the functions that draw it."""
-    return {name: value for name, value in fields if not callable(value)}
 
 
 def tables(found: Calibration) -> Iterator[GridTable]:

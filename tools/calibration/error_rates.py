@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vnuma.analysis.calibration.truths import Studies, Truth
+from tools.calibration.truths import Studies, Truth
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.outliers import is_rare

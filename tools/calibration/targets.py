@@ -13,8 +13,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from vnuma.analysis.calibration.error_rates import Rate, Rates, measure
-from vnuma.analysis.calibration.promised_power import (
+from tools.calibration.error_rates import Rate, Rates, measure
+from tools.calibration.promised_power import (
     PILOTS,
     PROMISE,
     STOPPING,
@@ -24,7 +24,7 @@ from vnuma.analysis.calibration.promised_power import (
     promised_power,
     stopping,
 )
-from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, draw
+from tools.calibration.truths import STANDARD, TRUTHS, draw
 from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.rank import walsh_coverage
 

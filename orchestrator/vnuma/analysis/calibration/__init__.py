@@ -1,1 +1,0 @@
-"""Calibrate the comparison rule on thousands of simulated studies with known truths."""
