@@ -9,10 +9,8 @@ import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
-import xmlschema
 from jsonschema import Draft4Validator
 
 from tests.estate.build import TODAY, checked, document, estate_of, since, waiver
@@ -23,7 +21,6 @@ from vnuma.checks.result import CheckResult
 from vnuma.report.check import as_markdown, as_text
 from vnuma.report.check.as_csv import as_csv
 from vnuma.report.check.as_json import as_json
-from vnuma.report.check.as_junit import as_junit
 from vnuma.report.check.as_page import as_page
 from vnuma.report.check.as_sarif import as_sarif
 
@@ -56,18 +53,6 @@ def test_sarif_is_valid_and_has_every_finding(result: CheckResult) -> None:
         assert run["tool"]["driver"]["rules"][item["ruleIndex"]]["id"] == item["ruleId"]
     notes = [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
     assert any("esx02 was not seen" in text for text in notes)
-
-
-def test_junit_is_valid_and_counts_add_up(result: CheckResult) -> None:
-    """The file satisfies Jenkins' schema; every VM is in every suite once, whatever became of it."""
-    text = as_junit(result)
-    xmlschema.XMLSchema(str(SCHEMAS / "junit-10.xsd")).validate(text)
-    suites = {suite.get("name", "")[:3]: suite for suite in ElementTree.fromstring(text)}
-    assert suites.keys() == {rule.id for rule in result.rules}
-    hot_add = suites["T11"]
-    assert (hot_add.get("failures"), hot_add.get("skipped")) == ("2", "1")
-    assert suites["S05"].get("skipped") == "1"
-    assert [case.get("name") for case in suites["S05"]] == ["3 VMs not evaluated"]
 
 
 def test_json_has_what_programs_need(result: CheckResult) -> None:
@@ -122,15 +107,6 @@ def test_sarif_has_drift_as_findings_of_a_rule(drifted: CheckResult) -> None:
     assert {run["tool"]["driver"]["rules"][item["ruleIndex"]]["id"] for item in drift} == {"drift"}
     notes = [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
     assert any("web was not compared" in text for text in notes)
-
-
-def test_junit_has_drift_as_a_suite(drifted: CheckResult) -> None:
-    """VMs as designed pass together; what could not be compared is skipped."""
-    text = as_junit(drifted)
-    xmlschema.XMLSchema(str(SCHEMAS / "junit-10.xsd")).validate(text)
-    (suite,) = (one for one in ElementTree.fromstring(text) if one.get("name", "").startswith("drift"))
-    assert [suite.get(name) for name in ("tests", "failures", "skipped")] == ["4", "2", "1"]
-    assert suite[-1].get("name") == "1 VM as designed"
 
 
 def test_csv_has_a_line_for_each_vm_that_is_not_as_designed(drifted: CheckResult) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vnuma.checks.result import CheckResult
 
 
-CheckFormat = Literal["table", "json", "csv", "sarif", "junit", "html", "markdown"]
+CheckFormat = Literal["table", "json", "csv", "sarif", "html", "markdown"]
 """What to write."""
 
 
@@ -44,14 +44,13 @@ def _written(result: CheckResult, text: str, output: Path | None) -> None:
 
 
 def _text(result: CheckResult, format_: CheckFormat) -> str:
-    from vnuma.report.check import as_csv, as_json, as_junit, as_markdown, as_page, as_sarif, as_text
+    from vnuma.report.check import as_csv, as_json, as_markdown, as_page, as_sarif, as_text
 
     writers = {
         "table": lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
         "json": lambda: as_json.as_json(result),
         "csv": lambda: as_csv.as_csv(result),
         "sarif": lambda: as_sarif.as_sarif(result),
-        "junit": lambda: as_junit.as_junit(result),
         "html": lambda: as_page.as_page(result),
         "markdown": lambda: as_markdown.as_markdown(result),
     }

@@ -1,8 +1,8 @@
-"""`vnuma compare`: two runs of the same study, before and after a change, or on two hosts."""
+"""`vnuma compare`: two runs before and after a change, or three and more over hosts and builds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,59 +10,81 @@ import typer
 
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import AllowOption, StoreOption, TableOrJsonOption, opened_store
-from vnuma.cli.screen import USUAL, echo, note, say, width, write_out
+from vnuma.cli.screen import USUAL, echo, note, say, width
 
 
 def compare(
-    before: Annotated[
-        str,
-        typer.Argument(metavar="BEFORE", help="Name of a run, such as quick.4.", autocompletion=run_names),
-    ],
-    after: Annotated[
-        str, typer.Argument(metavar="AFTER", help="The run to compare it with.", autocompletion=run_names)
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN", help="Two runs, before and after; or three or more.", autocompletion=run_names
+        ),
     ],
     allow: AllowOption = None,
     vm: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="BEFORE=AFTER", help="A pair of VMs to compare, one from each run; may be repeated."
-        ),
+        typer.Option(metavar="BEFORE=AFTER", help="A pair of VMs to compare, of two runs; may be repeated."),
     ] = None,
     fail_if: Annotated[
         str | None,
         typer.Option(
-            metavar="CONDITION", help="Exit with code 10 if this is true, such as 'slower>2%' or 'faster>2%'."
+            metavar="CONDITION",
+            help="Exit with code 10 if this is true of two runs, such as 'slower>2%' or 'faster>2%'.",
         ),
     ] = None,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML with one test case per arm.")
-    ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write an HTML page too.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write an HTML page too."),
     ] = None,
     format_: TableOrJsonOption = "table",
     store: StoreOption = None,
 ) -> None:
-    """Show how each topology's gap to the reference changed between two runs, if they are comparable.
+    """Compare runs of one study: two show what changed, three or more show what holds for all of them.
 
-    --fail-if is true when the whole 95% interval of a gap lies beyond the limit, and never for an arm without
-    a verdict. It does not see a change that affects every topology alike: each run's own figures show that.
+    Two runs: how each topology's gap to the reference changed. --fail-if is true when the whole 95% interval
+    of a gap lies beyond the limit, and never for an arm without a verdict. It does not see a change that
+    affects every topology alike: each run's own figures show that.
+
+    Three runs or more, on any hosts: each arm's mean difference, how well the runs agree, and the range for
+    one more run. A VM of a run counts once. Runs without verdicts are left out and named.
 
     Examples: vnuma compare quick.4 quick.5 -o page.html; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
-    vnuma compare quick.4 other.1 --vm sql16=sql17
+    vnuma compare quick.4 other.1 --vm sql16=sql17; vnuma compare a.1 b.1 c.1 --allow sql_server.version
     """
+    from vnuma.errors import UsageError
+
+    if len(runs) == 2:
+        _two(runs[0], runs[1], allow or (), _twins(vm or ()), fail_if, output, format_, store)
+        return
+    if len(runs) < 2:
+        raise UsageError("A comparison needs two runs or more.", fix="vnuma status lists the runs.")
+    for option, value in (("--vm", vm), ("--fail-if", fail_if), ("--output", output)):
+        if value:
+            raise UsageError(
+                f"{option} is only for two runs, and {len(runs)} are named.", fix="Name two runs."
+            )
+    _several(runs, allow or (), format_, store)
+
+
+def _two(
+    before: str,
+    after: str,
+    allowed: Sequence[str],
+    twins: Mapping[str, str],
+    fail_if: str | None,
+    output: Path | None,
+    format_: str,
+    store: str | None,
+) -> None:
     from vnuma.domain.vm.plain_text import listed
-    from vnuma.errors import ThresholdMet, UsageError
+    from vnuma.errors import ThresholdMet
     from vnuma.report.comparison import text
     from vnuma.report.comparison.pair import compare_runs
-    from vnuma.report.comparison.text import parse_condition
     from vnuma.report.model.model import load_run
 
-    condition, twins = parse_condition(fail_if) if fail_if else None, _twins(vm or ())
-    if junit and condition is None:
-        raise UsageError("--junit reports a condition, so it needs --fail-if.", fix="--fail-if 'slower>2%'")
+    condition = text.parse_condition(fail_if) if fail_if else None
     opened = opened_store(store)
-    found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
+    found = compare_runs(load_run(opened, before), load_run(opened, after), allowed, twins)
     if format_ == "json":
         echo(text.as_json(found, condition), nl=False)
     else:
@@ -74,8 +96,6 @@ def compare(
         note(f"Page       {output}")
     if condition is None:
         return
-    if junit:
-        write_out(text.as_junit(found, condition), junit, "The JUnit file", "--junit")
     met = [
         f"{pair.after.name} {change.arm}"
         for pair, change, state in text.states(found, condition)
@@ -83,6 +103,18 @@ def compare(
     ]
     if met:
         raise ThresholdMet(f"{condition} is true for {listed(met)}.", fix=f"vnuma report {after}")
+
+
+def _several(runs: Sequence[str], allowed: Sequence[str], format_: str, store: str | None) -> None:
+    from vnuma.report.comparison import several_runs
+    from vnuma.report.model.model import load_run
+
+    opened = opened_store(store)
+    found = several_runs.pool_runs([load_run(opened, name) for name in runs], allowed)
+    if format_ == "json":
+        echo(several_runs.as_json(found), nl=False)
+    else:
+        say(several_runs.as_text(found).rstrip("\n"))
 
 
 def _twins(options: Sequence[str]) -> dict[str, str]:

@@ -47,12 +47,13 @@ def test_h_is_help(verb: tuple[str, ...]) -> None:
         (("run", "studies/quick.yml", "--ticket", "a b"), "'a b'"),
         (("approve", "quick.1", "--ticket", "a b"), "'a b'"),
         (("plan", "studies/quick.yml", "--require-tag", "sql"), "CATEGORY:NAME"),
+        (("compare", "quick.1"), "two runs"),
+        (("compare", "a.1", "a.2", "a.3", "--fail-if", "slower>2%"), "--fail-if"),
         (("results", "--table", "waits"), "--format csv"),
         (("results", "--all", "--format", "json"), "--all"),
         (("results", "--format", "csv", "-o", "a.csv"), "--format csv > a.csv"),
         (("report", "quick.1", "-o", "a.PDF"), "vnuma report quick.1 --format pdf -o a.PDF"),
         (("report", "--format", "png", "-o", "a.html"), "--format html -o a.html"),
-        (("compare", "a.1", "a.2", "--junit", "x.xml"), "--fail-if"),
         (("check", "--sql", "--rvtools", "x.xlsx"), "--sql"),
     ],
 )
@@ -97,7 +98,7 @@ def test_a_store_without_runs_proves_no_baseline(tmp_path: Path) -> None:
     [
         *(("status",), ("audit",), ("audit", "verify"), ("results",), ("report",), ("export", "latest")),
         *(("baseline", "show", "sql16"), ("baseline", "diff", "sql16"), ("compare", "a.1", "a.2")),
-        *(("pool", "a.1", "a.2", "a.3"), ("check", "--history"), ("restore",), ("restore", "--dry-run")),
+        *(("compare", "a.1", "a.2", "a.3"), ("check", "--history"), ("restore",), ("restore", "--dry-run")),
         *(("stop", "latest"), ("approve", "latest"), ("run", "--resume", "latest")),
         ("power", str(ROOT / "studies/quick.yml"), "--pilot", "latest"),
     ],

@@ -1,1 +1,1 @@
-"""A design check as table, page, JSON, CSV, SARIF and JUnit."""
+"""A design check as table, page, JSON, CSV and SARIF."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,16 +17,8 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import AUTOMATIC, Value
 
-# Characters that XML 1.0 cannot hold, not even escaped.
 _KINDS = {"vm": "VM"}
 _NAMED = 3
-
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def xml_text(text: str) -> str:
-    """The text without characters that XML does not allow: a VM may have any name."""
-    return _NOT_XML.sub("?", text)
 
 
 def unseen_words(result: CheckResult) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A comparison for the terminal, as JSON, and as JUnit XML for pipelines with a condition.
+"""A comparison for the terminal and as JSON.
 
 `--fail-if 'slower>2%'` is a condition on every arm's gap to the reference, decided by its interval.
 """
@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
-from xml.etree import ElementTree as ET
 
 from vnuma.analysis.change_between_runs import Change
 from vnuma.analysis.figures import decimals, limits, signed
@@ -137,27 +136,6 @@ def states(found: Comparison, condition: Condition) -> Iterator[tuple[Pair, Chan
         for change in pair.changes:
             if change.gap is not None:
                 yield pair, change, condition.of(change.gap)
-
-
-def as_junit(found: Comparison, condition: Condition) -> str:
-    """One test case per arm and VM: failed if the condition is true, skipped if undecidable."""
-    judged = list(states(found, condition))
-    suite = ET.Element(
-        "testsuite",
-        name=f"vnuma compare {found.before.run.name} {found.after.run.name} {condition}",
-        tests=str(len(judged)),
-        failures=str(sum(state == "met" for *_, state in judged)),
-        skipped=str(sum(state == "not evaluated" for *_, state in judged)),
-    )
-    for pair, change, state in judged:
-        case = ET.SubElement(suite, "testcase", classname=f"vnuma.{pair.after.name}", name=change.arm)
-        words = f"{change.arm} {gap_words(change.gap, None)}"
-        if state == "met":
-            ET.SubElement(case, "failure", message=f"{condition}: {words}").text = CAUTION
-        elif state == "not evaluated":
-            ET.SubElement(case, "skipped", message=words)
-    ET.indent(suite)
-    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def as_json(found: Comparison, condition: Condition | None) -> str:

@@ -22,8 +22,7 @@ from vnuma.analysis.pooling import heterogeneity, pool
 from vnuma.analysis.verdict import Label, Rules
 from vnuma.cli.main import app
 from vnuma.errors import InputError
-from vnuma.report.comparison.pool import Pool, pool_runs
-from vnuma.report.comparison.pool_text import as_json, as_text
+from vnuma.report.comparison.several_runs import Pool, as_json, as_text, pool_runs
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.store.open import Store
 
@@ -229,7 +228,7 @@ def test_what_cannot_be_pooled_is_refused(
 def test_the_command_prints_both_formats(runs: dict[str, LoadedRun], store: Store) -> None:
     """The same verdict as text and as JSON."""
     names = [runs[name].run.name for name in ("slower", "slower too", "slower as well")]
-    arguments = ["pool", *names, "--store", f"sqlite:///{Path(str(store.place))}"]
+    arguments = ["compare", *names, "--store", f"sqlite:///{Path(str(store.place))}"]
     shown = CliRunner().invoke(app, arguments)
     document = json.loads(CliRunner().invoke(app, [*arguments, "--format", "json"]).stdout)
     slowed = next(arm for arm in document["arms"] if arm["arm"] == "4x4")

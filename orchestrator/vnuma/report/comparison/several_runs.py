@@ -1,24 +1,33 @@
-"""A summary over runs for the terminal, with a forest plot of characters, and as JSON."""
+"""Three runs or more of one study: which arms they agree about, as text and as JSON.
+
+Refused where something must match and does not.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from vnuma.analysis.compare import Interval
-from vnuma.analysis.figures import limits, p_words, percent, signed
-from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled
-from vnuma.analysis.verdict import Label, Verdict
+from vnuma.analysis.figures import limits, p_words, signed
+from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, ControlCheck
+from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled, pool
+from vnuma.analysis.records import Measure
+from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.verdict import Label, Rules, Verdict
 from vnuma.domain.vm.plain_text import counted, filled, listed
 from vnuma.domain.vm.provenance import banner
-from vnuma.report.comparison.pool import Pool
+from vnuma.errors import InputError
+from vnuma.report.comparison.comparability import differences, surroundings
+from vnuma.report.comparison.pair import refuse_idle
+from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import direction, unseen_states, verdict_words
+from vnuma.store.rows import Vm
 
 WIDTH = 80
-PLOT = 27
-"""Width of the plot in characters."""
 DIFFERS = 0.05
 CAUTION = (
     "Each VM of a run counts once, whatever its blocks. The summary speaks of runs like these: it holds only "
@@ -26,8 +35,115 @@ CAUTION = (
 )
 
 
+@dataclass(frozen=True)
+class Unit:
+    """One VM of one run: the replicate. `left_out` says why it is not in the summary, or ""."""
+
+    run: LoadedRun
+    vm: Vm
+    analysis: Analysis
+    left_out: str
+
+    @property
+    def name(self) -> str:
+        """As in "quick.1 sql16"."""
+        return f"{self.run.run.name} {self.vm.name}"
+
+    def arm(self, name: str) -> ArmResult | None:
+        """The arm, if this VM has enough boots of it for a verdict."""
+        found = next((arm for arm in self.analysis.arms if arm.arm == name), None)
+        return found if found and found.contrast.boots >= BOOTS_FOR_WORDS else None
+
+
+@dataclass(frozen=True)
+class Pool:
+    """`arms` in the order of the first study; `varies`: name -> value -> the units that have it."""
+
+    units: tuple[Unit, ...]
+    reference: str
+    measure: Measure
+    varies: dict[str, dict[str, list[str]]]
+    arms: tuple[Pooled, ...]
+
+    @property
+    def counted(self) -> tuple[Unit, ...]:
+        """The units of the summary."""
+        return tuple(unit for unit in self.units if not unit.left_out)
+
+
+def pool_runs(runs: Sequence[LoadedRun], allowed: Collection[str] = ()) -> Pool:
+    """Summarise every arm over all VMs of these runs.
+
+    Raises InputError for a run named twice, fewer than 3 VMs in all, and what must match and does not.
+    """
+    names = [run.run.name for run in runs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"{', '.join(twice)} is named twice: it is one run.", fix="vnuma status lists the runs."
+        )
+    units = [_unit(run, vm) for run in runs for vm in run.vms]
+    if len(units) < FEWEST_RUNS:
+        raise InputError(
+            f"{counted(len(units), 'VM')} in all: a summary over runs needs {FEWEST_RUNS}.",
+            fix=f"Two runs side by side: vnuma compare {' '.join([*names, 'RUN'][:2])}",
+        )
+    _refuse(units, allowed)
+    first = units[0].analysis
+    used = [unit for unit in units if not unit.left_out]
+    design = units[0].run.result.design
+    failed = any(
+        isinstance(unit.analysis.positive_control, ControlCheck) and not unit.analysis.positive_control.passed
+        for unit in used
+    )
+    rules = Rules(design.equivalence, None, failed, better=first.measure.better, replicate=first.replicate)
+    held = {arm.arm: [found for unit in used if (found := unit.arm(arm.arm))] for arm in first.arms}
+    family = max(1, sum(len(found) >= FEWEST_RUNS for found in held.values()))
+    arms = tuple(pool(arm, [one.contrast for one in found], family, rules) for arm, found in held.items())
+    return Pool(tuple(units), design.reference, first.measure, _varies(units), arms)
+
+
+def _unit(run: LoadedRun, vm: Vm) -> Unit:
+    analysis = run.primary_of(vm)
+    why = f"its verdicts are withheld ({analysis.withheld})" if analysis.withheld else ""
+    if not why and not any(arm.contrast.boots >= BOOTS_FOR_WORDS for arm in analysis.arms):
+        why = f"fewer than {BOOTS_FOR_WORDS} boots an arm"
+    return Unit(run, vm, analysis, why)
+
+
+def _refuse(units: Sequence[Unit], allowed: Collection[str]) -> None:
+    first = units[0]
+    differ = {
+        (unit.name, item.key): item
+        for unit in units[1:]
+        for item in differences(first.run, first.vm, unit.run, unit.vm)
+        if item.key
+    }
+    refuse_idle(allowed, {key for _, key in differ})
+    broken = {at: item for at, item in differ.items() if at[1] not in allowed or at[1] == "study.sizes"}
+    if broken:
+        lines = "\n".join(
+            f"  {name}: {item.key}: {item.before} -> {item.after}" for (name, _), item in broken.items()
+        )
+        keys = dict.fromkeys(key for _, key in broken if key and key != "study.sizes")
+        raise InputError(
+            f"These differ from {first.name} in what must agree:\n{lines}",
+            fix="Accept what you mean: " + " ".join(f"--allow {key}" for key in keys)
+            if keys
+            else "Leave out runs of other sizes.",
+        )
+
+
+def _varies(units: Sequence[Unit]) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for unit in units:
+        for name, value in surroundings(unit.run, unit.vm):
+            found[name][value].append(unit.name)
+    return {name: dict(values) for name, values in found.items() if len(values) > 1}
+
+
 def as_text(found: Pool) -> str:
-    """What was pooled, a part per arm with its forest plot, and finally the caution."""
+    """What was summarised, a part per arm with a line per VM, and finally the caution."""
     parts = [banner(unit.run.simulated) for unit in found.units if unit.run.simulated][:1]
     parts.append("\n".join(map(_wrap, _heading(found))))
     parts += ["\n".join(_arm(found, arm)) for arm in found.arms]
@@ -63,32 +179,14 @@ def _arm(found: Pool, arm: Pooled) -> Iterator[str]:
     shown = [(name, ratio, interval) for name, ratio, interval in rows if interval is not None]
     if not shown:
         return
-    low = min(0.0, *(percent(interval.low) for _, _, interval in shown))
-    high = max(0.0, *(percent(interval.high) for _, _, interval in shown))
     longest = max(len(name) for name, _, _ in shown)
     for name, ratio, interval in shown:
         figures = f"{signed(ratio)} " if ratio is not None else ""
-        yield f"  {name:<{longest}}  {_line(ratio, interval, low, high)}  {figures}({limits(interval, 1)})"
-    yield f"  {'':<{longest}}  {f'{low:.1f}%':<{PLOT // 2}}{f'{high:.1f}%':>{PLOT - PLOT // 2}}"
+        yield f"  {name:<{longest}}  {figures}({limits(interval, 1)})"
 
 
 def _own(inference: Any) -> Interval | None:
     return None if inference is None else inference.unadjusted
-
-
-def _line(ratio: float | None, interval: Interval, low: float, high: float) -> str:
-    """`|` is no difference, `o` the estimate."""
-
-    def place(value: float) -> int:
-        return round((value - low) / ((high - low) or 1.0) * (PLOT - 1))
-
-    marks = [" "] * PLOT
-    for at in range(place(percent(interval.low)), place(percent(interval.high)) + 1):
-        marks[at] = "-"
-    marks[place(0.0)] = "|"
-    if ratio is not None:
-        marks[place(percent(ratio))] = "o"
-    return "".join(marks)
 
 
 def summary(found: Pool, arm: Pooled) -> str:
