@@ -21,8 +21,6 @@ COLLECTION = "ansible_collections/vnuma/vnuma"
 COLLECTION_PARTS = ("plugins", "roles", "playbooks", "meta", "galaxy.yml")
 DATA = "vnuma/_data"
 DATA_PARTS = ("templates", "studies", "inventories", "lab")
-MAN = "share/man"
-"""Where tools/dist.py puts the man page; a checkout has none."""
 LAB_PROGRAM = f"{DATA}/bin/vnuma-lab"
 PROCESSORS = {0x3E: "x86_64", 0xB7: "aarch64"}
 """ELF's e_machine, and what wheels call it."""
@@ -41,8 +39,6 @@ class VnumaBuildHook(BuildHookInterface[Any]):
             for part in parts:
                 for path in _shipped(root / part):
                     build_data["force_include"][str(path)] = f"{base}/{path.relative_to(root).as_posix()}"
-        for page in _shipped(root / MAN):
-            build_data["shared_data"][str(page)] = page.relative_to(root).as_posix()
         program = os.environ.get("VNUMA_WHEEL_LAB")
         if program:
             build_data["force_include"][program] = LAB_PROGRAM

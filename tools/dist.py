@@ -111,21 +111,11 @@ def release(folder: Path) -> Release:
 
 def build_packages(made: Release, target: Path, programs: Iterable[Path]) -> None:
     """The source distribution, the wheel without the lab's program, and one with each program."""
-    write_man_page(made)
     build = (sys.executable, "-m", "build", "--no-isolation", "--outdir", target)
     made.run(*build, "--sdist", made.sources)
     made.run(*build, "--wheel", made.sources)
     for program in programs:
         made.run(*build, "--wheel", made.sources, VNUMA_WHEEL_LAB=str(program))
-
-
-def write_man_page(made: Release) -> None:
-    """The man page of these sources, which the distributions carry."""
-    date = datetime.fromtimestamp(made.epoch, UTC).date().isoformat()
-    page = made.run(sys.executable, "-m", "tools.manual", date, PYTHONPATH=str(made.sources / "orchestrator"))
-    target = made.sources / "share" / "man" / "man1" / "vnuma.1"
-    target.parent.mkdir(parents=True)
-    target.write_text(page, encoding="utf-8")
 
 
 def build_collection(made: Release, target: Path, work: Path) -> None:

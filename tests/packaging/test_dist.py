@@ -67,18 +67,6 @@ def test_every_file_is_there_with_its_checksum(built: Path) -> None:
         assert hashlib.sha256((built / name).read_bytes()).hexdigest() == checksum
 
 
-def test_wheels_and_sources_carry_the_man_page(built: Path) -> None:
-    """Under share/man, where an installer finds it; pipx links it to the user's."""
-    for path in built.glob("*.whl"):
-        with zipfile.ZipFile(path) as wheel:
-            (name,) = (
-                name for name in wheel.namelist() if name.endswith(".data/data/share/man/man1/vnuma.1")
-            )
-            assert b".SS vnuma results" in wheel.read(name)
-    with tarfile.open(next(built.glob("vnuma-[0-9]*.tar.gz"))) as sources:
-        assert any(name.endswith("/share/man/man1/vnuma.1") for name in sources.getnames())
-
-
 @pytest.mark.parametrize("processor", MACHINES)
 def test_a_platform_s_wheel_holds_a_static_program_for_it(built: Path, processor: str) -> None:
     """The program is for the wheel's processor, executable, and asks for no loader: any Linux runs it."""
@@ -115,14 +103,14 @@ def test_the_collection_holds_ansible_content_and_nothing_else(built: Path) -> N
     assert held == {*tracked, "MANIFEST.json", "FILES.json"}
 
 
-def test_the_source_distribution_holds_tracked_files_and_the_man_page_alone(built: Path) -> None:
+def test_the_source_distribution_holds_tracked_files_alone(built: Path) -> None:
     """An inventory or a study that somebody wrote in the checkout does not leave it."""
     with tarfile.open(next(built.glob("vnuma-[0-9]*.tar.gz"))) as archive:
         held = {member.name.split("/", 1)[1] for member in archive if member.isfile()}
     command = ["git", "ls-files"]
     tracked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
 
-    assert held - set(tracked) == {"PKG-INFO", "share/man/man1/vnuma.1"}
+    assert held - set(tracked) == {"PKG-INFO"}
 
 
 def test_the_bill_names_locked_packages_and_linked_modules(bill: dict[str, Any]) -> None:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import csv
-import gc
 import io
 import json
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import openpyxl
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.report.build import ARMS, GOLDEN_STORY, LABELS, Lost, Story, build, study_text
-from tests.support.stores import new_store
-from vnuma.errors import EnvironmentProblem, InputError
-from vnuma.report.archive.workbook import write_workbook
+from tests.report.build import ARMS, GOLDEN_STORY, LABELS, Lost, Story, study_text
 from vnuma.report.export.results import as_json, results_schema
-from vnuma.report.model.model import LoadedRun, load_run
+from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.csv_export import TABLES
 from vnuma.report.terminal.run_text import as_markdown
 from vnuma.store.rows import RunState
@@ -291,51 +284,6 @@ def test_json_holds_what_verdicts_rest_on(loaded: Load) -> None:
         for arm in size["arms"][1:]:
             low, high = arm["equivalence_interval"]
             assert arm["interval"][0] < low < arm["ratio"] < high < arm["interval"][1]
-
-
-def test_a_workbook_has_every_table_and_no_formula(tmp_path: Path) -> None:
-    """As many rows as CSV has, numbers as numbers, headings that stay; a text like a formula stays text."""
-    store = new_store(tmp_path / "vnuma.db")
-    build(store, Story(text=study_text().replace("title: Five", "title: =Five")))
-    loaded = load_run(store, "latest")
-    write_workbook(store, loaded, tmp_path / "run.xlsx")
-    book: Any = openpyxl.load_workbook(tmp_path / "run.xlsx")
-
-    assert book.sheetnames == ["about", *TABLES, "samples", "columns"]
-    results = book["results"]
-    names = [cell.value for cell in results[1]]
-    assert results.max_row == len(rows(loaded)) + 1
-    assert (results.freeze_panes, results.auto_filter.ref.endswith(str(results.max_row))) == ("A2", True)
-    first = dict(zip(names, results[2], strict=True))
-    assert first["median_ms"].value == pytest.approx(float(rows(loaded)[0]["median_ms"]))
-    assert (first["simulated"].value, first["scenario"].value) == (True, "paper")
-    about = {row[0].value: row[1] for row in book["about"].rows}
-    assert about["note"].value.startswith("SIMULATED")
-    assert (about["study"].value[0], about["study"].data_type) == ("=", "s")
-
-
-def test_a_workbook_that_cannot_be_written_leaves_no_traceback(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A folder in its place: openpyxl's half-written sheets would each print a traceback."""
-    store = new_store(tmp_path / "vnuma.db")
-    build(store, Story())
-    with pytest.raises(InputError, match="cannot be written"):
-        write_workbook(store, load_run(store, "latest"), tmp_path)
-    gc.collect()
-
-    assert capfd.readouterr().err == ""
-
-
-def test_a_workbook_without_openpyxl_says_how_to_get_it(
-    loaded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The extra names itself, for this very Python."""
-    monkeypatch.setitem(sys.modules, "openpyxl.workbook", None)
-    with pytest.raises(EnvironmentProblem, match="openpyxl") as refused:
-        write_workbook(new_store(tmp_path / "vnuma.db"), loaded(Story()), tmp_path / "run.xlsx")
-
-    assert sys.executable in str(refused.value.fix)
 
 
 def test_markdown_has_the_answer_the_table_and_the_verdicts(loaded: Load) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -17,8 +15,8 @@ from vnuma.errors import UsageError
 def results(
     run: RunArgument = "latest",
     format_: Annotated[
-        Literal["table", "csv", "json", "markdown", "xlsx"],
-        typer.Option("--format", help="What to print; xlsx writes a workbook with every table."),
+        Literal["table", "csv", "json", "markdown"],
+        typer.Option("--format", help="What to print."),
     ] = "table",
     table: Annotated[
         Literal["results", "figures", "waits", "samples"],
@@ -38,10 +36,6 @@ def results(
             ),
         ),
     ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File for --format xlsx; RUN.xlsx by default."),
-    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Show medians per size and topology, differences from the reference, and the verdicts.
@@ -53,20 +47,13 @@ def results(
     from vnuma.report.tables.csv_export import TABLES
     from vnuma.report.terminal import run_text
 
-    _refuse_contradictions(run, format_, table, everything=everything, output=output)
+    _refuse_contradictions(run, format_, table, everything=everything)
     opened = opened_store(store)
     loaded = load_run(opened, run)
     if table == "samples":
         from vnuma.report.archive.raw import print_samples
 
         print_samples(opened, loaded, sys.stdout)
-        return
-    if format_ == "xlsx":
-        from vnuma.report.archive.workbook import write_workbook
-
-        path = output or Path(f"{loaded.file_stem}.xlsx")
-        write_workbook(opened, loaded, path)
-        echo(f"Workbook   {path}")
         return
     if format_ != "table":
         render = {
@@ -83,9 +70,7 @@ def results(
         note(f"More    vnuma results {name} --all    vnuma report {name}")
 
 
-def _refuse_contradictions(
-    run: str, format_: str, table: str, *, everything: bool, output: Path | None
-) -> None:
+def _refuse_contradictions(run: str, format_: str, table: str, *, everything: bool) -> None:
     """Raise UsageError for options that do not go together."""
     if table != "results" and format_ != "csv":
         raise UsageError(
@@ -95,9 +80,4 @@ def _refuse_contradictions(
         raise UsageError(
             f"--all adds to the table; --format {format_} includes everything already.",
             fix=f"vnuma results {run} --all",
-        )
-    if output and format_ != "xlsx":
-        raise UsageError(
-            f"--output is for --format xlsx; {format_} goes to standard output.",
-            fix=f"vnuma results {run} --format {format_} > {shlex.quote(str(output))}",
         )

@@ -75,10 +75,11 @@ class Changes:
 def find_changes(session: Session, view: vim.view.ContainerView, earlier: Estate) -> Changes:
     """Sort the VMs of a view into changed and unchanged since an earlier reading of a vCenter."""
     everything = starting(view, along(vim.view.ContainerView, "view"), wanted=False)
+    known = session.known(vim.VirtualMachine, _VM_MARKS)
     with session.second_connection() as other, ThreadPoolExecutor(1, "around") as pool:
         around = pool.submit(_around_vms, other, everything)
         try:
-            marks = session.retrieve_plain(vim.VirtualMachine, _VM_MARKS, everything)
+            marks = session.retrieve(ask({vim.VirtualMachine: known}, everything))
         except BaseException:
             other.transport.end()
             raise
@@ -86,9 +87,9 @@ def find_changes(session: Session, view: vim.view.ContainerView, earlier: Estate
     found.hardware.update(_same_hardware(session, found.objects.values(), earlier))
     hosts = (ref for ref in found.objects if isinstance(ref, vim.HostSystem))
     found.partly.extend(ref for ref in hosts if ref not in found.hardware)
-    places, known = _places(found.objects.values()), {one.facts.moid: one for one in earlier.vms}
+    places, earlier_vms = _places(found.objects.values()), {one.facts.moid: one for one in earlier.vms}
     for mark in marks:
-        before, place = known.get(mark.ref._GetMoId()), places.get(mark.ref, {})
+        before, place = earlier_vms.get(mark.ref._GetMoId()), places.get(mark.ref, {})
         if before and len(place) == _HOST_AND_FOLDER and _is_unchanged(session, mark, before):
             found.taken[mark.ref] = before
             told = {"name": before.facts.name}

@@ -12,7 +12,6 @@ import re
 import socket
 import time
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -40,14 +39,14 @@ class BoundedResponse(http.client.HTTPResponse):
         self._bounded = _Bounded(self.fp.detach(), sock)
         self.fp = io.BufferedReader(self._bounded)
 
-    def document(self, first_reader: Callable[[bytes], bytes] | None = None) -> SoapDocument:
-        """The answer for a SOAP parser; with `first_reader`, what that leaves of it."""
+    def document(self) -> SoapDocument:
+        """The answer for a SOAP parser."""
         body = _inflated(self.read(), self.headers.get("Content-Encoding", "identity").lower())
         if b"\0" in body[:4] or (_ENCODING.match(body) or [b"", b"utf-8"])[1].lower() != b"utf-8":
             raise BadAnswer("XML that is not in UTF-8")
         if _DTD.search(body):
             raise BadAnswer("XML with a DTD")
-        return SoapDocument(first_reader(body) if first_reader else body, self, self._bounded.deadline)
+        return SoapDocument(body, self, self._bounded.deadline)
 
 
 class SoapDocument(io.BytesIO):

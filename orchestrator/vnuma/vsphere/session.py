@@ -17,7 +17,6 @@ from vnuma.vsphere import tls
 from vnuma.vsphere.declared import require_property
 from vnuma.vsphere.faults import expected, unexpected
 from vnuma.vsphere.http_response import BadAnswer
-from vnuma.vsphere.plain_page import PlainPages
 from vnuma.vsphere.query import Query, ask, starting
 from vnuma.vsphere.transport import Transport
 
@@ -122,17 +121,6 @@ class Session:
     def retrieve(self, *filters: Query.FilterSpec) -> list[Found]:
         """Read many properties of many objects at once (RetrievePropertiesEx), all pages."""
         return [found for page in self._pages(filters) for found in page]
-
-    def retrieve_plain(self, kind: type, paths: Iterable[str], objects: Query.ObjectSpec) -> list[Found]:
-        """Read properties that are texts or words, of many objects of one kind, faster than `retrieve`."""
-        names = self.known(kind, paths)
-        plain = PlainPages(kind, names)
-        found = []
-        with self.transport.read_first_by(plain.take):
-            for page in self._pages([ask({kind: names}, objects)]):
-                found += [Found(kind(moid, self.transport), values, {}) for moid, values in plain.taken()]
-                found += page
-        return found
 
     def _pages(self, filters: Sequence[Query.FilterSpec]) -> Iterator[list[Found]]:
         collector = self.content.propertyCollector

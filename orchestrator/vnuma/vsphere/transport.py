@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
@@ -33,8 +31,6 @@ class _Channel(http.client.HTTPSConnection):
     """
 
     response_class = BoundedResponse
-    first_reader: Callable[[bytes], bytes] | None = None
-    """Reads a part of an answer itself, and returns what is left for pyVmomi."""
 
     def getresponse(self) -> Any:
         response = super().getresponse()
@@ -45,7 +41,7 @@ class _Channel(http.client.HTTPSConnection):
         if "Content-Type" in response.headers and kind not in _SOAP_TYPES:
             self.close()
             raise BadAnswer(f"HTTP {response.status} with {kind} instead of an answer")
-        return response.document(self.first_reader)
+        return response.document()
 
 
 class Transport(SoapStubAdapter):
@@ -74,7 +70,6 @@ class Transport(SoapStubAdapter):
         self.round_trips = 0
         self._naming = False
         self._connection: Any = None
-        self._first_reader: Callable[[bytes], bytes] | None = None
         self._ended = False
 
     def twin(self) -> Transport:
@@ -82,15 +77,6 @@ class Transport(SoapStubAdapter):
         twin = Transport(self.vcenter, self._context, self.version)
         twin.cookie = self.cookie
         return twin
-
-    @contextmanager
-    def read_first_by(self, reader: Callable[[bytes], bytes]) -> Iterator[None]:
-        """For calls whose answers `reader` gets first: pyVmomi reads what it returns."""
-        self._first_reader = reader
-        try:
-            yield
-        finally:
-            self._first_reader = None
 
     def InvokeMethod(self, mo: Any, info: Any, args: Any, outerStub: Any = None) -> Any:
         """One call, one round trip."""
@@ -129,7 +115,6 @@ class Transport(SoapStubAdapter):
         """The connection for one call, stored so that an interrupted call can close it."""
         stub: Any = super()
         self._connection = stub.GetConnection()
-        self._connection.first_reader = self._first_reader
         return self._connection
 
     def end(self) -> None:

@@ -18,7 +18,7 @@ from tests.estate.build import estate_of, saved
 from tests.report.build import Story, store_of
 from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
-from tools.manual import entries, man_page
+from tools.manual import entries
 from vnuma.assets import asset
 from vnuma.cli.screen import MANNER, runnable
 from vnuma.store import leases, runs
@@ -51,7 +51,6 @@ def test_h_is_help(verb: tuple[str, ...]) -> None:
         (("compare", "a.1", "a.2", "a.3", "--fail-if", "slower>2%"), "--fail-if"),
         (("results", "--table", "waits"), "--format csv"),
         (("results", "--all", "--format", "json"), "--all"),
-        (("results", "--format", "csv", "-o", "a.csv"), "--format csv > a.csv"),
         (("report", "quick.1", "-o", "a.PDF"), "vnuma report quick.1 --format pdf -o a.PDF"),
         (("report", "--format", "png", "-o", "a.html"), "--format html -o a.html"),
         (("check", "--sql", "--rvtools", "x.xlsx"), "--sql"),
@@ -269,15 +268,6 @@ def test_json_is_one_document_with_its_schema(words: tuple[str, ...], tmp_path: 
     store = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}") if words[0] == "audit" else ()
 
     assert json.loads(vnuma_here(*words, "--format", "json", *store).out)["schema"].startswith("vnuma/")
-
-
-def test_the_man_page_has_no_line_that_troff_cannot_read() -> None:
-    """Every command is a section of it; no text begins a line as a macro would."""
-    page = man_page("2026-11-25").splitlines()
-    macros = {line.split()[0] for line in page if line.startswith((".", "'"))}
-
-    assert macros == {".TH", ".SH", ".B", ".SS", ".TP", ".PP", ".nf", ".fi"}
-    assert len([line for line in page if line.startswith(".SS")]) == len(list(entries()))
 
 
 def test_versions_are_reported_for_a_bug_report() -> None:

@@ -186,8 +186,7 @@ def dictionary() -> str:
         '`run.arrow("samples")` and so on Arrow tables, `run.document()` is the JSON document. Nothing is '
         "escaped there, and a missing number is NaN. Pandas and Arrow are extras, and so is "
         "samples.parquet in the archive: `pip install pandas pyarrow`. "
-        "[A notebook](../notebook.ipynb) shows how. `vnuma results --format xlsx` writes them as a "
-        "workbook.\n"
+        "[A notebook](../notebook.ipynb) shows how.\n"
     )
     return "\n".join([intro, *(table.dictionary for table in TABLES.values()), samples])
 
