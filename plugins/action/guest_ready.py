@@ -12,4 +12,3 @@ class ActionModule(StepAction):
     spec = argument_spec(__file__)
     step = Behaviour(actions.ready, check_mode.ready)
     by_hand = Behaviour(actions_by_hand.ready, lambda *_: {"changed": False})
-    changes_vm = False

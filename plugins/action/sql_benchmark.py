@@ -12,4 +12,3 @@ class ActionModule(StepAction):
     spec = argument_spec(__file__)
     step = Behaviour(actions.measure, check_mode.measure)
     by_hand = Behaviour(actions_by_hand.benchmark, lambda *_: {"changed": False, "timings": []})
-    changes_vm = False

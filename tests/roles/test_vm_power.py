@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -115,27 +113,3 @@ def test_a_server_that_is_never_ready_gives_the_reason_as_a_word(tmp_path: Path,
     failed = play_roles(tmp_path, write_inventory(tmp_path, running), variables).only("guest_ready")
 
     assert (failed["reason"], failed["exit_code"]) == ("sql_timeout", 6)
-
-
-def test_a_vm_that_needs_approvals_is_not_changed_by_hand(tmp_path: Path, shared_lab: LabHandle) -> None:
-    """Power, shape and dataset are refused before anything is touched; check mode still shows them."""
-    inventory = write_inventory(tmp_path, shared_lab)
-    document = json.loads(inventory.read_text(encoding="utf-8"))
-    document["all"]["vars"] = {"approval": "required", "vnuma_approval": "{{ approval }}"}
-    inventory.write_text(json.dumps(document), encoding="utf-8")
-    before = settings_now(shared_lab)
-    shape = {"vm_topology_arm": {"sockets": 4, "cores_per_socket": 4}}
-    roles: list[tuple[str, Any]] = [
-        ("vm_power", {"vm_power_state": "off"}),
-        ("vm_topology", shape),
-        ("sql_dataset", {}),
-    ]
-
-    played = play_each(tmp_path, inventory, [Step(role, variables) for role, variables in roles])
-    shown = play_each(tmp_path, inventory, [Step("vm_power", {"vm_power_state": "off"}, check=True)])
-
-    for role, _ in roles:
-        refused = played.only(role)
-        assert (refused["exit_code"], "approval" in refused["msg"]) == (5, True), refused
-    assert shown.only("vm_power").changed
-    assert settings_now(shared_lab) == before

@@ -22,4 +22,4 @@ def prepare(
 ) -> Prepared:
     """As `vnuma run` does. Raises as `prepare_everywhere` does."""
     asking = Asking(study, text, targets, Permit(), inventory)
-    return prepare_everywhere(asking, store, needs_approval=False)[0]
+    return prepare_everywhere(asking, store)[0]

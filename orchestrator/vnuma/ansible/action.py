@@ -28,7 +28,6 @@ try:
     from vnuma.engine.access.host_variables import native, with_secrets
     from vnuma.engine.access.locking import this_host
     from vnuma.engine.access.target import Target, VmTarget, target_of_task
-    from vnuma.engine.run.approval import VARIABLE, refuse_by_hand
 except DriverMissing as error:
     # Ansible reports any other exception during a plugin's import as its own bug, with a traceback.
     raise AnsibleError(str(error)) from None
@@ -54,7 +53,6 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Validate the options, act, and turn an expected error into a failed task with its exit code."""
         self._supports_check_mode = True
-        self._variables = task_vars or {}
         result: dict[str, Any] = super().run(tmp, task_vars)
         _, options = self.validate_argument_spec(argument_spec=self.spec)
         check = bool(self._task.check_mode)
@@ -65,10 +63,6 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         except OSError as error:
             result.update(_failure(from_os_error(error)))
         return result
-
-    def refuse_unapproved(self, vm: VmTarget) -> None:
-        """Raise PreflightBlocked before a change outside a run, if the inventory requires approvals."""
-        refuse_by_hand(vm.name, native(self._templar.template(self._variables.get(VARIABLE))))
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Do the plugin's work; `check` must predict without changing anything."""
@@ -88,7 +82,6 @@ class StepAction(VnumaAction):
 
     step: ClassVar[Behaviour]
     by_hand: ClassVar[Behaviour]
-    changes_vm = True
 
     def act(self, options: Options, *, check: bool) -> Options:
         target = vm_of(options)
@@ -96,8 +89,6 @@ class StepAction(VnumaAction):
         act = behaviour.planned if check else behaviour.done
         if options["attempt"]:
             return act(options["run"], options["attempt"], target)
-        if self.changes_vm and not check:
-            self.refuse_unapproved(target)
         return act(target, options)
 
 

@@ -54,7 +54,6 @@ def plan(
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.notify.channels import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
-    from vnuma.engine.run.approval import is_required
     from vnuma.engine.run.start import Asking
     from vnuma.engine.sites.planning import plan_everywhere
 
@@ -67,8 +66,7 @@ def plan(
     planned = plan_everywhere(asking)
     plans = list(planned.values())
     if format_ == "json":
-        found = _document(parsed, plans) | {"needs_approval": is_required(where, targets)}
-        echo_json(found)
+        echo_json(_document(parsed, plans))
     else:
         start = _command("run", study, inventory, permit)
         for name, one in planned.items():
@@ -76,8 +74,6 @@ def plan(
         if len(plans) > 1:
             say(f"In all   {duration(in_all(parsed, plans))} for {len(plans)} VMs: {_order(parsed)}")
         say(f"Reads    {reached_by(where, targets)}")
-        if is_required(where, targets):
-            say(f"Approval by another person: vnuma run {study} stores the run, vnuma approve RUN permits it")
         for line in dict.fromkeys(
             f"Notifies {channel.name}: {', '.join(channel.events)}" for channel in channels
         ):

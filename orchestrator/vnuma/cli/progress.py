@@ -134,7 +134,6 @@ def detail_lines(progress: Progress, columns: int = USUAL) -> list[str]:
     """The current state of a run, VM by VM, for `vnuma status RUN`."""
     run = progress.run
     lines = [banner(run.simulated)] if run.simulated else []
-    lines += [f"  {progress.approval.words}"] if progress.approval else []
     for vm in progress.vms:
         lines += _one(progress, vm, columns)
         if vm.since and vm.step:

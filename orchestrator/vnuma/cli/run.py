@@ -71,8 +71,6 @@ def run(
     asking, it restores VMs that a dead controller left changed. Ctrl-C stops after the current iteration and
     restores the VMs; a second Ctrl-C stops at once, and still restores them.
 
-    If the inventory requires another person's approval (vnuma_approval), the run is stored and waits.
-
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234
     """
@@ -131,7 +129,6 @@ def _start(
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier
-    from vnuma.engine.run.approval import is_required, refuse_unapproved
     from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.start import create_run
@@ -147,20 +144,17 @@ def _start(
     opened = open_store(address)
     for words in restore_after_death(opened, asking.here):
         say(words, sys.stderr)
-    needed = is_required(where, targets)
-    prepared, said = prepare_everywhere(asking, opened, needs_approval=needed)
+    prepared, said = prepare_everywhere(asking, opened)
     for words in said:
         say(words, sys.stderr)
     if ask and sys.stdin.isatty() and sys.stderr.isatty():
-        question = "Store this run for approval?" if needed else "Start?"
         named = {called(n, plan, asking.nodes.get(n)): plan for n, plan in prepared.plans.items()}
-        _ask(asking.study, named, reached_by(where, targets), question)
+        _ask(asking.study, named, reached_by(where, targets))
     created = create_run(opened, prepared)
     if create_only:
         echo(created.name)
         say(_by_hand(created.name, where), sys.stderr)
         return
-    refuse_unapproved(opened, created)
     work = Work(opened, address, created, asking.study, targets, where)
     run_to_end(work, follow, Notifier(*channels))
 
@@ -184,13 +178,13 @@ def _asking(path: Path, inventory: Path | None, permit: Permit, *, create_only: 
     return asking
 
 
-def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str, question: str) -> None:
+def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str) -> None:
     """Show what will change and continue only after a yes. Raises UsageError."""
     from vnuma.cli.plan_text import summary
 
     say(summary(study, plans), sys.stderr)
     say(f"Uses     {reached}", sys.stderr)
-    require_yes(question)
+    require_yes("Start?")
 
 
 def _resume(
@@ -205,7 +199,6 @@ def _resume(
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify.channels import ready_channels
     from vnuma.engine.notify.notifier import Notifier
-    from vnuma.engine.run.approval import ask_where_required, refuse_unapproved
     from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import reopen
 
@@ -218,10 +211,7 @@ def _resume(
     targets = study_targets(where, parsed)
     channels = ready_channels(where, targets)
     refuse_if_closed(parsed, datetime.now(UTC))
-    ask_where_required(opened, row, where, targets)
-    refuse_unapproved(opened, row)
     found = reopen(opened, row.name, inventory)
-    refuse_unapproved(opened, found.run)
     if create_only:
         echo(row.name)
         say(_by_hand(row.name, where), sys.stderr)

@@ -35,7 +35,7 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help=f"File with the token to stop runs and, with --proxy, approve them (or {WRITER}).",
+            help=f"File with the token to stop runs (or {WRITER}).",
         ),
     ] = None,
     proxy: Annotated[
@@ -52,8 +52,7 @@ def serve(
 ) -> None:
     """Show the store live in a browser: runs, reports, comparisons, estate, audit. Nothing is changed.
 
-    With the writer's token (--writer-token-file) a run can be stopped from its page and, if --proxy proves
-    the reader's name, approved.
+    With the writer's token (--writer-token-file) a run can be stopped from its page.
 
     Examples: vnuma serve; vnuma serve --port 0; vnuma serve --host 10.0.0.5 --certificate site.pem --key
     site.key --token-file token
@@ -61,7 +60,6 @@ def serve(
     _require_packages()
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.supervision import ask_to_stop
-    from vnuma.engine.run.approval import approve_by
     from vnuma.serve.access import Access, Proxy, Tls
     from vnuma.serve.app import serve as served
     from vnuma.store.open import open_for_reading
@@ -87,10 +85,7 @@ def serve(
         opened,
         access,
         lambda at: say(f"Serving {opened.place} at {at} ({may}). Ctrl-C ends it."),
-        {
-            "stop": lambda asked: ask_to_stop(asked.run, after_cell=False, url=url),
-            "approve": lambda asked: approve_by(asked.run, asked.who, url, ticket=asked.ticket),
-        },
+        {"stop": lambda run: ask_to_stop(run, after_cell=False, url=url)},
     )
 
 

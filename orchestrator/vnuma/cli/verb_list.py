@@ -22,7 +22,6 @@ VERBS = {
     },
     "Measure": {
         "run": "Run a study, or continue one (--resume)",
-        "approve": "Approve a run that another person has created",
         "status": "Show runs, their progress, and VMs not at baseline",
         "stop": "Ask a run to stop; its VMs are restored",
         "restore": "Restore every VM that is not at its baseline",

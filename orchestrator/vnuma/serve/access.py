@@ -45,14 +45,9 @@ class Access:
     token: str | None = None
     proxy: Proxy | None = None
     writer: str | None = None
-    """The token of those who may stop runs, or approve them under a proven name; None: nobody may here."""
+    """The token of those who may stop runs; None: nobody may here."""
     public_names: tuple[str, ...] = ()
     """Names by which readers know the server, besides its address."""
-
-    @property
-    def proves_writers(self) -> bool:
-        """Whether a writer's name is proven, as approvals need."""
-        return self.writer is not None and self.proxy is not None
 
     @property
     def loopback(self) -> bool:

@@ -7,7 +7,6 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 import anyio
@@ -23,7 +22,7 @@ from starlette.routing import Route
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 from vnuma.report.page.template import policy, text_of
 from vnuma.serve.access import Access
-from vnuma.serve.guard import Guard, form_of, proven_user
+from vnuma.serve.guard import Guard, form_of
 from vnuma.serve.metrics import CONTENT_TYPE, metrics
 from vnuma.serve.pages import Live, Pages
 from vnuma.serve.reader import POLL_S, Reader
@@ -38,22 +37,13 @@ ALIVE_S = 15.0
 _RUN = "/runs/"
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A writer's request for a run: `who` as proven by a proxy, under which change ticket."""
-
-    run: str
-    who: str | None
-    ticket: str | None
-
-
-Act = Callable[[Asked], str]
-"""Does what is asked and returns what will happen. Raises VnumaError."""
+Act = Callable[[str], str]
+"""Acts on the run of this name and returns what will happen. Raises VnumaError."""
 
 
 def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starlette:
     """The application over one store; `acts` are a writer's actions on a run, by the address' last part."""
-    pages = Pages(Reader(store), may_act=access.writer is not None, may_approve=access.proves_writers)
+    pages = Pages(Reader(store), may_act=access.writer is not None)
     own = _Endpoints(pages, access, acts)
     return Starlette(
         routes=[
@@ -103,9 +93,7 @@ class _Endpoints:
         if not self._access.is_writer(given.strip()):
             return HTMLResponse(self._pages.run(run, refused=True), 403)
         try:
-            ticket = form.get("ticket", "").strip() or None
-            asked = Asked(run, proven_user(self._access, request), ticket)
-            await run_in_threadpool(self._acts[act], asked)
+            await run_in_threadpool(self._acts[act], run)
         except InputError as error:
             return HTMLResponse(self._pages.trouble(error), 409)
         return RedirectResponse(path, 303)

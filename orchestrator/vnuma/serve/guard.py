@@ -27,7 +27,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 SIGN_IN = "/sign-in"
-ACT = re.compile(r"/runs/[^/]+/(stop|approve)")
+ACT = re.compile(r"/runs/[^/]+/stop")
 """Routes for a writer's actions on a run: the only other ones that accept POST."""
 
 OPEN = (SIGN_IN, "/static/style.css", "/static/serve.js")

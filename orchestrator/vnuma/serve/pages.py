@@ -48,9 +48,9 @@ class Live:
 class Pages:
     """The pages of one store."""
 
-    def __init__(self, reader: Reader, *, may_act: bool = False, may_approve: bool = False) -> None:
+    def __init__(self, reader: Reader, *, may_act: bool = False) -> None:
         self.reader = reader
-        self.may_act, self.may_approve = may_act, may_approve
+        self.may_act = may_act
         self.figures = Figures(reader.store)
         self._live = Kept[Live](200)
 
@@ -69,14 +69,12 @@ class Pages:
         progress = self._run(name)
         path = f"/runs/{quote(reference(progress), safe='')}"
         may_stop = self.may_act and not progress.run.state.ended
-        waits = self.may_approve and progress.approval is not None and not progress.approval.valid
         return self._watched(
             progress.run.name,
             self.run_live(name),
             path,
             progress.run.simulated,
             stop=f"{path}/stop" if may_stop else "",
-            approve=f"{path}/approve" if waits else "",
             refused=refused,
         )
 
@@ -188,11 +186,9 @@ class Pages:
         simulated: str | None = None,
         *,
         stop: str = "",
-        approve: str = "",
         refused: bool = False,
     ) -> str:
-        forms = {"stop": stop, "approve": approve, "refused": refused}
-        return self._page("watched", title, simulated, live=live, watch=path, **forms)
+        return self._page("watched", title, simulated, live=live, watch=path, stop=stop, refused=refused)
 
     def _page(self, name: str, title: str, simulated: str | None, **values: object) -> str:
         return _filled(name, title=title, banner=banner(simulated), page=name, may_act=self.may_act, **values)

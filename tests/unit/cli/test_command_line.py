@@ -45,7 +45,6 @@ def test_h_is_help(verb: tuple[str, ...]) -> None:
         (("power", "a.yml", "--effect", "0"), "--effect"),
         (("run", "studies/quick.yml", "--production"), "--ticket"),
         (("run", "studies/quick.yml", "--ticket", "a b"), "'a b'"),
-        (("approve", "quick.1", "--ticket", "a b"), "'a b'"),
         (("plan", "studies/quick.yml", "--require-tag", "sql"), "CATEGORY:NAME"),
         (("compare", "quick.1"), "two runs"),
         (("compare", "a.1", "a.2", "a.3", "--fail-if", "slower>2%"), "--fail-if"),
@@ -98,7 +97,7 @@ def test_a_store_without_runs_proves_no_baseline(tmp_path: Path) -> None:
         *(("status",), ("audit",), ("audit", "verify"), ("results",), ("report",), ("export", "latest")),
         *(("baseline", "show", "sql16"), ("baseline", "diff", "sql16"), ("compare", "a.1", "a.2")),
         *(("compare", "a.1", "a.2", "a.3"), ("check", "--history"), ("restore",), ("restore", "--dry-run")),
-        *(("stop", "latest"), ("approve", "latest"), ("run", "--resume", "latest")),
+        *(("stop", "latest"), ("run", "--resume", "latest")),
         ("power", str(ROOT / "studies/quick.yml"), "--pilot", "latest"),
     ],
     ids=" ".join,
@@ -241,7 +240,7 @@ def test_stop_names_a_command_that_this_shell_finds(monkeypatch: pytest.MonkeyPa
 def test_every_command_that_prints_data_prints_json_too() -> None:
     """The others do something, or write a file of a format of its own."""
     acts = {"init", "demo", "setup", "run", "stop", "restore", "report", "serve", "export", "import"}
-    acts |= {"approve", "inventory save", "site init", "lab up", "lab down", "lab build", "lab fault"}
+    acts |= {"inventory save", "site init", "lab up", "lab down", "lab build", "lab fault"}
     acts |= {"store init", "store copy"}
     lacking = {
         entry.words.removeprefix("vnuma ")

@@ -151,7 +151,7 @@ def target_of_task(document: Mapping[str, Any]) -> Target:
 
 _VARIABLES = (
     *("vnuma_vm", "vnuma_vcenter", "vnuma_sql", "vnuma_test_clone", "vnuma_require_tag"),
-    *("vnuma_notify", "vnuma_node", "vnuma_approval"),
+    *("vnuma_notify", "vnuma_node"),
 )
 _ALIKE = 0.9
 """Similarity (difflib's ratio) from which a variable counts as a misspelling of one of ours."""

@@ -28,7 +28,6 @@ from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.engine.restore.restore import Restored
-from vnuma.engine.run.approval import VARIABLE, is_required
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.engine.run.oversight import Asked, Work, stop_signals
 from vnuma.engine.run.run_outcome import worst_of
@@ -38,7 +37,6 @@ from vnuma.errors import (
     Interrupted,
     LeaseLost,
     NotAtBaseline,
-    PreflightBlocked,
     ReadBackDiffers,
     RestoreConflict,
     StoreError,
@@ -141,14 +139,8 @@ def on_the_clone(
 ) -> ChangingOutcome:
     """Take this VM, check each assumption that needs a change, and always restore the VM.
 
-    Another VM that has its name by then is refused. Raises what the store raises before the run exists, and
-    PreflightBlocked for a VM that needs another person's approval: there is no study to approve.
+    Another VM that has its name by then is refused. Raises what the store raises before the run exists.
     """
-    if is_required(inventory, [target.name]):
-        raise PreflightBlocked(
-            f"{target.name} may only be changed with another person's approval ({VARIABLE}).",
-            fix="Ask on a clone whose inventory does not have it.",
-        )
     address = store_url()
     store = open_store(address)
     text = _study_text(target, vm)

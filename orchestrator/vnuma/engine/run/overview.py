@@ -29,8 +29,6 @@ class RunLine:
     left_s: float | None
     retries: int
     event: str
-    approval: str | None = None
-    """The state of its approval, if it needs one."""
     sites: tuple[str, ...] = ()
     """Mesh nodes whose work cannot be seen now, each with what is known and since when."""
     vm_names: tuple[str, ...] = ()
@@ -101,7 +99,6 @@ def line_of(progress: Progress) -> RunLine:
         left_s=progress.left_s if progress.is_worked_on else None,
         retries=progress.retries,
         event=_event(progress),
-        approval=progress.approval.words if progress.approval else None,
         sites=tuple(f"{site.node}: {site.words}" for site in progress.sites if site.words),
         vm_names=tuple(names),
     )
@@ -120,6 +117,4 @@ def _event(progress: Progress) -> str:
     restored = [vm.restore_words for vm in progress.vms if vm.restore_words]
     if restored:
         return restored[-1].splitlines()[0]
-    if progress.approval:
-        return progress.approval.words
     return "not begun"

@@ -18,7 +18,6 @@ from vnuma.engine.access.context import study_of
 from vnuma.engine.cell.dataset import databases_left
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
-from vnuma.engine.run.approval import Approval, approval_of
 from vnuma.engine.run.next_cell import needs_a_person, permanent_failure, without_result
 from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
 from vnuma.store import attempts, cells, facts, runs, vms
@@ -104,8 +103,6 @@ class Progress:
     """Labels of its cells, in the order of the study's arms."""
     retries: int = 0
     """How often vSphere calls were retried: it was away, or temporarily unable."""
-    approval: Approval | None = None
-    """The state of the run's approval, if it needs one."""
     sites: tuple[SiteProgress, ...] = ()
     """The parts of it that mesh nodes do."""
 
@@ -181,7 +178,6 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         take_turns=take_turns,
         labels=_labels(study, planned),
         retries=len(retries),
-        approval=approval_of(connection, run),
         sites=sites,
     )
 

@@ -15,7 +15,7 @@ from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import nodes_of
 from vnuma.engine.access.target import Target, TargetKind
-from vnuma.engine.audit.journal import journal_of, note_of_run
+from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.instance.kernel import take_over_machine
 from vnuma.engine.instance.settings import guest_of
 from vnuma.engine.lease.take_over import take_over
@@ -24,7 +24,6 @@ from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import LOCK
 from vnuma.engine.preflight.target_plan import TargetPlan
-from vnuma.engine.run.approval import ask_for_approval, refuse_unapproved
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, sites, vms
 from vnuma.store.open import Store
@@ -59,8 +58,6 @@ class Prepared:
 
     asking: Asking
     plans: dict[str, TargetPlan]
-    needs_approval: bool
-    """Whether another person must approve it before it starts."""
     client: Mapping[str, object] | None
     """The client whose position and driver affect times."""
     clients: Mapping[str, Mapping[str, object]]
@@ -115,8 +112,6 @@ def create_run(store: Store, prepared: Prepared) -> Run:
             ticket=asking.permit.ticket,
         )
         _declare(connection, study, saved.sha256, run)
-        if prepared.needs_approval:
-            ask_for_approval(connection, run)
         sites.add_sites(connection, run.id, sorted(set(nodes.values())))
         for index, (name, plan) in enumerate(prepared.plans.items()):
             row = vms.add_vm(
@@ -134,8 +129,6 @@ def create_run(store: Store, prepared: Prepared) -> Run:
             known = plan.documents() | ({facts.CLIENT: dict(client)} if client else {})
             for scope, document in known.items():
                 facts.add_vm_facts(connection, row.id, scope, document)
-    if prepared.needs_approval:
-        note_of_run(store, run, "create", "waits for another person's approval")
     return run
 
 
@@ -149,9 +142,8 @@ def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) 
 def take_over_target(free: VmContext) -> VmContext:
     """Take one VM or machine of the run over; returns its context.
 
-    Raises what `take_over` raises, and PreflightBlocked for an unapproved run.
+    Raises what `take_over` raises.
     """
-    refuse_unapproved(free.store, free.run)
     token = _TAKE[free.target.kind](free)
     with free.store.read() as connection:
         return replace(free, vm=vms.get_vm(connection, free.vm.id), token=token)

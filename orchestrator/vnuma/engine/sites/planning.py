@@ -55,7 +55,7 @@ def plan_everywhere(asking: Asking) -> dict[str, TargetPlan]:
     return _planned(asking, {"ask": "plan"}, ask_node).plans
 
 
-def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) -> tuple[Prepared, list[str]]:
+def prepare_everywhere(asking: Asking, store: Store) -> tuple[Prepared, list[str]]:
     """Plan for a run, refused if anything blocks; also what nodes restored after a dead run.
 
     Raises as `plan_everywhere` and `refuse_unprepared` do; EnvironmentProblem for a node with another store.
@@ -70,7 +70,7 @@ def prepare_everywhere(asking: Asking, store: Store, *, needs_approval: bool) ->
     planned = _planned(asking, {"ask": "prepare", "newest": newest(store)}, _PREPARED)
     client = client_of(asking.here)
     refuse_unprepared(planned.plans)
-    return Prepared(asking, planned.plans, needs_approval, client, planned.clients), planned.said
+    return Prepared(asking, planned.plans, client, planned.clients), planned.said
 
 
 def newest(store: Store) -> list[str] | None:
