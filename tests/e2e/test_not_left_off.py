@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, settings_now
+from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.setting import Power
+from vnuma.engine.run.progress import progress_of
 from vnuma.errors import HostNotReady, NotAtBaseline, PreflightBlocked, RestoreConflict, ShutdownTimeout
 from vnuma.store.rows import RestoreOutcome
 
@@ -76,18 +79,34 @@ def test_a_power_on_that_is_refused_is_tried_again(tmp_path: Path, lab: LabFacto
     assert settings_now(running) == before
 
 
-def slow_to_shut_down(tmp_path: Path, lab: LabFactory, seconds: float) -> tuple[LabHandle, Steps]:
-    """A run whose first cell failed since its guest did not shut down in 2 s; it still does so."""
+def slow_guest(tmp_path: Path, lab: LabFactory, seconds: float, late_s: float) -> tuple[LabHandle, Steps]:
+    """A run on a guest that may shut down in a second, and is watched for `late_s` more."""
     running = lab(boot={"tools_seconds": 0.3, "sql_seconds": 0.1, "shutdown_seconds": seconds})
-    steps = Steps.prepared(tmp_path / "a", running, power={"shutdown_timeout_s": 2})
+    power = {"shutdown_timeout_s": 1, "late_shutdown_s": late_s}
+    return running, Steps.prepared(tmp_path / "a", running, power=power)
+
+
+def test_a_cell_goes_on_when_its_guest_has_shut_down_late(tmp_path: Path, lab: LabFactory) -> None:
+    """The VM is shaped as soon as it is off, and restored after another late shutdown."""
+    running, steps = slow_guest(tmp_path, lab, 3.0, 60)
+    before = settings_now(running)
+
+    steps.shape(steps.take())
+    with steps.store.read() as connection:
+        shown = progress_of(connection, steps.run.name).vms[0].step
+
+    assert settings_now(running)["power"] == "poweredOff"
+    assert "watched for" in str(shown)
+    steps.restore()
+    assert settings_now(running) == before
+
+
+def test_a_restore_watches_a_late_shutdown_and_powers_on(tmp_path: Path, lab: LabFactory) -> None:
+    """Restored while its guest still shut down, the VM would be off a moment later."""
+    running, steps = slow_guest(tmp_path, lab, 3.5, 0.5)
     with pytest.raises(ShutdownTimeout):
         steps.shape(steps.take())
-    return running, steps
-
-
-def test_a_shutdown_that_ends_late_is_awaited_and_the_vm_is_on(tmp_path: Path, lab: LabFactory) -> None:
-    """Restored while its guest still shut down, the VM would be off a moment later."""
-    running, steps = slow_to_shut_down(tmp_path, lab, 3.5)
+    steps = replace(steps, study=steps.study.model_copy(update={"power": PowerRules(late_shutdown_s=60)}))
 
     done = steps.restore()
 
@@ -97,12 +116,15 @@ def test_a_shutdown_that_ends_late_is_awaited_and_the_vm_is_on(tmp_path: Path, l
 
 
 def test_a_shutdown_that_does_not_end_leaves_the_vm_named(tmp_path: Path, lab: LabFactory) -> None:
-    """The VM is on and as it was, but will go off: its lease stays, and the next restore powers it on."""
-    running, steps = slow_to_shut_down(tmp_path, lab, 6.0)
+    """The VM will go off: the error says so and which command powers it on, and that command does."""
+    running, steps = slow_guest(tmp_path, lab, 6.0, 0.5)
+    with pytest.raises(ShutdownTimeout):
+        steps.shape(steps.take())
 
-    with pytest.raises(NotAtBaseline, match="sql16 was asked to shut down"):
+    with pytest.raises(NotAtBaseline, match="sql16 will go off") as told:
         steps.restore()
 
+    assert str(told.value.fix).endswith("vnuma restore sql16")
     assert steps.vm.restore_outcome is RestoreOutcome.FAILED
     running.wait_for("power_off")
     steps.restore()

@@ -29,6 +29,8 @@ _TOOLS = "guest.toolsRunningStatus"
 _GUEST = "guest.guestState"
 _INSTALLED = "guest.toolsVersionStatus2"
 _POWER_OFF_TIMEOUT_S = 120.0
+_LOOK_S = 5.0
+"""How often a wait for a late shutdown tells how much time is left."""
 
 Fence = Callable[[], None]
 
@@ -164,17 +166,35 @@ def is_shutting_down(session: Session, ref: vim.VirtualMachine) -> bool:
     return not _off(values) and not _is(values, _GUEST, "running")
 
 
-def await_shutdown(session: Session, ref: vim.VirtualMachine, timeout_s: float) -> None:
-    """Wait for a shutdown that was requested before. Raises ShutdownTimeout, QuestionPending."""
-    try:
-        wait_for(session, ref, (_POWER, _TOOLS, _GUEST), _off, timeout_s, "still on", vm=ref)
-    except WaitTimeout as error:
-        name = session.transport.name_of(ref)
-        raise ShutdownTimeout(
-            f"The guest of {name} was asked to shut down and is not off yet, {spell(timeout_s)} later "
-            f"({_stage(error.seen)}).",
-            fix=f"Wait until {name} is off, or power it off in vCenter.",
-        ) from error
+def await_shutdown(
+    session: Session, ref: vim.VirtualMachine, timeout_s: float, tell: Callable[[float], None]
+) -> None:
+    """Wait for a shutdown that was requested before. Raises ShutdownTimeout, QuestionPending.
+
+    `tell` gets the seconds left, every few seconds, and may raise to end the wait.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        left_s = max(deadline - time.monotonic(), 0.0)
+        tell(left_s)
+        try:
+            wait_for(session, ref, (_POWER, _TOOLS, _GUEST), _off, min(left_s, _LOOK_S), "still on", vm=ref)
+        except WaitTimeout as error:
+            if time.monotonic() >= deadline:
+                raise _still_on(session, ref, timeout_s, error) from error
+        else:
+            return
+
+
+def _still_on(
+    session: Session, ref: vim.VirtualMachine, timeout_s: float, last: WaitTimeout
+) -> ShutdownTimeout:
+    name = session.transport.name_of(ref)
+    return ShutdownTimeout(
+        f"The guest of {name} was asked to shut down and is not off yet, {spell(timeout_s)} later "
+        f"({_stage(last.seen)}). {name} will go off, and stay off until it is restored.",
+        fix=f"When {name} is off: vnuma restore {name}",
+    )
 
 
 def power_on(

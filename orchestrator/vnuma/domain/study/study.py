@@ -61,6 +61,13 @@ class Power(Strict):
         default="fail",
         description="`fail` leaves the VM running and ends its cells; `power_off` cuts its power.",
     )
+    late_shutdown_s: Seconds = Field(
+        default=3600,
+        description=(
+            "How much longer a guest that has begun to shut down is watched until it is off, for instance "
+            "while Windows installs updates. The VM is then powered on as always."
+        ),
+    )
     tools_timeout_s: Seconds = Field(default=600, description="Time from power-on until VMware Tools run.")
     sql_timeout_s: Seconds = Field(
         default=600, description="Time from running Tools until SQL Server is ready."

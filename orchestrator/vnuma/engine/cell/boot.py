@@ -28,7 +28,7 @@ from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.identity import require_own_host
-from vnuma.engine.lease.vcenter_retry import on_vsphere
+from vnuma.engine.lease.vcenter_retry import on_vsphere, report_step
 from vnuma.errors import TopologyMismatch
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.sqlserver.client.connect import connect
@@ -176,7 +176,8 @@ def _power_cycle(context: VmContext, attempt: Attempt) -> None:
     """Power-cycle once more so that SQL Server's new settings take effect."""
 
     def off(session: Session, ref: VmRef, _tries: int) -> None:
-        PowerSwitch.of(context, session, ref).off(back_on=False)
+        say = report_step(context, attempt, "guest_ready")
+        PowerSwitch.of(context, session, ref, say).off(back_on=False)
 
     on_vsphere(context, attempt, "guest_ready", off)
     _boot(context, attempt, "guest_ready")

@@ -13,7 +13,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.journal import Journal, journal_of
 from vnuma.engine.cell import evidence
-from vnuma.errors import HostChanged, HostNotReady
+from vnuma.errors import HostChanged, HostNotReady, ShutdownTimeout
 from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session, VmRef
 
@@ -35,13 +35,16 @@ class PowerSwitch:
     say: Callable[[str], None] = lambda _: None
 
     @classmethod
-    def of(cls, context: VmContext, session: Session, ref: VmRef) -> PowerSwitch:
+    def of(
+        cls, context: VmContext, session: Session, ref: VmRef, say: Callable[[str], None] = lambda _: None
+    ) -> PowerSwitch:
         """That of a cell's VM."""
-        return cls(session, ref, context.study.power, context.fence, journal_of(context))
+        return cls(session, ref, context.study.power, context.fence, journal_of(context), say)
 
     def off(self, *, back_on: bool) -> None:
-        """Shut down the guest of a running VM. Raises ShutdownTimeout; the VM then stays on.
+        """Shut down the guest of a running VM, and watch one that has begun to and is late.
 
+        Raises ShutdownTimeout: the VM is on, and goes off later if its guest has begun to shut down.
         With `back_on` it is refused first where the VM could not be powered on again. The journal line is
         written when the guest is asked, since the VM may go off at any time after that. A vmware.log that is
         still missing is fetched now: the next power-on rotates it.
@@ -57,17 +60,36 @@ class PowerSwitch:
                     begun.append(True)
 
             begun: list[bool] = []
-            power.shut_down(
-                self.session,
-                self.ref,
-                timeout_s=self.rules.shutdown_timeout_s,
-                on_timeout=self.rules.on_shutdown_timeout,
-                ask=self.rules.guest_is_asked_to,
-                fence=ask,
-            )
+            try:
+                power.shut_down(
+                    self.session,
+                    self.ref,
+                    timeout_s=self.rules.shutdown_timeout_s,
+                    on_timeout=self.rules.on_shutdown_timeout,
+                    ask=self.rules.guest_is_asked_to,
+                    fence=ask,
+                )
+            except ShutdownTimeout:
+                if not begun or not self.is_late():
+                    raise
+                self.await_off()
             if not begun:  # it went off by itself while we waited for its Tools
                 line.enter_context(self.journal.change("power", POWER_OFF))
         evidence.collect(self.journal, self.session, self.ref)
+
+    def is_late(self) -> bool:
+        """Whether a guest that was asked to shut down still does so; one asked to reboot comes back."""
+        return self.rules.guest_is_asked_to == "shut_down" and power.is_shutting_down(self.session, self.ref)
+
+    def await_off(self) -> None:
+        """Watch a guest that is late until it is off, saying how long. Raises ShutdownTimeout, LeaseLost."""
+        name = self.session.transport.name_of(self.ref)
+
+        def tell(left_s: float) -> None:
+            self.fence()
+            self.say(f"{name} is still shutting down; watched for {left_s:.0f} s more")
+
+        power.await_shutdown(self.session, self.ref, self.rules.late_shutdown_s, tell)
 
     def require_on_possible(self) -> None:
         """Raise HostNotReady if the VM's host could not power it on."""

@@ -22,7 +22,7 @@ from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.engine.lease.foreign_changes import SomebodysChange, refuse_foreign_changes
-from vnuma.engine.lease.vcenter_retry import on_vsphere
+from vnuma.engine.lease.vcenter_retry import on_vsphere, report_step
 from vnuma.errors import ArmImpossible, HostChanged
 from vnuma.store import attempts, baselines
 from vnuma.vsphere import apply, read
@@ -146,7 +146,7 @@ def _shape_once(
         for setting in inside:
             setting.switch_for(to_come, context.sql, journal_of(context))
     return shape(
-        PowerSwitch.of(context, session, ref),
+        PowerSwitch.of(context, session, ref, report_step(context, attempt, "shutdown")),
         arm,
         vm,
         host,

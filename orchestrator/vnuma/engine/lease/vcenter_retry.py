@@ -33,6 +33,9 @@ _PASSING = (VCenterUnreachable, CertificateRejected)
 RETRY = "retry"
 """Scope of the facts about each retry."""
 
+_WORDS_S = 30.0
+"""How long the words of a wait are shown; they are renewed every few seconds."""
+
 RESTORING = "restoring"
 """What is retried when a VM cannot be reached for its restore."""
 
@@ -98,14 +101,28 @@ def report_retry(
     return tell
 
 
+def report_wait(store: Store, vm: Vm, doing: str, say: Callable[[str], None]) -> Callable[[str], None]:
+    """A `say` for a wait outside an attempt, which also stores its words for the progress of the run."""
+
+    def tell(words: str) -> None:
+        told = {"words": words, "until": iso(utc_now() + timedelta(seconds=_WORDS_S))}
+        with suppress(StoreError), store.write() as connection:
+            facts.add_vm_facts(connection, vm.id, RETRY, {doing: told})
+        say(words)
+
+    return tell
+
+
 def retried_now(last: Fact | None, doing: str) -> str | None:
-    """Why work on a VM is being retried, how often and until when; None where it is not.
+    """Why work on a VM is being retried or waits, how often and until when; None where it does not.
 
     `last` is its latest fact of the scope RETRY.
     """
     if last is None or last.key != doing or not isinstance(last.value, dict):
         return None
-    return _retry_words(last.value) if utc_now() <= datetime.fromisoformat(str(last.value["until"])) else None
+    if utc_now() > datetime.fromisoformat(str(last.value["until"])):
+        return None
+    return str(last.value["words"]) if "words" in last.value else _retry_words(last.value)
 
 
 def _retry_words(told: Mapping[str, object]) -> str:
@@ -114,6 +131,21 @@ def _retry_words(told: Mapping[str, object]) -> str:
         f"{datetime.fromisoformat(str(told[key])).astimezone():%H:%M:%S}" for key in ("again", "until")
     )
     return f"{told['what']} Try {int(str(told['try'])) + 1} at {again}, giving up at {until}."
+
+
+def report_step(context: VmContext, attempt: Attempt, name: str) -> Callable[[str], None]:
+    """A `say` for a step that waits, shown with it. Raises Interrupted once the run is asked to stop."""
+
+    def say(words: str) -> None:
+        say_step(context, attempt, f"{name}: {words}")
+        with context.store.read() as connection:
+            if runs.get_run(connection, context.run.name).stop_requested is StopRequest.NOW:
+                raise Interrupted(
+                    f"{context.run.name} was asked to stop. {words}",
+                    fix=f"vnuma run --resume {context.run.name}",
+                )
+
+    return say
 
 
 def on_vsphere(
@@ -137,14 +169,10 @@ def on_vsphere(
                 settle(session, ref, task_s)
             return work(session, ref, tries)
 
+    say = report_step(context, attempt, name)
+
     def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
-        say_step(context, attempt, f"{name}: {error.what} Trying again in {pause:.0f} s, try {tries + 1}")
-        with context.store.read() as connection:
-            if runs.get_run(connection, context.run.name).stop_requested is StopRequest.NOW:
-                raise Interrupted(
-                    f"{context.run.name} was asked to stop. {error.what}",
-                    fix=f"vnuma run --resume {context.run.name}",
-                )
+        say(f"{error.what} Trying again in {pause:.0f} s, try {tries + 1}")
         add_facts(context, attempt, RETRY, {name: {"try": tries, "what": error.what}})
 
     return retry_vcenter(once, VCenterRetry(context.study.power.vcenter_retry_s), tell)

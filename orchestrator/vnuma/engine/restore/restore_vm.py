@@ -23,7 +23,7 @@ from vnuma.engine.lease.baseline_document import baseline_power, baseline_settin
 from vnuma.engine.lease.foreign_changes import conflicts, written
 from vnuma.engine.lease.identity import ended_with_its_lab, find_own
 from vnuma.engine.lease.run_mark import foreign_mark
-from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, retry_vcenter
+from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait, retry_vcenter
 from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan
 from vnuma.engine.restore.restore_instance import InstanceRestore
 from vnuma.engine.restore.settings_to_restore import (
@@ -45,7 +45,7 @@ from vnuma.store import attempts, audit
 from vnuma.store.audit import AuditLine
 from vnuma.store.rows import Vm
 from vnuma.store.types import utc_now
-from vnuma.vsphere import apply, power, read, run_mark
+from vnuma.vsphere import apply, read, run_mark
 from vnuma.vsphere.connect import Session, VmRef, connect
 from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.vsphere.wait import settle
@@ -139,7 +139,8 @@ class _Work:
 
     @cached_property
     def switch(self) -> PowerSwitch:
-        held, say = self.held, self.restoration.say
+        held, given = self.held, self.restoration
+        say = report_wait(given.store, self.vm, RESTORING, given.say)
         return PowerSwitch(self.session, self.ref, self.rules, held.fence, held.journal, say)
 
     @cached_property
@@ -224,16 +225,13 @@ class _Work:
         Raises ShutdownTimeout.
         """
         lines = self._power_lines()
-        if facts.power is not Power.ON or self.rules.guest_is_asked_to == "reboot" or not _asks_off(lines):
+        if facts.power is not Power.ON or not _asks_off(lines):
             return facts
         since_s = (utc_now() - lines[-1].at).total_seconds()
         if seconds_since_power_on(self.session, self.ref) < since_s:  # rebooted since the request
             return facts
-        if power.is_shutting_down(self.session, self.ref):
-            self.restoration.say(
-                f"waiting for {facts.name}; its guest was asked to shut down {since_s:.0f} s ago"
-            )
-            power.await_shutdown(self.session, self.ref, self.rules.shutdown_timeout_s)
+        if self.switch.is_late():
+            self.switch.await_off()
         return self._read()
 
     def _shape_back(self, facts: VmFacts) -> tuple[Settings, VmFacts]:
