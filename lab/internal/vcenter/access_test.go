@@ -92,7 +92,7 @@ func TestTheHostIsTheScenarios(t *testing.T) {
 	if host.Name != "esx01" || host.Config.Product.Version != "6.0.0" || cpu.NumCpuPackages != 2 || cpu.NumCpuCores != 32 || cpu.NumCpuThreads != 64 {
 		t.Errorf("%s, %s, %+v", host.Name, host.Config.Product.Version, cpu)
 	}
-	if numa.NumNodes != 2 || len(numa.NumaNode[1].CpuID) != 32 || numa.NumaNode[1].MemoryRangeLength != 96<<30 {
+	if numa.NumNodes != 2 || len(numa.NumaNode[1].CpuID) != 32 || numa.NumaNode[0].MemoryRangeLength != 1 {
 		t.Errorf("%+v", numa)
 	}
 	if host.Hardware.MemorySize != 192<<30 || host.Summary.Hardware.MemorySize != 192<<30 || len(host.Hardware.CpuPkg) != 2 {

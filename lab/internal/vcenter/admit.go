@@ -19,7 +19,7 @@ func (m *machine) admit() *refusal {
 	if refused := checkTopology(shape); refused != nil {
 		return refused
 	}
-	if m.Config.LatencySensitivity.Level == types.LatencySensitivitySensitivityLevelHigh {
+	if latencyLevel(m.Config) == types.LatencySensitivitySensitivityLevelHigh {
 		if refused := m.admitLatencySensitive(shape.VCPUs); refused != nil {
 			return refused
 		}

@@ -40,7 +40,7 @@ func (m *machine) draft() draft {
 		cpuHotAdd: isTrue(c.CpuHotAddEnabled), memoryHotAdd: isTrue(c.MemoryHotAddEnabled),
 		cpuAffinity: affinitySet(c.CpuAffinity), memoryAffinity: affinitySet(c.MemoryAffinity),
 		memory: *c.MemoryAllocation, cpu: *c.CpuAllocation, locked: isTrue(c.MemoryReservationLockedToMax),
-		latency: c.LatencySensitivity.Level, rebootOff: m.rebootOff, extraConfig: map[string]string{},
+		latency: latencyLevel(c), rebootOff: m.rebootOff, extraConfig: map[string]string{},
 	}
 	if c.Hardware.NumCoresPerSocket != nil && !d.autoPerSocket {
 		d.perSocket = *c.Hardware.NumCoresPerSocket
@@ -78,7 +78,7 @@ func (m *machine) changes(before, d draft) []types.PropertyChange {
 	set(!slices.Equal(d.cpuAffinity, before.cpuAffinity), affinityValue(d.cpuAffinity), "config.cpuAffinity")
 	set(!slices.Equal(d.memoryAffinity, before.memoryAffinity), affinityValue(d.memoryAffinity), "config.memoryAffinity")
 	set(d.locked != before.locked, d.locked, "config.memoryReservationLockedToMax")
-	set(d.latency != before.latency, d.latency, "config.latencySensitivity.level")
+	set(d.latency != before.latency, types.LatencySensitivity{Level: d.latency}, "config.latencySensitivity")
 	set(d.coresPerNode != before.coresPerNode || d.exposeOnHotAdd != before.exposeOnHotAdd,
 		numaInfo(d.coresPerNode, d.coresPerNode == 0, d.exposeOnHotAdd), "config.numaInfo")
 	set(d.rebootOff != before.rebootOff, d.rebootOff, "config.rebootPowerOff")
@@ -107,6 +107,14 @@ func coresPerSocketValue(d draft) any {
 		return nil
 	}
 	return d.perSocket
+}
+
+// latencyLevel is the level; without one it is normal.
+func latencyLevel(c *types.VirtualMachineConfigInfo) types.LatencySensitivitySensitivityLevel {
+	if c.LatencySensitivity == nil {
+		return types.LatencySensitivitySensitivityLevelNormal
+	}
+	return c.LatencySensitivity.Level
 }
 
 func affinityValue(set []int32) any {

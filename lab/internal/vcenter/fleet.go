@@ -12,6 +12,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"vnuma.dev/lab/internal/scenario"
+	"vnuma.dev/lab/internal/vnuma"
 )
 
 // addFleet adds the scenario's fleet to the inventory. Its objects have properties and no methods:
@@ -77,7 +78,11 @@ func (s *Server) fleetHost(cluster *mo.ClusterComputeResource, want scenario.Fle
 	host := &mo.HostSystem{}
 	s.registry.NewEntity(host)
 	host.Name = want.Name
-	host.Hardware = hardware(want.Host, s.hosts[0].Hardware)
+	release, err := vnuma.ParseRelease(want.Version)
+	if err != nil {
+		panic(err) // the scenario was checked
+	}
+	host.Hardware = hardware(want.Host, release, s.hosts[0].Hardware)
 	product := s.hosts[0].Config.Product
 	product.Version, product.Build = want.Version, want.Build
 	product.FullName = fmt.Sprintf("VMware ESXi %s build-%s", product.Version, product.Build)

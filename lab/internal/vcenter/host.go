@@ -36,7 +36,7 @@ type host struct {
 // changes none in place, since the template is shared by every host of the process.
 func (h *host) shape() {
 	h.Name, h.Summary.Config.Name = h.want.Name, h.want.Name
-	h.Hardware = hardware(h.want, h.Hardware)
+	h.Hardware = hardware(h.want, h.release, h.Hardware)
 	summary := *h.Summary.Hardware
 	summary.Vendor, summary.Model = h.Hardware.SystemInfo.Vendor, h.Hardware.SystemInfo.Model
 	summary.MemorySize = h.Hardware.MemorySize
@@ -96,7 +96,7 @@ func (s *Server) addUp(resource *mo.ComputeResource) {
 	totals.EffectiveCpu = totals.TotalCpu
 }
 
-func hardware(want scenario.Host, template *types.HostHardwareInfo) *types.HostHardwareInfo {
+func hardware(want scenario.Host, release vnuma.Release, template *types.HostHardwareInfo) *types.HostHardwareInfo {
 	made := *template
 	hz := int64(want.MHz) * 1_000_000
 	memory := want.MemoryMB() << 20
@@ -119,14 +119,26 @@ func hardware(want scenario.Host, template *types.HostHardwareInfo) *types.HostH
 		})
 	}
 	made.NumaInfo = &types.HostNumaInfo{Type: "NUMA", NumNodes: int32(want.NumaNodes)}
-	perNode := memory / int64(want.NumaNodes)
 	for node, cpus := range want.NodeCPUs() {
-		made.NumaInfo.NumaNode = append(made.NumaInfo.NumaNode, types.HostNumaNode{
-			TypeId: byte(node), CpuID: descending(cpus[0], cpus[0]+len(cpus)),
-			MemoryRangeBegin: int64(node) * perNode, MemoryRangeLength: perNode,
-		})
+		described := nodeMemory(node, want.NumaNodes, memory, release)
+		described.TypeId, described.CpuID = byte(node), descending(cpus[0], cpus[0]+len(cpus))
+		made.NumaInfo.NumaNode = append(made.NumaInfo.NumaNode, described)
 	}
 	return &made
+}
+
+// nodeMemory is what ESXi says of a node's memory. Since 8.0 there is its size. Before, there is one of its
+// ranges, which need not have anything to do with its size: a Dell R720 with 6.7 answers with a range of one
+// byte for its first node and one of nearly all memory for its second.
+func nodeMemory(node, nodes int, memory int64, release vnuma.Release) types.HostNumaNode {
+	perNode := memory / int64(nodes)
+	switch {
+	case release.AtLeast(8, 0):
+		return types.HostNumaNode{MemorySize: perNode, MemoryRangeBegin: int64(node) * perNode, MemoryRangeLength: perNode}
+	case node == nodes-1:
+		return types.HostNumaNode{MemoryRangeLength: memory - 1<<20}
+	}
+	return types.HostNumaNode{MemoryRangeBegin: 13, MemoryRangeLength: 1}
 }
 
 // descending lists logical CPUs from the highest: the API promises no order, so clients must sort.

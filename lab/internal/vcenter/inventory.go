@@ -185,6 +185,9 @@ func (m *machine) furnish() {
 	if len(vm.CPUAffinity) > 0 {
 		m.Config.CpuAffinity = &types.VirtualMachineAffinityInfo{AffinitySet: vm.CPUAffinity}
 	}
+	if !m.host().release.AtLeast(7, 0) { // recorded of 6.7: absent until it is first written
+		m.Config.LatencySensitivity = nil
+	}
 	m.Config.ExtraConfig = nil
 	for key, value := range vm.ExtraConfig {
 		m.Config.ExtraConfig = append(m.Config.ExtraConfig, &types.OptionValue{Key: key, Value: value})

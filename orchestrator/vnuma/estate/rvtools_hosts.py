@@ -132,6 +132,7 @@ def _host(row: Row, moid: str, drs: bool, behavior: str | None) -> HostFacts | s
         in_drs_cluster=drs,
         drs_default=behavior,
         numa_reported=False,
+        node_memory_estimated=packages > 1,
         power_policy=_policy(row.text("policy")),
     )
 

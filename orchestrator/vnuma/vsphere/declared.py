@@ -10,16 +10,36 @@ from functools import cache
 from typing import Any
 
 from pyVmomi import vim, vmodl
-from pyVmomi.VmomiSupport import F_OPTIONAL, DataObject
+from pyVmomi.VmomiSupport import F_OPTIONAL, DataObject, ManagedMethod
 
 from vnuma.vsphere.http_response import BadAnswer
 
+INFORMS = frozenset(
+    {
+        *("disabledMethod", "guest.guestFullName", "guest.guestDetailedData", "config.files"),
+        *("config.powerSystemInfo.currentPolicy.shortName", "config.hyperThread", "hardware.biosInfo"),
+        *("summary.hardware.cpuModel", "summary.currentEVCModeKey"),
+    }
+)
+"""Properties that decide nothing: where one has another type, what it says is not evaluated."""
+
+
+def wrong_type(kind: type, path: str, value: Any) -> str | None:
+    """What arrived and what was declared, if an object of this kind cannot have that value there."""
+    declared = declared_type(kind, path)
+    if declared is None or _fits(value, declared):
+        return None
+    return f"{path} is {type(value).__name__}, not {declared.__name__}"
+
+
+class WrongType(Exception):
+    """A property that decides something has another type than declared."""
+
 
 def require_property(kind: type, path: str, value: Any) -> None:
-    """Raise BadAnswer unless an object of this kind may have that value there."""
-    declared = declared_type(kind, path)
-    if declared is not None and not _fits(value, declared):
-        raise BadAnswer(f"{path} is {type(value).__name__}, not {declared.__name__}")
+    """Raise WrongType unless an object of this kind may have that value there."""
+    if (words := wrong_type(kind, path, value)) is not None:
+        raise WrongType(words)
 
 
 def require_result(result: Any, info: Any) -> Any:
@@ -51,6 +71,8 @@ def declared_type(kind: type, path: str) -> type | None:
 
 
 def _fits(value: Any, declared: Any) -> bool:
+    if declared is ManagedMethod:  # vCenter sends its name
+        return isinstance(value, str)
     if issubclass(declared, list):
         return isinstance(value, list) and all(_fits(one, declared.Item) for one in value)
     if issubclass(declared, int) and declared is not bool:  # XML's int, long, short: Python has one

@@ -30,6 +30,8 @@ from vnuma.vsphere.facts import (
     GUEST_DETAIL,
     GUEST_NAME,
     HARDWARE_PATHS,
+    HOST_NEEDED,
+    HOST_NEEDED_NOW,
     HOST_PATHS,
     VM_PATHS,
     Place,
@@ -51,8 +53,6 @@ _AT_ONCE = 500
 """Objects per request: enough to be fast, few enough to be answered in time."""
 
 _VM_NEEDED = ("name", "config.hardware.numCPU", "config.instanceUuid", "config.version", "runtime.powerState")
-_HOST_NEEDED_NOW = ("name", "summary.config.product")
-_HOST_NEEDED = (*_HOST_NEEDED_NOW, "hardware.cpuInfo", "hardware.systemInfo", "hardware.memorySize")
 
 
 def read_estate(
@@ -82,13 +82,20 @@ def _estate(session: Session, only: vim.VirtualMachine | None, earlier: Estate |
         read_at=read_at,
         product=session.about.name,
         version=session.about.release.version,
-        vms=tuple(vm for vm in vms if only is None or vm.facts.moid == only._GetMoId()),
+        vms=tuple(_judged(vms, only)),
         clusters=tuple(_clusters(objects, hosts)),
         unseen=tuple(item.unseen for item in unseen),
         whole=only is None,
         full_at=earlier.full_at if earlier and found.taken else read_at,
         taken_over=len(found.taken),
     )
+
+
+def _judged(vms: Iterable[EstateVm], only: vim.VirtualMachine | None) -> Iterator[EstateVm]:
+    """The VMs to judge: the named one, or all but those that vSphere runs for itself."""
+    for vm in vms:
+        if vm.facts.moid == only._GetMoId() if only is not None else not vm.facts.is_system_vm:
+            yield vm
 
 
 @dataclass(frozen=True)
@@ -166,7 +173,7 @@ def _hosts(changes: Changes) -> tuple[dict[str, HostFacts], list[_Miss]]:
         if not isinstance(ref, vim.HostSystem):
             continue
         known = changes.hardware.get(ref)
-        needed = _HOST_NEEDED if known is None else _HOST_NEEDED_NOW
+        needed = HOST_NEEDED if known is None else HOST_NEEDED_NOW
         name, state = found.values.get("name", ref._GetMoId()), connection_of(found)
         if state != CONNECTED:
             unseen.append(_Miss(Unseen("host", name, f"{state} according to vCenter")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,8 +33,8 @@ def paths(settings: Iterable[str] = TYPED) -> tuple[str, ...]:
 def settings_of(values: Mapping[str, Any], settings: Iterable[str] = TYPED) -> dict[str, Value]:
     """These typed settings (None if the release lacks one), and governed and evidence extraConfig keys.
 
-    Typed values are normalised so that equal settings compare equal: CPU sets ascending, no affinity as (),
-    an unset switch as off, shares by level as a word and custom shares as a number.
+    Typed values are normalised so that equal settings compare equal: CPU sets ascending, an absent field as
+    what its absence means, shares by level as a word and custom shares as a number.
     """
     typed: dict[str, Value] = {name: _value(name, values.get(LEAVES[name])) for name in settings}
     extra = extra_config(values.get(EXTRA_CONFIG) or ())
@@ -45,8 +45,8 @@ def _value(name: str, value: Any) -> Value:
     if name == "coresPerNumaNode":
         return value or None  # 0 is automatic, which `autoCoresPerNumaNode` shows
     spec = TYPED[name]
-    if value is None and spec.kind is ValueKind.SWITCH and not spec.since:
-        return False
+    if value is None and spec.unset is not None and not spec.since:
+        return spec.unset  # vSphere may leave a field out until it is first written
     return VALUES[spec.kind](value)
 
 
@@ -84,7 +84,7 @@ GUEST_DETAIL = "guest.guestDetailedData"
 VM_PATHS = (
     *("name", "parent", "parentVApp", "runtime.powerState", "runtime.host", "runtime.connectionState"),
     *("config.instanceUuid", "config.version", "config.guestId", "config.template", "config.changeVersion"),
-    *(GUEST_NAME, GUEST_DETAIL),
+    *("config.managedBy", GUEST_NAME, GUEST_DETAIL),
 )
 """Properties for a VM's facts, besides its settings (`paths`)."""
 
@@ -105,6 +105,9 @@ HOST_STATE_PATHS = (
     *("config.powerSystemInfo.currentPolicy.shortName", "config.hyperThread", _EVC_PATH),
 )
 HOST_PATHS = (*HOST_STATE_PATHS, *HARDWARE_PATHS)
+HOST_NEEDED_NOW = ("name", "summary.config.product")
+HOST_NEEDED = (*HOST_NEEDED_NOW, "hardware.cpuInfo", "hardware.systemInfo", "hardware.memorySize")
+"""Without these a host cannot be judged; a disconnected one may show none of them."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,12 @@ def vm_facts(vcenter_uuid: str, vm: Found, place: Place, settings: Iterable[str]
         has_snapshot="snapshot" in values,
         drs_override=place.drs_override,
         is_template=bool(values.get("config.template")),
+        managed_by=_manager(values.get("config.managedBy")),
     )
+
+
+def _manager(info: Any) -> str:
+    return str(info.extensionKey) if info and info.extensionKey else ""
 
 
 def moved_facts(earlier: VmFacts, vm: Found, place: Place) -> VmFacts:
@@ -163,7 +171,7 @@ def host_facts(host: Found, drs: Any) -> HostFacts:
     """The facts of a host in a cluster with that configuration (None: in none, or not visible)."""
     values = host.values
     cpu, system = values["hardware.cpuInfo"], values["hardware.systemInfo"]
-    nodes = _numa_nodes(values)
+    nodes, estimated = _numa_nodes(values), _is_estimated(values)
     memory_mb = values["hardware.memorySize"] // _MIB
     hardware = HostFacts(
         moid=host.ref._GetMoId(),
@@ -180,6 +188,7 @@ def host_facts(host: Found, drs: Any) -> HostFacts:
         numa_nodes=nodes or (NumaNode(0, tuple(range(cpu.numCpuThreads)), memory_mb),),
         mhz=round(cpu.hz / 1e6),
         numa_reported=bool(nodes),
+        node_memory_estimated=estimated,
     )
     return host_as_now(hardware, host, drs)
 
@@ -221,13 +230,30 @@ def drs_overrides(drs: Any) -> dict[vim.ManagedEntity, str | None]:
 
 
 def _numa_nodes(values: Mapping[str, Any]) -> tuple[NumaNode, ...]:
-    """The nodes that ESXi reports, if it does."""
-    info = values.get("hardware.numaInfo")
+    """The nodes that ESXi reports, if it does.
+
+    `memoryRangeLength` is the length of one of a node's ranges, not its memory. `memorySize` is, since API
+    8.0.0.0. Before that, one node has the host's memory, and several are taken to have equal parts of it.
+    https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.host.NumaNode.html
+    """
+    reported = _reported_nodes(values)
+    share = values["hardware.memorySize"] // max(1, len(reported))
     nodes = [
-        NumaNode(node.typeId, tuple(sorted(node.cpuID)), node.memoryRangeLength // _MIB)
-        for node in (info.numaNode if info else ())
+        NumaNode(node.typeId, tuple(sorted(node.cpuID)), (node.memorySize or share) // _MIB)
+        for node in reported
     ]
     return tuple(sorted(nodes, key=lambda node: node.id))
+
+
+def _reported_nodes(values: Mapping[str, Any]) -> Sequence[Any]:
+    info = values.get("hardware.numaInfo")
+    return info.numaNode if info else ()
+
+
+def _is_estimated(values: Mapping[str, Any]) -> bool:
+    """Whether the memory of a node is not the host's own figure."""
+    nodes = _reported_nodes(values)
+    return len(nodes) > 1 and not all(node.memorySize for node in nodes)
 
 
 def _threads_used(info: Any) -> bool | None:

@@ -26,6 +26,18 @@ def unexpected(fault: Exception, address: str) -> UnexpectedFault:
     )
 
 
+class UnreadableAnswer(EnvironmentProblem):
+    """vCenter answered in a form that vnuma does not know. A retry would get the same answer."""
+
+
+def unreadable(address: str, words: str) -> UnreadableAnswer:
+    """The error for an answer whose property decides something and has an unexpected type."""
+    return UnreadableAnswer(
+        f"{address} answered, but vnuma cannot read the answer: {words}.",
+        fix="Report it with the file of vnuma doctor --record FILE.",
+    )
+
+
 class NotNow(VCenterUnreachable):
     """A temporary failure: another task is running, or a host is out of reach."""
 

@@ -15,6 +15,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.errors import EnvironmentProblem, VmNotFound
 from vnuma.vsphere import inventory
 from vnuma.vsphere.facts import (
+    HOST_NEEDED,
     HOST_PATHS,
     VM_PATHS,
     VM_STATE_PATHS,
@@ -127,7 +128,8 @@ def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, Found])
     with session.understanding():
         override = drs_overrides(drs_of(host, objects)).get(ref)
         place = Place(path_of(vm, objects), host.values.get("name", "") if host else "", override)
-        return vm_facts(session.about.uuid, vm, place)
+        facts = vm_facts(session.about.uuid, vm, place)
+    return replace(facts, unread=tuple(sorted(vm.unread.values())))
 
 
 def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
@@ -144,6 +146,12 @@ def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -
     with session.understanding():
         host = objects[ref]
     session.require(host)
+    if any(path not in host.values for path in HOST_NEEDED):
+        raise EnvironmentProblem(
+            f"vCenter shows no hardware of {host.values.get('name', ref._GetMoId())} "
+            f"(it is {host.values.get('runtime.connectionState', 'of unknown state')}).",
+            fix="Connect the host again in the vSphere Client.",
+        )
     with session.understanding():
         facts = host_facts(host, drs_of(host, objects))
     return replace(facts, advanced=numa_options(host.values.get(OPTIONS)))

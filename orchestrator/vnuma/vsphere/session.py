@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,8 +14,8 @@ from pyVmomi.Version import IsChildVersion
 from vnuma.domain.vm.facts import Release
 from vnuma.errors import VCenterUnreachable, VnumaError
 from vnuma.vsphere import tls
-from vnuma.vsphere.declared import require_property
-from vnuma.vsphere.faults import expected, unexpected
+from vnuma.vsphere.declared import INFORMS, WrongType, wrong_type
+from vnuma.vsphere.faults import expected, unexpected, unreadable
 from vnuma.vsphere.http_response import BadAnswer
 from vnuma.vsphere.query import Query, ask, starting
 from vnuma.vsphere.transport import Transport
@@ -44,12 +44,14 @@ class About:
 class Found:
     """One object of a bulk read: the properties that are set, and why others could not be read.
 
-    Every value has the type that the API declares.
+    Every value has the type that the API declares. `unread`: what arrived for a property that only informs,
+    and has another type.
     """
 
     ref: Any
     values: Mapping[str, Any]
     missing: Mapping[str, vmodl.MethodFault]
+    unread: Mapping[str, str] = field(default_factory=dict)
 
 
 class Session:
@@ -153,10 +155,12 @@ class Session:
     def understanding(self) -> Iterator[None]:
         """Treat an answer from which the body cannot make facts as invalid.
 
-        Raises VCenterUnreachable.
+        Raises UnreadableAnswer for a property of an unexpected type, VCenterUnreachable for anything else.
         """
         try:
             yield
+        except WrongType as error:
+            raise unreadable(self.transport.vcenter.address, str(error)) from error
         except (BadAnswer, *_NOT_UNDERSTOOD) as error:
             why = error if isinstance(error, BadAnswer) else BadAnswer(_words(error))
             raise tls.unreachable(self.transport.vcenter, why) from error
@@ -192,11 +196,18 @@ def _words(error: Exception) -> str:
 
 
 def _found(entry: Any) -> Found:
-    for item in entry.propSet:
-        if item.val is not None:
-            require_property(type(entry.obj), item.name, item.val)
+    """One object of an answer. Raises WrongType."""
+    values = {item.name: item.val for item in entry.propSet if item.val is not None}
+    unread = {
+        path: words
+        for path, value in values.items()
+        if (words := wrong_type(type(entry.obj), path, value)) is not None
+    }
+    if deciding := [words for path, words in unread.items() if path not in INFORMS]:
+        raise WrongType(f"{'; '.join(deciding)} (of {entry.obj._moId})")
     return Found(
         ref=entry.obj,
-        values={item.name: item.val for item in entry.propSet if item.val is not None},
+        values={path: value for path, value in values.items() if path not in unread},
         missing={item.path: item.fault for item in entry.missingSet},
+        unread=unread,
     )

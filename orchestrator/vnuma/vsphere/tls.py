@@ -15,7 +15,7 @@ from cryptography import x509
 
 from vnuma.domain.vm.certificates import common_name, rejection
 from vnuma.errors import CertificateRejected, EnvironmentProblem, VCenterUnreachable
-from vnuma.vsphere.http_response import BoundedResponse
+from vnuma.vsphere.http_response import BadAnswer, BoundedResponse
 from vnuma.vsphere.vcenter import VCenter
 
 _SYSTEM = ssl.get_default_verify_paths()
@@ -134,6 +134,11 @@ def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
     if isinstance(error, ssl.SSLError):
         return VCenterUnreachable(
             f"{vcenter.address} does not speak TLS as expected ({error.reason}).", fix=fix
+        )
+    if isinstance(error, BadAnswer):
+        return VCenterUnreachable(
+            f"{vcenter.address} answered, but not as the vSphere API does ({error}).",
+            fix="Look whether vCenter is just starting, and whether a proxy answers in its place.",
         )
     words = str(getattr(error, "strerror", None) or error or type(error).__name__)
     fix = f"Look whether vCenter is up, or just starting; else c{fix[1:]}"

@@ -62,7 +62,7 @@ def test_shares_show_what_was_set(level: str, number: int, shown: object) -> Non
     settings = settings_of({f"config.memoryAllocation.{name}": value for name, value in allocation.items()})
     assert (settings["memoryReservation"], settings["memoryLimit"]) == (1024, -1)
     assert settings["memoryShares"] == shown
-    assert settings["cpuShares"] is None
+    assert settings["cpuShares"] == "normal"  # absent: nobody has set them
 
 
 def test_only_governed_and_evidence_keys_are_settings() -> None:

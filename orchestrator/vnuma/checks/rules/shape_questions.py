@@ -16,6 +16,12 @@ from vnuma.domain.vm.setting import Settings
 SMALLEST_NODE = 4
 
 
+def node_memory(host: HostFacts) -> str:
+    """Memory of the host's smallest NUMA node; marked where it is an estimate."""
+    words = gigabytes(host.node_memory_mb)
+    return f"{words}, estimated as the host's memory / nodes" if host.node_memory_estimated else words
+
+
 def gigabytes(megabytes: int) -> str:
     """Memory as vSphere shows it: 64 GB, 226.5 GB."""
     return f"{megabytes / 1024:.4g} GB"
@@ -48,7 +54,7 @@ def nodes_for_memory(facts: Facts) -> int:
 
 def shape_of(facts: Facts) -> dict[str, str]:
     """vCPUs and memory, and those of a host NUMA node."""
-    node = gigabytes(facts.host.node_memory_mb) if facts.host.node_memory_mb else "not known"
+    node = node_memory(facts.host) if facts.host.node_memory_mb else "not known"
     return {
         "vCPUs / cores a node": f"{facts.vcpus} / {facts.cores_per_node}",
         "memory / memory of a node": f"{gigabytes(facts.memory_mb)} / {node}",

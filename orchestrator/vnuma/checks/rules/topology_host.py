@@ -8,7 +8,7 @@ from vnuma.checks.facts import DESCRIBED, Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules import sources
-from vnuma.checks.rules.shape_questions import gigabytes, host_object, without_stored
+from vnuma.checks.rules.shape_questions import gigabytes, host_object, node_memory, without_stored
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import HOST_PREFER_HT, PREFER_HT
 from vnuma.domain.vm.facts import HostFacts
@@ -120,7 +120,7 @@ def t19(facts: Facts) -> Fail | None:
 
 
 def _shape(host: HostFacts) -> str:
-    memory = gigabytes(host.node_memory_mb)
+    memory = node_memory(host)
     return f"{len(host.numa_nodes)} x {host.cores_per_node} cores, {memory} ({host.name})"
 
 
@@ -213,6 +213,8 @@ def t21(facts: Facts) -> Fail | None:
 )
 def t22(facts: Facts) -> Fail | None:
     host = _with_packages(facts)
+    if host.is_virtual:
+        raise Unknown("the host is a virtual machine: its BIOS has no node interleaving")
     if len(host.numa_nodes) > 1 or host.packages < 2:
         return None
     return Fail(

@@ -12,6 +12,7 @@ from functools import cached_property
 from vnuma.domain.vm.setting import (
     AUTOMATIC,
     DERIVED,
+    TYPED,
     Settings,
     Value,
     is_evidence,
@@ -75,7 +76,7 @@ def change_to(current: Settings, desired: Settings) -> Change:
             for name, value in sorted(desired.items(), key=lambda item: (is_extra_config(item[0]), item[0]))
             if name not in DERIVED
             and not is_evidence(name)
-            and not _same(name, as_written(current, name), value)
+            and not _same(name, as_written(current, name), _or_unset(name, value))
         )
     )
 
@@ -91,9 +92,11 @@ def with_lock_reservation(change: Change, current: Settings) -> tuple[Edit, ...]
 
 
 def as_written(settings: Settings, name: str) -> Value:
-    """A setting as it would be written: 0 for a number that vSphere chose itself."""
+    """A setting as it would be written: 0 for a number that vSphere chose itself, None if it was not read."""
     automatic = AUTOMATIC.get(name)
-    return 0 if automatic and settings.get(automatic) is True else settings.get(name)
+    if automatic and settings.get(automatic) is True:
+        return 0
+    return _or_unset(name, settings[name]) if name in settings else None
 
 
 def settings_after(current: Settings, desired: Settings) -> dict[str, Value]:
@@ -151,6 +154,15 @@ def _same(name: str, left: Value, right: Value) -> bool:
     if is_extra_config(name):
         return _extra_config_text(left) == _extra_config_text(right)
     return left == right
+
+
+def _or_unset(name: str, value: Value) -> Value:
+    """The value of a field that was read, or what its absence means.
+
+    vSphere may leave a field out until it is first written.
+    """
+    spec = TYPED.get(name)
+    return spec.unset if value is None and spec is not None and not spec.since else value
 
 
 def _extra_config_text(value: Value) -> str:

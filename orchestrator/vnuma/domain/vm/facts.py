@@ -68,6 +68,8 @@ class HostFacts:
     drs_default: str | None = None
     numa_reported: bool | None = None
     """Whether `numa_nodes` came from the host; False: one node with everything was assumed."""
+    node_memory_estimated: bool = False
+    """Whether the memory of a NUMA node is the host's divided by its nodes, which no source states."""
     power_policy: str | None = None
     """The CPU power policy's short name in vSphere: static (High performance), dynamic, low."""
     threads_used: bool | None = None
@@ -82,6 +84,11 @@ class HostFacts:
     """The EVC mode in effect, such as intel-broadwell; empty: none; None: not read."""
     described: bool = False
     """Whether it was described by its NUMA nodes alone: sockets and options are then assumed."""
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether this ESXi runs in a VM of VMware (nested)."""
+        return self.vendor.startswith("VMware")
 
     @cached_property
     def threads_per_core(self) -> int:
@@ -162,9 +169,18 @@ class VmFacts:
     question: str | None = None
     log_directory: str | None = None
     disabled_methods: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    """Properties that were answered in an unexpected form; what they say is not evaluated."""
     has_snapshot: bool = False
     drs_override: str | None = None
     is_template: bool = False
+    managed_by: str = ""
+    """The key of the extension that owns the VM; empty: nobody."""
+
+    @property
+    def is_system_vm(self) -> bool:
+        """Whether vSphere runs it for itself (vCLS): its shape is nobody's to judge."""
+        return self.managed_by == "com.vmware.vim.eam"
 
     @property
     def key(self) -> str:

@@ -90,6 +90,12 @@ def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:
             f"{vm.name} cannot be reconfigured now: a backup or replication holds it.",
             "Wait until it has ended.",
         )
+    if vm.unread:
+        yield Finding.warn(
+            "P40",
+            f"{vm.name}: not evaluated, as vCenter answered in an unexpected form: {'; '.join(vm.unread)}.",
+            "Report it with the file of vnuma doctor --record FILE.",
+        )
     if vm.power is Power.SUSPENDED:
         yield Finding.block("P04", f"{vm.name} is suspended.", "Resume it, shut it down, then start again.")
     if study.sets_soft_numa and vm.power is not Power.ON:

@@ -115,8 +115,9 @@ def _affinity(asked: AskedVm) -> str:
 
 @READING.declare("vm.latency_sensitivity", f"{API}vim.LatencySensitivity.html")
 def _latency(asked: AskedVm) -> str:
-    """Latency sensitivity has one of four values."""
-    return _one_of(asked.value("config.latencySensitivity.level"), "low", "normal", "medium", "high")
+    """Latency sensitivity has one of four values; it may be absent until it is first set."""
+    found = asked.value("config.latencySensitivity.level")
+    return "absent" if found is None else _one_of(found, "low", "normal", "medium", "high")
 
 
 @READING.declare("vm.extra_config_is_text", f"{API}vim.option.OptionValue.html")
