@@ -128,6 +128,33 @@ def test_ctrl_c_restores_the_vm_and_the_run_continues_later(
     assert vnuma("audit").out == written, "a complete run was resumed, and its VM marked again"
 
 
+def test_a_third_ctrl_c_ends_a_run_whose_vcenter_is_gone(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """Within 5 s, exit 7, with VM and command; that command restores the VM once vCenter is back."""
+    running = lab()
+    before = settings_now(running)
+    process = start(write_study(tmp_path, design=ENDLESS), write_inventory(tmp_path, running))
+    until(begun(vnuma_home, 1), "second cell")
+    os.kill(running.pid, signal.SIGSTOP)
+    try:
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=5)
+    finally:
+        os.kill(running.pid, signal.SIGCONT)
+
+    assert process.returncode == 7, said
+    assert "sql16 may not be at its baseline" in said
+    assert "vnuma restore --run small.1" in said
+    restored = vnuma("restore", "--run", "small.1")
+    assert restored.code == 0, restored.text
+    assert settings_now(running) == before
+
+
 def test_after_kill_9_a_resume_loses_and_repeats_nothing(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:

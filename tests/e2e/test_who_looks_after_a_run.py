@@ -283,7 +283,7 @@ def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Pa
 def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_restored(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """`vnuma restore` leaves the one alone, says so, and restores the other."""
+    """`vnuma restore` leaves the one alone, which is an error, and restores the other."""
     running = lab(vms=[{"name": "sql16", "memory_gb": 32}, {"name": "other", "memory_gb": 32}])
     living = Steps.prepared(tmp_path / "a", running)
     claim_supervision(living.store, living.run)
@@ -293,8 +293,8 @@ def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_restored(
 
     said = restore_leftovers(dead.store, Wanted())
 
-    assert said.in_use == ["sql16, by small.1, which is running"]
-    assert not said.problems
+    (held,) = said.problems
+    assert (held.exit_code, held.what) == (8, "sql16 is in use by small.1, which is running.")
     assert dead.vm.at_baseline
     assert not living.vm.at_baseline
 

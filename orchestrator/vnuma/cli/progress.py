@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from vnuma.engine.run.oversight import Watch
     from vnuma.engine.run.progress import Progress, VmProgress
+    from vnuma.store.rows import Run
 
 HEARTBEAT_S = 600.0
 # Most columns for a step before a table of VMs becomes two lines each.
@@ -196,11 +197,22 @@ def _signed(outcome: str) -> str:
 
 
 def _stopping_lines(progress: Progress) -> list[str]:
-    """What a stop does and what another Ctrl-C would do; empty during restores, which Ctrl-C does not end."""
+    """What a stop does and what another Ctrl-C would do; empty during restores that make progress."""
+    if any(_is_restoring(vm) and ": " in (vm.step or "") for vm in progress.vms):
+        return [f"  {line}" for line in ways_out(progress.run)]
     complete = progress.done == progress.total
     if not progress.run.stop_requested or any(map(_is_restoring, progress.vms)) or complete:
         return []
     return [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; VMs are still restored."]
+
+
+def ways_out(run: Run) -> tuple[str, str]:
+    """How to end a run whose restore waits for something, and what to do then."""
+    return (
+        "The second Ctrl-C ends the retries, the third leaves the VMs as they are. "
+        f"Then: vnuma restore --run {run.name}",
+        f"If it does not end: kill -9 {run.supervisor_pid}, then the same.",
+    )
 
 
 def _is_restoring(vm: VmProgress) -> bool:

@@ -43,7 +43,8 @@ def restore(
     """Restore every VM that is not at its baseline, and prove it by reading its settings back.
 
     If somebody else changed a VM, no setting is touched until you choose --theirs or --baseline (exit code
-    7). If a run's store is lost, the audit log next to it contains what to undo (--from-audit).
+    7). A VM that a living run uses is left alone (exit code 8). If a run's store is lost, the audit log next
+    to it contains what to undo (--from-audit).
 
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs;
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
@@ -73,7 +74,7 @@ def restore(
     outcomes = (
         restore_by_audit(opened, from_audit, wanted) if from_audit else restore_everywhere(opened, wanted)
     )
-    if not outcomes.done and not outcomes.problems and not outcomes.in_use:
+    if not outcomes.done and not outcomes.problems:
         say("The audit log contains nothing to undo." if from_audit else _nothing(opened))
     _tell(outcomes)
 
@@ -96,8 +97,6 @@ def _tell(outcomes: RestoreReport) -> None:
         say(f"Restored  {words}")
     for words in outcomes.kept:
         say(f"Kept      {words}")
-    for words in outcomes.in_use:
-        say(f"In use    {words}")
     for problem in outcomes.others:
         say(str(problem), sys.stderr)
         report_bug_within(problem)

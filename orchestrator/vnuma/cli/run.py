@@ -69,7 +69,8 @@ def run(
 
     On a terminal it shows what will change and asks first; elsewhere it starts at once. Before that, without
     asking, it restores VMs that a dead controller left changed. Ctrl-C stops after the current iteration and
-    restores the VMs; a second Ctrl-C stops at once, and still restores them.
+    restores the VMs; a second Ctrl-C stops at once, and still restores them, unless vCenter is away. A
+    third leaves the VMs as they are (exit code 7).
 
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234

@@ -131,13 +131,14 @@ def test_a_log_has_one_line_per_cell_and_none_when_nothing_is_new(capsys: pytest
 
 
 def test_a_vm_that_is_restored_says_so_and_not_that_it_stops() -> None:
-    """What another Ctrl-C would do holds no longer."""
+    """Nor how long it takes: it says what ends the retries, and the command that restores then."""
     away = replace(VM, label=None, step="restoring: vc01 does not answer.")
 
     text = "\n".join(block_lines(Progress(replace(RUN, stop_requested=StopRequest.NOW), (away,), 8)))
 
     assert "restoring: vc01 does not answer." in text
-    assert "Ctrl-C" not in text
+    assert "vnuma restore --run" in text
+    assert "kill -9" in text
 
 
 def test_a_log_tells_each_repetition_of_restoring_once(capsys: pytest.CaptureFixture[str]) -> None:

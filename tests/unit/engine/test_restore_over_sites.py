@@ -62,9 +62,9 @@ def test_a_vm_is_restored_here_though_a_node_has_one_of_the_same_name(left: Left
 
     report = restore_everywhere(left.store, Wanted())
 
-    assert report.in_use == [
-        "sql01, by here.1, which is running",
-        "sql01, by there.1, which is running",
+    assert [problem.what for problem in report.problems] == [
+        "sql01 is in use by here.1, which is running.",
+        "sql01 is in use by there.1, which is running.",
     ]
 
 

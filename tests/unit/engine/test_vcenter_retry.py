@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from vnuma.engine.lease.vcenter_retry import VCenterRetry, retry_vcenter
+from vnuma.engine.lease.vcenter_retry import HASTE, VCenterRetry, retry_vcenter
 from vnuma.errors import CertificateRejected, LoginRefused, PowerFailed, VCenterUnreachable, VnumaError
 from vnuma.vsphere.connect import SessionExpired
 from vnuma.vsphere.faults import NotNow
@@ -97,3 +97,18 @@ def test_the_notified_may_end_it() -> None:
         retry_vcenter(failing(1, NotNow("busy.")), clock.patience(60), tell)
 
     assert clock.slept == []
+
+
+def test_a_user_in_haste_waits_for_no_further_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause under way ends, nothing is repeated, and the error is the last one."""
+    monkeypatch.setattr(HASTE, "asked", False)
+    told: list[int] = []
+
+    def tell(tries: int, _error: object, _pause: float) -> None:
+        told.append(tries)
+        HASTE.asked = True
+
+    with pytest.raises(VCenterUnreachable, match="away"):
+        retry_vcenter(failing(9, VCenterUnreachable("away.")), VCenterRetry(900, first_s=60), tell)
+
+    assert told == [1]

@@ -27,7 +27,6 @@ from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import on_vsphere
-from vnuma.engine.restore.restore import Restored
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.engine.run.oversight import Asked, Work, stop_signals
 from vnuma.engine.run.run_outcome import worst_of
@@ -148,8 +147,7 @@ def on_the_clone(
     run = _create(store, target, vm, text, inventory, simulated)
     claim_supervision(store, run)
     problems: list[Exception] = []
-    restored: list[Restored] = []
-    with stop_signals() as stopping, heartbeat(store, run):
+    with stop_signals(run, [target.name]) as stopping, heartbeat(store, run):
         try:
             context = take_over_target(VmContext(store, run, study, vm_of_run(store, run, target), target))
             with store.write() as connection:
@@ -157,12 +155,11 @@ def on_the_clone(
             _ask_on(context, _claimed(context), stopping, ask, say)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VM is back
             problems.append(error)
-        finally:
-            say(f"Restoring {target.name}, if anything was changed.")
-            work = Work(store, address, run, study, {target.name: target}, inventory)
-            restored, away = restore_vms(work)
-            problems += away
-            _close(store, run, problems, stopping)
+        say(f"Restoring {target.name}, if anything was changed.")
+        work = Work(store, address, run, study, {target.name: target}, inventory)
+        restored, away = restore_vms(work)
+        problems += away
+        _close(store, run, problems, stopping)
     words = "; ".join(one.words for one in restored)
     left = f"Restored: {words}." if restored else "" if away else NOTHING
     return ChangingOutcome(left, worst_of(problems) if problems else None)

@@ -40,6 +40,26 @@ RESTORING = "restoring"
 """What is retried when a VM cannot be reached for its restore."""
 
 
+@dataclass
+class Haste:
+    """Whether the user has asked again to stop: then nothing that failed is repeated."""
+
+    asked: bool = False
+
+
+HASTE = Haste()
+"""Of this process. A signal handler sets it."""
+
+_LOOK_S = 0.5
+
+
+def _pause(seconds: float) -> None:
+    """Sleep that long, or until the user is in haste."""
+    until = time.monotonic() + seconds
+    while not HASTE.asked and (left_s := until - time.monotonic()) > 0:
+        time.sleep(min(left_s, _LOOK_S))
+
+
 @dataclass(frozen=True)
 class VCenterRetry:
     """For how long and how often to retry. Pauses double from `first_s` to `most_s`, varied by half.
@@ -51,7 +71,7 @@ class VCenterRetry:
     first_s: float = 1.0
     most_s: float = 30.0
     clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = _pause
     draw: Callable[[], float] = random.random
 
     def pause_s(self, tries: int) -> float:
@@ -65,7 +85,7 @@ def retry_vcenter(work: Callable[[int], T], patience: VCenterRetry, tell: Tell) 
 
     Retries only temporary errors: a vCenter that does not answer, ended the session or cannot do it now, and
     a proxy that shows its own certificate. `tell` is called with each failure and the next pause, and may
-    raise to stop. Raises the last error when `patience` ends.
+    raise to stop. Raises the last error when `patience` ends, or the user's (`HASTE`).
     """
     began, tries = patience.clock(), 0
     while True:
@@ -74,15 +94,18 @@ def retry_vcenter(work: Callable[[int], T], patience: VCenterRetry, tell: Tell) 
             return work(tries)
         except _PASSING as error:
             pause = patience.pause_s(tries)
-            if patience.clock() - began + pause > patience.total_s:
+            if HASTE.asked or patience.clock() - began + pause > patience.total_s:
                 raise _out_of_patience(error, tries, patience) from error
             tell(tries, error, pause)
             patience.sleep(pause)
+            if HASTE.asked:
+                raise _out_of_patience(error, tries, patience) from error
 
 
 def _out_of_patience(error: EnvironmentProblem, tries: int, patience: VCenterRetry) -> EnvironmentProblem:
-    times = "once" if tries == 1 else f"{tries} times in {spell(patience.total_s)}"
-    return type(error)(f"{error.what} Tried {times}.", fix=error.fix)
+    times = "once" if tries == 1 else f"{tries} times"
+    within = "" if tries == 1 or HASTE.asked else f" in {spell(patience.total_s)}"
+    return type(error)(f"{error.what} Tried {times}{within}.", fix=error.fix)
 
 
 def report_retry(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
+from vnuma.engine.access.locking import name_of
 from vnuma.engine.audit.chain import read_chain
 from vnuma.engine.lease.baseline_document import refuse_altered
 from vnuma.engine.lease.run_mark import parse_mark
@@ -36,14 +37,13 @@ _NO_SETTINGS = ("power", run_mark.LEASE_KEY)
 
 @dataclass
 class RestoreReport:
-    """Sentences about VMs that were restored or are in use, and the errors of the others.
+    """Sentences about VMs that were restored, and the errors of the others.
 
     `kept` says what stays in a guest on purpose: the dataset of a run that may continue.
     """
 
     done: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
-    in_use: list[str] = field(default_factory=list)
     problems: list[VnumaError] = field(default_factory=list)
 
     @property
@@ -93,14 +93,10 @@ class Wanted:
 def restore_leftovers(store: Store, wanted: Wanted) -> RestoreReport:
     """Restore the VMs that a run has left; a failure with one does not stop the others.
 
-    A VM of a living run is in use, which is a problem only if its name or run was given. Raises InputError
-    for an unknown VM or run.
+    A VM of a living run is in use, which is a problem too. Raises InputError for an unknown VM or run.
     """
     outcome = RestoreReport()
     for row, owner in leftover_vms(store, wanted):
-        if is_alive(owner) and wanted.everything:
-            outcome.in_use.append(f"{row.name}, by {owner.name}, which is running")
-            continue
         try:
             work = _restoration(store, wanted, row, owner)
             release_dead_supervisor(store, owner)
@@ -128,7 +124,9 @@ def _restoration(store: Store, wanted: Wanted, row: Vm, owner: Run) -> Restorati
     """Raises VmHeld while the VM's run is alive."""
     if is_alive(owner):
         raise VmHeld(
-            f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
+            f"{row.name} is in use by {owner.name}, which is running.",
+            fix=f"vnuma stop {owner.name}. If that does not end it: kill -9 {owner.supervisor_pid} on "
+            f"{name_of(owner.supervisor_host or '')}, then: vnuma restore {row.name}",
         )
     inventory = wanted.inventory_for(owner)
     return restoration_from_store(store, owner, row, inventory, choice=wanted.choice, say=wanted.say)

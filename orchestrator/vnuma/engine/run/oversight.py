@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Timer
 from time import monotonic, sleep
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import is_over
 from vnuma.engine.lease.supervision import require_supervision
+from vnuma.engine.lease.vcenter_retry import HASTE
 from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.errors import NotAtBaseline
 from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, StopRequest
@@ -48,6 +52,7 @@ class Asked:
     """How often the user asked to stop. Set by a signal handler, which may do nothing else."""
 
     count: int = 0
+    last: float = 0.0
     passed_on: int = field(default=0)
     broken: Exception | None = None
     """An error outside the play while it ran; raised after the play."""
@@ -119,13 +124,47 @@ class Oversight:
         return [*problems, self.asked.broken] if self.asked.broken else problems
 
 
+class _LeftAtOnce(KeyboardInterrupt):
+    """The user's third request: the process ends, whatever it waits for."""
+
+
+_LEAVES = 3
+
+_LEAVE_S = 3.0
+"""How long locks, folders and sessions may take to be released after the third request."""
+
+_BOUNCE_S = 1.0
+"""A third request within this time of the second is the same one, sent twice."""
+
+
 @contextmanager
-def stop_signals() -> Iterator[Asked]:
-    """First Ctrl-C: stop after this iteration; second: stop now. Both restore the VMs."""
+def stop_signals(run: Run, names: Iterable[str]) -> Iterator[Asked]:
+    """First Ctrl-C: stop after this iteration; second: stop now, and repeat nothing. Both restore the VMs.
+
+    The third raises NotAtBaseline, with the run's VMs and the command that restores them. If that does not
+    end the process in `_LEAVE_S`, it is ended with the same words and exit code.
+    """
     asked = Asked()
+    left = NotAtBaseline(
+        f"{', '.join(names)} may not be at its baseline: {run.name} was left before it was restored.",
+        fix=f"vnuma restore --run {run.name}",
+    )
+
+    def leave() -> None:
+        os.write(2, f"{left}\n".encode())
+        os._exit(left.exit_code)
 
     def ask(_number: int, _frame: object) -> None:
-        asked.count += 1
+        now = monotonic()
+        if asked.count > 1 and now - asked.last < _BOUNCE_S:
+            return
+        asked.count, asked.last = asked.count + 1, now
+        HASTE.asked = asked.count > 1
+        if asked.count == _LEAVES:
+            timer = Timer(_LEAVE_S, leave)
+            timer.daemon = True
+            timer.start()
+            raise _LeftAtOnce
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     # nohup ignores a hang-up; keep it ignored.
@@ -133,6 +172,9 @@ def stop_signals() -> Iterator[Asked]:
     previous = {number: signal.signal(number, ask) for number in heard}
     try:
         yield asked
+    except _LeftAtOnce:
+        raise left from None
     finally:
+        HASTE.asked = False
         for number, handler in previous.items():
             signal.signal(number, handler)

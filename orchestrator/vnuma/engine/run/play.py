@@ -76,7 +76,7 @@ def play_study(
         )
     try:
         status, rc = runner.run()
-    except Exception as error:
+    except BaseException as error:
         # When the runner fails, its play keeps running. Only its frames refer to the child, and pexpect ends
         # an unreferenced one.
         traceback.clear_frames(error.__traceback__)

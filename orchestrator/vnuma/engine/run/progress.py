@@ -227,7 +227,7 @@ def _vm(
         repeated=sum(attempt.number > 1 for attempt in past),
         last=tuple((attempt.label, _outcome(attempt, past, failed)) for attempt in ended[:3]),
         note=_note(trouble, past, failed),
-        left_s=_left(_usual(ended) or usual, now, len(planned) - done),
+        left_s=None if _waits(now) else _left(_usual(ended) or usual, now, len(planned) - done),
         at_baseline=vm.at_baseline,
         restore_words=detail.get("words"),
         restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
@@ -239,6 +239,11 @@ def _vm(
         cells=grid,
         node=vm.node,
     )
+
+
+def _waits(now: AttemptLine | None) -> bool:
+    """Whether the present step is being retried or waits, nobody knows how long; its words follow a colon."""
+    return now is not None and ": " in (now.step or "")
 
 
 def _labels(study: Study, planned: Sequence[Cell]) -> tuple[str, ...]:
@@ -261,7 +266,8 @@ def restoring(vm: VmProgress, why: str = "") -> VmProgress:
     if (vm.step or "").startswith(RESTORING):
         return vm
     step = f"{RESTORING}: {why}" if why else RESTORING
-    return replace(vm, label=None, step=step, since=None, waits_for=None)
+    left_s = None if why or vm.done < vm.total else vm.left_s
+    return replace(vm, label=None, step=step, since=None, waits_for=None, left_s=left_s)
 
 
 def _restore_repeated(last_retry: Fact | None, seen: VmProgress) -> VmProgress:

@@ -39,36 +39,45 @@ MAX_FRUITLESS_LAUNCHES = 3
 def supervise(work: Work, watch: Watch, elsewhere: Elsewhere | None = None) -> RunOutcome:
     """Run every cell that is left and always restore every VM.
 
-    `elsewhere` is what other nodes do meanwhile. Raises VmHeld when another process supervises the run.
+    `elsewhere` is what other nodes do meanwhile. Raises VmHeld when another process supervises the run, and
+    NotAtBaseline as `stop_signals` does.
     """
     store, run, targets = work.store, work.run, work.targets
     claim_supervision(store, run)
+    with (
+        stop_signals(run, targets) as asked,
+        store.kept_open(),
+        remembered_secrets(),
+        tickets_renewed(targets.values()),
+    ):
+        return _to_its_end(Oversight(work, watch, asked, elsewhere or Elsewhere()))
+
+
+def _to_its_end(over: Oversight) -> RunOutcome:
+    work, asked = over.work, over.asked
     output = ""
     failure: list[Exception] = []
     tokens: dict[str, int] = {}
-    with stop_signals() as asked, store.kept_open(), remembered_secrets(), tickets_renewed(targets.values()):
-        over = Oversight(work, watch, asked, elsewhere or Elsewhere())
-        try:
-            over.elsewhere.start()
-            output = _launch_until_done(over, tokens)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is reported once the VMs are safe
-            failure.append(from_os_error(error) if isinstance(error, OSError) else error)
-        finally:
-            lost = [error for error in failure if isinstance(error, LeaseLost)]
-            ours, others = _still_ours(work, tokens, lost[0]) if lost else (targets, [])
-            with heartbeat(store, run):
-                restored, problems = restore_vms(replace(work, targets=ours), watch)
-            problems += [*others, *failure]
-            try:
-                if not lost:
-                    followed = over.follow()
-                    lost = [problem for problem in followed if isinstance(problem, LeaseLost)]
-                    problems += followed
-                shut = None if asked.count else _closed(work)
-                progress = over.look() if lost else _close(over, problems)
-            except Exception as error:
-                away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
-                raise (naming_all(away) if away else worst_of([*problems, error])) from error
+    try:
+        over.elsewhere.start()
+        output = _launch_until_done(over, tokens)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported once the VMs are safe
+        failure.append(from_os_error(error) if isinstance(error, OSError) else error)
+    lost = [error for error in failure if isinstance(error, LeaseLost)]
+    ours, others = _still_ours(work, tokens, lost[0]) if lost else (work.targets, [])
+    with heartbeat(work.store, work.run):
+        restored, problems = restore_vms(replace(work, targets=ours), over.watch)
+    problems += [*others, *failure]
+    try:
+        if not lost:
+            followed = over.follow()
+            lost = [problem for problem in followed if isinstance(problem, LeaseLost)]
+            problems += followed
+        shut = None if asked.count else _closed(work)
+        progress = over.look() if lost else _close(over, problems)
+    except Exception as error:
+        away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
+        raise (naming_all(away) if away else worst_of([*problems, error])) from error
     return RunOutcome(progress, tuple(restored), tuple(problems), asked.count > 0, output, shut)
 
 

@@ -21,7 +21,7 @@ from vnuma.engine.restore.restore_leftovers import (
     show_leftovers,
 )
 from vnuma.engine.sites.planning import PREPARE_S, newest, refuse_unsendable
-from vnuma.errors import InputError, NotAtBaseline, VnumaError
+from vnuma.errors import InputError, NotAtBaseline, VmHeld, VnumaError
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 
@@ -47,7 +47,9 @@ def restore_everywhere(store: Store, wanted: Wanted) -> RestoreReport:
     report = restore_leftovers(store, _here(parts, wanted))
     for part in parts:
         if is_alive(part.run) and wanted.everything:
-            report.in_use += [f"{name}, by {part.run.name}, which is running" for name in part.targets]
+            report.problems += [
+                VmHeld(f"{name} is in use by {part.run.name}, which is running.") for name in part.targets
+            ]
             continue
         try:
             told = _asked(store, part, wanted, show=False)
