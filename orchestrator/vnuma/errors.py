@@ -177,6 +177,10 @@ class SqlTimeout(AttemptFailed):
     """SQL Server did not become ready in time."""
 
 
+class DatabaseMissing(AttemptFailed):
+    """SQL Server is up, and a database that a cell needs does not exist."""
+
+
 class ConnectionDropped(AttemptFailed):
     """The connection broke during a measurement."""
 

@@ -16,16 +16,20 @@ import pytest
 from pyVmomi import vim
 
 from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
 from tools.bench.processes import PROC
+from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.supervision import ask_to_stop
 from vnuma.engine.run.recover import reopen
-from vnuma.errors import InputError, StoreError
+from vnuma.errors import InputError, Interrupted, StoreError
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.database import dataset, ownership
 from vnuma.store import attempts, runs, samples
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import RunState
+from vnuma.store.rows import RunState, StopRequest
 
 LONGER = {"blocks": 2, "iterations": 3}
 ENDLESS = {"blocks": 40}
@@ -153,6 +157,40 @@ def test_a_third_ctrl_c_ends_a_run_whose_vcenter_is_gone(
     restored = vnuma("restore", "--run", "small.1")
     assert restored.code == 0, restored.text
     assert settings_now(running) == before
+
+
+def test_a_lost_dataset_is_made_again(tmp_path: Path, lab: LabFactory) -> None:
+    """Dropped between two cells by somebody else: the second cell waits for nothing and is valid."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running, power={"sql_timeout_s": 600})
+    context = steps.take()
+    steps.measure(context)
+    with connect(context.sql()) as connection:
+        assert dataset.drop(connection, steps.study.dataset.database)
+
+    began = time.monotonic()
+    steps.measure(context)
+
+    assert time.monotonic() - began < 60
+    with connect(context.sql()) as connection:
+        assert ownership.require_ours(connection, steps.study.dataset.database)
+
+
+def test_a_wait_for_sql_server_ends_when_the_run_is_asked_to_stop(tmp_path: Path, lab: LabFactory) -> None:
+    """Within seconds, though SQL Server may take ten minutes."""
+    running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 2}])
+    steps = Steps.prepared(tmp_path / "a", running, power={"sql_timeout_s": 600})
+    context = steps.take()
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    with steps.store.write() as connection:
+        runs.request_stop(connection, steps.run.id, StopRequest.NOW)
+
+    began = time.monotonic()
+    with pytest.raises(Interrupted, match="asked to stop"):
+        ready_cell(context, attempt)
+
+    assert time.monotonic() - began < 10
 
 
 def test_after_kill_9_a_resume_loses_and_repeats_nothing(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.sqlserver.support import HurriedClock, LabFactory, server_of
 from tests.support.lab import LabHandle
-from vnuma.errors import AccountRefused, LoginRefused, SqlTimeout
+from vnuma.errors import AccountRefused, DatabaseMissing, LoginRefused, SqlTimeout
 from vnuma.logins import Logins
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import ServerError
@@ -44,17 +44,21 @@ def _uptime(server: SqlServer) -> float:
     return wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=30, quiet=NO_QUIET).uptime_s
 
 
-def test_a_database_that_is_not_there_is_waited_for(server: SqlServer) -> None:
-    """At the deadline the error names the stage and the database."""
-    with pytest.raises(SqlTimeout, match="waiting for the database: database nowhere does not exist"):
+def test_a_database_that_does_not_exist_is_named_at_once(shared_lab: LabHandle) -> None:
+    """One in recovery is listed with its state, so nothing is gained by waiting for one that is not."""
+    clock = HurriedClock()
+
+    with pytest.raises(DatabaseMissing, match="database nowhere does not exist"):
         wait_ready(
-            server,
+            server_of(shared_lab),
             database="nowhere",
             powered_on_s=AN_HOUR,
-            deadline_s=5,
+            deadline_s=600,
             quiet=NO_QUIET,
-            clock=HurriedClock(),
+            clock=clock,
         )
+
+    assert clock.naps == []
 
 
 def test_an_unreachable_server_is_asked_less_and_less_often_until_the_deadline(shared_lab: LabHandle) -> None:

@@ -56,7 +56,14 @@ def test_the_reason_of_a_failed_attempt_is_what_stores_have() -> None:
     """Rows of earlier versions are read by these identifiers, whatever a class is called."""
     assert {kind.reason for kind in AttemptFailed.__subclasses__() if kind.__module__ == "vnuma.errors"} == {
         *("shutdown_timeout", "reconfigure_refused", "power_failed", "question_pending"),
-        *("read_back_differs", "tools_timeout", "sql_timeout", "connection_dropped", "measurement_failed"),
+        *(
+            "read_back_differs",
+            "tools_timeout",
+            "sql_timeout",
+            "database_missing",
+            "connection_dropped",
+            "measurement_failed",
+        ),
         *("host_changed", "host_not_ready", "topology_mismatch", "wrong_server", "placement_not_proven"),
     }
     assert SomebodysChange.reason == "changed_by_somebody"

@@ -18,7 +18,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell import evidence
-from vnuma.engine.cell.dataset import is_expected
+from vnuma.engine.cell.dataset import is_expected, note_lost
 from vnuma.engine.cell.evidence import pending_facts
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import own_settings, plan_shape
@@ -28,8 +28,8 @@ from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.identity import require_own_host
-from vnuma.engine.lease.vcenter_retry import on_vsphere, report_step
-from vnuma.errors import TopologyMismatch
+from vnuma.engine.lease.vcenter_retry import on_vsphere, refuse_if_stopped, report_step
+from vnuma.errors import DatabaseMissing, TopologyMismatch
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import ready
@@ -38,6 +38,9 @@ from vnuma.sqlserver.instance.ready import QuietRule, Ready
 from vnuma.store import attempts
 from vnuma.vsphere import power, read, uptime
 from vnuma.vsphere.connect import Session, VmRef
+
+_HEED_S = 2.0
+"""How often a wait for SQL Server looks whether the run is asked to stop."""
 
 LAB_QUIET_S = 0.5
 """Longest wait for a quiet guest on the lab, in seconds: its guests run only SQL Server."""
@@ -149,15 +152,44 @@ def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) ->
 
 
 def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
-    """Wait until this boot's SQL Server is ready and the guest quiet."""
+    """Wait until this boot's SQL Server is ready and the guest quiet.
+
+    A dataset that somebody dropped is not waited for: it is made again. Raises Interrupted.
+    """
     study = context.study
-    return ready.wait_ready(
-        context.sql(),
-        database=study.dataset.database if is_expected(context) else study.workload.waits_for(),
-        powered_on_s=looked.side.age_at(time.monotonic()),  # fetching a log may take some time
-        deadline_s=study.power.sql_timeout_s,
-        quiet=_quiet_rule(context),
-    )
+
+    def until_online(database: str | None) -> Ready:
+        return ready.wait_ready(
+            context.sql(),
+            database=database,
+            powered_on_s=looked.side.age_at(time.monotonic()),  # fetching a log may take some time
+            deadline_s=study.power.sql_timeout_s,
+            quiet=_quiet_rule(context),
+            clock=_Heeding(context),
+        )
+
+    if is_expected(context):
+        try:
+            return until_online(study.dataset.database)
+        except DatabaseMissing:
+            note_lost(context)
+    return until_online(study.workload.waits_for())
+
+
+@dataclass(frozen=True)
+class _Heeding(ready.Clock):
+    """A clock whose waits end within seconds, by Interrupted, when the run is asked to stop."""
+
+    context: VmContext
+
+    def wait(self, seconds: float) -> None:
+        until = self.now() + seconds
+        while True:
+            refuse_if_stopped(self.context, "It waited for SQL Server.")
+            left_s = until - self.now()
+            if left_s <= 0:
+                return
+            super().wait(min(left_s, _HEED_S))
 
 
 def _settle(context: VmContext, attempt: Attempt, looked: _Looked) -> _Wrong:

@@ -32,7 +32,7 @@ LEFT_BEHIND = "warning"
 """Facts about what the run could not remove, with the reason."""
 
 _DROPPED = "dataset_dropped"
-"""Fact that the dataset was dropped: the VM was restored, but its run may continue later."""
+"""Fact that the dataset was dropped, or found missing, while its run may continue."""
 
 
 def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
@@ -73,6 +73,12 @@ def dataset_exists(store: Store, vm: Vm) -> bool:
     """Whether the VM's run has made its dataset there and not dropped it since."""
     scopes = ("dataset", _DROPPED)
     return store.ask(lambda connection: facts.last_scope(connection, vm.id, scopes)) == "dataset"
+
+
+def note_lost(context: VmContext) -> None:
+    """Record that the dataset is gone, though this run did not drop it: the next step makes it again."""
+    with context.store.write() as connection:
+        facts.add_vm_facts(connection, context.vm.id, _DROPPED, {"dropped": False, "lost": True})
 
 
 def _drops_database(study: Study) -> bool:

@@ -161,14 +161,19 @@ def report_step(context: VmContext, attempt: Attempt, name: str) -> Callable[[st
 
     def say(words: str) -> None:
         say_step(context, attempt, f"{name}: {words}")
-        with context.store.read() as connection:
-            if runs.get_run(connection, context.run.name).stop_requested is StopRequest.NOW:
-                raise Interrupted(
-                    f"{context.run.name} was asked to stop. {words}",
-                    fix=f"vnuma run --resume {context.run.name}",
-                )
+        refuse_if_stopped(context, words)
 
     return say
+
+
+def refuse_if_stopped(context: VmContext, doing: str) -> None:
+    """Raise Interrupted, saying what was waited for, once the run is asked to stop."""
+    with context.store.read() as connection:
+        if runs.get_run(connection, context.run.name).stop_requested is StopRequest.NOW:
+            raise Interrupted(
+                f"{context.run.name} was asked to stop. {doing}",
+                fix=f"vnuma run --resume {context.run.name}",
+            )
 
 
 def on_vsphere(

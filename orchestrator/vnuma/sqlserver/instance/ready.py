@@ -12,10 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vnuma.domain.vm.endpoint import began_within
-from vnuma.errors import AccountRefused, LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
+from vnuma.errors import (
+    AccountRefused,
+    DatabaseMissing,
+    LoginRefused,
+    SqlFailed,
+    SqlTimeout,
+    SqlUnreachable,
+    VnumaError,
+)
 from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import where
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.sqlserver.database import ownership
 
@@ -149,7 +158,7 @@ def wait_ready(
 
     Raises SqlTimeout with the stage and the last error; AccountRefused when the last of a few spaced logins
     was refused; LoginRefused for a missing Kerberos ticket, or refused logins at the deadline; DriverMissing,
-    CertificateRejected and PrivilegeMissing at once.
+    CertificateRejected, PrivilegeMissing and DatabaseMissing at once: one in recovery is listed too.
     """
     clock = clock or Clock()
     started = clock.now()
@@ -192,9 +201,13 @@ def _look(server: SqlServer, database: str | None, age_s: Callable[[], float]) -
 
 def _require_online(connection: pyodbc.Connection, database: str) -> None:
     found = ownership.state(connection, database)
+    if found is None:
+        raise DatabaseMissing(
+            f"{where(connection)}: SQL Server is up, but database {database} does not exist.",
+            fix="Restore or create it, or correct the study.",
+        )
     if found != "ONLINE":
-        state = "does not exist" if found is None else f"is {found}"
-        raise _NotYet("waiting for the database", f"database {database} {state}")
+        raise _NotYet("waiting for the database", f"database {database} is {found}")
 
 
 def _gave_up(server: SqlServer, error: Exception, deadline_s: float) -> VnumaError:
