@@ -42,13 +42,13 @@ def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_p
 
     lines = audit_lines(steps.store, steps.run.name)
     assert [line.action for line in lines] == [
-        *("baseline", "mark", "power", "reconfigure"),
+        *("baseline", "deadlines", "mark", "power", "reconfigure"),
         *("restore", "power", "mark"),
     ]
     assert {line.vm for line in lines} == {"sql16"}
     assert all("@" in line.who for line in lines)
-    shaped = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[3].change}
-    back = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[4].change}
+    shaped = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[4].change}
+    back = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[5].change}
     assert shaped["numCoresPerSocket"] == (4, 16)
     assert back["numCoresPerSocket"] == (16, 4)
     text = audit_file(steps.store.place).read_text(encoding="utf-8")
@@ -171,7 +171,7 @@ def test_a_change_that_was_refused_has_a_second_line_that_says_so(lab: LabFactor
     with pytest.raises(ReconfigureRefused):
         steps.take()
 
-    _, first, second = audit_lines(steps.store, steps.run.name)
+    *_, first, second = audit_lines(steps.store, steps.run.name)
     assert (first.action, second.action) == ("mark", "mark failed")
     assert second.detail is not None
     assert "SystemError" in second.detail

@@ -81,6 +81,51 @@ def test_the_audit_log_restores_what_the_store_no_longer_knows(tmp_path: Path, l
     assert _restore(home).code == 0
 
 
+def test_what_others_write_meanwhile_does_not_end_a_restore_from_the_log(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """hostd, backups and Tools write keys after a shutdown: the VM is read and compared again, and is on."""
+    running = lab()
+    before = settings_now(running)
+    home = _lost(tmp_path, running)
+    running.fault("keys_written", times=3)
+
+    done = _by_audit(home)
+
+    assert done.code == 0, done.text
+    assert settings_now(running) == before
+    assert len([event for event in running.events if event["event"] == "keys_written"]) == 3
+
+
+def test_a_restore_from_the_log_that_fails_leaves_the_vm_on(tmp_path: Path, lab: LabFactory) -> None:
+    """Somebody writes without end: the VM that the run had shut down boots in the shape that it has."""
+    running = lab()
+    home = _lost(tmp_path, running)
+    running.fault("keys_written", times=0)
+
+    done = _by_audit(home)
+
+    assert done.code == 7, done.text
+    assert settings_now(running)["power"] == "poweredOn"
+
+
+def test_a_restore_from_the_log_waits_for_vcenter_as_long_as_the_study_says(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The log has its deadlines: with vCenter gone, it gives up then, and not after the usual 15 minutes."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running, power={"vcenter_retry_s": 1})
+    steps.shape(steps.take())
+    for file in steps.home.glob("vnuma.db*"):
+        file.unlink()
+    running.fault("unavailable", times=0, method="RetrievePropertiesEx")
+
+    done = _by_audit(steps.home)
+
+    assert done.code == 7, done.text
+    assert "Tried" in done.err
+
+
 def test_a_log_that_was_altered_still_restores_and_says_so(tmp_path: Path, lab: LabFactory) -> None:
     """It is the only way back: which line does not follow from the one before is named with it."""
     running = lab()

@@ -224,6 +224,29 @@ def test_a_guest_that_does_not_shut_down_gives_the_reason_as_a_word(tmp_path: Pa
     assert settings_now(running) == before
 
 
+def test_what_others_write_meanwhile_is_read_again_by_hand_too(tmp_path: Path, lab: LabFactory) -> None:
+    """hostd, backups and Tools write keys after the shutdown: the VM gets its shape."""
+    running = lab()
+    running.fault("keys_written", times=3)
+
+    done = shape(tmp_path, write_inventory(tmp_path, running), TWO_BY_EIGHT).only("vm_topology")
+
+    assert done["changed"]
+    assert settings_now(running)["cores_per_socket"] == 8
+
+
+def test_a_failure_by_hand_leaves_no_vm_off(tmp_path: Path, lab: LabFactory) -> None:
+    """Somebody writes without end: the VM that was shut down is on again, as it was."""
+    running = lab()
+    before = settings_now(running)
+    running.fault("keys_written", times=0)
+
+    failed = shape(tmp_path, write_inventory(tmp_path, running), TWO_BY_EIGHT).only("vm_topology")
+
+    assert (failed.status, failed["exit_code"]) == ("failed", 6)
+    assert settings_now(running) == before
+
+
 def test_a_change_by_others_is_seen_as_a_difference(tmp_path: Path, lab: LabFactory) -> None:
     """Idempotence looks at the VM and not at what was done before."""
     running = lab()

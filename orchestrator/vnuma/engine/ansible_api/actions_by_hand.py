@@ -35,11 +35,13 @@ from vnuma.engine.cell.shape import (
     prediction_document,
     shape,
 )
+from vnuma.engine.cell.write_settings import not_left_off
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.engine.design_check.estates import read_target
 from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.engine.instance.sql_identity import require_by_hand
 from vnuma.engine.lease.run_mark import refuse_if_marked
+from vnuma.engine.lease.vcenter_retry import VCenterRetry, retry_vcenter
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError, ThresholdMet
 from vnuma.estate.waivers import load
@@ -58,6 +60,7 @@ from vnuma.vsphere.apply import no_fence
 from vnuma.vsphere.connect import Session, VmRef, connect
 from vnuma.vsphere.power import wait_for_guest
 from vnuma.vsphere.uptime import seconds_since_power_on
+from vnuma.vsphere.wait import settle
 from vnuma.workloads.cross_join.settings import CrossJoin
 from vnuma.workloads.cross_join.workload import cross_join_queries
 
@@ -76,13 +79,25 @@ def _permitted(session: Session, target: VmTarget, permit: Permit) -> tuple[VmRe
 
 
 def topology(target: VmTarget, options: Document) -> Document:
-    """Bring the VM into the shape of `arm`; does nothing if it has that shape already."""
+    """Bring the VM into the shape of `arm`; does nothing if it has that shape already.
+
+    A failure does not leave a VM off that it has shut down.
+    """
     arm, rules, permit = _arm(options), _rules(options), _permit(options)
-    with connect(vcenter(target)) as session:
-        ref, vm = _permitted(session, target, permit)
-        host = read.read_host(session, session.host(vm.host_moid))
-        switch = PowerSwitch(session, ref, rules, no_fence, _journal(vm, permit))
-        return _shaped(shape(switch, arm, vm, host, always_off=False))
+    first: list[tuple[VmFacts, Shaped]] = []
+
+    def once(_tries: int) -> Shaped:
+        with connect(vcenter(target)) as session:
+            ref, _ = _permitted(session, target, permit)
+            settle(session, ref, rules.task_timeout_s)
+            vm, host = read.read_vm_on_host(session, ref)
+            first.append((vm, plan_shape(arm, vm, host)))
+            switch = PowerSwitch(session, ref, rules, no_fence, _journal(vm, permit))
+            with not_left_off(switch, lambda: first[0][0].power is Power.ON):
+                shape(switch, arm, vm, host, always_off=False)
+        return first[0][1]  # an earlier try whose answer was lost may have made the change
+
+    return _shaped(retry_vcenter(once, VCenterRetry(rules.vcenter_retry_s), lambda *_: None))
 
 
 def plan_topology(target: VmTarget, options: Document) -> Document:

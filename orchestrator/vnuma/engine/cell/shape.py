@@ -9,27 +9,25 @@ from types import MappingProxyType
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.arm.desired_settings import desired_settings, merge_over_own, own_values
 from vnuma.domain.topology.prediction import Prediction, host_shape, predict
-from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with_lock_reservation
+from vnuma.domain.vm.change import Change, Edit, change_to, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.power_switch import PowerSwitch
+from vnuma.engine.cell.write_settings import write_settings
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.baseline_document import baseline_settings
-from vnuma.engine.lease.foreign_changes import SomebodysChange, refuse_foreign_changes
+from vnuma.engine.lease.foreign_changes import refuse_foreign_changes
 from vnuma.engine.lease.vcenter_retry import on_vsphere, report_step
 from vnuma.errors import ArmImpossible, HostChanged
 from vnuma.store import attempts, baselines
-from vnuma.vsphere import apply, read
+from vnuma.vsphere import read
 from vnuma.vsphere.connect import Session, VmRef
-
-WRITE_TRIES = 3
-"""How often a change is recomputed when somebody writes to the VM between reading and changing it."""
 
 
 @dataclass(frozen=True)
@@ -82,65 +80,66 @@ def shape(
     own: Settings = MappingProxyType({}),
     *,
     always_off: bool,
-    refuse: Callable[[VmFacts], None] = lambda _: None,
+    planned: Callable[[VmFacts, Shaped], None] = lambda _vm, _planned: None,
 ) -> Shaped:
     """Change the VM so that its next power-on has the arm's shape. It stays off if it was shut down.
 
-    `vm` and `host` were just read; the VM's changeVersion detects a change in between. With `always_off` the
-    guest is shut down even without changes, since every cell needs its own boot. `refuse` checks the VM again
-    after the shutdown, which takes minutes.
+    `vm` and `host` were just read. With `always_off` the guest is shut down even without changes, since every
+    cell needs its own boot. `planned` gets the VM and the plan whenever the VM was read, and may raise.
     """
-    planned = plan_shape(arm, vm, host, own)
-    must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
-    if must_shut_down:
-        switch.off(back_on=True)
-        vm = read.read_vm(switch.session, switch.ref)
-        refuse(vm)
-        planned = plan_shape(arm, vm, host, own)
-    if planned.change:
-        with switch.journal.change("reconfigure", with_lock_reservation(planned.change, vm.settings)):
-            apply.reconfigure(switch.session, switch.ref, planned.change, seen=vm, fence=switch.fence)
-    return Shaped(planned.change, planned.prediction, must_shut_down)
+    plans: list[Shaped] = []
+
+    def decide(now: VmFacts) -> Change:
+        plans.append(plan_shape(arm, now, host, own))
+        planned(now, plans[-1])
+        return plans[-1].change
+
+    change, after = write_settings(switch, "reconfigure", vm, decide, always_off=always_off)
+    powered_off = vm.power is not Power.OFF and after.power is Power.OFF
+    return Shaped(change, plans[-1].prediction, powered_off)
 
 
 def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
     """The step `shutdown` of a cell. Each change is stored before it is made."""
-    earlier: list[dict[str, object]] = []
-
-    def work(session: Session, ref: VmRef, _tries: int) -> Shaped:
-        for _ in range(WRITE_TRIES - 1):
-            try:
-                return _shape_once(context, attempt, session, ref, earlier)
-            except SomebodysChange:
-                raise
-            except apply.ChangedMeanwhile:
-                continue  # ESXi writes keys too; the next reading shows who wrote
-        return _shape_once(context, attempt, session, ref, earlier)
-
+    stored: list[dict[str, object]] = []
     with step(context, attempt, "shutdown"):
-        return on_vsphere(context, attempt, "shutdown", work)
+        return on_vsphere(
+            context,
+            attempt,
+            "shutdown",
+            lambda session, ref, _: _shape_once(context, attempt, session, ref, stored),
+        )
 
 
 def _shape_once(
-    context: VmContext, attempt: Attempt, session: Session, ref: VmRef, earlier: list[dict[str, object]]
+    context: VmContext, attempt: Attempt, session: Session, ref: VmRef, stored: list[dict[str, object]]
 ) -> Shaped:
-    """One attempt. `earlier` are the changes that previous attempts planned: they may have been made."""
+    """One attempt. `stored` are the edits planned so far: they may have been made."""
     arm = attempt.settings(context)
-    vm, host, planned = look_and_plan(context, arm, session, ref)
+    vm, host, plan = look_and_plan(context, arm, session, ref)
     if vm.power is Power.OFF:  # by itself, or by a process that died before recording it
         evidence.collect(journal_of(context), session, ref)
-    earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
-    with context.store.write() as connection:
-        baselines.mark_changing(connection, context.vm.id, context.token)
-        attempts.save_plan(
-            connection,
-            attempt.id,
-            context.token,
-            intended=arm.model_dump(mode="json"),
-            change=earlier,
-            predicted=prediction_document(planned.prediction),
-        )
-    to_come = Boot(context.study, arm, context.vm, planned.prediction)
+
+    def store(planned: Shaped) -> None:
+        stored.extend(edit for edit in change_document(planned.change) if edit not in stored)
+        with context.store.write() as connection:
+            baselines.mark_changing(connection, context.vm.id, context.token)
+            attempts.save_plan(
+                connection,
+                attempt.id,
+                context.token,
+                intended=arm.model_dump(mode="json"),
+                change=stored,
+                predicted=prediction_document(planned.prediction),
+            )
+
+    def refuse_or_store(now: VmFacts, planned: Shaped) -> None:
+        _refuse_foreign(context, now)
+        if any(edit not in stored for edit in change_document(planned.change)):
+            store(planned)
+
+    store(plan)
+    to_come = Boot(context.study, arm, context.vm, plan.prediction)
     inside = [setting for setting in SETTINGS if setting.is_set_for(to_come)] if vm.power is Power.ON else []
     if inside and Endpoint.of(context).is_proven(session, ref):  # otherwise its first boot tells
         for setting in inside:
@@ -152,7 +151,7 @@ def _shape_once(
         host,
         own_settings(context, vm, host),
         always_off=True,
-        refuse=lambda now: refuse_foreign_changes(context, now),
+        planned=refuse_or_store,
     )
 
 
@@ -164,14 +163,19 @@ def look_and_plan(
     Raises HostChanged, SomebodysChange, ArmImpossible.
     """
     vm, host = read.read_vm_on_host(session, ref)
+    planned = plan_shape(arm, vm, host, own_settings(context, vm, host))
+    _refuse_foreign(context, vm)
+    return vm, host, planned
+
+
+def _refuse_foreign(context: VmContext, vm: VmFacts) -> None:
+    """Refuse a VM that somebody else moved or changed."""
     if vm.host_name != context.vm.esxi_host:
         raise HostChanged(
             f"{vm.name} is on {vm.host_name}, but the run started on {context.vm.esxi_host}.",
             fix="Move it back, and prevent DRS from moving it (rule A01).",
         )
-    planned = plan_shape(arm, vm, host, own_settings(context, vm, host))
     refuse_foreign_changes(context, vm)
-    return vm, host, planned
 
 
 def own_settings(context: VmContext, vm: VmFacts, host: HostFacts) -> dict[str, Value]:

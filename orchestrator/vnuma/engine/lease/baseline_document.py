@@ -22,6 +22,9 @@ GUEST_OF = "guest_of"
 _RECORDED = "baseline"
 """The audit log's action for the hash of a baseline."""
 
+DEADLINES = "deadlines"
+"""The audit log's action for the study's deadlines, which a restore from the log alone keeps."""
+
 NOT_KNOWN = "not known until the VM is on"
 """In a planned diff: a SQL Server value that cannot be read, since the VM is off."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.context import holder
 from vnuma.engine.audit.journal import Journal
 from vnuma.engine.lease.baseline_document import (
+    DEADLINES,
     GUEST_OF,
     GuestReader,
     baseline_document,
@@ -32,7 +34,15 @@ _MARK_TRIES = 5
 
 
 def take_over(
-    store: Store, run: Run, vm: Vm, session: Session, ref: VmRef, *, guest: GuestReader, journal: Journal
+    store: Store,
+    run: Run,
+    vm: Vm,
+    session: Session,
+    ref: VmRef,
+    *,
+    guest: GuestReader,
+    journal: Journal,
+    rules: PowerRules,
 ) -> int:
     """Lease the VM to the run, commit its baseline, and mark it in vSphere. Returns the fencing token.
 
@@ -49,6 +59,7 @@ def take_over(
             if known is not None:  # stays the store's if this process ends here
                 record_baseline(journal, known)
             record_baseline(journal, baseline)
+            journal.note(DEADLINES, rules.model_dump_json())
         with store.write() as connection:
             token = leases.take_lease(connection, vm.vm_key, run.id, holder())
             cells.interrupt_attempts(connection, vm.id, token)

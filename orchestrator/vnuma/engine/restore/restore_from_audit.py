@@ -7,43 +7,74 @@ lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
 from vnuma.domain.study.study import Power as PowerRules
-from vnuma.domain.vm.change import Change, Edit, change_to, net, value_words
+from vnuma.domain.vm.change import Edit, net, settings_after, value_words
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import TYPED, Power, is_governed
+from vnuma.domain.vm.setting import TYPED, Power, Value, is_governed
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.access.places import audit_files, home_folder
 from vnuma.engine.access.target import VmTarget
 from vnuma.engine.audit.journal import Journal, edits_of, read_audit_file
-from vnuma.engine.cell.power_switch import PowerSwitch
-from vnuma.engine.lease.foreign_changes import ForeignChange
+from vnuma.engine.lease.baseline_document import DEADLINES
+from vnuma.engine.lease.foreign_changes import written
 from vnuma.engine.lease.identity import find_by_key
 from vnuma.engine.lease.run_mark import parse_mark
-from vnuma.engine.restore.restore import Choice, kept_settings
-from vnuma.errors import InputError, NotAtBaseline, VmHeld
+from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry
+from vnuma.engine.restore.restore import Choice, Held, Restored
+from vnuma.engine.restore.restore_vm import Source, VmRestore, about_power, at_vcenter
+from vnuma.errors import (
+    EnvironmentProblem,
+    InputError,
+    NotAtBaseline,
+    RestoreConflict,
+    StoreError,
+    VmHeld,
+    VnumaError,
+)
 from vnuma.store import runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.vsphere import apply, read, run_mark
-from vnuma.vsphere.connect import Session, VmRef, connect
+from vnuma.vsphere.connect import Session, connect
 
 _MARK = run_mark.LEASE_KEY
 
 
 @dataclass(frozen=True)
 class Unanswered:
-    """What a run unknown to the store left on a VM: `edits` as they were made, including the mark."""
+    """What a run unknown to the store left on a VM, by the audit log's lines about it."""
 
     vm: str
     vm_key: str
     run: str
-    edits: tuple[Edit, ...]
+    lines: Sequence[AuditLine]
+
+    @cached_property
+    def edits(self) -> tuple[Edit, ...]:
+        """The net effect of its changes, including the mark."""
+        return net(edits_of(self.lines))
+
+    @property
+    def written(self) -> dict[str, set[Value]]:
+        """Every value that it wrote, by setting of the VM."""
+        known = {edit.setting for edit in self.settings}
+        return {
+            name: values
+            for name, values in written([list(line.change) for line in self.lines]).items()
+            if name in known
+        }
+
+    @property
+    def rules(self) -> PowerRules:
+        """The study's deadlines, or the usual ones where an earlier version did not note them."""
+        noted = [line.detail for line in self.lines if line.action == DEADLINES]
+        return PowerRules.model_validate_json(noted[-1] or "{}") if noted else PowerRules()
 
     @property
     def settings(self) -> tuple[Edit, ...]:
@@ -78,7 +109,7 @@ def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]
         # Each store has its own quick.1: a run that began after the line was written is another one.
         if line.run and not (line.run in created and created[line.run] <= line.at):
             mine.setdefault((line.vm_key, line.run), []).append(line)
-    found = (Unanswered(lines[-1].vm, key, run, net(edits_of(lines))) for (key, run), lines in mine.items())
+    found = (Unanswered(lines[-1].vm, key, run, lines) for (key, run), lines in mine.items())
     return tuple(one for one in found if one.edits)
 
 
@@ -128,80 +159,87 @@ class AuditRestoration:
     def plan(self) -> list[str]:
         """What `restore` would change, by line. Raises what it raises before its first change."""
         with connect(vcenter(self.target)) as session:
-            _, facts = self._look(session)
-        lines = [str(edit) for edit in self._change(facts)]
-        if self._wanted(facts) is not facts.power:
-            lines.append(f"power: {facts.power} -> {self._wanted(facts)}")
-        return [f"{self.one.vm}, left by {self.one.run}: {len(lines)} settings would be restored", *lines]
+            facts = self._look(session)
+        edits = [
+            edit
+            for edit in self._source.plan(self.choice, facts, self.target).changes
+            if edit.setting != _MARK
+        ]
+        head = f"{self.one.vm}, left by {self.one.run}: {len(edits)} settings would be restored"
+        return [head, *map(str, edits)]
 
     def restore(self) -> str:
         """Undo the log's changes, read them back, remove the mark; returns a sentence about it.
 
         Raises VmHeld for a VM that another run has marked, RestoreConflict when somebody else changed a
-        setting and `choice` is `refuse`, NotAtBaseline for settings inside the guest, which stay.
+        setting and `choice` is `refuse`, NotAtBaseline when it could not be restored and for settings inside
+        the guest, which stay, and StoreError for a VM that was restored but whose log could not be written.
         """
-        one = self.one
-        lock = vm_lock(home_folder(), one.vm_key, one.vm, say=self.say)
-        with lock, connect(vcenter(self.target)) as session:
-            ref, facts = self._look(session)
-            wanted, change = self._wanted(facts), self._change(facts)
-            journal = Journal(self.store, one.vm_key, one.vm, run_name=one.run)
-            switch = PowerSwitch(session, ref, PowerRules(), apply.no_fence, journal, self.say)
-            if change:
-                facts = self._undo(switch, facts, change)
-            if wanted is Power.OFF and facts.power is not wanted:
-                switch.off(back_on=False)
-            elif facts.power is not wanted:
-                self.say(f"powering {one.vm} on")
-                switch.on_again(None)
-            mark = run_mark.read_mark(session, ref)
-            if mark.text is not None:
-                with journal.change("mark", [Edit(_MARK, one.run, None)]):
-                    run_mark.write_mark(session, ref, None, mark.change_version)
-            run_mark.clear_note(session, ref)
+        one, unwritten = self.one, list[StoreError]()
+        # A line that cannot be written must not prevent a restore.
+        journal = Journal(self.store, one.vm_key, one.vm, run_name=one.run, on_store_error=unwritten.append)
+
+        def at(session: Session) -> Restored:
+            self._look(session)
+            held = Held(apply.no_fence, journal)
+            return VmRestore(self._source, self.target, self.choice, held, session, self.say).done()
+
+        def tell(_tries: int, error: EnvironmentProblem, pause: float) -> None:
+            self.say(f"{RESTORING} {one.vm}: {error.what} Trying again in {pause:.0f} s.")
+
+        patience = VCenterRetry(one.rules.vcenter_retry_s)
+        try:
+            done = at_vcenter(self._source, self.target, home_folder(), self.say, at, patience, tell)
+        except (NotAtBaseline, RestoreConflict, VmHeld):
+            raise
+        except VnumaError as error:
+            raise NotAtBaseline(
+                f"{one.vm} may not be at its baseline: {error.what}",
+                fix="Fix the cause, then repeat the command.",
+            ) from error
+        settings = sum(edit.setting not in (_MARK, "power") for edit in done.changes)
+        words = f"{one.vm}: {settings} settings restored from the audit log, {done.power}"
+        if unwritten:
+            raise StoreError(f"{unwritten[0].what} {words}; only the audit log is not up to date.")
         if one.inside:
             raise NotAtBaseline(
                 f"{one.vm}: {', '.join(one.inside)} inside the guest may still be as {one.run} set them.",
                 fix=f"Set them by hand; vnuma audit, or the log, shows the values from before {one.run}.",
             )
-        return f"{one.vm}: {len(change.edits)} settings restored from the audit log, {wanted}"
+        return words
 
-    def _look(self, session: Session) -> tuple[VmRef, VmFacts]:
-        ref = find_by_key(session, self.one.vm_key, self.one.vm)
-        facts = read.read_vm(session, ref)
-        mark = parse_mark(facts.lease)
-        if mark and mark["run"] != self.one.run:
+    def _look(self, session: Session) -> VmFacts:
+        facts = read.read_vm(session, find_by_key(session, self.one.vm_key, self.one.vm))
+        mark = self._foreign(facts.lease)
+        if mark:
             raise VmHeld(
                 f"{facts.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
                 fix="Let that run restore it. Nothing was changed.",
             )
-        return ref, facts
+        return facts
 
-    def _wanted(self, facts: VmFacts) -> Power:
-        return self.one.power or facts.power
+    def _foreign(self, text: str | None) -> dict[str, str] | None:
+        mark = parse_mark(text)
+        return None if mark is None or mark["run"] == self.one.run else mark
 
-    def _change(self, facts: VmFacts) -> Change:
-        """Back to the values before each of the run's edits, except where somebody else's value is kept."""
-        foreign = [
-            ForeignChange(edit.setting, edit.before, edit.after, facts.settings.get(edit.setting))
-            for edit in self.one.settings
-            if edit.setting != "memoryReservation"  # vSphere moves it with the lock to all memory
-            and change_to(facts.settings, {edit.setting: edit.before})
-            and change_to(facts.settings, {edit.setting: edit.after})
-        ]
-        fix = "Add --theirs or --baseline to the command."
-        theirs = kept_settings(self.one.vm, foreign, self.choice, fix)
-        wanted = {edit.setting: edit.before for edit in self.one.settings if edit.setting not in theirs}
-        return change_to(facts.settings, wanted)
-
-    def _undo(self, switch: PowerSwitch, facts: VmFacts, change: Change) -> VmFacts:
-        if change.needs_power_off and facts.power is not Power.OFF:
-            self.say(f"shutting {facts.name} down")
-            switch.off(back_on=True)
-            facts = read.read_vm(switch.session, switch.ref)
-        self.say(f"restoring {len(change.edits)} settings of {facts.name}")
-        with switch.journal.change("restore", change):
-            return apply.reconfigure(switch.session, switch.ref, change, seen=facts)
+    @property
+    def _source(self) -> Source:
+        one = self.one
+        before = {edit.setting: edit.before for edit in one.settings}
+        return Source(
+            vm_key=one.vm_key,
+            name=one.vm,
+            where=one.vm,
+            run=one.run,
+            rules=one.rules,
+            power=one.power,
+            before=lambda now: settings_after(now, before),
+            written=one.written,
+            untouched=False,
+            foreign_mark=self._foreign,
+            power_lines=lambda: about_power(one.lines),
+            choose="Add --theirs or --baseline to the command.",
+        )
 
 
 def chosen(found: Iterable[Unanswered], names: Collection[str]) -> tuple[Unanswered, ...]:

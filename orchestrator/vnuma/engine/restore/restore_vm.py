@@ -1,15 +1,16 @@
-"""The restore of a VM in vCenter: planned, then done in one vSphere session."""
+"""The restore of a VM in vCenter, from any source: the store's baseline or the audit log."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 
 from vnuma.domain.study.study import Power as PowerRules
-from vnuma.domain.vm.change import Edit, net
+from vnuma.domain.vm.change import Change, Edit, change_back, net
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Power, Settings, is_evidence
+from vnuma.domain.vm.setting import Power, Settings, Value, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.access.target import VmTarget
@@ -17,33 +18,34 @@ from vnuma.engine.audit.journal import edits_of
 from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import dataset_exists
 from vnuma.engine.cell.power_switch import POWER_OFF, PowerSwitch
-from vnuma.engine.instance.settings import to_restore
+from vnuma.engine.cell.write_settings import not_left_off, write_settings
+from vnuma.engine.instance.settings import Baselined, to_restore
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.baseline_document import baseline_power, baseline_settings
-from vnuma.engine.lease.foreign_changes import conflicts, written
-from vnuma.engine.lease.identity import ended_with_its_lab, find_own
+from vnuma.engine.lease.foreign_changes import ForeignChange, conflicts, written
+from vnuma.engine.lease.identity import ended_with_its_lab, find_by_key
 from vnuma.engine.lease.run_mark import foreign_mark
-from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry, report_retry, report_wait, retry_vcenter
-from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan
+from vnuma.engine.lease.vcenter_retry import (
+    RESTORING,
+    Tell,
+    VCenterRetry,
+    report_retry,
+    report_wait,
+    retry_vcenter,
+)
+from vnuma.engine.restore.restore import (
+    Choice,
+    Difference,
+    Held,
+    Restoration,
+    Restored,
+    RestorePlan,
+    kept_settings,
+)
 from vnuma.engine.restore.restore_instance import InstanceRestore
-from vnuma.engine.restore.settings_to_restore import (
-    change_to_restore,
-    held_by_another_run,
-    settings_to_restore,
-    unmarking,
-)
-from vnuma.errors import (
-    AttemptFailed,
-    CertificateRejected,
-    EnvironmentProblem,
-    LeaseLost,
-    NotAtBaseline,
-    VCenterUnreachable,
-    VnumaError,
-)
+from vnuma.errors import NotAtBaseline, RestoreConflict
 from vnuma.store import attempts, audit
 from vnuma.store.audit import AuditLine
-from vnuma.store.rows import Vm
 from vnuma.store.types import utc_now
 from vnuma.vsphere import apply, read, run_mark
 from vnuma.vsphere.connect import Session, VmRef, connect
@@ -52,112 +54,241 @@ from vnuma.vsphere.wait import settle
 
 UNMARK_TRIES = 5
 
-WRITE_TRIES = 5
-"""How often settings are compared and restored again when somebody writes to the VM meanwhile."""
-
-_ELSEWHERE = (LeaseLost, VCenterUnreachable, CertificateRejected)
-"""Errors that end a restore at once: another process has the VM, or vCenter does not answer."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class VmRestoration(Restoration):
-    """The restore of a VM in vCenter."""
+class Source:
+    """What is known of a VM from before a run, and what the run may have written since."""
 
-    target: VmTarget
+    vm_key: str
+    name: str
+    where: str
+    """The VM as messages name it when it is not found."""
+    run: str
+    rules: PowerRules
+    """The study's deadlines and its way to shut a guest down."""
+    power: Power | None
+    """The power state before; None if the run did not change it."""
+    is_known: bool = True
+    """Whether there is anything to restore."""
+    before: Callable[[Settings], Settings]
+    """The settings before; the present ones complete a source that has only some."""
+    written: Mapping[str, set[Value]]
+    """Every value that the run may have written, by setting."""
+    untouched: bool
+    """Whether the run has changed nothing, or was restored."""
+    foreign_mark: Callable[[str | None], dict[str, str] | None]
+    """The mark on the VM if it is another run's."""
+    power_lines: Callable[[], Sequence[AuditLine]]
+    """The audit lines about the VM's power, including failures."""
+    inside: tuple[Baselined, ...] = ()
+    """SQL Server's settings to restore."""
+    proves: Callable[[Session, VmRef], bool] = lambda _session, _ref: False
+    """Whether the SQL Server that answers now runs inside the VM."""
+    choose: str
+    """How to choose where somebody else changed a setting."""
 
-    def plan(self) -> RestorePlan:
-        """See `Restoration`. While the VM is off, SQL Server's values are shown as unknown."""
-        with connect(vcenter(self.target)) as session:
-            if ended_with_its_lab(session, self.run, self.vm):
-                return RestorePlan()
-            facts = read.read_vm(session, find_own(session, self.vm))
-        unmark = [] if facts.lease is None or foreign_mark(facts.lease, self.run) else [unmarking(self.run)]
-        if self.vm.baseline is None or held_by_another_run(self, facts):
+    def settings(self, choice: Choice, facts: VmFacts) -> Settings:
+        """The settings to restore: those before, or with `theirs` those that somebody else changed.
+
+        Raises RestoreConflict when somebody else changed some and `choice` is `refuse`.
+        """
+        foreign = self.foreign(facts)
+        kept = kept_settings(self.name, foreign, choice, self.choose)
+        # As written: 0 where vSphere chooses a number, which the VM's settings show too.
+        theirs = {item.setting: item.now for item in foreign if item.setting in kept}
+        return {**self.before(facts.settings), **theirs}
+
+    def foreign(self, facts: VmFacts) -> list[ForeignChange]:
+        """Settings that somebody else changed."""
+        return conflicts(self.before(facts.settings), self.written, facts.settings)
+
+    def change_to(self, settings: Settings, facts: VmFacts) -> Change:
+        """The change that brings the VM to these settings.
+
+        `settings` has no keys that typed fields own. Such a key is reset to its value before if it still has
+        the value that this run wrote.
+        """
+        before = self.before(facts.settings)
+        stored = tuple(
+            Edit(key, facts.settings[key], before.get(key))
+            for key, values in sorted(self.written.items())
+            if is_evidence(key) and facts.settings.get(key) in values - {None, before.get(key)}
+        )
+        return Change((*change_back(facts.settings, settings), *stored))
+
+    def change(self, choice: Choice, facts: VmFacts) -> Change:
+        """The change that restores the VM. Raises RestoreConflict as `settings` does."""
+        return self.change_to(self.settings(choice, facts), facts)
+
+    def held_by_another_run(self, facts: VmFacts) -> bool:
+        """Whether another run has marked the VM and this one has not changed it: nothing needs restoring.
+
+        Raises RestoreConflict when this run has changed it too.
+        """
+        mark = self.foreign_mark(facts.lease)
+        if mark is None or self.untouched:
+            return mark is not None
+        raise RestoreConflict(
+            f"{self.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}. "
+            "Nothing was changed now.",
+            fix=f"Let that run restore it, then: vnuma restore {self.name}",
+        )
+
+    @property
+    def unmarking(self) -> Edit:
+        """The removal of the run's mark, as a change."""
+        return Edit(run_mark.LEASE_KEY, self.run, None)
+
+    def plan(self, choice: Choice, facts: VmFacts, target: VmTarget) -> RestorePlan:
+        """What a restore would change now. While the VM is off, SQL Server's values are shown as unknown."""
+        unmark = [] if facts.lease is None or self.foreign_mark(facts.lease) else [self.unmarking]
+        if not self.is_known or self.held_by_another_run(facts):
             return RestorePlan(tuple(unmark))
-        change = change_to_restore(self, facts, settings_to_restore(self, facts))
-        server = sql_server(self.target) if facts.power is Power.ON else None
-        inside = to_restore(self.store, self.run, self.vm)
-        guest = [one.setting.planned(server, one.value) for one in inside]
-        wanted = baseline_power(self.vm)
+        change = self.change(choice, facts)
+        server = sql_server(target) if facts.power is Power.ON else None
+        guest = [one.setting.planned(server, one.value) for one in self.inside]
+        wanted = self.power or facts.power
         power_edit = [] if wanted is facts.power else [Edit("power", str(facts.power), str(wanted))]
         cycle = change.needs_power_off or any(restart for _, restart in guest) or wanted is Power.OFF
         edits = [*change, *(edit for edit, _ in guest if edit), *power_edit, *unmark]
         return RestorePlan(tuple(edits), cycle and facts.power is not Power.OFF)
 
-    def differences(self) -> list[Difference]:
+
+@dataclass(frozen=True, kw_only=True)
+class VmRestoration(Restoration):
+    """The restore of a VM in vCenter from the store's baseline."""
+
+    target: VmTarget
+
+    def plan(self) -> RestorePlan:
+        """See `Restoration`."""
         with connect(vcenter(self.target)) as session:
-            facts = read.read_vm(session, find_own(session, self.vm))
-        with self.store.read() as connection:
-            ours = written(attempts.changes_of_vm(connection, self.vm.id))
-        baseline, power = baseline_settings(self.vm), str(baseline_power(self.vm))
-        foreign = {item.setting for item in conflicts(baseline, ours, facts.settings)}
+            if ended_with_its_lab(session, self.run, self.vm):
+                return RestorePlan()
+            source = self._source
+            facts = read.read_vm(session, find_by_key(session, source.vm_key, source.where))
+        return source.plan(self.choice, facts, self.target)
+
+    def differences(self) -> list[Difference]:
+        """See `Restoration`."""
+        source = self._source
+        with connect(vcenter(self.target)) as session:
+            facts = read.read_vm(session, find_by_key(session, source.vm_key, source.where))
+        foreign = {item.setting for item in source.foreign(facts)}
         found = [
             Difference(edit.setting, edit.after, edit.before, by)
-            for edit in change_to_restore(self, facts, baseline)
+            for edit in source.change_to(source.before(facts.settings), facts)
             for by in ["somebody else" if edit.setting in foreign else "us"]
         ]
-        if str(facts.power) != power:
-            found.append(Difference("power", power, str(facts.power), "somebody else or us"))
+        if facts.power is not source.power:
+            found.append(Difference("power", str(source.power), str(facts.power), "somebody else or us"))
         return found
 
     def keeps_database(self) -> bool:
+        """See `Restoration`."""
         return dataset_exists(self.store, self.vm)
 
     def _restore(self, held: Held) -> Restored:
-        """Each attempt has its own session, since vCenter may be away for a while."""
-        rules = self.study.power
+        """See `Restoration`."""
 
-        def once(_tries: int) -> Restored:
-            # The longest that a step may hold the lock: shutdown, boot, and the tasks between them.
-            wait_s = rules.shutdown_timeout_s + rules.tools_timeout_s + 2 * rules.task_timeout_s
-            lock = vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s, say=self.say)
-            with lock, connect(vcenter(self.target)) as session:
-                if ended_with_its_lab(session, self.run, self.vm):
-                    return Restored(self.vm.name, 0, 0, None, lab_ended=True)
-                return _Work(self, held, session).done()
+        say = report_wait(self.store, self.vm, RESTORING, self.say)
 
-        patience = VCenterRetry(rules.vcenter_retry_s)
-        return retry_vcenter(once, patience, report_retry(self.store, self.vm, RESTORING, patience, self.say))
+        def at(session: Session) -> Restored:
+            if ended_with_its_lab(session, self.run, self.vm):
+                return Restored(self.vm.name, 0, 0, None, lab_ended=True)
+            return VmRestore(self._source, self.target, self.choice, held, session, say).done()
+
+        patience = VCenterRetry(self.study.power.vcenter_retry_s)
+        tell = report_retry(self.store, self.vm, RESTORING, patience, self.say)
+        return at_vcenter(self._source, self.target, self.home, self.say, at, patience, tell)
+
+    @property
+    def _source(self) -> Source:
+        store, run, vm = self.store, self.run, self.vm
+        with store.read() as connection:
+            ours = written(attempts.changes_of_vm(connection, vm.id))
+        known = vm.baseline is not None
+        baseline = baseline_settings(vm) if known else {}
+
+        def power_lines() -> list[AuditLine]:
+            with store.read() as connection:
+                return about_power(audit.lines(connection, run.id, vm_key=vm.vm_key))
+
+        return Source(
+            vm_key=vm.vm_key,
+            name=vm.name,
+            where=f"{vm.name} ({vm.path})",
+            run=run.name,
+            rules=self.study.power,
+            power=baseline_power(vm) if known else None,
+            before=lambda _now: baseline,
+            written=ours,
+            is_known=known,
+            untouched=vm.at_baseline or not ours,
+            foreign_mark=lambda text: foreign_mark(text, run),
+            power_lines=power_lines,
+            inside=to_restore(store, run, vm) if known else (),
+            proves=Endpoint(store, run, vm, self.target).is_ours,
+            choose=f"vnuma restore {vm.name} --theirs | --baseline",
+        )
+
+
+def at_vcenter(
+    source: Source,
+    target: VmTarget,
+    home: Path,
+    say: Callable[[str], None],
+    work: Callable[[Session], Restored],
+    patience: VCenterRetry,
+    tell: Tell,
+) -> Restored:
+    """Do this with the VM locked, in a session for each try, since vCenter may be away for a while."""
+    rules = source.rules
+
+    def once(_tries: int) -> Restored:
+        # The longest that a step may hold the lock: shutdown, boot, and the tasks between them.
+        wait_s = rules.shutdown_timeout_s + rules.tools_timeout_s + 2 * rules.task_timeout_s
+        lock = vm_lock(home, source.vm_key, source.name, wait_s=wait_s, say=say)
+        with lock, connect(vcenter(target)) as session:
+            return work(session)
+
+    return retry_vcenter(once, patience, tell)
 
 
 @dataclass(frozen=True)
-class _Work:
+class VmRestore:
     """The restore of one VM in one vSphere session."""
 
-    restoration: VmRestoration
+    source: Source
+    target: VmTarget
+    choice: Choice
     held: Held
     session: Session
-
-    @property
-    def vm(self) -> Vm:
-        return self.restoration.vm
-
-    @property
-    def rules(self) -> PowerRules:
-        """The study's deadlines and its way to shut a guest down."""
-        return self.restoration.study.power
+    say: Callable[[str], None]
 
     @cached_property
     def switch(self) -> PowerSwitch:
-        held, given = self.held, self.restoration
-        say = report_wait(given.store, self.vm, RESTORING, given.say)
-        return PowerSwitch(self.session, self.ref, self.rules, held.fence, held.journal, say)
+        """That of the VM."""
+        return PowerSwitch(
+            self.session, self.ref, self.source.rules, self.held.fence, self.held.journal, self.say
+        )
 
     @cached_property
     def ref(self) -> VmRef:
         """The run's own VM. Raises VmNotFound."""
-        return find_own(self.session, self.vm)
+        return find_by_key(self.session, self.source.vm_key, self.source.where)
 
     def done(self) -> Restored:
         """Wait for running tasks, restore everything, remove the run's mark."""
-        settle(self.session, self.ref, self.rules.task_timeout_s)
+        settle(self.session, self.ref, self.source.rules.task_timeout_s)
         facts = self._read()
         if facts.power is Power.OFF:
             evidence.collect(self.held.journal, self.session, self.ref)
-        if self.vm.baseline is None or held_by_another_run(self.restoration, facts):
-            outcome = Restored(self.vm.name, 0, 0, facts.power)
+        if not self.source.is_known or self.source.held_by_another_run(facts):
+            outcome = Restored(self.source.name, 0, 0, facts.power)
         else:
-            outcome = self._restore_or_on(facts)
+            with not_left_off(self.switch, self._run_left_it_off):
+                outcome = self._restore_all(facts)
         self._unmark()
         off = any(edit == POWER_OFF[0] for edit in self.held.journal.made)
         return replace(outcome, changes=net(self.held.journal.made), powered_off=off)
@@ -169,62 +300,64 @@ class _Work:
         """Remove the run's own mark. Retries if somebody writes to the VM meanwhile."""
         for tries_left in reversed(range(UNMARK_TRIES)):
             mark = run_mark.read_mark(self.session, self.ref)
-            if foreign_mark(mark.text, self.restoration.run):
+            if self.source.foreign_mark(mark.text):
                 return
             run_mark.clear_note(self.session, self.ref)
             if mark.text is None:
                 return
             try:
-                with self.held.journal.change("mark", [unmarking(self.restoration.run)]):
+                with self.held.journal.change("mark", [self.source.unmarking]):
                     run_mark.write_mark(self.session, self.ref, None, mark.change_version)
             except apply.ChangedMeanwhile:
                 if not tries_left:
                     raise
 
-    def _restore_or_on(self, facts: VmFacts) -> Restored:
-        try:
-            return self._restore_all(facts)
-        except _ELSEWHERE:
-            raise
-        except VnumaError as error:
-            raise self._not_left_off(error) from error
-
     def _restore_all(self, facts: VmFacts) -> Restored:
-        settings_to_restore(self.restoration, facts)  # a conflict already: nothing is touched
+        source, choice = self.source, self.choice
+        wanted = self._wanted_power(facts)
+        source.settings(choice, facts)  # a conflict already: nothing is touched
         facts = self._after_shutdown(facts)
-        given = self.restoration
-        endpoint = Endpoint(given.store, given.run, self.vm, given.target)
         inside = InstanceRestore(
             self.switch,
-            partial(sql_server, given.target),
-            partial(endpoint.is_ours, self.session, self.ref),
-            to_restore(given.store, given.run, self.vm),
+            partial(sql_server, self.target),
+            partial(source.proves, self.session, self.ref),
+            source.inside,
         )
         inside.before_shape(facts)
-        baseline, facts = self._shape_back(facts)
-        checked = sum(not is_evidence(name) for name in baseline)
-        if wrong := change_to_restore(given, facts, baseline):
+        back_on = wanted is Power.ON
+        change = partial(source.change, choice)
+        if planned := change(facts):
+            self.say(f"restoring {len(planned.edits)} settings of {facts.name}")
+        _, facts = write_settings(self.switch, "restore", facts, change, back_on=back_on)
+        settings = source.settings(choice, facts)
+        if wrong := source.change_to(settings, facts):
             names = ", ".join(edit.setting for edit in wrong)
             raise NotAtBaseline(
-                f"{self.vm.name} reads back different from its baseline: {names}.",
-                fix=f"vnuma restore {self.vm.name}",
+                f"{source.name} reads back different from its baseline: {names}.",
+                fix=f"vnuma restore {source.name}",
             )
+        checked = sum(not is_evidence(name) for name in settings)
         facts = inside.after_shape(facts)
-        wanted = baseline_power(self.vm)
         if wanted is Power.ON and facts.power is not Power.ON:
-            self._power_on(facts.host_moid)
+            self.say(f"powering {source.name} on")
+            self.switch.on_again(facts.host_moid)
         elif wanted is Power.OFF and facts.power is not Power.OFF:
             self.switch.off(back_on=False)
         state = self._read().power
         checked += inside.prove(state)
-        return Restored(self.vm.name, checked, checked, state)
+        return Restored(source.name, checked, checked, state)
+
+    def _wanted_power(self, facts: VmFacts) -> Power:
+        """The power state before the run; where it did not change that, the one before this restore."""
+        ours = [Power(str(edit.before)) for edit in self.held.journal.made if edit.setting == "power"]
+        return self.source.power or (ours[0] if ours else facts.power)
 
     def _after_shutdown(self, facts: VmFacts) -> VmFacts:
         """The VM after a shutdown that this run requested: one still pending would undo the restore.
 
         Raises ShutdownTimeout.
         """
-        lines = self._power_lines()
+        lines = self.source.power_lines()
         if facts.power is not Power.ON or not _asks_off(lines):
             return facts
         since_s = (utc_now() - lines[-1].at).total_seconds()
@@ -234,70 +367,17 @@ class _Work:
             self.switch.await_off()
         return self._read()
 
-    def _shape_back(self, facts: VmFacts) -> tuple[Settings, VmFacts]:
-        """Reset the settings; returns them, and the VM as it reads afterwards.
-
-        hostd, backups and Tools write to a VM just after a shutdown, so each attempt reads and compares anew.
-        Raises RestoreConflict when such a write changed a setting.
-        """
-        baseline = settings_to_restore(self.restoration, facts)
-        change = change_to_restore(self.restoration, facts, baseline)
-        if change.needs_power_off and facts.power is not Power.OFF:
-            self.restoration.say(f"shutting {facts.name} down")
-            self.switch.off(back_on=baseline_power(self.vm) is Power.ON)
-            facts = self._read()
-        for tries_left in reversed(range(WRITE_TRIES)):
-            baseline = settings_to_restore(self.restoration, facts)
-            change = change_to_restore(self.restoration, facts, baseline)
-            if not change:
-                break
-            self.restoration.say(f"restoring {len(change.edits)} settings of {facts.name}")
-            try:
-                with self.held.journal.change("restore", change):
-                    facts = apply.reconfigure(
-                        self.session, self.ref, change, seen=facts, fence=self.held.fence
-                    )
-                break
-            except apply.ChangedMeanwhile:
-                if not tries_left:
-                    raise
-                facts = self._read()
-        return baseline, facts
-
-    def _power_on(self, host_moid: str | None) -> None:
-        self.restoration.say(f"powering {self.vm.name} on")
-        self.switch.on_again(host_moid)
-
-    def _not_left_off(self, error: VnumaError) -> VnumaError:
-        """Power on a VM that this run left off although its baseline is on; returns `error` with the outcome.
-
-        It boots in its present shape, on any host that takes it.
-        """
-        if (
-            baseline_power(self.vm) is not Power.ON
-            or self._read().power is Power.ON
-            or not self._run_powered_it_off()
-        ):
-            return error
-        try:
-            self._power_on(None)
-        except (AttemptFailed, EnvironmentProblem) as refused:
-            became = f"It is off: {refused.what}"
-        else:
-            became = "It was powered on in its present shape."
-        return type(error)(f"{error.what}\n{became}", fix=error.fix)
-
-    def _run_powered_it_off(self) -> bool:
-        """Whether this run last powered the VM off, or asked its guest to."""
-        lines = self._power_lines()
+    def _run_left_it_off(self) -> bool:
+        """Whether it was on before the run, which last powered it off, or asked its guest to."""
+        lines = self.source.power_lines()
         made = [edit.after for edit in (*edits_of(lines), *self.held.journal.made) if edit.setting == "power"]
-        return made[-1:] == [str(Power.OFF)] or (not self.held.journal.made and _asks_off(lines))
+        last_off = made[-1:] == [str(Power.OFF)] or (not self.held.journal.made and _asks_off(lines))
+        return last_off and self._wanted_power(self._read()) is Power.ON
 
-    def _power_lines(self) -> list[AuditLine]:
-        """The audit lines about the VM's power, including failures."""
-        with self.restoration.store.read() as connection:
-            lines = audit.lines(connection, self.restoration.run.id, vm_key=self.vm.vm_key)
-        return [line for line in lines if any(edit["setting"] == "power" for edit in line.change)]
+
+def about_power(lines: Sequence[AuditLine]) -> list[AuditLine]:
+    """Those about the VM's power, including failures."""
+    return [line for line in lines if any(edit["setting"] == "power" for edit in line.change)]
 
 
 def _asks_off(lines: Sequence[AuditLine]) -> bool:

@@ -159,7 +159,8 @@ def _take_vm(free: VmContext) -> int:
         with connect(vcenter(there)) as session:
             ref = read.find_vm(session, there.vm)
             guest, journal = guest_of(free.study, there), journal_of(free)
-            return take_over(store, free.run, now, session, ref, guest=guest, journal=journal)
+            rules = free.study.power
+            return take_over(store, free.run, now, session, ref, guest=guest, journal=journal, rules=rules)
 
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over", patience))
 
