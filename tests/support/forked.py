@@ -48,7 +48,7 @@ _VNUMA = (
     "vnuma.engine.design_check.filters",
     "vnuma.engine.design_check.designed_vms",
     "vnuma.engine.doctor.diagnose",
-    "vnuma.engine.notify.notifier",
+    "vnuma.engine.notify",
     "vnuma.engine.restore.restore_leftovers",
     "vnuma.engine.run.recover",
     "vnuma.engine.run.start",

@@ -1,98 +1,16 @@
-"""Receivers of notifications on loopback: a mail server and a web server, each with TLS."""
+"""A receiver of notifications on loopback: a web server with TLS."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from email import message_from_bytes, policy
-from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
-
-from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
-
-USER, PASSWORD = "vnuma", "hunter2-of-the-mail"
-
-
-@dataclass
-class MailServer:
-    """What a mail server was sent."""
-
-    port: int = 0
-    mails: list[tuple[list[str], EmailMessage]] = field(default_factory=list)
-    """Recipients of the envelope, and the mail."""
-    senders: list[str] = field(default_factory=list)
-    """Of each MAIL command, whether or not a mail followed."""
-
-    async def handle_MAIL(
-        self, _server: SMTP, _session: Session, envelope: Envelope, address: str, options: list[str]
-    ) -> str:
-        """A mail begins."""
-        self.senders.append(address)
-        envelope.mail_from = address
-        envelope.mail_options.extend(options)
-        return "250 OK"
-
-    async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:
-        """A mail is here."""
-        assert isinstance(envelope.content, bytes)
-        mail = message_from_bytes(envelope.content, policy=policy.default)
-        assert isinstance(mail, EmailMessage)
-        self.mails.append((envelope.rcpt_tos, mail))
-        return "250 OK"
-
-
-def _login(_server: SMTP, _session: Session, _envelope: Envelope, _mechanism: str, data: Any) -> AuthResult:
-    known = LoginPassword(USER.encode(), PASSWORD.encode())
-    return AuthResult(success=data == known, handled=data == known)
-
-
-@contextmanager
-def mail_server(certificate: Path | None, *, implicit: bool = False) -> Iterator[MailServer]:
-    """A mail server: STARTTLS or implicit TLS with this certificate, and a login; without one neither."""
-    context = _context(certificate) if certificate else None
-    told = MailServer()
-    loop, ready, ended = asyncio.new_event_loop(), Event(), asyncio.Event()
-
-    def make() -> SMTP:
-        return SMTP(
-            told,
-            hostname="mail.test",
-            tls_context=None if implicit else context,
-            authenticator=_login if context else None,
-            auth_require_tls=not implicit,  # it does not know that its connections have TLS
-        )
-
-    async def serve() -> None:
-        server = await loop.create_server(make, "127.0.0.1", 0, ssl=context if implicit else None)
-        told.port = server.sockets[0].getsockname()[1]
-        ready.set()
-        await ended.wait()
-        server.close()
-
-    thread = Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    assert ready.wait(60)
-    try:
-        yield told
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join()
-        loop.run_until_complete(_cancel_all())
-        loop.close()
-
-
-async def _cancel_all() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
 
 
 @dataclass

@@ -22,7 +22,7 @@ from tools.manual import entries
 from vnuma.cli.main import app
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.notify.channels import channels_of
+from vnuma.engine.notify import channels_of
 from vnuma.estate import waivers
 
 STUDY_KEYS = {"arms", "workload", "allowed_hours", "reference", "all_arms", "design"}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vnuma.checks.result import CheckResult
     from vnuma.domain.vm.estate import Estate
     from vnuma.engine.design_check.check import Asked
-    from vnuma.engine.notify.notifier import Notifier
+    from vnuma.engine.notify import Notifier
 
     Tell = Callable[[CheckResult], None]
 
@@ -203,8 +203,7 @@ def notifying(site: Path | None) -> Iterator[Tell]:
         yield lambda _result: None
         return
     from vnuma.engine.access.inventory import read_targets
-    from vnuma.engine.notify.channels import ready_channels
-    from vnuma.engine.notify.notifier import Notifier
+    from vnuma.engine.notify import Notifier, ready_channels
 
     notifier = Notifier(*ready_channels(site, read_targets(site)))
     try:
@@ -254,6 +253,6 @@ def _some(found: list[str]) -> str:
 
 
 def _hear(notifier: Notifier, event: str, *, simulated: bool | None, **more: object) -> None:
-    from vnuma.engine.notify.message import event_line
+    from vnuma.engine.notify import event_line
 
     notifier.hear(event_line(event, None, simulated=simulated, **more))

@@ -14,7 +14,7 @@ from vnuma.domain.vm.plain_text import counted
 from vnuma.errors import InputError, VnumaError
 
 if TYPE_CHECKING:
-    from vnuma.engine.notify.message import Event
+    from vnuma.engine.notify import Event
     from vnuma.engine.run.progress import Progress, VmProgress
     from vnuma.engine.run.run_outcome import End
 
@@ -115,7 +115,7 @@ class EventLog:
         self._tell(progress, event, **about, cells_ended=progress.done, cells=progress.total)
 
     def _tell(self, progress: Progress, event: str, **about: object) -> None:
-        from vnuma.engine.notify.message import event_line
+        from vnuma.engine.notify import event_line
 
         simulated = progress.run.simulated is not None
         line = event_line(event, progress.run.name, simulated=simulated, **about, left_s=progress.left_s)

@@ -52,7 +52,7 @@ def plan(
     vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
     from vnuma.engine.access.inventory import study_targets
-    from vnuma.engine.notify.channels import channels_of
+    from vnuma.engine.notify import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
     from vnuma.engine.run.start import Asking
     from vnuma.engine.sites.planning import plan_everywhere

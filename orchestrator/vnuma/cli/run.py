@@ -128,8 +128,7 @@ def _start(
     from vnuma.cli.plan_text import called
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
-    from vnuma.engine.notify.channels import ready_channels
-    from vnuma.engine.notify.notifier import Notifier
+    from vnuma.engine.notify import Notifier, ready_channels
     from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.start import create_run
@@ -198,8 +197,7 @@ def _resume(
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
-    from vnuma.engine.notify.channels import ready_channels
-    from vnuma.engine.notify.notifier import Notifier
+    from vnuma.engine.notify import Notifier, ready_channels
     from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import reopen
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from vnuma.cli.events import Listener
-    from vnuma.engine.notify.notifier import Notifier
+    from vnuma.engine.notify import Notifier
     from vnuma.engine.run.oversight import Watch, Work
     from vnuma.engine.run.progress import Progress
     from vnuma.engine.run.run_outcome import RunOutcome

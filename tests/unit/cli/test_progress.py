@@ -16,7 +16,7 @@ from rich.text import Text
 from tests.support.doc_blocks import ALL
 from vnuma.cli.events import EventLog, JsonLines
 from vnuma.cli.progress import LineLog, block_lines, detail_lines
-from vnuma.engine.notify.message import Event
+from vnuma.engine.notify import Event
 from vnuma.engine.run.overview import line_of
 from vnuma.engine.run.progress import Progress, VmProgress
 from vnuma.errors import NotAtBaseline

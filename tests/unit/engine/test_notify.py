@@ -8,7 +8,6 @@ import select
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sqlserver.authority import Authority
-from tests.support.told import PASSWORD, USER, mail_server, web_server
+from tests.support.told import web_server
+from vnuma.engine import notify as notify_module
 from vnuma.engine.doctor.diagnose import diagnose_notify
-from vnuma.engine.notify import notifier as notifier_module
-from vnuma.engine.notify.channels import Channel, Mail, Ready, channels_of, ready_channels, shown_url
-from vnuma.engine.notify.message import as_mail, as_slack, as_teams, event_line, text, title
-from vnuma.engine.notify.notifier import Notifier
+from vnuma.engine.notify import (
+    Channel,
+    Notifier,
+    Ready,
+    channels_of,
+    event_line,
+    ready_channels,
+    shown_url,
+    text,
+    title,
+)
 from vnuma.errors import InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:aiosmtpd")
-
-TO = ["dba@example.com", "ops@example.com"]
 SECRET_PATH = "/hooks/T0/B0/s3cr3t"
 HOSTILE = "sql16\r\nBcc: evil@example.com\n=?utf-8?q?=0D=0ABcc:_evil@example.com?=\x85\u2028<!channel> [click](https://evil.example)"
 ENDED = event_line(
@@ -62,95 +66,23 @@ def loopback_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
-def by_mail(port: int, **fields: Any) -> Channel:
-    """A way by a mail server on loopback."""
-    mail = {"host": "127.0.0.1", "port": port, "from": "vnuma@example.com", "to": TO, **fields}
-    return Channel.model_validate({"mail": mail})
-
-
-def by_webhook(shape: str = "json", **fields: Any) -> Channel:
+def by_webhook(**fields: Any) -> Channel:
     """A webhook channel, whose address is a separate argument."""
-    return Channel.model_validate({"webhook": {"url": {"env": "HOOK"}, "shape": shape, **fields}})
+    return Channel.model_validate({"webhook": {"url": {"env": "HOOK"}, **fields}})
 
 
-def told(way: Channel, secret: str | None = None, event: Any = ENDED) -> list[str]:
+def told(way: Channel, url: str = "", event: Any = ENDED) -> list[str]:
     """The failures of notifying about one event."""
-    notifier = Notifier([Ready(way, secret)])
+    notifier = Notifier([Ready(way, url)])
     notifier.hear(event)
     notifier.wait()
     return notifier.failures()
 
 
-@pytest.mark.parametrize("tls", ["starttls", "implicit"])
-def test_a_mail_arrives_over_verified_tls_with_a_login(
-    tls: str, authority: Authority, certificate: Path
-) -> None:
-    """At each recipient: what ended, its answer, the VM's state, and that it was simulated."""
-    login = {"user": USER, "password": {"env": "MAIL"}, "ca_file": str(authority.ca_file)}
-    with mail_server(certificate, implicit=tls == "implicit") as server:
-        assert told(by_mail(server.port, tls=tls, **login), PASSWORD) == []
-
-    ((recipients, mail),) = server.mails
-    assert recipients == TO
-    assert mail["Subject"] == "SIMULATED vnuma: quick.4 ended"
-    body = mail.get_content()
-    for part in ("SIMULATED", "4x4 is faster by 3.1%", "31 of 31 settings read back equal"):
-        assert part in body
-
-
-@pytest.mark.parametrize("tls", ["starttls", "implicit"])
-def test_no_mail_goes_to_a_server_of_another_ca(tls: str, certificate: Path, tmp_path: Path) -> None:
-    """Nor a login: it ends with the certificate, and the failure says so."""
-    other = Authority(tmp_path, "Other-CA")
-    login = {"user": USER, "password": {"env": "MAIL"}, "ca_file": str(other.ca_file)}
-    with mail_server(certificate, implicit=tls == "implicit") as server:
-        (failure,) = told(by_mail(server.port, tls=tls, **login), PASSWORD)
-
-    assert "certificate" in failure
-    assert server.senders == []
-
-
-def test_no_mail_goes_to_a_server_that_hides_starttls() -> None:
-    """Somebody in between may have taken the offer away."""
-    with mail_server(None) as server:
-        (failure,) = told(by_mail(server.port))
-
-    assert "STARTTLS" in failure
-    assert server.senders == []
-
-
-def test_a_refused_login_is_reported_without_the_password(authority: Authority, certificate: Path) -> None:
-    """With the server's code, not with its words."""
-    login = {"user": USER, "password": {"env": "MAIL"}, "ca_file": str(authority.ca_file)}
-    with mail_server(certificate) as server:
-        (failure,) = told(by_mail(server.port, **login), "wrong-hunter3")
-
-    assert "535" in failure
-    assert "wrong-hunter3" not in failure
-    assert ", ".join(TO) in failure
-
-
-def test_a_name_adds_neither_header_nor_recipient_to_a_mail() -> None:
-    """A VM's name with line breaks stays in the one line of the subject."""
-    with mail_server(None) as server:
-        assert told(by_mail(server.port, tls="none"), event=TROUBLE) == []
-
-    ((recipients, mail),) = server.mails
-    assert recipients == TO
-    assert mail["Bcc"] is None
-    assert "\\x85" in mail["Subject"]
-    assert "=?utf-8?q?=0D" in mail["Subject"]
-
-
 @given(st.text(st.characters()))
-def test_any_name_gives_a_mail_of_its_own_headers_only(name: str) -> None:
-    """A title is one printable line, and the mail can be written, whatever the name."""
-    event = {**TROUBLE, "vm": name, "words": name}
-    mail = Mail.model_validate({"host": "h", "from": "a@b.example", "to": ["c@d.example"]})
-    made = as_mail(mail, event)
-
-    assert len(title(event).splitlines()) == 1
-    assert message_from_bytes(bytes(made)).keys() == as_mail(mail, ENDED).keys()
+def test_any_name_gives_a_title_of_one_line(name: str) -> None:
+    """A title is one printable line, whatever the name."""
+    assert len(title({**TROUBLE, "vm": name, "words": name}).splitlines()) == 1
 
 
 def test_a_webhook_gets_the_event_itself(authority: Authority, certificate: Path) -> None:
@@ -160,17 +92,6 @@ def test_a_webhook_gets_the_event_itself(authority: Authority, certificate: Path
 
     assert failures == []
     assert server.posts == [(SECRET_PATH, ENDED)]
-
-
-def test_chats_get_words_in_which_names_are_no_markup() -> None:
-    """Slack's mention is written out; Teams gets text runs, which have no Markdown."""
-    assert "<!channel>" not in json.dumps(as_slack(TROUBLE))
-    assert "&lt;!channel&gt;" in json.dumps(as_slack(TROUBLE))
-    teams: Any = as_teams(TROUBLE)
-    card = teams["attachments"][0]["content"]
-    assert {block["type"] for block in card["body"]} == {"RichTextBlock"}
-    assert "TextBlock" not in {run["type"] for block in card["body"] for run in block["inlines"]}
-    assert "is away" in json.dumps(card)
 
 
 @contextmanager
@@ -237,9 +158,9 @@ def test_what_is_shown_of_an_address_is_never_its_secret(url: str) -> None:
 
 def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run ends, and the failure is reported once."""
-    monkeypatch.setattr(notifier_module, "BOUND_S", 0.05)
+    monkeypatch.setattr(notify_module, "BOUND_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        notifier = Notifier([Ready(by_mail(silent.getsockname()[1], tls="none"))])
+        notifier = Notifier([Ready(by_webhook(tls="none"), f"http://127.0.0.1:{silent.getsockname()[1]}/")])
         notifier.hear(ENDED)
         notifier.wait()
         (failure,) = notifier.failures()
@@ -256,6 +177,15 @@ def test_a_command_gets_the_event_and_no_shell(tmp_path: Path) -> None:
     assert json.loads(file.read_text(encoding="utf-8")) == ENDED
 
 
+def test_a_command_gets_title_and_text_in_its_environment(tmp_path: Path) -> None:
+    """For programs that send mail or chat messages; a hostile name is data, also to a shell."""
+    file = tmp_path / "said"
+    script = f'printf "%s|%s|%s" "$VNUMA_EVENT" "$VNUMA_TITLE" "$VNUMA_TEXT" >{file}'
+    assert told(Channel(command=("sh", "-c", script)), event=TROUBLE) == []
+
+    assert file.read_text(encoding="utf-8") == f"trouble|{title(TROUBLE)}|{text(TROUBLE)}"
+
+
 @pytest.mark.parametrize(
     ("command", "says"),
     [
@@ -268,7 +198,7 @@ def test_a_command_that_fails_is_reported(
     command: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it ends badly, is not there, or does not end."""
-    monkeypatch.setattr(notifier_module, "COMMAND_S", 0.2)
+    monkeypatch.setattr(notify_module, "COMMAND_S", 0.2)
 
     (failure,) = told(Channel(command=command))
 
@@ -284,7 +214,7 @@ def test_a_command_that_takes_too_long_ends_with_its_children(
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     writer = os.open(pipe, os.O_WRONLY)
-    monkeypatch.setattr(notifier_module, "COMMAND_S", 1.0)
+    monkeypatch.setattr(notify_module, "COMMAND_S", 1.0)
 
     told(Channel(command=("sh", "-c", f"exec 3>'{pipe}'; sleep 60 & wait")))
 
@@ -310,20 +240,15 @@ def inventory(folder: Path, ways: object, **variables: Any) -> Path:
     return path
 
 
-MAIL = {"host": "h.example", "from": "a@b.example", "to": ["c@d.example"]}
-
-
 @pytest.mark.parametrize(
     ("way", "says"),
     [
         ({"webhook": {"url": "https://h.example/s3cr3t"}}, "reference"),
         ({"webhook": "https://h.example/s3cr3t"}, "mapping"),
-        ({"mail": MAIL | {"user": "u", "password": "s3cr3t"}}, "reference"),
-        ({"mail": MAIL | {"user": "u", "password": {"env": "P"}, "tls": "none"}}, "TLS"),
-        ({"mail": MAIL | {"to": ["c@d.example\nBcc: e@f.example"]}}, "address"),
-        ({"mail": MAIL, "command": ["true"]}, "one of"),
+        ({"webhook": {"url": {"env": "U"}}, "command": ["true"]}, "one of"),
+        ({"mail": {"host": "h.example"}}, "mail"),
         ({"command": "true"}, "list"),
-        ({"mail": MAIL, "events": ["finished"]}, "not_at_baseline"),
+        ({"command": ["true"], "events": ["finished"]}, "not_at_baseline"),
     ],
 )
 def test_what_is_wrong_with_a_way_is_said_by_its_place(tmp_path: Path, way: object, says: str) -> None:
@@ -341,7 +266,7 @@ def test_hosts_with_the_same_way_are_told_of_once(tmp_path: Path) -> None:
     hook = {"webhook": {"url": "https://{{ own }}.example{{ lookup('env', 'HOME') }}"}}
     ready, lacking = ready_channels(inventory(tmp_path, [hook]), ["a", "b"])
 
-    assert [one.name for one in ready] == ["webhook (json) https://x.example/..."]
+    assert [one.name for one in ready] == ["webhook https://x.example/..."]
     assert lacking == ()
 
 

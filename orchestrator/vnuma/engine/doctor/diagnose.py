@@ -19,9 +19,7 @@ from vnuma.engine.audit.syslog import collector
 from vnuma.engine.doctor import diagnose_vm
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.run_mark import parse_mark
-from vnuma.engine.notify.channels import VARIABLE, ready_channels
-from vnuma.engine.notify.message import TEST, event_line
-from vnuma.engine.notify.notifier import Notifier
+from vnuma.engine.notify import TEST, VARIABLE, Notifier, event_line, ready_channels
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.machine_plan import facts_of
 from vnuma.engine.preflight.server_findings import server_findings, unencrypted_connection, unused_login

@@ -1,1 +1,0 @@
-"""Notifications of a run: mail, webhooks, commands."""
