@@ -16,7 +16,7 @@ from vnuma.domain.vm.estate import Estate
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.errors import VCenterUnreachable
 from vnuma.vsphere.connect import Session, connect
-from vnuma.vsphere.estate import read_estate
+from vnuma.vsphere.estate import SYSTEM_VM, read_estate
 from vnuma.vsphere.read import find_vm, read_host, read_vm
 
 FLEET = {"name": "estate", "esxi": {"version": "8.0.2"}, "fleet": {"hosts": 64, "vms": 1100}}
@@ -180,3 +180,16 @@ def test_the_evc_mode_of_a_cluster_is_its_hosts(lab: LabFactory, login: Login) -
     found = {host.name: host.evc_mode for host in read_estate(session).hosts.values()}
 
     assert found == {"e1": "intel-broadwell", "e2": ""}
+
+
+def test_vspheres_own_vms_are_skipped_by_name_and_reason(lab: LabFactory, login: Login) -> None:
+    """A vCLS VM is nobody's to judge; asked for by its name, it is read."""
+    own = {"name": "vCLS-1", "around": {"managed_by": "com.vmware.vim.eam"}}
+    session = login(lab({"vms": [{"name": "sql16"}, own]}))
+    estate = read_estate(session)
+    named = read_estate(session, only=find_vm(session, "vCLS-1"))
+
+    assert [one.facts.name for one in estate.vms] == ["sql16"]
+    assert [(item.kind, item.name, item.why) for item in estate.unseen] == [("vm", "vCLS-1", SYSTEM_VM)]
+    assert [one.facts.name for one in named.vms] == ["vCLS-1"]
+    assert named.unseen == ()

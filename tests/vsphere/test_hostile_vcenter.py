@@ -17,6 +17,7 @@ from vnuma.vsphere import http_response
 from vnuma.vsphere import session as session_module
 from vnuma.vsphere.connect import Session, VmRef, agreed_version, connect
 from vnuma.vsphere.estate import read_estate
+from vnuma.vsphere.faults import UnreadableAnswer
 from vnuma.vsphere.read import find_vm, read_power, read_vm, read_vm_on_host
 from vnuma.vsphere.run_mark import read_mark
 from vnuma.vsphere.surroundings import read_surroundings
@@ -171,6 +172,55 @@ def _own_words(reader: Callable[[Session, VmRef], object], session: Session, ref
         reader(session, ref)
     except VnumaError:
         return
+
+
+@pytest.mark.parametrize("name", ["config.hardware.numCPU", "runtime.powerState"])
+def test_a_property_that_decides_is_refused_by_its_name(
+    shared_lab: LabHandle, altered: Proxy, name: str
+) -> None:
+    """The connection works: the error says which property, and what arrived for it."""
+    with connect(vcenter_of(shared_lab, port=altered.port, ca_file=altered.ca_file)) as session:
+        ref = find_vm(session, "sql16")
+        altered.alter = _typed(name, b"x:boolean", b"true")
+
+        with pytest.raises(UnreadableAnswer, match=f"answered bool for property {name}") as caught:
+            read_vm(session, ref)
+
+        altered.alter = lambda body: body
+    assert caught.value.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["disabledMethod", "config.files", "guest.guestFullName", "hardware.biosInfo", "config.hyperThread"],
+)
+def test_a_property_that_only_informs_is_not_evaluated(
+    shared_lab: LabHandle, altered: Proxy, name: str
+) -> None:
+    """The VM and its host are read all the same, with the reason for a VM's property."""
+    with connect(vcenter_of(shared_lab, port=altered.port, ca_file=altered.ca_file)) as session:
+        ref = find_vm(session, "sql16")
+        altered.alter = _typed(name, b"x:boolean", b"true")
+        vm, host = read_vm_on_host(session, ref)
+        altered.alter = lambda body: body
+
+    assert (vm.name, host.cores) == ("sql16", 32)
+    of_host = name.startswith(("hardware", "config.hyperThread"))
+    assert [name in why for why in vm.unread] == ([] if of_host else [True])
+
+
+def test_a_vm_of_an_estate_with_a_wrong_property_is_named_and_the_others_are_read(
+    shared_lab: LabHandle, altered: Proxy
+) -> None:
+    """One odd answer does not end the reading of a whole vCenter."""
+    with connect(vcenter_of(shared_lab, port=altered.port, ca_file=altered.ca_file)) as session:
+        altered.alter = _typed("config.hardware.numCPU", b"x:boolean", b"true")
+        estate = read_estate(session)
+        altered.alter = lambda body: body
+
+    assert [(item.kind, item.name) for item in estate.unseen] == [("vm", "sql16")]
+    assert "answered bool for property config.hardware.numCPU" in estate.unseen[0].why
+    assert estate.hosts
 
 
 def test_a_vm_whose_folders_lie_in_themselves_is_not_read_for_ever(

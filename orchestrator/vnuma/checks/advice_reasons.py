@@ -76,8 +76,8 @@ def disadvantages(one: Forecast, wanted: Wanted) -> Iterator[str]:
     needed = max(fewest for fewest, _ in host_nodes)
     shape, nodes = one.topology, one.prediction.vnuma_nodes
     smallest = min(one.prediction.node_sizes)
-    if one.remote_mb:
-        yield f"{one.remote_mb / 1024:.4g} GB of its memory are remote"
+    if one.remote:
+        yield f"{one.remote} of its memory are remote"
     if one.usable_cores < wanted.cores:
         are = "is" if one.usable_cores == 1 else "are"
         yield f"{one.usable_cores} of {shape.vcpus} CPUs {are} used: {one.limited_by.because}"

@@ -198,8 +198,8 @@ def _memory(row: Forecast) -> str:
         return "more than the host has"
     if row.remote_mb is None:
         return "not known"
-    if row.remote_mb:
-        return f"{row.remote_mb / 1024:.4g} GB remote"
+    if row.remote:
+        return f"{row.remote} remote"
     if row.hidden_nodes:
         return f"on {row.hidden_nodes} host nodes, unseen by the guest"
     return "mostly local" if row.memory_doubt else "local"

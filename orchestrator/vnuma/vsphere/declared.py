@@ -29,7 +29,7 @@ def wrong_type(kind: type, path: str, value: Any) -> str | None:
     declared = declared_type(kind, path)
     if declared is None or _fits(value, declared):
         return None
-    return f"{path} is {type(value).__name__}, not {declared.__name__}"
+    return f"vCenter answered {type(value).__name__} for property {path}, not {declared.__name__}"
 
 
 class WrongType(Exception):

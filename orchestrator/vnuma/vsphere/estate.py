@@ -55,6 +55,10 @@ _AT_ONCE = 500
 _VM_NEEDED = ("name", "config.hardware.numCPU", "config.instanceUuid", "config.version", "runtime.powerState")
 
 
+SYSTEM_VM = "vSphere runs it for itself (vCLS): not judged"
+"""Why a VM that could be read is skipped."""
+
+
 def read_estate(
     session: Session, only: vim.VirtualMachine | None = None, earlier: Estate | None = None
 ) -> Estate:
@@ -73,6 +77,8 @@ def _estate(session: Session, only: vim.VirtualMachine | None, earlier: Estate |
     with session.understanding():
         hosts, unseen = _hosts(found)
     vms = list(_vms(session, found, hosts, unseen, _connected_hosts(objects)))
+    if only is None:
+        unseen += [_Miss(Unseen("vm", vm.facts.name, SYSTEM_VM)) for vm in vms if vm.facts.is_system_vm]
     hidden = {item.host for item in unseen if item.host} | _with_others(objects)
     hosts = _with_memory(hosts, vms, hidden)
     read_at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -152,14 +158,15 @@ def _found(session: Session, only: vim.VirtualMachine | None, earlier: Estate | 
     for found in _read(session, changes.partly, {vim.VirtualMachine: GUEST_MARKS, **hardware}):
         mark = changes.objects[found.ref]
         values, missing = {**mark.values, **found.values}, {**mark.missing, **found.missing}
-        changes.objects[found.ref] = Found(mark.ref, values, missing)
+        changes.objects[found.ref] = Found(mark.ref, values, missing, {**mark.unread, **found.unread})
     return changes
 
 
 def _read(session: Session, refs: Sequence[vim.ManagedEntity], wanted: Wanted) -> Iterator[Found]:
+    """The objects, without those deleted since the view was made."""
     for start in range(0, len(refs), _AT_ONCE):
         some = (starting(ref) for ref in refs[start : start + _AT_ONCE])
-        yield from session.retrieve(ask(wanted, *some, or_gone=True))  # deleted since the view was made
+        yield from session.retrieve_readable(ask(wanted, *some, or_gone=True))
 
 
 def _known(session: Session, kind: type, paths: Iterable[str]) -> Wanted:
@@ -255,17 +262,24 @@ def _windows(found: Found) -> WindowsFacts | None:
 
 
 def _absent(found: Found) -> dict[str, str]:
-    """Settings that the account may not read, with the reason."""
-    if not found.missing:
+    """Settings that could not be read, with the reason."""
+    reasons = _reasons(found)
+    if not reasons:
         return {}
     named = {path: name for name, path in settings.LEAVES.items()} | {settings.EXTRA_CONFIG: EXTRA_CONFIG}
-    return {named[path]: _in_words(fault) for path, fault in found.missing.items() if path in named}
+    return {named[path]: why for path, why in reasons.items() if path in named}
 
 
 def _why(found: Found, needed: Iterable[str]) -> str:
     """Why required properties are missing."""
-    faults = [_in_words(found.missing[path]) for path in needed if path in found.missing]
-    return faults[0] if faults else f"vCenter shows no configuration ({connection_of(found)})"
+    reasons = _reasons(found)
+    named = [reasons[path] for path in needed if path in reasons]
+    return named[0] if named else f"vCenter shows no configuration ({connection_of(found)})"
+
+
+def _reasons(found: Found) -> dict[str, str]:
+    """Why properties could not be read, by path."""
+    return {**found.unread, **{path: _in_words(fault) for path, fault in found.missing.items()}}
 
 
 def _in_words(fault: vmodl.MethodFault) -> str:

@@ -44,8 +44,7 @@ class About:
 class Found:
     """One object of a bulk read: the properties that are set, and why others could not be read.
 
-    Every value has the type that the API declares. `unread`: what arrived for a property that only informs,
-    and has another type.
+    Every value has the type that the API declares. `unread`: what arrived for a property of another type.
     """
 
     ref: Any
@@ -121,7 +120,21 @@ class Session:
         return [path for path in paths if self.knows(kind, path)]
 
     def retrieve(self, *filters: Query.FilterSpec) -> list[Found]:
-        """Read many properties of many objects at once (RetrievePropertiesEx), all pages."""
+        """Read many properties of many objects at once (RetrievePropertiesEx), all pages.
+
+        Raises UnreadableAnswer for a property that decides something and has another type than declared.
+        """
+        read = self.retrieve_readable(*filters)
+        for found in read:
+            words = [why for path, why in found.unread.items() if path not in INFORMS]
+            if words:
+                raise unreadable(
+                    self.transport.vcenter.address, f"{'; '.join(words)} (of {found.ref._GetMoId()})"
+                )
+        return read
+
+    def retrieve_readable(self, *filters: Query.FilterSpec) -> list[Found]:
+        """The same, where a property of another type is `unread`, whatever it decides."""
         return [found for page in self._pages(filters) for found in page]
 
     def _pages(self, filters: Sequence[Query.FilterSpec]) -> Iterator[list[Found]]:
@@ -196,15 +209,9 @@ def _words(error: Exception) -> str:
 
 
 def _found(entry: Any) -> Found:
-    """One object of an answer. Raises WrongType."""
     values = {item.name: item.val for item in entry.propSet if item.val is not None}
-    unread = {
-        path: words
-        for path, value in values.items()
-        if (words := wrong_type(type(entry.obj), path, value)) is not None
-    }
-    if deciding := [words for path, words in unread.items() if path not in INFORMS]:
-        raise WrongType(f"{'; '.join(deciding)} (of {entry.obj._moId})")
+    seen = {path: wrong_type(type(entry.obj), path, value) for path, value in values.items()}
+    unread = {path: words for path, words in seen.items() if words is not None}
     return Found(
         ref=entry.obj,
         values={path: value for path, value in values.items() if path not in unread},

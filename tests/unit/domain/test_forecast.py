@@ -218,3 +218,15 @@ def test_sqlos_nodes_hold_every_vcpu(sizes: list[int], soft_numa: bool) -> None:
     assert sum(parts) == sum(sizes)
     assert min(parts) >= 1
     assert max(parts) <= max(sizes)
+
+
+@pytest.mark.parametrize(("memory_gb", "told"), [(40, False), (60, True), (120, True)])
+def test_an_estimated_node_memory_is_said_where_it_decides(memory_gb: int, told: bool) -> None:
+    """On 96 GB a node: 40 GB fit whatever the estimate hides; 60 GB, and what is remote, depend on it."""
+    host = replace(host_of(release="6.7.0"), node_memory_estimated=True)
+    settings = {**settings_of(Topology(1, 16)), "memoryMB": memory_gb * 1024}
+    row = forecast(settings, 14, host, PlannedGuest())
+    known = forecast(settings, 14, replace(host, node_memory_estimated=False), PlannedGuest())
+
+    assert ("estimated" in row.memory_doubt + row.remote) is told
+    assert "estimated" not in known.memory_doubt + known.remote

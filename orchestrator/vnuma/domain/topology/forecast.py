@@ -30,6 +30,10 @@ SQL_YEARS = {2012: 11, 2014: 12, 2016: 13, 2017: 14, 2019: 15, 2022: 16, 2025: 1
 MOST_SEEN_LOCAL = 226 / 256
 
 
+_LEAST_IN_DOUBT = 0.5
+"""A share of a node's estimated memory from which a smaller node than its estimate decides."""
+
+
 @dataclass(frozen=True)
 class PlannedGuest:
     """The software in the VM. `sql_major` is 13 for 2016, 16 for 2022; an empty `windows` is unknown."""
@@ -70,6 +74,8 @@ class Forecast:
     """Memory beyond the nodes of its vCPUs, which is remote; None: unknown node sizes."""
     fullest: float
     """The largest share of a host node's memory that it takes; 0: unknown node sizes."""
+    estimated: bool
+    """Whether the memory of a host node is an estimate: the host's memory divided by its nodes."""
     not_started: str
     """Why this SQL Server does not start (S22); empty if it does."""
     split: str
@@ -101,12 +107,23 @@ class Forecast:
     @property
     def memory_doubt(self) -> str:
         """Why memory that fits may be remote all the same; empty if nothing speaks for it."""
-        if not MOST_SEEN_LOCAL < self.fullest <= 1:
+        if MOST_SEEN_LOCAL < self.fullest <= 1:
+            needed = ", of which ESXi and other VMs need a part"
+        elif self.estimated and _LEAST_IN_DOUBT < self.fullest <= 1:
+            needed = ""
+        else:
             return ""
-        return (
-            f"its memory is {self.fullest:.0%} of a host node's, of which ESXi and other VMs need a part: "
-            "some may be remote"
-        )
+        share = f"{self.fullest:.0%} of a host node's{self._estimate}"
+        return f"its memory is {share}{needed}: some may be remote"
+
+    @property
+    def remote(self) -> str:
+        """How much of its memory is remote; empty if none is, or it is not known."""
+        return f"{self.remote_mb / 1024:.4g} GB{self._estimate}" if self.remote_mb else ""
+
+    @property
+    def _estimate(self) -> str:
+        return " (estimated)" if self.estimated else ""
 
     @property
     def hidden_nodes(self) -> int:
@@ -152,6 +169,7 @@ def forecast(
         by_windows=usable_by_windows(guest.windows, shape) if guest.windows else None,
         remote_mb=sum(max(0, part - node) for part in parts) if node and memory_mb else None,
         fullest=max(*parts, memory_mb / len(host.numa_nodes)) / node if node else 0,
+        estimated=host.node_memory_estimated,
         not_started=_not_started(max(seen.node_sizes), guest.sql_major),
         split=_split(max(seen.node_sizes), guest),
         too_wide=vcpus > host.cores,

@@ -78,6 +78,7 @@ def _host_document(host: HostFacts) -> dict[str, object]:
         "threads": host.threads,
         "memory_mb": host.memory_mb,
         "numa_nodes": [{"id": n.id, "cpus": list(n.cpus), "memory_mb": n.memory_mb} for n in host.numa_nodes],
+        **({"node_memory_estimated": True} if host.node_memory_estimated else {}),
     }
 
 

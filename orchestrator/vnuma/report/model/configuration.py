@@ -84,13 +84,14 @@ def _host(loaded: LoadedRun, vm: Vm) -> Pairs:
     host = loaded.vm_facts(vm, "host")
     nodes = host.get("numa_nodes") or []
     threads, cores = host.get("threads"), host.get("cores")
+    estimated = " (memory estimated)" if host.get("node_memory_estimated") else ""
     return [
         ("Name", shown(host.get("name", vm.esxi_host))),
         ("ESXi", _text(host, "esxi")),
         ("Model", _text(host, "model")),
         ("Processors", f"{_text(host, 'packages')} x {_text(host, 'cpu')}"),
         ("Cores", f"{cores} cores, {threads} logical CPUs" if cores and threads else UNKNOWN),
-        ("NUMA nodes of the host", ", ".join(_node(node) for node in nodes) or UNKNOWN),
+        ("NUMA nodes of the host", (", ".join(_node(node) for node in nodes) or UNKNOWN) + estimated),
         ("Memory", _megabytes(host.get("memory_mb"))),
         ("BIOS", _text(host, "bios")),
     ]

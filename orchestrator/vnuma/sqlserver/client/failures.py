@@ -30,9 +30,9 @@ https://learn.microsoft.com/sql/relational-databases/errors-events/mssqlserver-1
 """
 _SETTLED = {18470, 18486, 18487, 18488}
 """The login is disabled or locked, or its password has expired or must be changed: a person has to act."""
-_STARTING = {18401, 18451, 18461, 17142, 17187, 6005}
-"""The server is upgrading, in single-user mode, paused, recovering or shutting down, and did not check the
-password; it may answer later.
+_STARTING = {18401, 18451, 18461, 17142, 17187, 6005, 40613}
+"""The server is upgrading, in single-user mode, paused, recovering, shutting down or failing over, and did
+not check the password; it may answer later.
 """
 _DATABASE = {922, 4060, 4064}
 """The database is missing or not yet recovered, and 18456 is a consequence: the password was right."""
@@ -42,6 +42,11 @@ _FREETDS_CUT = {20003, 20004, 20006, 20017}
 
 SQL Server may use the same numbers for its messages; FreeTDS's have SQLSTATE 01000. Source: TDSERRNO in
 https://github.com/FreeTDS/freetds/blob/Branch-1_3/include/freetds/tds.h
+"""
+_NET_LIBRARY = re.compile(r"\[(?:DBNETLIB|DBNMPNTW|DBMSSOCN|DBMSLPCN)\]", re.IGNORECASE)
+"""Windows' old driver, whose network library fails with SQLSTATE 01000 or HY000 and Windows' number.
+
+https://support.microsoft.com/kb/137634
 """
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
 _TICKET = re.compile(r"expired|no (?:kerberos )?credentials|credentials? cache|cache is empty", re.IGNORECASE)
@@ -116,7 +121,8 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
         )
     if state == "28000":
         return _refused(LoginRefused, where, text)
-    if state.startswith(("08", "HYT")) or (state == "01000" and set(numbers) & _FREETDS_CUT):
+    cut = _NET_LIBRARY.search(_text(error))
+    if state.startswith(("08", "HYT")) or (state == "01000" and set(numbers) & _FREETDS_CUT) or cut:
         return SqlUnreachable(
             f"{where}: SQL Server does not answer: {text}.",
             fix="Check that the guest is up, the port open and the address right.",
