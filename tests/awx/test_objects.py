@@ -98,7 +98,6 @@ def test_credentials_set_what_the_inventory_reads() -> None:
         "VNUMA_STORE": "postgresql://u@h/d",
         "PGPASSWORD": "p",
         "VNUMA_HOME": "/tmp/x",
-        "VNUMA_AUDIT_SYSLOG": "",
     }
     assert injected("vnuma Kerberos", {"keytab": "/k"}) == {"KRB5_CLIENT_KTNAME": "/k"}
 

@@ -85,7 +85,7 @@ def verify(
     """Check that no line of the audit log was changed, inserted or removed.
 
     Each line has the SHA-256 of the line before it. A file alone cannot show that lines are missing at its
-    end, or that it was rewritten from some line on: the store, --hash and syslog show that. Exit code 10 if
+    end, or that it was rewritten from some line on: the store and --hash show that. Exit code 10 if
     it was altered.
 
     Examples: vnuma audit verify; vnuma audit verify old.audit.jsonl --hash 5891b5b5...

@@ -53,7 +53,7 @@ def doctor(
     from dataclasses import asdict
 
     from vnuma.engine.access.inventory import named_targets, read_targets
-    from vnuma.engine.doctor.diagnose import diagnose, diagnose_forwarding, diagnose_notify
+    from vnuma.engine.doctor.diagnose import diagnose, diagnose_notify
     from vnuma.errors import EnvironmentProblem, UsageError
 
     if site and (notify or record):
@@ -79,7 +79,7 @@ def doctor(
         findings = diagnose_site(controller_socket(), site, targets, where)
     else:
         notified = diagnose_notify(where, targets, send=notify)
-        findings = [*diagnose(targets, where), *notified, *diagnose_forwarding()]
+        findings = [*diagnose(targets, where), *notified]
     if format_ == "json":
         # A lab identifies itself in its vCenter's or its machine's name.
         scenario = next(filter(None, (scenario_of(item.what) for item in findings)), None)

@@ -84,9 +84,6 @@ def run(
             "--create-only stores a run, --dry-run does not: give one of them.",
             fix=f"vnuma run {typed('studies/quick.yml')} --create-only",
         )
-    from vnuma.engine.audit.syslog import collector
-
-    collector()  # refuses a wrong address before a run begins
     permit = allowed.permit()
     if resume:
         if allowed != PermitOptions():

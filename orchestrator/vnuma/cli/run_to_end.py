@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.events import EventLog
 from vnuma.cli.screen import note, say
-from vnuma.errors import InputError, StoreError, VnumaError, from_os_error
+from vnuma.errors import StoreError, VnumaError, from_os_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +108,6 @@ def _send_traces(store: Store, run: Run, since: datetime) -> None:
 
 def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
     """Show which notifications failed and record them in the audit log; neither ends the run."""
-    from vnuma.engine.access.places import audit_file
-    from vnuma.engine.audit.forward import forward, unsent
     from vnuma.engine.audit.journal import note_of_run
 
     for words in notifier.failures():
@@ -120,12 +118,6 @@ def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
         except StoreError as error:
             with suppress(OSError):
                 say(f"Note      {error.what}", sys.stderr)
-    log = audit_file(store.place)
-    with suppress(OSError, InputError):
-        forward(log, now=True)
-        left = unsent(log)
-        if left:
-            say(f"Not sent  {left}", sys.stderr)
 
 
 def _tell(ended: RunOutcome) -> None:

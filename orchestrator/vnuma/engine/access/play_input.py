@@ -55,7 +55,7 @@ def _literal(value: Any) -> Any:
 # ansible-runner stores the parent's environment in its artifacts, so a play gets only what it needs.
 _KEPT = (
     "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
-    "VNUMA_HOME", "VNUMA_AUDIT_SYSLOG", "VNUMA_LAB_STATE", "VNUMA_ODBC_DRIVER", "ODBCSYSINI", "ODBCINI",
+    "VNUMA_HOME", "VNUMA_LAB_STATE", "VNUMA_ODBC_DRIVER", "ODBCSYSINI", "ODBCINI",
     "KRB5CCNAME", "KRB5_CONFIG", "KRB5_CLIENT_KTNAME", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""The audit log of changes to VMs: written before each change, chained, verified, forwarded."""
+"""The audit log of changes to VMs: written before each change, chained and verified."""

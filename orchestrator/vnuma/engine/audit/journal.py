@@ -18,7 +18,6 @@ from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.places import audit_file, audit_files
 from vnuma.engine.audit.chain import append, whole_line
-from vnuma.engine.audit.forward import forward
 from vnuma.errors import InputError, StoreError, VnumaError, reading
 from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
@@ -88,9 +87,7 @@ class Journal:
         try:
             with self.store.write() as connection:
                 audit.add_line(connection, line, run.id if run else None)
-            log = audit_file(self.store.place)
-            append(log, as_json(line))
-            forward(log)
+            append(audit_file(self.store.place), as_json(line))
         except StoreError as error:
             self.on_store_error(error)
 

@@ -12,14 +12,13 @@ from vnuma.domain.vm.plain_text import counted
 from vnuma.engine.access.context import holder
 from vnuma.engine.access.places import audit_file, audit_files
 from vnuma.engine.audit.chain import Chain, read_chain
-from vnuma.engine.audit.forward import unsent
 from vnuma.engine.audit.journal import as_json, audit_lines, read_audit_file
 from vnuma.errors import AuditAltered
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.types import canonical_json
 
-_COMPARE = "Compare it with a backup, with the store (vnuma audit) or with what syslog received."
+_COMPARE = "Compare it with a backup, with the store (vnuma audit) or with a copy elsewhere."
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,6 @@ class Verified:
     chains: dict[Path, Chain]
     problem: AuditAltered | None
     missing: int | None = None
-    not_sent: str | None = None
 
     def lines(self) -> Iterator[str]:
         """The same as text, without the problem."""
@@ -46,8 +44,6 @@ class Verified:
             yield "No audit log yet."
         if self.missing == 0:
             yield "Store     has no other lines of the same people."
-        if self.not_sent:
-            yield f"Not sent  {self.not_sent}"
 
     def as_json(self) -> dict[str, Any]:
         files = [
@@ -66,7 +62,6 @@ class Verified:
             "problem": self.problem.what if self.problem else None,
             "files": files,
             "lines_only_in_store": self.missing,
-            "not_sent": self.not_sent,
         }
 
 
@@ -97,7 +92,7 @@ def verify_store(store: Store, expected: str | None) -> Verified:
             fix="They were removed, or not written: the disk was full, the process was killed, or VNUMA_HOME "
             "was another. vnuma audit shows them.",
         )
-    return Verified(found.chains, problem, len(missing), unsent(log))
+    return Verified(found.chains, problem, len(missing))
 
 
 def lines_without_file(store: Store, files: Iterable[Path]) -> tuple[AuditLine, ...]:

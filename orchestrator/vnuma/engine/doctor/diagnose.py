@@ -12,10 +12,7 @@ from vnuma.domain.vm.provenance import why_no_hardware
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access import machine_shell
 from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
-from vnuma.engine.access.places import audit_file, store_url
 from vnuma.engine.access.target import Target, TargetKind, VmTarget
-from vnuma.engine.audit.forward import forward, unsent
-from vnuma.engine.audit.syslog import collector
 from vnuma.engine.doctor import diagnose_vm
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.run_mark import parse_mark
@@ -28,7 +25,6 @@ from vnuma.errors import VmNotFound, VnumaError
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.instance import server as sql_facts
-from vnuma.store.place import parse_place
 from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.workloads.page_cache.obstacles import obstacles_of_machine
@@ -194,14 +190,3 @@ def diagnose_notify(inventory: Path, names: Iterable[str], *, send: bool) -> Ite
         notifier.wait()
         failed = notifier.failures()
         yield Diagnosis("FAIL" if failed else "ok", _SUBJECT, failed[0] if failed else f"{ready.name}: sent")
-
-
-def diagnose_forwarding() -> Iterator[Diagnosis]:
-    """Whether the audit log's lines reached the collector, if there is one. Raises InputError and OSError."""
-    to = collector()
-    if to is None:
-        return
-    log = audit_file(parse_place(store_url()))
-    forward(log, now=True)
-    words = unsent(log)
-    yield Diagnosis("warn" if words else "ok", "audit", words or f"{to}: every line was sent")

@@ -178,7 +178,7 @@ def _doubts(file: Path) -> list[str]:
     problem = read_chain(file).problem
     if problem is None:
         return []
-    return [f"Note      {file}: {problem}. Compare the restored settings with a backup, or with syslog."]
+    return [f"Note      {file}: {problem}. Compare the restored settings with a backup."]
 
 
 def _by_audit(store: Store, file: Path, wanted: Wanted) -> list[AuditRestoration | MachineByHand]:
