@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.vsphere.support import LabFactory, Login, change, fault, vm
-from vnuma.domain.vm.change import Change, Edit, change_back
+from vnuma.domain.vm.change import Change, Edit, change_back, change_to
 from vnuma.domain.vm.setting import Value
+from vnuma.engine.lease.foreign_changes import conflicts
 from vnuma.errors import LeaseLost, PrivilegeMissing, ReadBackDiffers, ReconfigureRefused
 from vnuma.vsphere.apply import ChangedMeanwhile, reconfigure
 from vnuma.vsphere.connect import Session
@@ -64,6 +65,49 @@ def test_a_change_is_made_read_back_and_restored(off: tuple[Session, Any], desir
 
     reconfigure(session, ref, change_back(after.settings, before.settings))
     assert read_vm(session, ref).settings == before.settings
+
+
+# A property that the server leaves out until a reconfigure, and what a study then sets.
+ABSENT: dict[str, dict[str, Value]] = {
+    "hardware.numCoresPerSocket": {"numCoresPerSocket": 8},
+    "hardware.autoCoresPerSocket": {"numCoresPerSocket": 8},
+    "numaInfo": {"coresPerNumaNode": 8},
+    "numaInfo.coresPerNumaNode": {"coresPerNumaNode": 8},
+    "numaInfo.autoCoresPerNumaNode": {"coresPerNumaNode": 8},
+    "numaInfo.vnumaOnCpuHotaddExposed": {"exposeVnumaOnCpuHotadd": True},
+    "cpuHotAddEnabled": {"cpuHotAddEnabled": True},
+    "memoryHotAddEnabled": {"memoryHotAddEnabled": True},
+    "memoryReservationLockedToMax": {"memoryReservationLockedToMax": True},
+    "rebootPowerOff": {"rebootPowerOff": True},
+    "latencySensitivity": {"latencySensitivity": "high"},
+    "memoryAllocation": {"memoryReservation": 1024},
+    "memoryAllocation.reservation": {"memoryReservation": 1024},
+    "memoryAllocation.limit": {"memoryLimit": 65536},
+    "memoryAllocation.shares": {"memoryShares": "high"},
+    "cpuAllocation": {"cpuReservation": 1000},
+    "cpuAllocation.reservation": {"cpuReservation": 1000},
+    "cpuAllocation.limit": {"cpuLimit": 20000},
+    "cpuAllocation.shares": {"cpuShares": "low"},
+}
+
+
+def test_a_field_absent_until_the_first_change_is_nobodys_change(lab: LabFactory, login: Login) -> None:
+    """Each optional property in turn: the change, its read-back, the restore and what others changed."""
+    vms = [
+        vm(f"vm{number}", power="off", cores_per_socket=1, absent=[field])
+        for number, field in enumerate(ABSENT)
+    ]
+    session = login(lab({"esxi": {"version": "8.0.3"}, "vms": vms}))
+    for number, (field, desired) in enumerate(ABSENT.items()):
+        ref = find_vm(session, f"vm{number}")
+        before = read_vm(session, ref)
+        after = reconfigure(session, ref, change_to(before.settings, desired))
+        wrote = {edit.setting: {edit.after} for edit in change_to(before.settings, desired)}
+        assert conflicts(before.settings, wrote, after.settings) == [], field
+
+        restored = reconfigure(session, ref, change_back(after.settings, before.settings))
+        assert change_back(restored.settings, before.settings) == Change(), field
+        assert conflicts(before.settings, {}, restored.settings) == [], field
 
 
 def test_affinity_is_set_and_cleared(off: tuple[Session, Any]) -> None:

@@ -288,5 +288,10 @@ func (v VM) check(host Host) error {
 	if !slices.Contains([]string{"", "node0", "spread"}, v.SQL.LogWriters) {
 		return fmt.Errorf("sql.log_writers %q: want node0 or spread", v.SQL.LogWriters)
 	}
+	for _, field := range v.Absent {
+		if !slices.Contains(AbsentFields, field) {
+			return fmt.Errorf("absent: %q: want one of %s", field, strings.Join(AbsentFields, ", "))
+		}
+	}
 	return v.Around.check()
 }

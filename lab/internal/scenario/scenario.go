@@ -126,9 +126,23 @@ type VM struct {
 	Annotation        string            `yaml:"annotation"`
 	Power             Power             `yaml:"power"`
 	Around            Around            `yaml:"around"`
-	SQL               SQL               `yaml:"sql"`
+
+	// Absent are optional properties below config that the server leaves out until a reconfigure: latencySensitivity
+	// on ESXi 6.7, or hardware.autoCoresPerSocket. See AbsentFields.
+	Absent []string `yaml:"absent"`
+
+	SQL SQL `yaml:"sql"`
 
 	datacenter string
+}
+
+// AbsentFields are the properties that `absent` can leave out: optional in the API, and settings of a study.
+var AbsentFields = []string{
+	"hardware.numCoresPerSocket", "hardware.autoCoresPerSocket",
+	"numaInfo", "numaInfo.coresPerNumaNode", "numaInfo.autoCoresPerNumaNode", "numaInfo.vnumaOnCpuHotaddExposed",
+	"cpuHotAddEnabled", "memoryHotAddEnabled", "memoryReservationLockedToMax", "rebootPowerOff", "latencySensitivity",
+	"memoryAllocation", "memoryAllocation.reservation", "memoryAllocation.limit", "memoryAllocation.shares",
+	"cpuAllocation", "cpuAllocation.reservation", "cpuAllocation.limit", "cpuAllocation.shares",
 }
 
 // Power is the state in which a VM starts.

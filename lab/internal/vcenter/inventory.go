@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -192,6 +193,7 @@ func (m *machine) furnish() {
 	for key, value := range vm.ExtraConfig {
 		m.Config.ExtraConfig = append(m.Config.ExtraConfig, &types.OptionValue{Key: key, Value: value})
 	}
+	m.leaveOut(vm.Absent)
 	m.Config.ChangeVersion = m.nextChangeVersion()
 	for _, runtime := range []*types.VirtualMachineRuntimeInfo{&m.Runtime, &m.Summary.Runtime} {
 		runtime.FaultToleranceState = types.VirtualMachineFaultToleranceStateNotConfigured
@@ -199,6 +201,26 @@ func (m *machine) furnish() {
 	}
 	mo.ApplyPropertyChange(&m.VirtualMachine.VirtualMachine, guestOff())
 	m.surround()
+}
+
+// leaveOut removes properties below config and keeps their values: a server may leave out a field at its default.
+func (m *machine) leaveOut(paths []string) {
+	for _, path := range paths {
+		value := reflect.ValueOf(m.Config)
+		for _, name := range strings.Split(path, ".") {
+			value = reflect.Indirect(value).FieldByName(strings.ToUpper(name[:1]) + name[1:])
+		}
+		if kept := reflect.Indirect(value); kept.IsValid() {
+			m.absent = append(m.absent, types.PropertyChange{Name: "config." + path, Val: kept.Interface()})
+			value.SetZero()
+		}
+	}
+}
+
+// complete gives the VM the properties that were left out, as a reconfigure does.
+func (m *machine) complete(ctx *simulator.Context) {
+	m.publish(ctx, m.absent)
+	m.absent = nil
 }
 
 // hasTopologyFields reports whether this VM has what virtual hardware 20 brought with vSphere 8.

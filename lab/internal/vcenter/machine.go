@@ -26,14 +26,15 @@ type machine struct {
 	scenario scenario.VM
 	service  guest.Service
 
-	boots      atomic.Int64 // power-ons so far; read without the lock when faults are dealt out
-	boot       *guest.Boot  // of the current or the latest power-on
-	generation int          // outdates the timers of an earlier boot
-	stopping   bool         // a guest shutdown is in progress
-	rebootOff  bool         // the next guest reboot powers off
-	toolsNever bool         // Tools do not start in this boot
-	pending    *pending     // an unanswered question
-	running    atomic.Bool  // whether it is on; read without the lock by the file service
+	boots      atomic.Int64           // power-ons so far; read without the lock when faults are dealt out
+	boot       *guest.Boot            // of the current or the latest power-on
+	generation int                    // outdates the timers of an earlier boot
+	stopping   bool                   // a guest shutdown is in progress
+	rebootOff  bool                   // the next guest reboot powers off
+	toolsNever bool                   // Tools do not start in this boot
+	pending    *pending               // an unanswered question
+	absent     []types.PropertyChange // what the server leaves out until the next reconfigure
+	running    atomic.Bool            // whether it is on; read without the lock by the file service
 
 	// The resources that a running VM takes from its host, for the admission and placement of others.
 	reservedWhileOn atomic.Int64          // MB

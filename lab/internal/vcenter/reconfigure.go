@@ -33,6 +33,7 @@ func (m *machine) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soa
 				return &refusal{fault: &types.DuplicateName{Name: req.NewName, Object: vm.Self}, message: "The name '" + req.NewName + "' already exists."}
 			}
 		}
+		m.complete(ctx)
 		before := m.draft()
 		after := before
 		after.name = req.NewName
@@ -62,6 +63,7 @@ func (m *machine) apply(ctx *simulator.Context, user string, spec *types.Virtual
 		return notSupported("the lab does not model spec.%s", field)
 	}
 	spec = m.withoutDropped(spec)
+	m.complete(ctx)
 	before := m.draft()
 	after := before
 	after.extraConfig = map[string]string{}

@@ -170,7 +170,7 @@ def _edits(planned: EstateVm, vm: EstateVm) -> tuple[list[Edit], set[tuple[str, 
         if why or (name in TYPED and name not in now):
             silent.add((name, why or _NOT_READ))
         else:
-            wanted[name] = _unset(name, value, now)
+            wanted[name] = value
     if wanted.get("memoryReservationLockedToMax") is True and now.get("memoryReservationLockedToMax") is True:
         wanted.pop("memoryReservation", None)  # vSphere moves the reservation with the lock
     edits = list(differences(wanted, now))
@@ -204,9 +204,3 @@ def _wanted(planned: EstateVm, now: Settings) -> Iterator[tuple[str, Value]]:
 
 def _is_compared(name: str) -> bool:
     return not (name in DERIVED or is_evidence(name) or name.lower() in WRITTEN_BY_ESXI)
-
-
-def _unset(name: str, value: Value, now: Settings) -> Value:
-    """A setting that a release lacks counts as a new VM's, so a design's default is no difference."""
-    unset = TYPED[name].unset if name in TYPED else None
-    return None if now.get(name) is None and unset is not None and value == unset else value

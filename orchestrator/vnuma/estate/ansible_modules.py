@@ -15,7 +15,7 @@ from typing import Any
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared
-from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
+from vnuma.domain.vm.setting import AUTOMATIC, TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.estate.ansible_files import Unresolved, resolved
 from vnuma.estate.design_vm import NEW_VM, DesignedVm
 
@@ -153,7 +153,7 @@ def _read(
         vm.settings.pop(setting, None)
         vm.absent[setting] = f"{path}: {error}"
         return
-    if spec.unset is None or copied:
+    if spec.unset is None or setting in AUTOMATIC or copied:
         vm.leave({}, {setting: _TEMPLATE if copied else _OPEN})
     else:
         vm.leave({setting: spec.unset}, {})

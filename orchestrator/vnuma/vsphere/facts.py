@@ -9,7 +9,17 @@ from typing import Any
 from pyVmomi import vim
 
 from vnuma.domain.vm.facts import HostFacts, NumaNode, Release, VmFacts
-from vnuma.domain.vm.setting import LEASE_PREFIX, TYPED, Power, Value, ValueKind, is_evidence, is_governed
+from vnuma.domain.vm.setting import (
+    AUTOMATIC,
+    LEASE_PREFIX,
+    TYPED,
+    Power,
+    Value,
+    ValueKind,
+    is_evidence,
+    is_governed,
+    meant,
+)
 from vnuma.vsphere.session import Found
 from vnuma.vsphere.wait import question_words
 
@@ -42,12 +52,10 @@ def settings_of(values: Mapping[str, Any], settings: Iterable[str] = TYPED) -> d
 
 
 def _value(name: str, value: Any) -> Value:
-    if name == "coresPerNumaNode":
-        return value or None  # 0 is automatic, which `autoCoresPerNumaNode` shows
+    if name in AUTOMATIC:
+        return value or None  # 0 and absent may be automatic, which the derived setting shows
     spec = TYPED[name]
-    if value is None and spec.unset is not None and not spec.since:
-        return spec.unset  # vSphere may leave a field out until it is first written
-    return VALUES[spec.kind](value)
+    return meant(name, None) if value is None and not spec.since else VALUES[spec.kind](value)
 
 
 def extra_config(options: Iterable[Any]) -> dict[str, str]:

@@ -11,7 +11,16 @@ from typing import Any
 from pyVmomi import vim
 
 from vnuma.domain.vm.change import Change, Edit, differences
-from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Settings, Value, ValueKind, is_extra_config
+from vnuma.domain.vm.setting import (
+    AUTOMATIC,
+    DERIVED,
+    TYPED,
+    Settings,
+    Value,
+    ValueKind,
+    is_extra_config,
+    meant,
+)
 
 _SHAPE = ("numCPUs", "numCoresPerSocket")
 
@@ -55,14 +64,10 @@ def fields_of(change: Change) -> tuple[str, ...]:
 
 def _explicit(edit: Edit) -> Value:
     """The value to send, with "not set" as its explicit value. Raises ValueError if there is none."""
-    if edit.after is not None or is_extra_config(edit.setting):
-        return edit.after
-    unset = TYPED[edit.setting].unset
-    if unset is not None:
-        return unset
-    if edit.setting in DERIVED:
-        return None
-    raise ValueError(f"{edit.setting} cannot be unset")
+    value = meant(edit.setting, edit.after)
+    if value is None and edit.setting in TYPED.keys() - DERIVED:
+        raise ValueError(f"{edit.setting} cannot be unset")
+    return value
 
 
 def _spec(wanted: Mapping[str, Value], current: Settings) -> vim.vm.ConfigSpec:

@@ -104,7 +104,11 @@ def test_no_comment_ends_early(key: str) -> None:
 def test_ansible_gets_the_variables_of_the_role() -> None:
     """YAML that reads back as the arm, with the words that YAML takes for truth values in quotes."""
     fix = Fix(
-        "Off.", {"cpu_hot_add": "off"}, {"cpuHotAddEnabled": False}, topology="4x4", current={"numCPUs": 16}
+        "Off.",
+        {"cpu_hot_add": "off"},
+        {"cpuHotAddEnabled": False},
+        topology="4x4",
+        current={"cpuHotAddEnabled": True},
     )
     read = yaml.safe_load(fix_as(Tool.ANSIBLE, fix, Target("vm")))
     assert read == fix.ansible

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.vm.change import change_back, change_to
-from vnuma.domain.vm.setting import TYPED, Value
+from vnuma.domain.vm.change import Change, Edit, change_back, change_to, net
+from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Value
 from vnuma.engine.lease.foreign_changes import conflicts
 from vnuma.vsphere.facts import LEAVES, settings_of
+from vnuma.vsphere.spec import unmet
 
-DEFAULTED = sorted(name for name, spec in TYPED.items() if spec.unset is not None and not spec.since)
+DEFAULTED = sorted(name for name, spec in TYPED.items() if spec.unset is not None)
 
 
 def _other(name: str) -> Value:
@@ -26,8 +27,12 @@ def _other(name: str) -> Value:
 
 @pytest.mark.parametrize("name", DEFAULTED)
 def test_an_absent_field_reads_as_its_default(name: str) -> None:
-    """Whether vSphere leaves it out or shows the default makes no difference to a reader."""
-    assert settings_of({}, [name]) == {name: TYPED[name].unset}
+    """Whether vSphere leaves it out or shows the default makes no difference to a reader.
+
+    None where the release may lack the field, and where vSphere may have chosen the number.
+    """
+    unknown = TYPED[name].since or name in AUTOMATIC
+    assert settings_of({}, [name]) == {name: None if unknown else TYPED[name].unset}
     assert LEAVES[name].startswith("config.")
 
 
@@ -38,7 +43,9 @@ def test_a_baseline_without_the_field_is_restored_when_its_default_reads_back(na
     baseline, now = {name: None}, {name: unset}
 
     assert not change_back(now, baseline)
-    assert not change_back({name: None}, {name: unset})
+    assert not change_back(baseline, now)
+    assert not unmet(Change((Edit(name, _other(name), None),)), now)
+    assert net([Edit(name, None, _other(name)), Edit(name, _other(name), unset)]) == ()
     assert conflicts(baseline, {name: {_other(name)}}, now) == []
 
 
@@ -49,6 +56,17 @@ def test_a_value_that_an_arm_set_is_taken_back_to_absent(name: str) -> None:
 
     assert [edit.setting for edit in change_back({name: changed}, {name: None})] == [name]
     assert conflicts({name: None}, {name: {changed}}, {name: changed}) == []
+
+
+def test_an_absent_key_has_no_default() -> None:
+    """extraConfig: a key that was not there is removed, whatever its value."""
+    assert change_back({"numa.vcpu.min": "9"}, {}) == Change((Edit("numa.vcpu.min", "9", None),))
+    assert change_to({}, {"numa.vcpu.min": "9"}) == Change((Edit("numa.vcpu.min", None, "9"),))
+
+
+def test_every_setting_says_what_its_absence_means() -> None:
+    """Only the size of a VM always has a value, and derived settings have no meaning of their own."""
+    assert TYPED.keys() - DEFAULTED == {"numCPUs", "memoryMB", *DERIVED}
 
 
 def test_a_field_that_was_not_read_is_no_default() -> None:

@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Mapping
 
 from vnuma.checks.finding import Fix
-from vnuma.checks.fixes.wording import Target, Written, as_text, explicit
-from vnuma.domain.vm.setting import Value, is_extra_config
+from vnuma.checks.fixes.wording import Target, Written, as_text
+from vnuma.domain.vm.setting import Value, is_extra_config, meant
 
 _OPTIONS: Mapping[str, str] = {
     "numCPUs": "c",
@@ -34,7 +34,7 @@ def govc(fix: Fix, target: Target) -> Written:
     """One `govc vm.change`; server and login come from GOVC_URL and related variables."""
     options, left_out = list[str](), dict[str, str]()
     for edit in fix.change:
-        value = explicit(edit)
+        value = meant(edit.setting, edit.after)
         if is_extra_config(edit.setting):
             text = "" if value is None else as_text(value)
             options.append(f"-e={_quoted(f'{edit.setting}={text}')}")

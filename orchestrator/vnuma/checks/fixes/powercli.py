@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from vnuma.checks.finding import Fix
-from vnuma.checks.fixes.wording import Target, Written, as_text, explicit
-from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_extra_config
+from vnuma.checks.fixes.wording import Target, Written, as_text
+from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_extra_config, meant
 
 _SPEC = "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec"
 _APPLY = "if ($vm.Count -eq 1) { $vm[0].ReconfigVM($spec) } else { throw 'This is not exactly one VM.' }"
@@ -19,7 +19,7 @@ _APPLY = "if ($vm.Count -eq 1) { $vm[0].ReconfigVM($spec) } else { throw 'This i
 
 def powercli(fix: Fix, target: Target) -> Written:
     """Lines that find exactly one VM and reconfigure it."""
-    edits = {edit.setting: explicit(edit) for edit in fix.change}
+    edits = {edit.setting: meant(edit.setting, edit.after) for edit in fix.change}
     if not edits:
         return Written()
     typed = {name: value for name, value in edits.items() if not is_extra_config(name)}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vnuma.checks.finding import Fix
-from vnuma.checks.fixes.wording import Target, Written, as_text, explicit
-from vnuma.domain.vm.setting import Value, is_extra_config
+from vnuma.checks.fixes.wording import Target, Written, as_text
+from vnuma.domain.vm.setting import Value, is_extra_config, meant
 
 ATTRIBUTES: Mapping[str, str] = {
     "numCPUs": "num_cpus",
@@ -45,7 +45,7 @@ def terraform(fix: Fix, _target: Target) -> Written:
             attribute = ATTRIBUTES.get(edit.setting)
             if attribute:
                 lines += [_SINCE[edit.setting]] if edit.setting in _SINCE else []
-                lines.append(f"{attribute} = {_literal(explicit(edit))}")
+                lines.append(f"{attribute} = {_literal(meant(edit.setting, edit.after))}")
             else:
                 left_out[edit.setting] = NO_ATTRIBUTE
         elif edit.after is None:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vnuma.checks.finding import Finding
-from vnuma.domain.vm.change import Edit
-from vnuma.domain.vm.setting import TYPED, Value
+from vnuma.domain.vm.setting import Value
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 
@@ -40,12 +39,6 @@ class Written:
     left_out: Mapping[str, str] = field(default_factory=dict)
     shuts_down: bool = False
     """Whether the tool shuts the VM down itself for settings that require it."""
-
-
-def explicit(edit: Edit) -> Value:
-    """The value to write; "not set" of a typed setting as its explicit value."""
-    spec = TYPED.get(edit.setting)
-    return spec.unset if spec and edit.after is None else edit.after
 
 
 def as_text(value: Value) -> str:

@@ -12,12 +12,12 @@ from functools import cached_property
 from vnuma.domain.vm.setting import (
     AUTOMATIC,
     DERIVED,
-    TYPED,
     Settings,
     Value,
     is_evidence,
     is_extra_config,
     is_governed,
+    meant,
     needs_power_off,
 )
 
@@ -76,7 +76,7 @@ def change_to(current: Settings, desired: Settings) -> Change:
             for name, value in sorted(desired.items(), key=lambda item: (is_extra_config(item[0]), item[0]))
             if name not in DERIVED
             and not is_evidence(name)
-            and not _same(name, as_written(current, name), _or_unset(name, value))
+            and not _same(name, as_written(current, name), meant(name, value))
         )
     )
 
@@ -96,7 +96,7 @@ def as_written(settings: Settings, name: str) -> Value:
     automatic = AUTOMATIC.get(name)
     if automatic and settings.get(automatic) is True:
         return 0
-    return _or_unset(name, settings[name]) if name in settings else None
+    return meant(name, settings[name]) if name in settings else None
 
 
 def settings_after(current: Settings, desired: Settings) -> dict[str, Value]:
@@ -136,7 +136,11 @@ def net(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     for edit in edits:
         begun = first.get(edit.setting, edit)
         first[edit.setting] = Edit(edit.setting, begun.before, edit.after)
-    return tuple(edit for edit in first.values() if not _same(edit.setting, edit.before, edit.after))
+    return tuple(
+        edit
+        for name, edit in first.items()
+        if not _same(name, meant(name, edit.before), meant(name, edit.after))
+    )
 
 
 def differences(expected: Settings, observed: Settings) -> Change:
@@ -154,15 +158,6 @@ def _same(name: str, left: Value, right: Value) -> bool:
     if is_extra_config(name):
         return _extra_config_text(left) == _extra_config_text(right)
     return left == right
-
-
-def _or_unset(name: str, value: Value) -> Value:
-    """The value of a field that was read, or what its absence means.
-
-    vSphere may leave a field out until it is first written.
-    """
-    spec = TYPED.get(name)
-    return spec.unset if value is None and spec is not None and not spec.since else value
 
 
 def _extra_config_text(value: Value) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from vnuma.domain.vm.setting import AUTOMATIC, HARDWARE, TYPED, Value
+from vnuma.domain.vm.setting import AUTOMATIC, HARDWARE, TYPED, Value, meant
 
 _PATHS: Mapping[str, str] = {name: spec.path for name, spec in TYPED.items()} | {HARDWARE: "version"}
 """Properties below `config`."""
@@ -127,7 +127,8 @@ def _entries(changes: str) -> Iterator[_Entry | None]:
 def _listed(setting: str, changes: str) -> tuple[str, str] | str | None:
     """A setting's texts in vCenter's list; None if unchanged; a reason if unclear."""
     if setting in _PATHS:
-        path = re.escape(f"config.{_PATHS[setting]}") + r"(?:\.\w+)?"
+        parent, _, leaf = rf"config.{_PATHS[setting]}".rpartition(".")
+        path = rf"{re.escape(parent)}(?:\.{leaf}(?:\.\w+)?)?"  # the parent alone where it was absent before
     else:
         path = rf'config\.extraConfig\("{re.escape(setting)}"\)(?:\.value)?'
     if not re.search(path, changes, re.IGNORECASE):
@@ -152,6 +153,7 @@ def _texts(entry: _Entry) -> tuple[str, str] | None:
 def _is(setting: str, after: str, now: Value) -> bool:
     """Whether a text is the value; for texts that are not plain values (sets, shares), trust the event."""
     chosen_by_vsphere = setting in AUTOMATIC and now == 0
+    now = meant(setting, now)
     if not after or after.startswith("(") or isinstance(now, tuple) or chosen_by_vsphere:
         return True
     if setting.endswith("Shares"):
@@ -159,7 +161,7 @@ def _is(setting: str, after: str, now: Value) -> bool:
     if setting == HARDWARE:
         number = after.removeprefix("vmx-")  # vmx-09 is 9
         return number.isdecimal() and int(number) == now
-    return after.lower() == _text(now).lower()
+    return after.lower() in (_text(now).lower(), _UNSET if now == meant(setting, None) else "")
 
 
 def _text(value: Value) -> str:

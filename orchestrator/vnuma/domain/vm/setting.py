@@ -60,8 +60,8 @@ class SettingSpec:
     """A typed setting: `unit` for people, `cold` if the VM must be off to change it.
 
     `path` is below the VM's `config` and ends at a leaf, since its parent has much unneeded data
-    (config.hardware has every device). `unset` is the explicit value for "not set"; None for a setting that
-    always has a value. `since` is None for a setting that every release has.
+    (config.hardware has every device). `unset` is what an absent field means; None for a setting that always
+    has a value or is derived. `since` is None for a setting that every release has.
     """
 
     name: str
@@ -110,7 +110,7 @@ TYPED: Mapping[str, SettingSpec] = {
     spec.name: spec
     for spec in (
         SettingSpec("numCPUs", "vCPUs", _COLD, _COUNT, "hardware.numCPU"),
-        SettingSpec("numCoresPerSocket", "cores", _COLD, _COUNT, "hardware.numCoresPerSocket"),
+        SettingSpec("numCoresPerSocket", "cores", _COLD, _COUNT, "hardware.numCoresPerSocket", 1),
         _automatic("autoCoresPerSocket", "hardware.autoCoresPerSocket"),
         SettingSpec("coresPerNumaNode", "cores", _COLD, _COUNT, "numaInfo.coresPerNumaNode", 0, since=_8),
         _automatic("autoCoresPerNumaNode", "numaInfo.autoCoresPerNumaNode"),
@@ -163,6 +163,15 @@ LEASE_PREFIX = "vnuma."
 def is_extra_config(name: str) -> bool:
     """Whether this setting is an extraConfig key rather than a typed field."""
     return name not in TYPED
+
+
+def meant(name: str, value: Value) -> Value:
+    """A setting's value, or what its absence means: a typed setting's default, an absent extraConfig key.
+
+    vSphere may leave out a field at its default and report it after the next reconfiguration.
+    """
+    spec = TYPED.get(name)
+    return spec.unset if spec and value is None else value
 
 
 def is_governed(key: str) -> bool:
