@@ -1,4 +1,4 @@
-"""Write docs/reference/vcenter-role.md from the list of privileges in code.
+"""Write docs/reference/vcenter-role.md from the lists of privileges and rights in code.
 
 python -m tools.role_doc
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vnuma.domain.vm.role import ELSEWHERE, ROLE
+from vnuma.domain.vm.role import ELSEWHERE, LOGIN, ROLE
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "vcenter-role.md"
 
@@ -66,6 +66,15 @@ def markdown() -> str:
             "`vnuma doctor` shows missing ones as optional.",
             "",
             _PLAYBOOK,
+            "## The login for SQL Server",
+            "",
+            "| permission | since 2022 | for |",
+            "|---|---|---|",
+            *(f"| {one.permission} | {one.since_2022 or 'the same'} | {one.purpose} |" for one in LOGIN),
+            "",
+            "`vnuma doctor` and preflight (P00) show what is missing. Workloads and arms that need more",
+            "say so (P29).",
+            "",
         ]
     )
 

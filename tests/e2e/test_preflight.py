@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
 from tests.support.cli import vnuma_here
-from tests.support.looking import mark_by_hand
+from tests.support.looking import mark_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.role import ROLE
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.preflight import vm_plan
 from vnuma.engine.preflight.permit import Permit
+from vnuma.errors import PreflightBlocked
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.vcenter import VCenter
 
@@ -75,3 +78,23 @@ def test_everything_that_blocks_is_reported_together(lab: LabFactory, tmp_path: 
     assert vnuma_here("plan", study, "-i", inventory, "--document", page, "--ticket", "CHG0031").code == 5
     text = page.read_text(encoding="utf-8")
     assert all(word in text for word in ("CHG0031", "P08", "numCoresPerSocket", "1x16, 4x4", "SIMULATED"))
+
+
+def test_a_login_without_a_right_is_refused_before_the_vm_is_touched(tmp_path: Path, lab: LabFactory) -> None:
+    """Plan, run and doctor name the same right; the VM runs on as it was."""
+    sql = {"logins": {"limited": ["VIEW SERVER STATE"]}}
+    running = lab(vms=[{"name": "sql16", "sql": sql}])
+    object.__setattr__(running.vms["sql16"], "user", "limited")
+    before = settings_now(running)
+    running.wait_for("sql_listening")
+
+    with pytest.raises(PreflightBlocked, match=r"P00.* lacks CREATE ANY DATABASE"):
+        Steps.prepared(tmp_path / "a", running)
+    told = vnuma_here("doctor", "-i", tmp_path / "a" / "hosts.yml", "--format", "json")
+
+    checks = {one["subject"]: one for one in json.loads(told.out)["checks"]}
+    assert (checks["SQL Server"]["state"], checks["SQL Server"]["what"]) == (
+        "FAIL",
+        "the login lacks CREATE ANY DATABASE",
+    )
+    assert settings_now(running) == before

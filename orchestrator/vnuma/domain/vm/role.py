@@ -1,4 +1,4 @@
-"""The least-privilege role for a study: the vSphere privilege that each change needs.
+"""What a study's accounts must be allowed to do: the privileges in vSphere, and the rights of its SQL login.
 
 Sources: the comments of VirtualMachineConfigSpec and of each method in VMware's API reference. The privilege
 for cores per socket and virtualNuma is not documented there; CPUCount is required here.
@@ -6,10 +6,11 @@ for cores per socket and virtualNuma is not documented there; CPUCount is requir
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from vnuma.domain.vm.server import Permissions
 from vnuma.domain.vm.setting import EXTRA_CONFIG_PRIVILEGE, TYPED, privilege_for
 
 POWER_ON = "VirtualMachine.Interact.PowerOn"
@@ -92,3 +93,33 @@ def needed_privileges(settings: Iterable[str]) -> tuple[str, ...]:
 def purpose_of(privilege: str) -> str:
     """What a study needs the privilege for."""
     return _PURPOSES[privilege]
+
+
+@dataclass(frozen=True)
+class LoginRight:
+    """A server permission of the SQL login. `since_2022` is its name there, if SQL Server renamed it."""
+
+    permission: str
+    purpose: str
+    held: Callable[[Permissions], bool]
+    since_2022: str | None = None
+
+    def named_for(self, may: Permissions) -> str:
+        """The permission to grant on the server whose permissions these are."""
+        newer = may.view_server_performance_state is not None
+        return self.since_2022 if self.since_2022 and newer else self.permission
+
+
+READS_STATE = LoginRight(
+    "VIEW SERVER STATE",
+    "reading the topology that SQL Server uses, and whether a boot is quiet",
+    lambda may: may.reads_state,
+    since_2022="VIEW SERVER PERFORMANCE STATE",
+)
+MAKES_DATABASE = LoginRight(
+    "CREATE ANY DATABASE",
+    "making the study's database, unless it exists or the script has its own",
+    lambda may: may.create_any_database or may.sysadmin,
+)
+LOGIN: tuple[LoginRight, ...] = (READS_STATE, MAKES_DATABASE)
+"""Needed by the login of `vnuma_sql`; workloads and arms that need more say so in preflight (P29)."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.machine import MachineFacts
 from vnuma.domain.vm.provenance import why_no_hardware
+from vnuma.domain.vm.role import LOGIN
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access import machine_shell
 from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
@@ -161,13 +162,18 @@ def _sql(target: VmTarget, power: list[Power]) -> Diagnosis:
     if power and power[0] is not Power.ON:
         return Diagnosis("warn", "SQL Server", f"not evaluated: {target.name} is powered off")
     with connect_sql(sql_server(target)) as connection:
+        may = sql_facts.read_permissions(connection)
+        lacking = [right for right in LOGIN if not right.held(may)]
+        if lacking:
+            names = " and ".join(right.named_for(may) for right in lacking)
+            more = (
+                f"needed for: {'; '.join(right.purpose for right in lacking)}",
+                f"fix: GRANT {names} TO it",
+            )
+            return Diagnosis("FAIL", "SQL Server", f"the login lacks {names}", more)
         facts = sql_facts.read_server(connection)
-    may = facts.permissions
     what = f"{facts.version} {facts.edition}, login, server state readable"
-    if may.create_any_database or may.sysadmin:
-        return Diagnosis("ok", "SQL Server", f"{what}, can create its database")
-    more = ("fix: GRANT CREATE ANY DATABASE TO the login; a study makes a database of its own",)
-    return Diagnosis("FAIL", "SQL Server", f"{what}, but cannot create a database", more)
+    return Diagnosis("ok", "SQL Server", f"{what}, can create its database")
 
 
 _SUBJECT = "notify"

@@ -8,6 +8,7 @@ from pathlib import Path
 from vnuma.domain.arm.desired_settings import desired_settings, vcpus_of
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.role import LOGIN, READS_STATE
 from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.connections import sql_server
@@ -17,6 +18,9 @@ from vnuma.engine.instance import tcp_ports
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import ArmImpossible, DriverMissing, EnvironmentProblem, PrivilegeMissing
 from vnuma.sqlserver.client.connect import connect, located
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database import ownership
+from vnuma.sqlserver.instance.server import read_permissions
 from vnuma.workloads.call_volume.callers import driver_on
 from vnuma.workloads.client import client_host
 from vnuma.workloads.interface import Obstacle, workload_named
@@ -33,9 +37,11 @@ def workload_findings(study: Study, target: VmTarget, vm: VmFacts) -> list[Findi
         return [_not_asked(study, f"{vm.name} is powered off.", "Power it on")]
     workload = workload_named(study.workload.name)
     found: list[Obstacle] = []
+    rights: list[Finding] = []
     try:
         server = sql_server(target)
         with connect(server) as connection:
+            rights = list(_lacking_rights(study, vm.name, connection))
             found += workload.obstacles(connection, study.workload, study.dataset)
             found += tcp_ports.obstacles(study, server, connection)
     except PrivilegeMissing as error:  # every cell would meet it too
@@ -44,7 +50,21 @@ def workload_findings(study: Study, target: VmTarget, vm: VmFacts) -> list[Findi
         raise
     except EnvironmentProblem as error:
         return [_not_asked(study, error.what, error.fix)]
-    return [Finding.block(WORKLOAD, one.what, one.fix) for one in found]
+    return [*rights, *(Finding.block(WORKLOAD, one.what, one.fix) for one in found)]
+
+
+def _lacking_rights(study: Study, vm: str, connection: pyodbc.Connection) -> Iterator[Finding]:
+    """The rights that the study's login lacks: found now, not in the first cell."""
+    may = read_permissions(connection)
+    own = study.workload.waits_for() is None and ownership.state(connection, study.dataset.database) is None
+    for right in LOGIN if own else (READS_STATE,):
+        if not right.held(may):
+            name = right.named_for(may)
+            yield Finding.block(
+                "P00",
+                f"the login for SQL Server on {vm} lacks {name}, needed for {right.purpose}.",
+                f"GRANT {name} TO the login.",
+            )
 
 
 def _not_asked(study: Study, why: str, fix: str | None) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vnuma.domain.vm.facts import GuestTopology, SqlNode
+from vnuma.domain.vm.role import READS_STATE
 from vnuma.domain.vm.server import Permissions, ServerFacts
 from vnuma.errors import PrivilegeMissing
 from vnuma.logs.errorlog import ErrorLog, read_errorlog
@@ -117,8 +118,7 @@ def require_state(permissions: Permissions, server: str) -> None:
     """Raise PrivilegeMissing unless the dynamic management views can be read."""
     if permissions.reads_state:
         return
-    newer = permissions.view_server_performance_state is not None
-    right = "VIEW SERVER PERFORMANCE STATE" if newer else "VIEW SERVER STATE"
+    right = READS_STATE.named_for(permissions)
     raise PrivilegeMissing(
         f"{server}: the login may not see the server's state, so the effective topology cannot be read.",
         fix=f"GRANT {right} TO the login.",
