@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from vnuma.serve.access import Access
-from vnuma.serve.app import Act, address_of, bound, server_of
+from vnuma.serve.app import address_of, bound, server_of
 from vnuma.store.open import Store, open_for_reading
 
 
@@ -26,12 +26,10 @@ class Answer:
 
 
 @contextmanager
-def serving(
-    store: Store, access: Access | None = None, acts: Mapping[str, Act] | None = None
-) -> Iterator[str]:
+def serving(store: Store, access: Access | None = None) -> Iterator[str]:
     """Serve the store for as long as the context is open; yields the address without its last slash."""
     access = access or Access()
-    server = server_of(open_for_reading(f"sqlite:///{store.place.path}"), access, acts or {})
+    server = server_of(open_for_reading(f"sqlite:///{store.place.path}"), access)
     with bound(access) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -1,4 +1,4 @@
-"""`vnuma serve`: the store live in a browser; only a writer's token acts on a run."""
+"""`vnuma serve`: the store live in a browser, read-only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from vnuma.cli.screen import say
 from vnuma.errors import EnvironmentProblem, InputError, UsageError
 
 TOKEN = "VNUMA_SERVE_TOKEN"
-WRITER = "VNUMA_SERVE_WRITER_TOKEN"
 _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
 
@@ -31,62 +30,30 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help=f"File with the token for readers (or {TOKEN}).")
     ] = None,
-    writer_token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help=f"File with the token to stop runs (or {WRITER}).",
-        ),
-    ] = None,
-    proxy: Annotated[
-        str | None, typer.Option(metavar="IP", help="A reverse proxy that authenticates readers.")
-    ] = None,
-    user_header: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The header with the reader's name.")
-    ] = None,
-    public_name: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Another name by which browsers reach it; may be repeated."),
-    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Show the store live in a browser: runs, reports, comparisons, estate, audit. Nothing is changed.
-
-    With the writer's token (--writer-token-file) a run can be stopped from its page.
 
     Examples: vnuma serve; vnuma serve --port 0; vnuma serve --host 10.0.0.5 --certificate site.pem --key
     site.key --token-file token
     """
     _require_packages()
     from vnuma.engine.access.places import store_url
-    from vnuma.engine.lease.supervision import ask_to_stop
-    from vnuma.serve.access import Access, Proxy, Tls
+    from vnuma.serve.access import Access, Tls
     from vnuma.serve.app import serve as served
     from vnuma.store.open import open_for_reading
 
     if (certificate is None) != (key is None):
         raise UsageError("A certificate and its key belong together.", fix="--certificate FILE --key FILE")
-    if (proxy is None) != (user_header is None):
-        raise UsageError("A proxy and its header belong together.", fix="--proxy IP --user-header NAME")
     access = Access(
         host,
         port,
         tls=Tls(certificate, key) if certificate and key else None,
-        token=_token(token_file, TOKEN),
-        writer=_token(writer_token_file, WRITER),
-        proxy=Proxy(proxy, user_header) if proxy and user_header else None,
-        public_names=tuple(public_name or ()),
+        token=_token(token_file),
     )
     access.require_safe()
-    url = store_url(store)
-    opened = open_for_reading(url)
-    may = "read only, but writers stop runs" if access.writer else "read only"
-    served(
-        opened,
-        access,
-        lambda at: say(f"Serving {opened.place} at {at} ({may}). Ctrl-C ends it."),
-        {"stop": lambda run: ask_to_stop(run, after_cell=False, url=url)},
-    )
+    opened = open_for_reading(store_url(store))
+    served(opened, access, lambda at: say(f"Serving {opened.place} at {at} (read only). Ctrl-C ends it."))
 
 
 def _require_packages() -> None:
@@ -99,9 +66,9 @@ def _require_packages() -> None:
         )
 
 
-def _token(file: Path | None, variable: str) -> str | None:
+def _token(file: Path | None) -> str | None:
     if file is None:
-        return os.environ.get(variable, "").strip() or None
+        return os.environ.get(TOKEN, "").strip() or None
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

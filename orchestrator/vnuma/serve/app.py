@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -16,13 +17,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 from vnuma.report.page.template import policy, text_of
-from vnuma.serve.access import Access
-from vnuma.serve.guard import Guard, form_of
+from vnuma.serve.access import Access, Guard
+from vnuma.serve.connections import RESERVED, BoundedProtocol, OneLineWhenFull
 from vnuma.serve.metrics import CONTENT_TYPE, metrics
 from vnuma.serve.pages import Live, Pages
 from vnuma.serve.reader import POLL_S, Reader
@@ -37,20 +38,15 @@ ALIVE_S = 15.0
 _RUN = "/runs/"
 
 
-Act = Callable[[str], str]
-"""Acts on the run of this name and returns what will happen. Raises VnumaError."""
-
-
-def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starlette:
-    """The application over one store; `acts` are a writer's actions on a run, by the address' last part."""
-    pages = Pages(Reader(store), may_act=access.writer is not None)
-    own = _Endpoints(pages, access, acts)
+def application(store: Store, access: Access) -> Starlette:
+    """The application over one store."""
+    pages = Pages(Reader(store))
+    own = _Endpoints(pages)
     return Starlette(
         routes=[
             Route("/", lambda _: HTMLResponse(pages.runs())),
             Route("/runs/{run}", lambda request: HTMLResponse(pages.run(request.path_params["run"]))),
             Route("/runs/{run}/report", own.report),
-            *(Route(f"/runs/{{run}}/{act}", own.acted, methods=["POST"]) for act in acts),
             Route("/compare", own.compare),
             Route("/estate", lambda _: HTMLResponse(pages.estate())),
             Route("/audit", lambda request: HTMLResponse(pages.audit(request.query_params.get("run", "")))),
@@ -59,7 +55,7 @@ def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starle
             Route("/static/style.css", _static(("style.css", "serve/serve.css"), "text/css")),
             Route("/static/serve.js", _static(("serve/serve.js",), "text/javascript")),
         ],
-        middleware=[Middleware(Guard, access=access, sign_in_page=pages.sign_in)],
+        middleware=[Middleware(Guard, access=access)],
         exception_handlers={VnumaError: own.trouble},
     )
 
@@ -67,8 +63,8 @@ def application(store: Store, access: Access, acts: Mapping[str, Act]) -> Starle
 class _Endpoints:
     """The routes that take more than a page."""
 
-    def __init__(self, pages: Pages, access: Access, acts: Mapping[str, Act]) -> None:
-        self._pages, self._access, self._acts = pages, access, acts
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
         self._watching = anyio.CapacityLimiter(MOST_WATCHERS)
 
     def report(self, request: Request) -> Response:
@@ -80,23 +76,6 @@ class _Endpoints:
         asked = request.query_params
         allowed = asked.get("allow", "").replace(",", " ").split()
         return HTMLResponse(self._pages.compare(asked.get("before", ""), asked.get("after", ""), allowed))
-
-    async def acted(self, request: Request) -> Response:
-        """A writer's action on a run."""
-        form = await form_of(request)
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        given = bearer if scheme.lower() == "bearer" else form.get("token", "")
-        run, (path, _, act) = (
-            self._pages.name_of(request.path_params["run"]),
-            request.url.path.rpartition("/"),
-        )
-        if not self._access.is_writer(given.strip()):
-            return HTMLResponse(self._pages.run(run, refused=True), 403)
-        try:
-            await run_in_threadpool(self._acts[act], run)
-        except InputError as error:
-            return HTMLResponse(self._pages.trouble(error), 409)
-        return RedirectResponse(path, 303)
 
     async def events(self, request: Request) -> Response:
         """The stream of a page's changes."""
@@ -157,24 +136,27 @@ PATIENCE_S = 2
 """How long to wait for streams when the server stops, in seconds."""
 
 
-def serve(store: Store, access: Access, say: Callable[[str], None], acts: Mapping[str, Act]) -> None:
+def serve(store: Store, access: Access, say: Callable[[str], None]) -> None:
     """Serve until Ctrl-C or SIGTERM; `say` is called with the address.
 
     Raises UsageError for an address that others could read, InputError for an unusable token or certificate,
     EnvironmentProblem for an address in use.
     """
-    server = server_of(store, access, acts)
+    server = server_of(store, access)
+    logging.getLogger("asyncio").addFilter(OneLineWhenFull())
     with bound(access) as listening:
         say(address_of(access, listening))
         with suppress(KeyboardInterrupt):  # how a server is stopped
             server.run(sockets=[listening])
 
 
-def server_of(store: Store, access: Access, acts: Mapping[str, Act]) -> uvicorn.Server:
+def server_of(store: Store, access: Access) -> uvicorn.Server:
     """A server that is not yet running. Raises UsageError and InputError as `serve` does."""
     access.require_safe()
     config = uvicorn.Config(
-        application(store, access, acts),
+        application(store, access),
+        http=BoundedProtocol,
+        backlog=RESERVED // 2,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -202,7 +184,7 @@ def bound(access: Access) -> socket.socket:
         return socket.create_server((access.host, access.port), family=family)
     except OSError as error:
         raise EnvironmentProblem(
-            f"{access.host}, port {access.port}, cannot be listened at ({error.strerror}).",
+            f"vnuma cannot listen at {access.host}, port {access.port} ({error.strerror}).",
             fix="Take another port: vnuma serve --port 0 lets the system choose.",
         ) from error
 

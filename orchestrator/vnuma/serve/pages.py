@@ -48,35 +48,19 @@ class Live:
 class Pages:
     """The pages of one store."""
 
-    def __init__(self, reader: Reader, *, may_act: bool = False) -> None:
+    def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self.may_act = may_act
         self.figures = Figures(reader.store)
         self._live = Kept[Live](200)
 
     def runs(self) -> str:
         return self._watched("Runs", self.runs_live(), "/")
 
-    def name_of(self, given: str) -> str:
-        """A run's name, which an address may give as its id. Raises InputError."""
-        return self._run(given).run.name
-
-    def run(self, name: str, *, refused: bool = False) -> str:
-        """A run's progress, verdicts so far, and cells. `refused`: why a requested action was not done.
-
-        Raises InputError.
-        """
+    def run(self, name: str) -> str:
+        """A run's progress, verdicts so far, and cells. Raises InputError."""
         progress = self._run(name)
         path = f"/runs/{quote(reference(progress), safe='')}"
-        may_stop = self.may_act and not progress.run.state.ended
-        return self._watched(
-            progress.run.name,
-            self.run_live(name),
-            path,
-            progress.run.simulated,
-            stop=f"{path}/stop" if may_stop else "",
-            refused=refused,
-        )
+        return self._watched(progress.run.name, self.run_live(name), path, progress.run.simulated)
 
     def runs_live(self) -> Live:
         """The changing part of the page of runs."""
@@ -153,10 +137,6 @@ class Pages:
             value=_value,
         )
 
-    def sign_in(self, after: str, *, refused: bool) -> str:
-        """The form that asks for the token."""
-        return self._page("sign_in", "Sign in", None, after=after, refused=refused)
-
     def trouble(self, error: VnumaError) -> str:
         """The page for an error: what went wrong, and what to do."""
         return self._page("trouble", "Not available", None, error=error)
@@ -178,20 +158,11 @@ class Pages:
 
         return self._live.get(key, mark, made)
 
-    def _watched(
-        self,
-        title: str,
-        live: Live,
-        path: str,
-        simulated: str | None = None,
-        *,
-        stop: str = "",
-        refused: bool = False,
-    ) -> str:
-        return self._page("watched", title, simulated, live=live, watch=path, stop=stop, refused=refused)
+    def _watched(self, title: str, live: Live, path: str, simulated: str | None = None) -> str:
+        return self._page("watched", title, simulated, live=live, watch=path)
 
     def _page(self, name: str, title: str, simulated: str | None, **values: object) -> str:
-        return _filled(name, title=title, banner=banner(simulated), page=name, may_act=self.may_act, **values)
+        return _filled(name, title=title, banner=banner(simulated), page=name, **values)
 
 
 def _live(html: str) -> Live:
