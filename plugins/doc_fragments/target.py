@@ -140,7 +140,7 @@ options:
         description: The vSphere tag without which the VM is not changed, as C(CATEGORY:NAME). Empty for none.
         type: str
       node:
-        description: The node of a mesh that reaches the VM, where the inventory names one.
+        description: The site whose process works on the VM, where the inventory names one.
         type: str
 """
 

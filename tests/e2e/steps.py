@@ -72,7 +72,7 @@ class Steps:
         place = home / "vnuma.db"
         there = url or (f"sqlite:///{place}" if place.exists() else None)
         store = open_store(there) if there else new_store(place)
-        run = create_run(store, prepare(store, study, text, targets, inventory))
+        run = create_run(store, prepare(study, text, targets, inventory))
         return cls(home, store, study, run, targets[study.vms[0]], targets)
 
     @property

@@ -13,7 +13,6 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
-from tests.support.stores import new_store
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.errors import VnumaError
@@ -122,7 +121,7 @@ def test_a_vm_that_cannot_be_studied_is_refused(
     targets = read_targets(inventory, parsed.vms)
 
     with pytest.raises(VnumaError, match=re.escape(sentence)) as refused:
-        prepare(new_store(tmp_path / "vnuma.db"), parsed, study, targets, inventory)
+        prepare(parsed, study, targets, inventory)
 
     assert refused.value.exit_code == code
     assert not [event for event in running.events if event["event"] == "power_off"]

@@ -65,7 +65,7 @@ def steps(folder: Path, lab: LabHandle, variables: dict[str, object]) -> Steps:
     parsed = parse_study(text, "study")
     targets = read_targets(inventory, parsed.vms)
     store = new_store(folder / "vnuma.db")
-    run = create_run(store, prepare(store, parsed, text, targets, inventory))
+    run = create_run(store, prepare(parsed, text, targets, inventory))
     return Steps(folder, store, parsed, run, targets[parsed.vms[0]], targets)
 
 

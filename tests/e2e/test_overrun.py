@@ -69,7 +69,7 @@ def test_a_real_run_that_overruns_is_stopped_restored_and_resumed(
     vnuma_home.mkdir()
     url = f"sqlite:///{vnuma_home / 'vnuma.db'}"
     store = open_store(url)
-    run = create_run(store, prepare(store, study, text, targets, inventory))
+    run = create_run(store, prepare(study, text, targets, inventory))
     assert study.allowed_hours
     closes = study.allowed_hours.closes(utc_now())
     assert closes

@@ -88,7 +88,7 @@ def steps_of(tmp_path: Path, running: LabHandle, owner: str, **sql: Any) -> Step
     study = parse_study(text, "study")
     targets = read_targets(inventory, study.vms)
     store = new_store(tmp_path / "vnuma.db")
-    run = create_run(store, prepare(store, study, text, targets, inventory))
+    run = create_run(store, prepare(study, text, targets, inventory))
     return Steps(tmp_path, store, study, run, targets["sql16"], targets)
 
 

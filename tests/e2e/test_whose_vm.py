@@ -16,7 +16,6 @@ from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
 from tests.support.prepared import prepare
 from tests.support.site import write_inventory, write_study
-from tests.support.stores import new_store
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
@@ -243,7 +242,6 @@ def test_one_vm_under_two_names_is_refused(tmp_path: Path, lab: LabFactory) -> N
 
     with pytest.raises(InputError, match="sql16 and alias are the same VM"):
         prepare(
-            new_store(tmp_path / "vnuma.db"),
             parse_study(text, "study"),
             text,
             {"sql16": target, "alias": target},

@@ -19,7 +19,7 @@ from sqlalchemy import text
 from tests.store.build import START, new_vm
 from tests.support.postgresql import Cluster
 from vnuma.errors import StoreError
-from vnuma.store import attempts, cells, facts, leases, runs, samples, tables, vms
+from vnuma.store import attempts, cells, facts, leases, runs, samples, sites, tables, vms
 from vnuma.store.migrate import alembic_config
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.place import parse_place
@@ -72,6 +72,16 @@ def test_an_older_store_is_upgraded_with_everything_in_it(url: str, revision: st
     assert [fact.value for fact in listed] == [True, [0, 1]]
     assert history[-1] == HEAD
     assert revision in history[:-1]
+
+
+def test_a_part_of_an_earlier_run_at_a_site_stays_readable(url: str) -> None:
+    """How it ended is kept; the work unit that did it is gone."""
+    load(url, "0009")
+
+    with open_store(url, create=False).read() as conn:
+        (part,) = sites.sites_of_run(conn, runs.get_run(conn, "quick.1").id)
+
+    assert (part.node, part.supervisor_pid, part.end) == ("site-b", None, {"problems": []})
 
 
 _SAMPLES = "SELECT count(*) FROM sample"

@@ -8,18 +8,16 @@ from pathlib import Path
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import Target
 from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.run import start
 from vnuma.engine.run.start import Asking, Prepared
-from vnuma.engine.sites.planning import prepare_everywhere
-from vnuma.store.open import Store
 
 
 def prepare(
-    store: Store,
     study: Study,
     text: str,
     targets: Mapping[str, Target],
     inventory: Path,
 ) -> Prepared:
-    """As `vnuma run` does. Raises as `prepare_everywhere` does."""
+    """As `vnuma run` does. Raises as it does."""
     asking = Asking(study, text, targets, Permit(), inventory)
-    return prepare_everywhere(asking, store)[0]
+    return start.prepare(asking)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +16,6 @@ import pytest
 
 from tests.support.installation import ROOT
 
-_READY_S = 30
 _PRIVILEGED, _EPHEMERAL = 1024, 32768
 """Linux gives ports from the second on to outgoing connections (ip(7), ip_local_port_range)."""
 
@@ -40,45 +40,43 @@ def free_port() -> int:
 
 
 class Daemon:
-    """A daemon with the configuration in `folder`; it runs when made, and until `stop`.
-
-    `prefix` is a command that starts it in a place of its own.
-    """
+    """A daemon with the configuration in `folder`; it runs when made, and until `stop`."""
 
     def __init__(
         self,
         program: Path,
         folder: Path,
         env: Mapping[str, str] | None = None,
-        prefix: Sequence[str] = (),
     ) -> None:
         self.log = folder / "daemon.log"
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [*prefix, program, "--config", folder / "receptor.yml"],
+                [program, "--config", folder / "receptor.yml"],
                 env={**os.environ, **(env or {})},
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
 
-    def wait_for(self, words: str) -> None:
-        """Return once its log has these words; fail with the log otherwise."""
-        for _ in range(_READY_S * 20):
-            if words in self.log.read_text(errors="replace"):
-                return
-            try:
-                self._process.wait(timeout=0.05)
-            except subprocess.TimeoutExpired:
-                continue
-            break
-        raise AssertionError(f"no '{words}' in:\n{self.log.read_text(errors='replace')}")
-
-    def kill(self) -> None:
-        """End it as a crash does: it tells nobody."""
-        self._process.kill()
-        self._process.wait(timeout=30)
-
     def stop(self) -> None:
         """End it and wait for that."""
         self._process.terminate()
         self._process.wait(timeout=30)
+
+
+def ask(socket_path: Path, command: str | dict[str, str], stdin: bytes | None = None) -> str:
+    """A daemon's answer to a command of its control service, as receptorctl(1) sends it."""
+    text = command if isinstance(command, str) else json.dumps(command)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(60)
+        connection.connect(str(socket_path))
+        with connection.makefile("rwb") as stream:
+            stream.readline()
+            stream.write(text.encode() + b"\n")
+            stream.flush()
+            answer = stream.readline()
+            if stdin is not None:
+                stream.write(stdin)
+                stream.flush()
+                connection.shutdown(socket.SHUT_WR)
+                stream.readline()
+            return answer.decode().strip()

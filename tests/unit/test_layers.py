@@ -46,13 +46,12 @@ ALLOWED = {
 ROOMS = {
     "engine": [
         {"access"},
-        {"audit", "design_check", "notify", "mesh"},
+        {"audit", "design_check", "notify"},
         {"lease"},
         {"instance"},
         {"cell"},
         {"preflight", "restore"},
         {"run", "doctor"},
-        {"sites"},
         {"ansible_api", "contract"},
     ],
     "domain": [{"vm"}, {"topology", "contract"}, {"arm"}, {"workloads"}, {"study"}],

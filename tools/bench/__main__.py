@@ -24,7 +24,6 @@ from tools.bench.labs import running
 from tools.bench.machine import BUSY, load, machine
 from tools.bench.machines import machines
 from tools.bench.many_sites import many_sites
-from tools.bench.mesh_store import mesh_store
 from tools.bench.page import line, section, write
 from tools.bench.serving import serving
 from tools.bench.startup import startup
@@ -88,7 +87,6 @@ def _parts(*, quick: bool) -> dict[str, Part]:
             "serve": lambda: serving(10, 4, 5, 4.0),
             "watched": lambda: watched_run(10, 3, 1),
             "stores": lambda: stores(3, 1),
-            "mesh": lambda: mesh_store(3, 1),
             "sites": lambda: many_sites(2, 10, (2,), 3.0),
             "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]),
         }
@@ -108,7 +106,6 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "serve": lambda: serving(50, 20, 10, 20.0),
         "watched": lambda: watched_run(50, 10, 4),
         "stores": lambda: stores(10, 4),
-        "mesh": lambda: mesh_store(6, 3),
         "sites": lambda: many_sites(20, 50, (1, 4, 16), 10.0),
         "demo": demo,
     }

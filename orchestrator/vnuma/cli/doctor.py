@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +10,7 @@ import typer
 
 from vnuma.cli.options import (
     InventoryOption,
+    SiteOption,
     TextOrJsonOption,
     VmsArgument,
     find_inventory,
@@ -21,7 +22,6 @@ from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import in_json, scenario_of
 
 if TYPE_CHECKING:
-    from vnuma.engine.access.target import Target
     from vnuma.engine.doctor.diagnosis import Diagnosis
 
 
@@ -35,10 +35,7 @@ def doctor(
     notify: Annotated[
         bool, typer.Option("--notify", help="Send a test notification through each entry of vnuma_notify.")
     ] = False,
-    site: Annotated[
-        str | None,
-        typer.Option("--site", metavar="NODE", help="Let this node check itself and the VMs that name it."),
-    ] = None,
+    site: SiteOption = None,
     format_: TextOrJsonOption = "text",
 ) -> None:
     """Check driver, vCenter, certificate, VM, privileges and SQL Server. Exit code 4 when one fails.
@@ -52,17 +49,16 @@ def doctor(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.access.inventory import named_targets, read_targets
+    from vnuma.engine.access.inventory import named_targets, of_site, read_targets
     from vnuma.engine.doctor.diagnose import diagnose, diagnose_notify
-    from vnuma.errors import EnvironmentProblem, UsageError
+    from vnuma.errors import EnvironmentProblem, InputError, UsageError
 
-    if site and (notify or record):
-        raise UsageError(
-            f"{'--notify' if notify else '--record'} works from here, --site has a node look.",
-            fix=f"Call it twice, once without --site {site}.",
-        )
     where = inventory_of(inventory, vms) if vms else find_inventory(inventory)
-    targets = named_targets(where, vms) if vms else dict(read_targets(where))
+    targets = named_targets(where, vms) if vms else of_site(read_targets(where), site)
+    if site and not targets:
+        raise InputError(
+            f"No VM is at {site} in {where}.", fix=f"Give each VM of that site vnuma_node: {site}"
+        )
     if record:
         from vnuma.engine.doctor.first_contact import record_contact
 
@@ -71,15 +67,8 @@ def doctor(
         record_contact(next(iter(targets.values())).as_vm(), record)
         say(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return
-    if site:
-        from vnuma.engine.doctor.diagnose_site import diagnose_site
-        from vnuma.engine.mesh.node_files import controller_socket
-
-        targets = _targets_of_node(site, targets, where, vms or [])
-        findings = diagnose_site(controller_socket(), site, targets, where)
-    else:
-        notified = diagnose_notify(where, targets, send=notify)
-        findings = [*diagnose(targets, where), *notified]
+    notified = diagnose_notify(where, targets, send=notify)
+    findings = [*diagnose(targets, where), *notified]
     if format_ == "json":
         # A lab identifies itself in its vCenter's or its machine's name.
         scenario = next(filter(None, (scenario_of(item.what) for item in findings)), None)
@@ -102,20 +91,3 @@ def _show(findings: Iterable[Diagnosis]) -> None:
         say(signed(f"{item.state:5} {item.subject:11} {item.what}"))
         for line in item.more:
             say(signed(f"{'':17} {line}"))
-
-
-def _targets_of_node(
-    site: str, targets: Mapping[str, Target], inventory: Path, named: list[str]
-) -> dict[str, Target]:
-    """The targets that this node reaches. Raises InputError for none, or if a named one is missing."""
-    from vnuma.errors import InputError
-
-    reached = {name: target for name, target in targets.items() if target.node == site}
-    other = [name for name in named if name not in reached]
-    if other or not reached:
-        who = f"{', '.join(other)}: not" if other else "No host is"
-        raise InputError(
-            f"{who} behind the node {site} in {inventory}.",
-            fix=f"Give each VM of that site its node: vnuma_node: {site}",
-        )
-    return reached

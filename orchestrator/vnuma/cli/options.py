@@ -82,6 +82,10 @@ VmsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="VM", help="Inventory names; all by default.", autocompletion=vm_names),
 ]
+SiteOption = Annotated[
+    str | None,
+    typer.Option("--site", metavar="SITE", help="The VMs whose vnuma_node this is: docs/sites.md."),
+]
 AllowOption = Annotated[
     list[str] | None, typer.Option("--allow", metavar="KEY", help="Accept this difference; may be repeated.")
 ]

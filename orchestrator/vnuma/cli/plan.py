@@ -14,6 +14,7 @@ from vnuma.cli.design_lines import assumed_plans, in_all
 from vnuma.cli.options import (
     InventoryOption,
     PermitOptions,
+    SiteOption,
     StudyArgument,
     TextOrJsonOption,
     reached_by,
@@ -39,6 +40,7 @@ def plan(
     checks: Annotated[bool, typer.Option("--checks", help="Show every finding in full.")] = False,
     format_: TextOrJsonOption = "text",
     allowed: PermitOptions,
+    site: SiteOption = None,
     document: Annotated[
         Path | None,
         typer.Option("--document", metavar="FILE", help="Also write the plan as a page for a change board."),
@@ -51,28 +53,29 @@ def plan(
     Examples: vnuma plan studies/quick.yml; vnuma plan STUDY --checks; vnuma plan STUDY --format json;
     vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
-    from vnuma.engine.access.inventory import study_targets
+    from vnuma.engine.access.inventory import of_site, study_targets
     from vnuma.engine.notify import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
-    from vnuma.engine.run.start import Asking
-    from vnuma.engine.sites.planning import plan_everywhere
+    from vnuma.engine.preflight.plan_by_kind import plan_all
 
     permit = allowed.permit()
     parsed, text = read_study(study)
     where = study_inventory(inventory, parsed)
     targets = study_targets(where, parsed)
     channels = channels_of(where, targets)
-    asking = Asking(parsed, text, targets, permit, where)
-    planned = plan_everywhere(asking)
+    planned = plan_all(parsed, of_site(targets, site), permit, where)
     plans = list(planned.values())
     if format_ == "json":
         echo_json(_document(parsed, plans))
     else:
         start = _command("run", study, inventory, permit)
         for name, one in planned.items():
-            say(plan_text(parsed, called(name, one, asking.nodes.get(name)), one, start, checks))
+            say(plan_text(parsed, called(name, one), one, start, checks))
         if len(plans) > 1:
             say(f"In all   {duration(in_all(parsed, plans))} for {len(plans)} VMs: {_order(parsed)}")
+        for name, target in targets.items():
+            if target.node and target.node != site:
+                say(f"Not seen {name}: at {target.node}, vnuma plan {study} --site {target.node}")
         say(f"Reads    {reached_by(where, targets)}")
         for line in dict.fromkeys(
             f"Notifies {channel.name}: {', '.join(channel.events)}" for channel in channels

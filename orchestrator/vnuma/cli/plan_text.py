@@ -33,10 +33,9 @@ class _Lines:
     notes: list[str]
 
 
-def called(name: str, plan: TargetPlan, node: str | None) -> str:
-    """Its name in the inventory, with vCenter's where that differs, and the node that reaches it."""
-    also = f" ({plan.name} in vCenter)" if plan.name != name else ""
-    return f"{name}{also}{f', behind {node},' if node else ''}"
+def called(name: str, plan: TargetPlan) -> str:
+    """Its name in the inventory, with vCenter's where that differs."""
+    return f"{name} ({plan.name} in vCenter)" if plan.name != name else name
 
 
 def plan_text(study: Study, name: str, plan: TargetPlan, start: str, checks: bool) -> str:

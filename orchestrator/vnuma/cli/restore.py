@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import InventoryOption, StoreOption, VmsArgument, find_inventory, opened_store
+from vnuma.cli.options import (
+    InventoryOption,
+    SiteOption,
+    StoreOption,
+    VmsArgument,
+    find_inventory,
+    opened_store,
+)
 from vnuma.cli.screen import say
 
 if TYPE_CHECKING:
@@ -36,6 +43,7 @@ def restore(
             "--from-audit", metavar="FILE", help="Without a store: undo the changes in this audit log."
         ),
     ] = None,
+    site: SiteOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be restored.")] = False,
     inventory: InventoryOption = None,
     store: StoreOption = None,
@@ -50,29 +58,31 @@ def restore(
     vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
     """
     from vnuma.engine.access.places import audit_files, store_url
-    from vnuma.engine.restore.restore_leftovers import RestoreReport, Wanted, restore_by_audit, show_by_audit
-    from vnuma.engine.sites.restoring import restore_everywhere, show_everywhere
+    from vnuma.engine.restore.restore_leftovers import (
+        Wanted,
+        restore_by_audit,
+        restore_leftovers,
+        show_by_audit,
+        show_leftovers,
+    )
     from vnuma.errors import UsageError
     from vnuma.store.place import parse_place
 
     if theirs and baseline:
         raise UsageError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
-    site = find_inventory(inventory) if from_audit else inventory
-    wanted = Wanted(vms or [], run, site, choice, lambda text: say(text, sys.stderr))
+    where = find_inventory(inventory) if from_audit else inventory
+    wanted = Wanted(vms or [], run, where, choice, lambda text: say(text, sys.stderr), site)
     # A lost store is created again: the audit log next to it, or marks on VMs, name what to restore.
     lost = bool(from_audit or inventory or audit_files(parse_place(store_url(store))))
     opened = opened_store(store, create=lost)
     if dry_run:
-        lines, problems = (
-            (show_by_audit(opened, from_audit, wanted), []) if from_audit else show_everywhere(opened, wanted)
-        )
+        lines = show_by_audit(opened, from_audit, wanted) if from_audit else show_leftovers(opened, wanted)
         for line in lines or [_nothing(opened)]:
             say(line)
-        _tell(RestoreReport(problems=problems))
         return
     outcomes = (
-        restore_by_audit(opened, from_audit, wanted) if from_audit else restore_everywhere(opened, wanted)
+        restore_by_audit(opened, from_audit, wanted) if from_audit else restore_leftovers(opened, wanted)
     )
     if not outcomes.done and not outcomes.problems:
         say("The audit log contains nothing to undo." if from_audit else _nothing(opened))

@@ -14,6 +14,7 @@ from vnuma.cli.events import following
 from vnuma.cli.options import (
     InventoryOption,
     PermitOptions,
+    SiteOption,
     StoreOption,
     reached_by,
     read_study,
@@ -45,6 +46,7 @@ def run(
         str | None,
         typer.Option("--resume", metavar="RUN", help="Continue this run.", autocompletion=run_names),
     ] = None,
+    site: SiteOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and plan only; the same as vnuma plan.")
     ] = False,
@@ -72,13 +74,17 @@ def run(
     restores the VMs; a second Ctrl-C stops at once, and still restores them, unless vCenter is away. A
     third leaves the VMs as they are (exit code 7).
 
+    With --resume and --site it works on the VMs of that site alone; a process without --site waits for it.
+
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
-    vnuma run STUDY --production --ticket CHG0031234
+    vnuma run STUDY --production --ticket CHG0031234; vnuma run --resume quick.4 --site site-b -i inventory
     """
     if (study is None) == (resume is None):
         raise UsageError(
             "Give either a study file or --resume RUN.", fix=f"vnuma run {typed('studies/quick.yml')}"
         )
+    if site and (create_only or not resume):
+        raise UsageError("--site continues a stored run.", fix=f"vnuma run --resume RUN --site {site}")
     if create_only and dry_run:
         raise UsageError(
             "--create-only stores a run, --dry-run does not: give one of them.",
@@ -92,7 +98,10 @@ def run(
                 fix=f"vnuma run --resume {resume}",
             )
         with following(events) as follow:
-            _resume(resume, inventory, store, follow, create_only=create_only)
+            if site:
+                _work_at(site, resume, inventory, store, follow)
+            else:
+                _resume(resume, inventory, store, follow, create_only=create_only)
         return
     from pathlib import Path
 
@@ -123,40 +132,44 @@ def _start(
     from datetime import UTC, datetime
 
     from vnuma.cli.plan_text import called
+    from vnuma.engine.access.inventory import of_site
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify import Notifier, ready_channels
     from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import restore_after_death
-    from vnuma.engine.run.start import create_run
-    from vnuma.engine.sites.planning import prepare_everywhere
+    from vnuma.engine.run.sites import refuse_file
+    from vnuma.engine.run.start import create_run, prepare
     from vnuma.store.open import open_store
 
-    asking = _asking(path, inventory, permit, create_only=create_only)
+    asking = _asking(path, inventory, permit)
     targets, where = asking.targets, asking.inventory
     channels = ready_channels(where, targets)  # first: a mistake there is found in closed hours too
     if not create_only:
         refuse_if_closed(asking.study, datetime.now(UTC))
     address = store_url(url)
     opened = open_store(address)
-    for words in restore_after_death(opened, asking.here):
+    for site in asking.sites:
+        refuse_file(opened.place, site)
+    here = of_site(targets, None)
+    for words in restore_after_death(opened, here):
         say(words, sys.stderr)
-    prepared, said = prepare_everywhere(asking, opened)
-    for words in said:
-        say(words, sys.stderr)
+    prepared = prepare(asking)
     if ask and sys.stdin.isatty() and sys.stderr.isatty():
-        named = {called(n, plan, asking.nodes.get(n)): plan for n, plan in prepared.plans.items()}
+        named = {called(name, plan): plan for name, plan in prepared.plans.items()}
         _ask(asking.study, named, reached_by(where, targets))
     created = create_run(opened, prepared)
     if create_only:
         echo(created.name)
         say(_by_hand(created.name, where), sys.stderr)
         return
-    work = Work(opened, address, created, asking.study, targets, where)
+    for site in asking.sites:
+        note(f"There     vnuma run --resume {created.name} --site {site} -i INVENTORY")
+    work = Work(opened, address, created, asking.study, here, where)
     run_to_end(work, follow, Notifier(*channels))
 
 
-def _asking(path: Path, inventory: Path | None, permit: Permit, *, create_only: bool) -> Asking:
+def _asking(path: Path, inventory: Path | None, permit: Permit) -> Asking:
     """The study with its VMs. Raises UsageError and InputError."""
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.run.start import Asking
@@ -165,14 +178,7 @@ def _asking(path: Path, inventory: Path | None, permit: Permit, *, create_only: 
         raise UsageError(f"{path} is a run, not a study file.", fix=f"vnuma run --resume {path}")
     study, text = read_study(path)
     where = study_inventory(inventory, study)
-    asking = Asking(study, text, study_targets(where, study), permit, where)
-    if create_only and asking.nodes:
-        raise UsageError(
-            "--create-only leaves the start to a playbook, which reaches no VM of "
-            f"{', '.join(sorted(set(asking.nodes.values())))}.",
-            fix=f"vnuma run {path}",
-        )
-    return asking
+    return Asking(study, text, study_targets(where, study), permit, where)
 
 
 def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str) -> None:
@@ -191,12 +197,13 @@ def _resume(
     from pathlib import Path
 
     from vnuma.engine.access.context import open_run
-    from vnuma.engine.access.inventory import study_targets
+    from vnuma.engine.access.inventory import of_site, study_targets
     from vnuma.engine.access.places import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
     from vnuma.engine.notify import Notifier, ready_channels
     from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import reopen
+    from vnuma.engine.run.sites import refuse_moved
 
     opened, row, parsed = open_run(name, url)
     if _is_complete(opened, row):
@@ -207,6 +214,7 @@ def _resume(
     targets = study_targets(where, parsed)
     channels = ready_channels(where, targets)
     refuse_if_closed(parsed, datetime.now(UTC))
+    refuse_moved(opened, row, targets)
     found = reopen(opened, row.name, inventory)
     if create_only:
         echo(row.name)
@@ -215,7 +223,45 @@ def _resume(
     notifier = Notifier(*channels)
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
-    run_to_end(Work(opened, store_url(url), found.run, parsed, targets, where), follow, notifier)
+    here = of_site(targets, None)
+    run_to_end(Work(opened, store_url(url), found.run, parsed, here, where), follow, notifier)
+
+
+def _work_at(site: str, name: str, inventory: Path | None, url: str | None, follow: list[Listener]) -> None:
+    """Work on the VMs of one site in a stored run. The controller's process tells people about the run."""
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from vnuma.engine.access.context import open_run
+    from vnuma.engine.access.inventory import of_site, study_targets
+    from vnuma.engine.access.places import store_url
+    from vnuma.engine.lease.hours import refuse_if_closed
+    from vnuma.engine.notify import Notifier
+    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.run.oversight import Work
+    from vnuma.engine.run.recover import restore_after_death
+    from vnuma.engine.run.sites import add_site, begin_site, part_at_site, refuse_file, settle_if_last
+    from vnuma.engine.run.start import Asking
+    from vnuma.store.place import parse_place
+
+    address = store_url(url)
+    refuse_file(parse_place(address), site)
+    opened, row, parsed = open_run(name, url)
+    part = part_at_site(opened, row, site)
+    where = inventory or (Path(row.inventory) if row.inventory else study_inventory(None, parsed))
+    targets = study_targets(where, parsed)
+    own = of_site(targets, site)
+    refuse_if_closed(parsed, datetime.now(UTC))
+    for words in restore_after_death(opened, own, site):
+        say(words, sys.stderr)
+    add_site(opened, part, Asking(parsed, "", targets, Permit(), where))
+    if not begin_site(opened, part):
+        say(f"{site} has completed its part of {row.name}: nothing was done.", sys.stderr)
+        return
+    try:
+        run_to_end(Work(opened, address, part, parsed, own, where), follow, Notifier([]))
+    finally:
+        settle_if_last(opened, part)
 
 
 def _is_complete(store: Store, run: Run) -> bool:
@@ -227,7 +273,7 @@ def _is_complete(store: Store, run: Run) -> bool:
         return False
     with store.read() as connection:
         progress = progress_of(connection, run.name)
-    return progress.valid == progress.total and all(vm.at_baseline for vm in progress.vms)
+    return progress.is_complete
 
 
 def _by_hand(name: str, inventory: Path) -> str:

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 def run_to_end(work: Work, follow: list[Listener], notifier: Notifier) -> None:
     """Run it, show the outcome, and notify people. Raises the error that decides the exit code."""
     from vnuma.engine.run.supervise import supervise
-    from vnuma.engine.sites.following import divided
     from vnuma.store.types import utc_now
 
-    here, elsewhere = divided(work)
     store, run = work.store, work.run
     events, since = EventLog(*follow, notifier.hear), utc_now()
     events.start(_progress(store, run))
@@ -38,7 +36,7 @@ def run_to_end(work: Work, follow: list[Listener], notifier: Notifier) -> None:
     if sys.stderr.isatty():
         note("Ctrl-C stops and restores everything.  In another shell: vnuma status")
     try:
-        _follow(store, run, events, lambda watch: supervise(here, watch, elsewhere))
+        _follow(store, run, events, lambda watch: supervise(work, watch))
     finally:
         with suppress(KeyboardInterrupt):  # an impatient user's Ctrl-C does not change the exit code
             _send_traces(store, run, since)
@@ -70,13 +68,21 @@ def _follow(store: Store, run: Run, events: EventLog, supervised: Callable[[Watc
                 ended.raise_for_outcome()
             raise from_os_error(error) from error
         ended.raise_for_outcome()
-        events.end("ended", None, _show_answer(store, ended))
+        answer = _show_part(run, ended) if run.site else _show_answer(store, ended)
+        events.end("ended", None, answer)
     except Exception as error:
         if ended is None:
             with suppress(VnumaError):
                 events.show(_progress(store, run))
         events.end(end_of(ended, error), error)
         raise
+
+
+def _show_part(run: Run, ended: RunOutcome) -> str:
+    """Show how a site's part ended; the run's answer is the controller's."""
+    words = f"{ended.progress.valid} of {ended.progress.total} cells valid at {run.site}."
+    say(f"{run.name}: {words}", sys.stderr)
+    return words
 
 
 def _show_answer(store: Store, ended: RunOutcome) -> str:

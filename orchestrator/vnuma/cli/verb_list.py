@@ -8,7 +8,6 @@ VERBS = {
         "doctor": "Check driver, vCenter, privileges, SQL Server",
         "demo": "Run a whole study on the lab",
         "setup": "Install what this machine lacks",
-        "site": "Set up nodes of a Receptor mesh",
         "store": "Create a store on PostgreSQL, or copy one",
         "lab": "Start, stop and disturb the embedded lab",
     },

@@ -26,7 +26,7 @@ def run_marks(conn: Connection) -> Mapping[int, Hashable]:
     state = (_run.id, _run.state, _run.stop_requested, _run.finished_at, _run.supervisor_pid)
     for row in conn.execute(select(*state).order_by(_run.id)):
         marks[row.id].append(tuple(row))
-    parts = (_site.run_id, _site.node, _site.supervisor_pid, _site.unseen_since)
+    parts = (_site.run_id, _site.node, _site.supervisor_pid, _site.end_json.is_(None))
     for part in conn.execute(select(*parts).order_by(_site.run_id, _site.node)):
         marks[part.run_id].append(tuple(part))
     for vm in conn.execute(select(_vm.run_id, _vm.restored_at, _vm.restore_outcome).order_by(_vm.id)):

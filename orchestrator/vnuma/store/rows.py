@@ -114,25 +114,18 @@ class Run:
     ticket: str | None = None
     """The change ticket under which its VMs may be changed."""
     site: str | None = None
-    """The mesh node whose part of the run this is; `supervisor` is then that part's own."""
+    """The site whose part of the run this is; `supervisor` is then that part's own."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """A node's part of a run. `unit` is its Receptor work unit, submitted at `unit_at`.
-
-    `unseen_since`: since when the controller's mesh does not reach the node; None while it does. `end`: how
-    the work ended; None before that.
-    """
+    """A site's part of a run. `end`: how the work there ended; None before that."""
 
     run_id: int
     node: str
-    unit: str | None
-    unit_at: datetime | None
     supervisor_pid: int | None
     supervisor_host: str | None
     heartbeat_at: datetime | None
-    unseen_since: datetime | None
     end: object
 
 
@@ -152,7 +145,7 @@ class Vm:
     restore_outcome: RestoreOutcome | None
     restore_detail: object
     node: str | None = None
-    """The mesh node that works on it; None for the controller."""
+    """Its site; None for the controller's own."""
 
     @property
     def host_key(self) -> HostKey:

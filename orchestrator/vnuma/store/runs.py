@@ -139,6 +139,11 @@ def set_inventory(conn: Connection, run_id: int, inventory: str) -> None:
     _update(conn, run_id, inventory=inventory)
 
 
+def set_origin(conn: Connection, run: Run, *, simulated: str | None, driver: object) -> None:
+    """Set the run's scenario and client, as far as its first VMs have not set them."""
+    _update(conn, run.id, simulated=run.simulated or simulated, driver_json=run.driver or driver)
+
+
 def request_stop(conn: Connection, run_id: int, how: StopRequest | None) -> None:
     """Ask a run to stop; None withdraws the request, as a resume does."""
     _update(conn, run_id, stop_requested=how)

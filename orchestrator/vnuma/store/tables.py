@@ -101,12 +101,9 @@ site = Table(
     metadata,
     Column("run_id", ForeignKey("run.id"), nullable=False),
     Column("node", Text, nullable=False),
-    Column("unit", Text),
-    Column("unit_at", UtcTime),
     Column("supervisor_pid", Integer),
     Column("supervisor_host", Text),
     Column("heartbeat_at", UtcTime),
-    Column("unseen_since", UtcTime),
     Column("end_json", CanonicalJson),
     PrimaryKeyConstraint("run_id", "node"),
 )

@@ -45,7 +45,7 @@ def add_vm(
 ) -> Vm:
     """Add a VM to a run. `vm_key` identifies it across runs, `esxi_host` is the machine it loads.
 
-    `node` is the mesh node that works on it; None for the controller.
+    `node` is its site; None for the controller's own.
     """
     row = conn.execute(
         insert(tables.vm)

@@ -240,7 +240,7 @@ def test_stop_names_a_command_that_this_shell_finds(monkeypatch: pytest.MonkeyPa
 def test_every_command_that_prints_data_prints_json_too() -> None:
     """The others do something, or write a file of a format of its own."""
     acts = {"init", "demo", "setup", "run", "stop", "restore", "report", "serve", "export", "import"}
-    acts |= {"inventory save", "site init", "lab up", "lab down", "lab build", "lab fault"}
+    acts |= {"inventory save", "lab up", "lab down", "lab build", "lab fault"}
     acts |= {"store init", "store copy"}
     lacking = {
         entry.words.removeprefix("vnuma ")
@@ -365,7 +365,7 @@ def test_output_that_is_closed_is_no_bug() -> None:
     assert subprocess.run([*closed, *command("version")], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("group", ["site", "store", "lab", "inventory", "baseline", "audit"])
+@pytest.mark.parametrize("group", ["store", "lab", "inventory", "baseline", "audit"])
 def test_no_line_in_a_list_of_commands_is_cut(group: str) -> None:
     """A line that is too long wraps."""
     listed = "\n".join(on_terminal(60, group, "--help")).partition("Commands:")[2]

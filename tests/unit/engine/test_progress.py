@@ -13,9 +13,7 @@ from sqlalchemy import event
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
-from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.lease.supervision import claim_supervision
-from vnuma.engine.run.oversight import Asked, Elsewhere, Oversight, Work, unwatched
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
@@ -228,16 +226,3 @@ def test_progress_of_many_vms_takes_no_more_queries_than_of_one(going: Going) ->
         assert sum(vm.waits_for is not None for vm in going.seen().vms) == 28
 
     assert len(of_many) == len(of_one)
-
-
-def test_a_node_that_nobody_watches_does_not_read_the_run_s_progress(going: Going) -> None:
-    """20 nodes would read each other's cells once a second."""
-    store, run = going.store, going.leased.run
-    claim_supervision(store, run)
-    work = Work(store, "", run, parse_study(study_text(), "quick"), {}, Path("hosts.yml"))
-    over = Oversight(work, unwatched, Asked(), Elsewhere())
-
-    with asked(store) as sent:
-        assert not over.tick()
-
-    assert not any("FROM cell" in statement for statement in sent)

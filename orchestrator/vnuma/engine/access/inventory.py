@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
@@ -59,13 +58,9 @@ def study_targets(inventory: Path, study: Study) -> dict[str, Target]:
             return {name: target.as_machine(study.workload.name) for name, target in targets.items()}
 
 
-def nodes_of(targets: Mapping[str, Target]) -> dict[str, str]:
-    """The mesh node of each target, by the target's name; targets reached from here are left out.
-
-    On a node, VNUMA_NODE is its own name.
-    """
-    here = os.environ.get("VNUMA_NODE")
-    return {name: target.node for name, target in targets.items() if target.node and target.node != here}
+def of_site(targets: Mapping[str, Target], site: str | None) -> dict[str, Target]:
+    """The targets of this site; None: those that name none, which the controller reaches."""
+    return {name: target for name, target in targets.items() if target.node == site}
 
 
 def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, Target]:

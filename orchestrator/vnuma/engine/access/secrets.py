@@ -167,20 +167,13 @@ def remember(secrets: Mapping[str, str]) -> None:
     _remembered.update(secrets)
 
 
-def _to_set(name: str) -> str:
-    """How to give a process that variable; a mesh node's process gets it from the node's file."""
-    if os.environ.get("VNUMA_NODE"):
-        return f"Set {name} in the node's node.env, then: systemctl restart vnuma-mesh"
-    return f"read -rs {name} && export {name}"
-
-
 def _from_source(secret: Secret) -> str:
     if secret.env:
         value = os.environ.get(secret.env)
         if not value:
             raise EnvironmentProblem(
                 f"The environment variable {secret.env} is not set; the password is read from it.",
-                fix=_to_set(secret.env),
+                fix=f"read -rs {secret.env} && export {secret.env}",
             )
         return value
     if secret.file:

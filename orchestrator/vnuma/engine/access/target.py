@@ -41,7 +41,7 @@ class Target(Strict, ABC):
     kind: ClassVar[TargetKind]
     name: str
     node: str | None = None
-    """The mesh node that reaches it, or None."""
+    """Its site (vnuma_node); None: the controller reaches it."""
 
     @property
     def vcenters(self) -> tuple[VCenterTarget, ...]:

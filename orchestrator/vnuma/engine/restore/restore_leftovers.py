@@ -66,9 +66,7 @@ class RestoreReport:
 class Wanted:
     """Which VMs to restore, and how; all that were left if neither names nor run are given.
 
-    `say` hears of the progress. Nodes restore the VMs `elsewhere`, by their row's id in the store: VMs of two
-    sites may have the same name. The inventory's VMs in `unread` are reached by nodes alone. `called` is what
-    commands for the user have as the inventory, if not its path.
+    `say` hears of the progress. Only VMs of `site` are restored; None: the controller's own, and those named.
     """
 
     names: Collection[str] = ()
@@ -76,14 +74,16 @@ class Wanted:
     inventory: Path | None = None
     choice: Choice = "refuse"
     say: Callable[[str], None] = lambda _: None
-    elsewhere: Collection[int] = ()
-    unread: Collection[str] = ()
-    called: str | None = None
+    site: str | None = None
 
     @property
     def everything(self) -> bool:
         """Whether neither a VM nor a run was named."""
         return not (self.names or self.run)
+
+    def is_elsewhere(self, row: Vm) -> bool:
+        """Whether another site restores this VM."""
+        return row.node != self.site and not (self.site is None and row.name in self.names)
 
     def inventory_for(self, owner: Run) -> Path:
         """The given inventory, else the one that the run was started with."""
@@ -103,7 +103,7 @@ def restore_leftovers(store: Store, wanted: Wanted) -> RestoreReport:
             done = work.restore()
             outcome.done.append(done.words)
             if not done.lab_ended and work.keeps_database():
-                outcome.kept.append(_kept(work, wanted.called or str(wanted.inventory_for(owner))))
+                outcome.kept.append(_kept(work, str(wanted.inventory_for(owner))))
             stop_unless_worked_on(store, owner)
         except VnumaError as error:
             outcome.problems.append(error)
@@ -114,30 +114,35 @@ def restore_leftovers(store: Store, wanted: Wanted) -> RestoreReport:
             if wanted.run in (None, one.run) and (not wanted.names or one.vm in wanted.names)
         ]
         if wanted.inventory and wanted.everything:
-            outcome.problems += _marked(store, wanted.inventory, wanted.unread)
+            outcome.problems += _marked(store, wanted.inventory, wanted.site)
     except VnumaError as error:  # must not hide what was restored
         outcome.problems.append(error)
     return outcome
 
 
 def _restoration(store: Store, wanted: Wanted, row: Vm, owner: Run) -> Restoration:
-    """Raises VmHeld while the VM's run is alive."""
+    """Raises VmHeld while the VM's run is alive, NotAtBaseline for a VM of another site."""
     if is_alive(owner):
         raise VmHeld(
             f"{row.name} is in use by {owner.name}, which is running.",
             fix=f"vnuma stop {owner.name}. If that does not end it: kill -9 {owner.supervisor_pid} on "
             f"{name_of(owner.supervisor_host or '')}, then: vnuma restore {row.name}",
         )
+    if wanted.is_elsewhere(row):
+        raise NotAtBaseline(
+            f"{row.name} may not be at baseline since {owner.name}, and belongs to the site {row.node}.",
+            fix=f"There: vnuma restore --site {row.node} -i INVENTORY",
+        )
     inventory = wanted.inventory_for(owner)
     return restoration_from_store(store, owner, row, inventory, choice=wanted.choice, say=wanted.say)
 
 
-def _marked(store: Store, inventory: Path, unread: Collection[str]) -> Iterator[VnumaError]:
+def _marked(store: Store, inventory: Path, site: str | None) -> Iterator[VnumaError]:
     """VMs of the inventory with the mark of a run that the store does not know."""
     with store.read() as connection:
         known = {(run.name, iso(run.created_at)) for run in runs.list_runs(connection)}
     for target in read_targets(inventory).values():
-        if target.name in unread:
+        if target.node != site:
             continue
         try:
             with connect(vcenter(target)) as session:
@@ -219,7 +224,7 @@ def show_leftovers(store: Store, wanted: Wanted) -> list[str]:
 
 
 def leftover_vms(store: Store, wanted: Wanted) -> Iterator[tuple[Vm, Run]]:
-    """VMs to restore: those not at their baseline, and those still leased to a run; none of `elsewhere`.
+    """VMs to restore: those not at their baseline, and those still leased; of `site` alone if given.
 
     Raises InputError for an unknown VM or run.
     """
@@ -238,5 +243,5 @@ def leftover_vms(store: Store, wanted: Wanted) -> Iterator[tuple[Vm, Run]]:
         )
     for row, owner in rows:
         asked_for = not wanted.names or row.name in wanted.names
-        if asked_for and row.id not in wanted.elsewhere and (run is None or owner.id == run.id):
+        if asked_for and wanted.site in (None, row.node) and (run is None or owner.id == run.id):
             yield row, owner

@@ -1,4 +1,4 @@
-"""Oversee a run while plays, and nodes of other sites, work on it."""
+"""Oversee a run while plays, and processes at other sites, work on it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from threading import Timer
 from time import monotonic, sleep
@@ -16,8 +17,9 @@ from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import is_over
 from vnuma.engine.lease.supervision import require_supervision
 from vnuma.engine.lease.vcenter_retry import HASTE
-from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.errors import NotAtBaseline
+from vnuma.engine.run.progress import Progress, progress_of_part
+from vnuma.engine.run.sites import problems_of_sites, waited_for
+from vnuma.errors import NotAtBaseline, StoreError
 from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, StopRequest
@@ -28,13 +30,9 @@ Watch = Callable[[Progress], None]
 _TICK_S = 1.0
 
 
-def unwatched(_progress: Progress) -> None:
-    """For a node's part: it is watched from the controller."""
-
-
 @dataclass(frozen=True)
 class Work:
-    """A run, or a node's part of one, with the VMs that are worked on from here.
+    """A run, or a site's part of one, with the VMs that are worked on from here.
 
     `url` is the store's address, `inventory` where the targets were read.
     """
@@ -58,38 +56,18 @@ class Asked:
     """An error outside the play while it ran; raised after the play."""
 
 
-class Elsewhere:
-    """The parts of a run that other nodes work on; here, none."""
-
-    def start(self) -> None:
-        """Start them. Raises EnvironmentProblem, InputError."""
-
-    def look(self) -> None:
-        """Update their state."""
-
-    def is_at_work(self) -> bool:
-        """Whether any of them has not ended, as far as known."""
-        return False
-
-    def problems(self) -> list[Exception]:
-        """Their problems."""
-        return []
-
-
 @dataclass
 class Oversight:
-    """The duties of a process that supervises a run, or a node's part of it."""
+    """The duties of a process that supervises a run, or a site's part of it."""
 
     work: Work
     watch: Watch
     asked: Asked
-    elsewhere: Elsewhere
     _shown_next: float = 0.0
 
     def look(self) -> Progress:
-        """The state of the whole run."""
-        with self.work.store.read() as connection:
-            return progress_of(connection, self.work.run.name)
+        """The state of the run, or of the site's part of it."""
+        return progress_of_part(self.work.store, self.work.run)
 
     def tick(self) -> bool:
         """Once a second: send a heartbeat, pass a stop on, show progress. Returns True to end the play."""
@@ -101,7 +79,6 @@ class Oversight:
                 with store.write() as connection:
                     runs.request_stop(connection, run.id, StopRequest.NOW)
                 asked.passed_on = heard
-            self.elsewhere.look()
             self._show()
         except Exception as error:  # noqa: BLE001 - the runner would leave its play alive
             asked.broken = error
@@ -111,17 +88,28 @@ class Oversight:
     def _show(self) -> None:
         """Show progress. Reading that of a thousand VMs takes a while, so it gets a tenth of the time."""
         began = monotonic()
-        if self.watch is not unwatched and began >= self._shown_next:
+        if began >= self._shown_next:
             self.watch(self.look())
             self._shown_next = began + 10 * (monotonic() - began)
 
     def follow(self) -> list[Exception]:
-        """Wait until the work elsewhere has ended; returns its problems, and those of waiting."""
+        """Wait until other sites have ended their parts; returns their problems, and those of waiting."""
         self.asked.broken = None  # those of the plays, which have ended
-        while self.elsewhere.is_at_work() and not self.tick():
+        if self.work.run.site:
+            return []
+        since = utc_now()
+        while self._waits(since) and not self.tick():
             sleep(_TICK_S)
-        problems = self.elsewhere.problems()
+        problems = problems_of_sites(self.work.store, self.work.run)
         return [*problems, self.asked.broken] if self.asked.broken else problems
+
+    def _waits(self, since: datetime) -> bool:
+        try:
+            with self.work.store.read() as connection:
+                return bool(waited_for(connection, self.work.run, since))
+        except StoreError as error:
+            self.asked.broken = error
+            return False
 
 
 class _LeftAtOnce(KeyboardInterrupt):

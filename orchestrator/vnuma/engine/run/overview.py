@@ -30,7 +30,7 @@ class RunLine:
     retries: int
     event: str
     sites: tuple[str, ...] = ()
-    """Mesh nodes whose work cannot be seen now, each with what is known and since when."""
+    """What its sites last said, where that is unusual."""
     vm_names: tuple[str, ...] = ()
 
 

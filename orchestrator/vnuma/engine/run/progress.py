@@ -21,6 +21,7 @@ from vnuma.engine.lease.vcenter_retry import RESTORING, RETRY, retried_now
 from vnuma.engine.run.next_cell import needs_a_person, permanent_failure, without_result
 from vnuma.engine.run.site_progress import SiteProgress, sites_at_work
 from vnuma.store import attempts, cells, facts, runs, vms
+from vnuma.store.open import Store
 from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Fact, Outcome, Run, Vm
 from vnuma.store.types import utc_now
 
@@ -80,7 +81,7 @@ class VmProgress:
     cells: tuple[CellProgress, ...] = ()
     """Every cell in the planned order."""
     node: str | None = None
-    """The mesh node that works on it; None for the controller."""
+    """Its site; None for the controller's own."""
 
     @property
     def step_words(self) -> str:
@@ -104,16 +105,31 @@ class Progress:
     retries: int = 0
     """How often vSphere calls were retried: it was away, or temporarily unable."""
     sites: tuple[SiteProgress, ...] = ()
-    """The parts of it that mesh nodes do."""
+    """The sites whose VMs are worked on there."""
 
     def at(self, node: str | None) -> Progress:
-        """Of the VMs that this node works on; None: the controller's own."""
-        return replace(self, vms=tuple(vm for vm in self.vms if vm.node == node))
+        """Of the VMs of this site; None: the controller's own."""
+        return replace(
+            self,
+            vms=tuple(vm for vm in self.vms if vm.node == node),
+            sites=tuple(site for site in self.sites if site.node == node),
+        )
 
     @property
     def is_worked_on(self) -> bool:
-        """Whether a process supervises the run, or a node's part of it."""
+        """Whether a process supervises the run, or a site's part of it."""
         return is_alive(self.run) or any(site.alive for site in self.sites)
+
+    @property
+    def unplanned(self) -> tuple[str, ...]:
+        """Sites that have not added their VMs yet."""
+        return tuple(site.node for site in self.sites if all(vm.node != site.node for vm in self.vms))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cell of every site is valid and every VM is at its baseline."""
+        cells = self.valid == self.total and not self.unplanned
+        return cells and all(vm.at_baseline for vm in self.vms)
 
     @property
     def total(self) -> int:
@@ -134,6 +150,13 @@ class Progress:
         """Seconds left for the busiest host, whose VMs take turns; None until a cell was timed."""
         known = [(vm.host_key, vm.left_s) for vm in self.vms if vm.left_s is not None]
         return seconds_in_all(known, take_turns=self.take_turns) if known else None
+
+
+def progress_of_part(store: Store, run: Run) -> Progress:
+    """Read the progress of the run, or of the site's part of it."""
+    with store.read() as connection:
+        whole = progress_of(connection, run.name)
+    return whole.at(run.site) if run.site else whole
 
 
 def progress_of(connection: Connection, run_name: str) -> Progress:

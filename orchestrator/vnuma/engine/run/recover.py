@@ -65,8 +65,8 @@ def _what_it_did(progress: Progress) -> str:
     return "; ".join(busy or ended) or "no cell was under way"
 
 
-def restore_after_death(store: Store, targets: Mapping[str, Target]) -> list[str]:
-    """Restore those of these VMs that a dead run left changed; returns sentences about it.
+def restore_after_death(store: Store, targets: Mapping[str, Target], site: str | None = None) -> list[str]:
+    """Restore those of the site's VMs that a dead run left changed; returns sentences about it.
 
     Raises NotAtBaseline or RestoreConflict when one cannot be restored, since it must not be studied then.
     """
@@ -75,7 +75,7 @@ def restore_after_death(store: Store, targets: Mapping[str, Target]) -> list[str
     with store.read() as connection:
         left = baselines.unrestored(connection)
     for vm, run in left:
-        if vm.name not in targets or is_alive(run):
+        if vm.name not in targets or vm.node != site or is_alive(run):
             continue
         with store.read() as connection:
             study = study_of(connection, run)

@@ -53,10 +53,11 @@ class RunOutcome:
                 f"{run}: {valid} of {total} cells, all kept. {self.closed.why}",
                 fix=anew if self.closed.for_good else later,
             )
-        if self.stopped and valid < total:
+        lacking = valid < total or bool(self.progress.unplanned)
+        if self.stopped and lacking:
             ended = Interrupted if self.interrupted else CellsMissing
             raise ended(f"Stopped after {valid} of {total} cells.", fix=f"vnuma run --resume {run}")
-        if valid < total:
+        if lacking:
             raise _missing(self.progress)
 
 
@@ -74,7 +75,7 @@ def end_of(outcome: RunOutcome | None, error: Exception | None) -> End:
         return "ended"
     if outcome.closed:
         return "hours_missed"
-    left = outcome.progress.valid < outcome.progress.total
+    left = outcome.progress.valid < outcome.progress.total or bool(outcome.progress.unplanned)
     return "paused" if outcome.stopped and left else "ended"
 
 
@@ -83,9 +84,10 @@ def state_at_end(progress: Progress, problems: Sequence[Exception]) -> RunState:
     away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
     if away:
         return state_away(away)
-    if progress.valid == progress.total:
+    if progress.valid == progress.total and not progress.unplanned:
         return RunState.FINISHED
-    return RunState.STOPPED if progress.done < progress.total else RunState.FAILED
+    left = progress.done < progress.total or progress.unplanned
+    return RunState.STOPPED if left else RunState.FAILED
 
 
 def state_away(problems: Sequence[NotAtBaseline]) -> RunState:

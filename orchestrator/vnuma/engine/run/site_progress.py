@@ -1,21 +1,24 @@
-"""The parts of a run that mesh nodes do: who is working, and which sites cannot be seen."""
+"""The sites of a run: who is working there, and what each last said."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import timedelta
 
 from sqlalchemy import Connection
 
-from vnuma.engine.lease.supervision import is_alive
-from vnuma.store.rows import Run, Site
+from vnuma.engine.lease.supervision import BEAT_S, is_alive
+from vnuma.store.rows import Run, RunState, Site
 from vnuma.store.runs import at_site
 from vnuma.store.sites import sites_of_run
+from vnuma.store.types import utc_now
+
+_LATE_AFTER = timedelta(seconds=3 * BEAT_S)
 
 
 @dataclass(frozen=True)
 class SiteProgress:
-    """A node's part of a run. `words`: why it cannot be seen now, and since when; None if it can."""
+    """A site's part of a run. `words`: what is unusual there, or how the part ended; None if all is well."""
 
     node: str
     alive: bool
@@ -23,26 +26,25 @@ class SiteProgress:
 
 
 def sites_at_work(connection: Connection, run: Run) -> tuple[SiteProgress, ...]:
-    """The parts of this run that nodes do."""
+    """The sites of this run."""
     return tuple(_site(connection, run, site) for site in sites_of_run(connection, run.id))
 
 
 def _site(connection: Connection, run: Run, site: Site) -> SiteProgress:
     alive = is_alive(at_site(connection, run, site.node))
-    words = None if run.state.ended or site.end is not None else _hidden(site, alive=alive)
+    words = None if run.state is RunState.FINISHED else _words(run, site, alive=alive)
     return SiteProgress(site.node, alive, words)
 
 
-def _hidden(site: Site, *, alive: bool) -> str | None:
-    since, sign = _clock_time(site.unseen_since), _clock_time(site.heartbeat_at)
-    told = [f"the mesh has not reached it since {since}"] if site.unseen_since else []
-    if alive and site.unseen_since:
-        later = site.heartbeat_at is not None and site.heartbeat_at > site.unseen_since
-        told.append(f"{'its work goes on: ' if later else ''}last sign in the store {sign}")
-    elif not alive and site.heartbeat_at:
-        told.append(f"no sign of its work in the store since {sign}")
-    return "; ".join(told) or None
-
-
-def _clock_time(moment: datetime | None) -> str:
-    return f"{moment.astimezone():%H:%M:%S}" if moment else "never"
+def _words(run: Run, site: Site, *, alive: bool) -> str | None:
+    sign = site.heartbeat_at
+    if alive:
+        late = sign is not None and utc_now() - sign > _LATE_AFTER
+        return f"last sign in the store at {sign.astimezone():%H:%M:%S}" if sign and late else None
+    if isinstance(site.end, dict):
+        problems = site.end.get("problems", ())
+        return f"ended: {problems[0]['what']}" if problems else None
+    start = f"there: vnuma run --resume {run.name} --site {site.node}"
+    if sign is None:
+        return f"nobody works there; {start}"
+    return f"no sign in the store since {sign.astimezone():%H:%M:%S}; {start}"

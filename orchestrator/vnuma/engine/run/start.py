@@ -13,7 +13,7 @@ from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.access.inventory import nodes_of
+from vnuma.engine.access.inventory import of_site
 from vnuma.engine.access.target import Target, TargetKind
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.instance.kernel import take_over_machine
@@ -22,6 +22,7 @@ from vnuma.engine.lease.take_over import take_over
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.plan_by_kind import plan_all
 from vnuma.engine.preflight.preflight import LOCK
 from vnuma.engine.preflight.target_plan import TargetPlan
 from vnuma.errors import InputError
@@ -30,6 +31,9 @@ from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
+
+PERMIT = "permit"
+"""Scope of the run's facts with the permit under which each site plans its VMs."""
 
 
 @dataclass(frozen=True)
@@ -43,25 +47,28 @@ class Asking:
     inventory: Path
 
     @property
-    def nodes(self) -> dict[str, str]:
-        """The mesh nodes that work on VMs of the study, by VM name; the others are worked on from here."""
-        return nodes_of(self.targets)
-
-    @property
-    def here(self) -> dict[str, Target]:
-        return {name: target for name, target in self.targets.items() if name not in self.nodes}
+    def sites(self) -> list[str]:
+        """The other sites at which the study has VMs."""
+        return sorted({target.node for target in self.targets.values() if target.node})
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A study that passed its preflight on every VM."""
+    """A study that passed its preflight on every VM that is worked on from here."""
 
     asking: Asking
     plans: dict[str, TargetPlan]
     client: Mapping[str, object] | None
     """The client whose position and driver affect times."""
-    clients: Mapping[str, Mapping[str, object]]
-    """The client of a SQL Server that a node calls, by VM name."""
+
+
+def prepare(asking: Asking) -> Prepared:
+    """Plan a run of the VMs that are worked on from here. Raises as `plan_all` and `refuse_unprepared` do."""
+    here = of_site(asking.targets, None)
+    plans = plan_all(asking.study, here, asking.permit, asking.inventory)
+    client = client_of(here)
+    refuse_unprepared(plans)
+    return Prepared(asking, plans, client)
 
 
 def refuse_unprepared(plans: Mapping[str, TargetPlan]) -> None:
@@ -82,9 +89,13 @@ def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
     for name, plan in plans.items():
         first = names.setdefault(plan.key, name)
         if first != name:
-            raise InputError(
-                f"{first} and {name} are the same VM, {plan.path}.", fix="Name each VM once in the study."
-            )
+            raise _same_vm(first, name, plan)
+
+
+def _same_vm(first: str, second: str, plan: TargetPlan) -> InputError:
+    return InputError(
+        f"{first} and {second} are the same VM, {plan.path}.", fix="Name each VM once in the study."
+    )
 
 
 def client_of(targets: Mapping[str, Target]) -> dict[str, object] | None:
@@ -97,39 +108,59 @@ def client_of(targets: Mapping[str, Target]) -> dict[str, object] | None:
 
 
 def create_run(store: Store, prepared: Prepared) -> Run:
-    """Write the run, its VMs, their cells in order and facts about host and VM, in one transaction."""
-    asking, study, nodes = prepared.asking, prepared.asking.study, prepared.asking.nodes
-    scenario = next((plan.simulated for plan in prepared.plans.values() if plan.simulated), None)
+    """Write the run, its VMs that are worked on from here, and its sites, in one transaction."""
+    asking, study = prepared.asking, prepared.asking.study
     with store.write() as connection:
         saved = runs.save_study(connection, study.name, asking.text)
         run = runs.create_run(
             connection,
             saved,
             seed=study.design.seed,
-            simulated=scenario,
-            driver=prepared.client or next(iter(prepared.clients.values()), None),
             inventory=str(asking.inventory.resolve()),
             ticket=asking.permit.ticket,
         )
         _declare(connection, study, saved.sha256, run)
-        sites.add_sites(connection, run.id, sorted(set(nodes.values())))
-        for index, (name, plan) in enumerate(prepared.plans.items()):
-            row = vms.add_vm(
-                connection,
-                run.id,
-                vm_key=plan.key,
-                name=name,
-                path=plan.path,
-                esxi_host=plan.host_name,
-                node=nodes.get(name),
-            )
-            order = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
-            cells.add_cells(connection, row.id, order)
-            client = prepared.clients.get(name)
-            known = plan.documents() | ({facts.CLIENT: dict(client)} if client else {})
-            for scope, document in known.items():
-                facts.add_vm_facts(connection, row.id, scope, document)
-    return run
+        if asking.sites:
+            sites.add_sites(connection, run.id, asking.sites)
+            facts.add_run_facts(connection, run.id, PERMIT, asdict(asking.permit))
+        add_vms(connection, run, asking, prepared.plans, prepared.client)
+        return runs.get_run(connection, run.id)
+
+
+def add_vms(
+    connection: Connection,
+    run: Run,
+    asking: Asking,
+    plans: Mapping[str, TargetPlan],
+    client: Mapping[str, object] | None,
+) -> None:
+    """Add the planned VMs to the run, or to the site's part of it: their cells in order, and facts.
+
+    Raises InputError for a VM that the run already has.
+    """
+    known = {vm.vm_key: vm.name for vm in vms.vms_of_run(connection, run.id)}
+    scenario = next((plan.simulated for plan in plans.values() if plan.simulated), None)
+    runs.set_origin(connection, run, simulated=scenario, driver=client)
+    for index, name in enumerate(asking.targets):
+        if name not in plans:
+            continue
+        plan = plans[name]
+        if plan.key in known:
+            raise _same_vm(known[plan.key], name, plan)
+        row = vms.add_vm(
+            connection,
+            run.id,
+            vm_key=plan.key,
+            name=name,
+            path=plan.path,
+            esxi_host=plan.host_name,
+            node=run.site,
+        )
+        order = [cell for cell in plan_cells(asking.study, index) if cell.arm not in plan.left_out]
+        cells.add_cells(connection, row.id, order)
+        from_there = {facts.CLIENT: dict(client)} if client and run.site else {}
+        for scope, document in (plan.documents() | from_there).items():
+            facts.add_vm_facts(connection, row.id, scope, document)
 
 
 def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) -> None:

@@ -17,13 +17,13 @@ from vnuma.engine.access.secrets import Private, remember, remembered_secrets, r
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
-from vnuma.engine.mesh.request import error_document
 from vnuma.engine.restore.restore import Restored, possibly_changed, restore_abandoned
 from vnuma.engine.restore.restore_by_kind import restoration_of
-from vnuma.engine.run.oversight import Elsewhere, Oversight, Watch, Work, stop_signals
+from vnuma.engine.run.oversight import Oversight, Watch, Work, stop_signals
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
-from vnuma.engine.run.progress import Progress, progress_of, restoring
+from vnuma.engine.run.progress import Progress, progress_of, progress_of_part, restoring
 from vnuma.engine.run.run_outcome import RunOutcome, naming_all, state_at_end, worst_of
+from vnuma.engine.run.sites import end_of_part, open_sites
 from vnuma.engine.run.start import take_over_targets
 from vnuma.errors import LeaseLost, NotAtBaseline, StoreError, VnumaError, from_os_error
 from vnuma.store import attempts, leases, runs, vms
@@ -36,11 +36,10 @@ from vnuma.store.types import utc_now
 MAX_FRUITLESS_LAUNCHES = 3
 
 
-def supervise(work: Work, watch: Watch, elsewhere: Elsewhere | None = None) -> RunOutcome:
-    """Run every cell that is left and always restore every VM.
+def supervise(work: Work, watch: Watch) -> RunOutcome:
+    """Run every cell that is left and always restore every VM; then wait for other sites.
 
-    `elsewhere` is what other nodes do meanwhile. Raises VmHeld when another process supervises the run, and
-    NotAtBaseline as `stop_signals` does.
+    Raises VmHeld when another process supervises the run, and NotAtBaseline as `stop_signals` does.
     """
     store, run, targets = work.store, work.run, work.targets
     claim_supervision(store, run)
@@ -50,7 +49,7 @@ def supervise(work: Work, watch: Watch, elsewhere: Elsewhere | None = None) -> R
         remembered_secrets(),
         tickets_renewed(targets.values()),
     ):
-        return _to_its_end(Oversight(work, watch, asked, elsewhere or Elsewhere()))
+        return _to_its_end(Oversight(work, watch, asked))
 
 
 def _to_its_end(over: Oversight) -> RunOutcome:
@@ -59,7 +58,8 @@ def _to_its_end(over: Oversight) -> RunOutcome:
     failure: list[Exception] = []
     tokens: dict[str, int] = {}
     try:
-        over.elsewhere.start()
+        if not work.run.site:
+            open_sites(work.store, work.run)
         output = _launch_until_done(over, tokens)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is reported once the VMs are safe
         failure.append(from_os_error(error) if isinstance(error, OSError) else error)
@@ -124,8 +124,7 @@ def _was_restored(store: Store, run: Run, vm_key: str) -> bool:
 def _show_restoring(store: Store, run: Run, name: str, watch: Watch, _words: str) -> None:
     """Show that a VM is being restored. Failing to show it must not prevent the restore."""
     with suppress(StoreError, OSError):
-        with store.read() as connection:
-            seen = progress_of(connection, run.name)
+        seen = progress_of_part(store, run)
         vms = (restoring(vm) if vm.name == name else vm for vm in seen.vms)
         watch(replace(seen, vms=tuple(vms)))
 
@@ -239,18 +238,18 @@ def _closed(work: Work) -> Closed | None:
     """Why the allowed hours permit no further cell now; None if they do, or none is left."""
     with work.store.read() as connection:
         past = attempts.lines_of_run(connection, work.run.id)
-        progress = progress_of(connection, work.run.name)
-    return closed(work.study, past, utc_now()) if progress.done < progress.total else None
+    progress = progress_of_part(work.store, work.run)
+    left = progress.done < progress.total or progress.unplanned
+    return closed(work.study, past, utc_now()) if left else None
 
 
 def _close(over: Oversight, problems: list[Exception]) -> Progress:
-    """Store the run's final state, or how the node's part ended."""
+    """Store the run's final state, or how the site's part ended."""
     store, run = over.work.store, over.work.run
     try:
         with store.write() as connection:
             if run.site:
-                end = {"problems": [error_document(problem) for problem in problems]}
-                set_end(connection, run.id, run.site, end)
+                set_end(connection, run.id, run.site, end_of_part(problems))
             else:
                 state = state_at_end(progress_of(connection, run.name), problems)
                 runs.set_run_state(connection, run.id, state)

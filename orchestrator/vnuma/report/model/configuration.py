@@ -178,7 +178,7 @@ def _client(loaded: LoadedRun, vm: Vm) -> Pairs:
     usual = loaded.run.driver if isinstance(loaded.run.driver, Mapping) else {}
     driver = loaded.vm_facts(vm, CLIENT) or usual
     return [
-        *([("Called from", f"node {vm.node}")] if vm.node else []),
+        *([("Called from", f"site {vm.node}")] if vm.node else []),
         ("ODBC driver", shown(driver.get("name"))),
         ("Kind", shown(driver.get("kind"))),
         ("Version", shown(driver.get("version") or None) if driver.get("version") else UNKNOWN),
