@@ -89,6 +89,14 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
             r"The VM's settings do not fit together on this host: see vnuma plan STUDY and the VM's log\.",
         ),
     ),
+    "failover_refused": (
+        {},
+        "boot",
+        (
+            r"vSphere could not power on sql16: InsufficientFailoverResourcesFault: Insufficient .*",
+            r"vSphere HA keeps capacity of the cluster free for failovers .*",
+        ),
+    ),
     "question": (
         {},
         "boot",

@@ -116,3 +116,24 @@ def test_ha_and_the_free_licence_are_seen(lab: LabFactory, login: Login) -> None
     assert seen.high_availability
     assert seen.free_licence
     assert seen.neighbours == ()
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_admission_control_is_its_clusters(lab: LabFactory, login: Login, on: bool) -> None:
+    """HA's own switch; without HA nothing is kept free for failovers."""
+    clusters = [{"name": "c1", "ha": True, "admission_control": on}]
+    session = login(lab(clusters=clusters, hosts=[{"name": "e1", "cluster": "c1"}]))
+
+    assert read_surroundings(session, find_vm(session, "sql16")).admission_control is on
+
+
+def test_the_root_pool_has_what_its_host_has(session: Session) -> None:
+    """A root pool's reservation is what its host can give to VMs."""
+    ref = find_vm(session, "sql16")
+    host, pool = ref.runtime.host, ref.resourcePool
+    assert host is not None
+    assert pool is not None
+    assert host.hardware is not None
+    host_mb = host.hardware.memorySize // 2**20
+
+    assert 0.9 * host_mb < (pool.config.memoryAllocation.reservation or 0) <= host_mb

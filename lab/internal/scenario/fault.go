@@ -28,6 +28,7 @@ const (
 	ShutdownNever      = "shutdown_never"
 	ToolsNever         = "tools_never"
 	PowerOnRefused     = "power_on_refused"
+	FailoverRefused    = "failover_refused"
 	TopologyStuck      = "topology_stuck"
 	DatastoreFull      = "datastore_full"
 	SessionExpired     = "session_expired"
@@ -58,7 +59,7 @@ const (
 )
 
 var kinds = []string{
-	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, DatastoreFull,
+	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, FailoverRefused, TopologyStuck, DatastoreFull,
 	SessionExpired, AccountRefused, VCenterRestart, TaskInProgress, HostCommunication, InvalidState, Unavailable, AnswerLost,
 	VMMoved, VMChanged,
 	KeysWritten, HostMaintenance, HostDisconnected,

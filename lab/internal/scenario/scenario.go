@@ -92,6 +92,8 @@ type Cluster struct {
 	HA   bool   `yaml:"ha"`
 	EVC  string `yaml:"evc"` // the mode's key: intel-broadwell; empty: none
 
+	AdmissionControl bool `yaml:"admission_control"` // of HA
+
 	VMMonitoring string `yaml:"vm_monitoring"` // HA's VM monitoring, as the API names it: vmMonitoringOnly; empty: disabled
 }
 

@@ -94,6 +94,23 @@ func (s *Server) addUp(resource *mo.ComputeResource) {
 		totals.EffectiveMemory += h.want.MemoryMB() - hypervisorMB
 	}
 	totals.EffectiveCpu = totals.TotalCpu
+	if pool, ok := s.registry.Get(*resource.ResourcePool).(*simulator.ResourcePool); ok {
+		shareOut(&pool.ResourcePool, int64(totals.EffectiveCpu), totals.EffectiveMemory)
+	}
+}
+
+// shareOut gives a root resource pool all that its host or cluster has for VMs.
+func shareOut(root *mo.ResourcePool, cpuMHz, memoryMB int64) {
+	has := func(amount int64) types.ResourceAllocationInfo {
+		return types.ResourceAllocationInfo{
+			Reservation: &amount, ExpandableReservation: types.NewBool(false), Limit: &amount,
+			Shares: &types.SharesInfo{Level: types.SharesLevelNormal, Shares: 4000},
+		}
+	}
+	root.Config.CpuAllocation, root.Config.MemoryAllocation = has(cpuMHz), has(memoryMB)
+	root.Runtime.Cpu.MaxUsage, root.Runtime.Memory.MaxUsage = cpuMHz, memoryMB<<20
+	summary := root.Summary.GetResourcePoolSummary()
+	summary.Config, summary.Runtime = root.Config, root.Runtime
 }
 
 func hardware(want scenario.Host, release vnuma.Release, template *types.HostHardwareInfo) *types.HostHardwareInfo {

@@ -162,14 +162,15 @@ func (s *Server) overrideDRS(ctx context.Context, client *vim25.Client) error {
 	return nil
 }
 
-// watchVMs sets HA's VM monitoring, which the simulator's reconfiguration omits.
+// watchVMs sets HA's VM monitoring and admission control, which the simulator's reconfiguration omits.
 func (s *Server) watchVMs(ref types.ManagedObjectReference, want scenario.Cluster) {
 	cluster := s.registry.Get(ref).(*simulator.ClusterComputeResource)
 	state := want.VMMonitoring
 	if state == "" {
 		state = string(types.ClusterDasConfigInfoVmMonitoringStateVmMonitoringDisabled)
 	}
-	cluster.ConfigurationEx.(*types.ClusterConfigInfoEx).DasConfig.VmMonitoring = state
+	das := &cluster.ConfigurationEx.(*types.ClusterConfigInfoEx).DasConfig
+	das.VmMonitoring, das.AdmissionControlEnabled = state, &want.AdmissionControl
 }
 
 // overrideHA gives VMs their own settings of HA's VM monitoring in their clusters.

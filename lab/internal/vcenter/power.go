@@ -43,6 +43,9 @@ func (m *machine) powerOn(ctx *simulator.Context) *refusal {
 	if m.lab.faults.take(scenario.PowerOnRefused, m.scenario, int(m.boots.Load())+1) != nil {
 		return cannotPowerOn("the scenario refuses this power-on (vnuma-lab)")
 	}
+	if m.lab.faults.take(scenario.FailoverRefused, m.scenario, int(m.boots.Load())+1) != nil {
+		return &refusal{fault: &types.InsufficientFailoverResourcesFault{}, message: "Insufficient resources to satisfy configured failover level for vSphere HA."}
+	}
 	if m.datastoreFull() {
 		return noSpace()
 	}

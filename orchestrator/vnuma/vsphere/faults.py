@@ -88,6 +88,11 @@ _LOOK = "Look at the VM's recent tasks and events in vCenter."
 # What helps, more specific faults first (vSphere Web Services API reference, fault types).
 _HELPS: tuple[tuple[type[Exception], str], ...] = (
     (vim.fault.NoDiskSpace, "Free space on that datastore for the VM's settings, log and swap file."),
+    (
+        vim.fault.InsufficientFailoverResourcesFault,
+        "vSphere HA keeps capacity of the cluster free for failovers (admission control): reserve less in "
+        "the arm, power off other VMs of the cluster, or have admission control relaxed during the study.",
+    ),
     (vim.fault.InsufficientResourcesFault, "Free memory or CPU on the host, or reserve less in the arm."),
     (vim.fault.MethodDisabled, "A backup or replication holds the VM; wait until it has ended."),
     (

@@ -87,6 +87,7 @@ def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Fou
         encrypted="config.keyId" in values,
         managed_by=str(manager.extensionKey) if manager and manager.extensionKey else None,
         high_availability=any(_ha_clusters(objects)),
+        admission_control=any(cluster.dasConfig.admissionControlEnabled for cluster in _ha_clusters(objects)),
         heartbeat_watched=any(_watches(cluster, ref) for cluster in _ha_clusters(objects)),
         guest_name=values.get("guest.hostName") or None,
         running=_running(session, values, objects),

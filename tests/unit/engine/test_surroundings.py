@@ -6,18 +6,20 @@ from typing import Any, get_args
 
 import pytest
 
+from tests.support.hosts import host_of, vm_of
 from tests.support.studies import study
 from vnuma.domain.study.study import Acceptable
 from vnuma.domain.vm.surroundings import Limit, ServerUse, Surroundings
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.server_findings import server_use_findings
-from vnuma.engine.preflight.surroundings import accepted, vm_findings
+from vnuma.engine.preflight.surroundings import accepted, passthrough_findings, vm_findings
 
 VM_CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("P08", "block", {"fault_tolerance": True}),
     ("P09", "block", {"running_tasks": ("VirtualMachine.migrate",)}),
     ("P10", "warn", {"neighbours": ("a", "b")}),
     ("P11", "warn", {"high_availability": True}),
+    ("P41", "warn", {"admission_control": True}),
     ("P38", "warn", {"heartbeat_watched": True}),
     ("P12", "warn", {"change_tracking": True}),
     ("P13", "block", {"shared_disks": ("Hard disk 2",)}),
@@ -117,3 +119,26 @@ def test_a_study_may_accept_what_it_knows_and_nothing_else() -> None:
     assert left == blocking - set(get_args(Acceptable))
     (taken,) = (accepted(tolerant, item) for item in on_vm(raw_disks=("Hard disk 3",)))
     assert taken.what.endswith("Accepted by the study.")
+
+
+RESERVED = {"memoryReservationLockedToMax": True}
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "blocks"),
+    [
+        ("keep", {}, True),
+        ("keep", RESERVED, False),
+        ("none", RESERVED, True),
+        ("locked", {}, False),
+    ],
+)
+def test_an_arm_that_leaves_memory_unreserved_is_refused_beside_passthrough_devices(
+    asked: str, own: dict[str, Any], blocks: bool
+) -> None:
+    """ESXi refuses such a power-on, and the VM would stay off until it is restored."""
+    asks = study(all_arms={"memory_reservation": asked}, arms=["1x16"])
+
+    found = list(passthrough_findings(asks, vm_of(**own), host_of(), Surroundings(passthrough=("GPU",))))
+
+    assert [(one.id, one.severity) for one in found] == ([("P15", "block")] if blocks else [])

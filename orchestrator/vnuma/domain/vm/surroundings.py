@@ -42,6 +42,8 @@ class Surroundings:
     managed_by: str | None = None
     high_availability: bool = False
     """Its cluster has vSphere HA."""
+    admission_control: bool = False
+    """HA refuses power-ons that leave too little capacity for failovers."""
     heartbeat_watched: bool = False
     """HA's VM monitoring resets it when VMware Tools send no heartbeat."""
     guest_name: str | None = None

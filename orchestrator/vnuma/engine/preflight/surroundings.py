@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.study.study import Study
+from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.surroundings import Surroundings
 from vnuma.engine.preflight.findings import Finding, some_of
+from vnuma.errors import ArmImpossible
 
 _RECENT_MINUTES = 10.0
 _UNLIMITED = {
@@ -81,6 +84,13 @@ def _manager_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
             f"vSphere HA protects {name}: if its host fails, it starts on another host.",
             "Set its HA restart priority to Disabled during the study.",
         )
+    if seen.admission_control:
+        yield Finding.warn(
+            "P41",
+            f"vSphere HA's admission control may refuse to power {name} on: it keeps capacity of the cluster "
+            "free for failovers.",
+            "Reserve no more in an arm than the VM does now; or relax admission control during the study.",
+        )
     if seen.heartbeat_watched:
         yield Finding.warn(
             "P38",
@@ -131,6 +141,27 @@ def _device_findings(name: str, seen: Surroundings) -> Iterator[Finding]:
             "each power-on needs vCenter's key provider.",
             "Make sure that the key provider is available during the whole study.",
         )
+
+
+def passthrough_findings(study: Study, vm: VmFacts, host: HostFacts, seen: Surroundings) -> Iterator[Finding]:
+    """Arms that do not reserve all memory of a VM with passthrough devices: ESXi refuses that power-on."""
+    for label in study.labels if seen.passthrough else ():
+        arm = study.arm(label)
+        try:
+            settings = {**vm.settings, **desired_settings(arm, vm, host)}
+        except ArmImpossible:
+            continue  # reported for the arm itself
+        reserved = settings.get("memoryReservation")
+        all_reserved = settings.get("memoryReservationLockedToMax") is True or (
+            isinstance(reserved, int) and reserved == settings["memoryMB"]
+        )
+        if not all_reserved:
+            yield Finding.block(
+                "P15",
+                f"{vm.name} has passthrough devices ({some_of(seen.passthrough)}), and could not be powered "
+                f"on in arm {arm.label}, which does not reserve all memory.",
+                "Set memory_reservation: locked in that arm.",
+            )
 
 
 def accepted(study: Study, finding: Finding) -> Finding:

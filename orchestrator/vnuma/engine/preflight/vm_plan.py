@@ -22,7 +22,7 @@ from vnuma.engine.preflight.machine_plan import MachinePlan
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import check, touched_settings, under_study
 from vnuma.engine.preflight.server_findings import server_findings, unencrypted_connection, unused_login
-from vnuma.engine.preflight.surroundings import accepted, vm_findings
+from vnuma.engine.preflight.surroundings import accepted, passthrough_findings, vm_findings
 from vnuma.engine.preflight.target_plan import T, TargetPlan
 from vnuma.engine.preflight.workload_check import client_findings, locality_findings, workload_findings
 from vnuma.vsphere import privileges, read, surroundings
@@ -125,6 +125,7 @@ def plan_vm(study: Study, target: VmTarget, permit: Permit) -> VmPlan:
         *permit.findings(vm.name, tagged, test_clone=target.test_clone),
         *under_study(vm.name, vm.lease),
         *vm_findings(vm.name, host.name, seen),
+        *passthrough_findings(study, vm, host, seen),
         *unencrypted_connection(target),
         *unused_login(target),
         *server_findings(target, vm, seen),
