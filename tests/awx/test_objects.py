@@ -53,6 +53,15 @@ def test_each_template_s_survey_asks_what_its_playbook_reads() -> None:
         assert not template["ask_variables_on_launch"]
 
 
+def test_a_site_s_jobs_run_in_its_instance_group() -> None:
+    """They work on the VMs of that site, which the launch cannot change."""
+    template = TEMPLATES["vnuma run at site-b"]
+
+    assert template["instance_groups"] == ["site-b"]
+    assert template["extra_vars"] == {"vnuma_site": "site-b"}
+    assert not template["ask_variables_on_launch"]
+
+
 def test_a_survey_s_question_is_complete() -> None:
     """As AWX's API wants one: a default among the choices, a known type."""
     for name in ("vnuma_awx_study_survey", "vnuma_awx_run_survey", "vnuma_awx_check_survey"):

@@ -71,6 +71,7 @@ def objects() -> tuple[Object, ...]:
     """Everything that awx/configure.yml makes, in its order."""
     (play,) = load(AWX / "configure.yml")
     known = {"vnuma_awx_scm_url": "https://git.example.com/site.git", **play["vars"]}
+    known["vnuma_awx_sites"] = ["site-b"]
     for file in play["vars_files"]:
         known |= load(AWX / file)
     (included,) = play["tasks"]
