@@ -103,7 +103,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         (
             r"sql16 waits for an answer in vCenter: \"msg\.uuid\.altered:.* \(choices: Cancel, I Moved It, I "
             r"Copied It\)\.",
-            r"Answer it there, on the VM's Summary page; vnuma answers no questions for you\.",
+            r"Answer it there, on the VM's Summary page; .* 'copied' changes its UUID and MAC addresses\.",
         ),
     ),
     "topology_stuck": (

@@ -170,3 +170,9 @@ def test_sqlite_under_awx_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("AWX_PRIVATE_DATA_DIR", "/runner")
     with pytest.raises(StoreError, match="postgresql://USER@HOST/DATABASE"):
         open_store(default_url(tmp_path))
+
+
+@pytest.mark.parametrize("url", ["postgresql:ops:PW@h/db", "postgresql:/ops:PW@h/db", "ops:PW@h/db"])
+def test_a_url_without_slashes_shows_no_password(url: str) -> None:
+    """It cannot be parsed, and is shown in the error."""
+    assert mask_text(url) == url.replace("PW", "***")

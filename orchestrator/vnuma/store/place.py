@@ -85,6 +85,7 @@ def parse_place(text: str) -> Place:
 def mask_text(text: str) -> str:
     """Replace whatever looks like a password by ***, in a URL that cannot be parsed."""
     text = re.sub(r"(?<=/)([^/@:]*):.*@", r"\1:***@", text)
+    text = re.sub(r"^((?:[a-zA-Z+]+:)?/*[^/@:]*):.*@", r"\1:***@", text)
     return re.sub(r"(?i)((?:password|passfile)=)[^&\s]*", r"\1***", text)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from sqlalchemy import ColumnElement, Connection, Select, Update, func, insert, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from vnuma import __version__
 from vnuma.errors import InputError, StoreError
@@ -30,11 +31,10 @@ def save_study(conn: Connection, name: str, yaml: str) -> Study:
     """Store a study's text; the same name and text give the same row."""
     sha256 = hashlib.sha256(yaml.encode()).hexdigest()
     wanted = select(tables.study).where(_study.name == name, _study.sha256 == sha256)
-    found = conn.execute(wanted).one_or_none()
-    if found is None:
-        conn.execute(insert(tables.study), {"name": name, "yaml": yaml, "sha256": sha256})
-        found = conn.execute(wanted).one()
-    return Study(**found._mapping)
+    dialect = postgresql if conn.dialect.name == "postgresql" else sqlite
+    fresh = dialect.insert(tables.study).values(name=name, yaml=yaml, sha256=sha256)
+    conn.execute(fresh.on_conflict_do_nothing())  # another controller may store it at this moment
+    return Study(**conn.execute(wanted).one()._mapping)
 
 
 def get_study(conn: Connection, study_id: int) -> Study:

@@ -163,7 +163,8 @@ def _refuse_question(session: Session, vm: vim.VirtualMachine | None, seen: Valu
         return
     raise QuestionPending(
         f"{session.transport.name_of(vm)} waits for an answer in vCenter: {question_words(question)}.",
-        fix="Answer it there, on the VM's Summary page; vnuma answers no questions for you.",
+        fix="Answer it there, on the VM's Summary page; vnuma answers none, and vCenter tells nobody of it. "
+        "Asked whether the VM was moved or copied: 'copied' changes its UUID and MAC addresses.",
     )
 
 
