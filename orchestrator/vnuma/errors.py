@@ -9,10 +9,10 @@ from __future__ import annotations
 import errno
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class VnumaError(Exception):
@@ -163,6 +163,16 @@ class PowerFailed(AttemptFailed):
 
 class QuestionPending(AttemptFailed):
     """The VM is blocked until somebody answers vSphere's question."""
+
+
+class WaitTimeout(AttemptFailed):
+    """vSphere did not reach the expected state in time; `seen` is the last state."""
+
+    reason = "vsphere_timeout"
+
+    def __init__(self, what: str, *, fix: str | None = None, seen: Mapping[str, Any] | None = None) -> None:
+        super().__init__(what, fix=fix)
+        self.seen: Mapping[str, Any] = dict(seen or {})
 
 
 class ReadBackDiffers(AttemptFailed):

@@ -13,11 +13,11 @@ from vnuma.errors import (
     EnvironmentProblem,
     StoreError,
     VnumaError,
+    WaitTimeout,
     from_os_error,
     is_os_failure,
 )
 from vnuma.vsphere.apply import ChangedMeanwhile
-from vnuma.vsphere.wait import WaitTimeout
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,7 @@ def test_the_reason_of_a_failed_attempt_is_what_stores_have() -> None:
         *("shutdown_timeout", "reconfigure_refused", "power_failed", "question_pending"),
         *(
             "read_back_differs",
+            "vsphere_timeout",
             "tools_timeout",
             "sql_timeout",
             "database_missing",

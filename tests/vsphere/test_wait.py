@@ -14,12 +14,12 @@ from pyVmomi import vim
 
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, Login, change, vm
-from vnuma.errors import VmNotFound
+from vnuma.errors import VmNotFound, WaitTimeout
 from vnuma.vsphere.apply import reconfigure
 from vnuma.vsphere.connect import Session, SessionExpired
 from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.transport import Transport
-from vnuma.vsphere.wait import WaitTimeout, settle, wait_for, wait_for_task
+from vnuma.vsphere.wait import settle, wait_for, wait_for_task
 
 LONG_S = 60.0
 POWER = "runtime.powerState"

@@ -102,11 +102,15 @@ def verify(
         raise found.problem
 
 
+_OUTCOMES = {"failed": "failed", "unknown": "may have been made", "intended": "may have been made"}
+
+
 def _text(line: AuditLine) -> str:
     from vnuma.engine.cell.shape import diff_text
 
     for_what = " ".join(filter(None, (line.run or "by hand", line.ticket)))
-    head = f"{line.at:%Y-%m-%dT%H:%M:%SZ}  {line.who}  {line.vm}  {for_what}  {line.action}"
+    outcome = "" if line.outcome in ("made", "noted") else f"  {_OUTCOMES[line.outcome or 'unknown']}"
+    head = f"{line.at:%Y-%m-%dT%H:%M:%SZ}  {line.who}  {line.vm}  {for_what}  {line.action}{outcome}"
     edits = [
         f"    {edit['setting']}: {_value(diff_text(edit['before']))} -> {_value(diff_text(edit['after']))}"
         for edit in line.change

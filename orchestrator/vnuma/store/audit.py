@@ -1,11 +1,11 @@
-"""The audit log's rows: who changed what on which VM, when, for which run and ticket."""
+"""The audit log's rows: who changed what on which VM, when, for which run and ticket, with which outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, insert, select
 
@@ -17,10 +17,21 @@ _LINES = select(tables.audit, tables.run.c.name.label("run")).join(
     tables.run, tables.run.c.id == _audit.run_id, isouter=True
 )
 
+_FAILED = " failed"
+"""How 0.1.0 ended the action in the second line of a failed change."""
+
+Outcome = Literal["intended", "made", "failed", "unknown", "noted"]
+
 
 @dataclass(frozen=True)
 class AuditLine:
-    """A change, or a failed one, with the reason in `detail`. `change` lists setting, before and after."""
+    """A line of the log, or a change as its two lines tell it. `change` lists setting, before and after.
+
+    A change has a line before it, `intended`, and one after it: `made`, `failed`, or `unknown` if vSphere's
+    answer was lost or it reads back differently; the reason is in `detail`. A change that stays `intended`
+    may have been made: its process ended. `noted` changes nothing.
+    `home` is where the line's file is. Lines of 0.1.0 have neither outcome nor home.
+    """
 
     at: datetime
     who: str
@@ -31,6 +42,41 @@ class AuditLine:
     action: str
     change: Sequence[dict[str, Any]]
     detail: str | None
+    outcome: Outcome | None = None
+    home: str | None = None
+
+    @property
+    def may_be_made(self) -> bool:
+        """Whether it changed something, or may have."""
+        return self.outcome in ("made", "intended", "unknown")
+
+
+def changes(lines: Iterable[AuditLine]) -> tuple[AuditLine, ...]:
+    """The changes, each with its outcome, and the notes of these lines, which are in the order of writing."""
+    found: list[AuditLine] = []
+    begun: dict[tuple[str, str | None, str], int] = {}
+    for line in map(_of_this_version, lines):
+        key = (line.vm_key, line.run, line.action)
+        if line.outcome in ("failed", "unknown") or (line.outcome == "made" and not line.change):
+            intent = begun.pop(key, None)
+            if intent is not None:
+                found[intent] = replace(found[intent], outcome=line.outcome, detail=line.detail)
+                continue
+        elif line.outcome != "noted":
+            begun[key] = len(found)
+        found.append(line)
+    return tuple(found)
+
+
+def _of_this_version(line: AuditLine) -> AuditLine:
+    """A line of 0.1.0 with its outcome: a change counts as made, unless a second line says that it failed."""
+    if line.outcome is not None:
+        return line
+    if not line.change:
+        return replace(line, outcome="noted")
+    if line.action.endswith(_FAILED):
+        return replace(line, action=line.action.removesuffix(_FAILED), outcome="failed")
+    return replace(line, outcome="made")
 
 
 def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:
@@ -42,11 +88,12 @@ def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:
 
 
 def newest(conn: Connection, run_id: int | None, most: int) -> tuple[AuditLine, ...]:
-    """At most that many lines of one run or of all, newest first."""
-    query = _LINES.order_by(_audit.id.desc()).limit(most)
+    """At most that many changes of one run or of all, newest first."""
+    query = _LINES.order_by(_audit.id.desc()).limit(2 * most)
     if run_id is not None:
         query = query.where(_audit.run_id == run_id)
-    return tuple(record_of(AuditLine, row) for row in conn.execute(query).mappings())
+    rows = [record_of(AuditLine, row) for row in conn.execute(query).mappings()]
+    return changes(reversed(rows))[::-1][:most]
 
 
 def lines(conn: Connection, run_id: int | None = None, *, vm_key: str | None = None) -> tuple[AuditLine, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from datetime import datetime
 from difflib import get_close_matches
 
 from sqlalchemy import ColumnElement, Connection, Select, Update, func, insert, select, text, update
@@ -25,6 +26,12 @@ _ID_DIGITS = 10
 _run = tables.run.c
 _site = tables.site.c
 _study = tables.study.c
+
+
+def store_begun(conn: Connection) -> datetime:
+    """When the store was made."""
+    begun: datetime = conn.scalars(select(func.min(tables.schema_history.c.applied_at))).one()
+    return begun
 
 
 def save_study(conn: Connection, name: str, yaml: str) -> Study:

@@ -9,7 +9,7 @@ from vnuma.errors import StoreError
 from vnuma.store.place import Place
 from vnuma.store.tables import schema_history
 
-HEAD = "0010"
+HEAD = "0011"
 """The newest revision in `migrations/versions`."""
 
 VERSION_TABLE = "vnuma_schema_version"

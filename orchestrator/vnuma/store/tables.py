@@ -235,6 +235,8 @@ audit = Table(
     Column("change_json", CanonicalJson),
     Column("detail", Text),
     Column("ticket", Text),
+    Column("outcome", Text),
+    Column("home", Text),
     Index(None, "run_id"),
 )
 

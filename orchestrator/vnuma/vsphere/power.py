@@ -16,13 +16,14 @@ from vnuma.errors import (
     ShutdownTimeout,
     ToolsTimeout,
     VmNotFound,
+    WaitTimeout,
 )
 from vnuma.vsphere.apply import no_fence, submit
 from vnuma.vsphere.faults import NotNow, describe, what_helps
 from vnuma.vsphere.read import why_no_power_on
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.uptime import vcenter_clock
-from vnuma.vsphere.wait import QUESTION, Values, WaitTimeout, spell, wait_for, wait_for_task
+from vnuma.vsphere.wait import QUESTION, Values, spell, wait_for, wait_for_task
 
 _POWER = "runtime.powerState"
 _TOOLS = "guest.toolsRunningStatus"

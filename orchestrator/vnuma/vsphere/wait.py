@@ -14,7 +14,7 @@ from typing import Any
 
 from pyVmomi import vim, vmodl
 
-from vnuma.errors import AttemptFailed, QuestionPending, VCenterUnreachable, VmNotFound
+from vnuma.errors import QuestionPending, VCenterUnreachable, VmNotFound, WaitTimeout
 from vnuma.vsphere.declared import require_property
 from vnuma.vsphere.query import Query, along, ask, starting
 from vnuma.vsphere.session import Session
@@ -42,16 +42,6 @@ Values = Mapping[str, Any]
 _SLICE_S = 10.0
 _TASK_PATHS = ("info.state", "info.error", "info.result")
 _TASK_ENDED = ("success", "error")
-
-
-class WaitTimeout(AttemptFailed):
-    """vSphere did not reach the expected state in time; `seen` is the last state."""
-
-    reason = "vsphere_timeout"
-
-    def __init__(self, what: str, *, fix: str | None = None, seen: Values | None = None) -> None:
-        super().__init__(what, fix=fix)
-        self.seen: Values = dict(seen or {})
 
 
 def wait_for(

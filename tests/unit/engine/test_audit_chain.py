@@ -7,7 +7,9 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,10 +19,12 @@ from hypothesis import strategies as st
 from tests.support.cli import vnuma_here
 from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
+from vnuma.domain.vm.change import Edit
 from vnuma.engine.audit import chain
 from vnuma.engine.audit.chain import append, check_chain, read_chain
-from vnuma.engine.audit.journal import Journal, read_audit_file
-from vnuma.errors import InputError, StoreError
+from vnuma.engine.audit.journal import Journal, audit_lines, edits_of, read_audit_file
+from vnuma.errors import InputError, ReconfigureRefused, StoreError, VCenterUnreachable, VnumaError
+from vnuma.store.audit import AuditLine, changes
 from vnuma.store.open import open_store
 from vnuma.store.types import iso, utc_now
 
@@ -145,6 +149,143 @@ def test_what_is_missing_at_the_end_is_shown_by_the_store_and_by_a_hash_kept_els
     assert (by_store.code, "sql16, three" in by_store.err) == (10, True), by_store.text
     assert (as_json["intact"], as_json["lines_only_in_store"], as_json["files"][0]["lines"]) == (False, 1, 2)
     assert (by_hash.code, whole.hashes[-1] in by_hash.err) == (10, True), by_hash.text
+
+
+def _forged(lines: list[bytes], *more: Mapping[str, object]) -> bytes:
+    """The log with these lines at its end, by somebody who knows how to chain them."""
+    for document in more:
+        number, previous = len(lines) + 1, chain.digest(lines[-1]) if lines else None
+        rest = {key: value for key, value in document.items() if key not in ("line", "previous")}
+        lines = [*lines, f"{json.dumps({**rest, 'line': number, 'previous': previous})}\n".encode()]
+    return b"".join(lines)
+
+
+def _invented(lines: list[bytes]) -> bytes:
+    return _forged(lines, json.loads(lines[-1]) | {"action": "invented"})
+
+
+def _repeated(lines: list[bytes]) -> bytes:
+    return _forged([], *(json.loads(line) for line in (*lines[:2], *lines)))
+
+
+@pytest.mark.parametrize("forge", [_invented, _repeated])
+def test_lines_that_were_added_with_a_correct_chain_are_shown_by_the_store(
+    forge: Callable[[list[bytes]], bytes], tmp_path: Path
+) -> None:
+    """The file alone is intact; the store never had them. A restore from the log says so too."""
+    store = new_store(tmp_path / "vnuma.db")
+    journal = Journal(store, "key", "sql16")
+    for action in ("one", "two", "three"):
+        journal.note(action, "detail")
+    log = tmp_path / "vnuma.audit.jsonl"
+    log.write_bytes(forge(log.read_bytes().splitlines(keepends=True)))
+    url = ("--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text("{}", encoding="utf-8")
+
+    ran = vnuma_here("audit", "verify", *url)
+    shown = vnuma_here("restore", *url, "--from-audit", log, "-i", inventory, "--dry-run")
+
+    assert vnuma_here("audit", "verify", log).code == 0
+    assert ran.code == 10, ran.text
+    assert "the store lacks" in ran.err
+    assert (shown.code, "the store lacks" in shown.out) == (0, True), shown.text
+
+
+def test_lines_of_a_store_that_was_lost_are_no_forgery(tmp_path: Path) -> None:
+    """A new store next to the log knows only what is written from now on."""
+    url = f"sqlite:///{tmp_path / 'vnuma.db'}"
+    Journal(open_store(url), "key", "sql16").note("one", "detail")
+    for file in tmp_path.glob("vnuma.db*"):
+        file.unlink()
+    Journal(open_store(url), "key", "sql16").note("two", "detail")
+
+    ran = vnuma_here("audit", "verify", "--store", url)
+
+    assert (ran.code, "older than this store" in ran.out) == (0, True), ran.text
+
+
+def test_a_change_whose_line_cannot_be_written_was_never_made(tmp_path: Path) -> None:
+    """It is refused, neither place has it, and the log is intact as soon as it can be written."""
+    store = new_store(tmp_path / "vnuma.db")
+    log = tmp_path / "vnuma.audit.jsonl"
+    log.mkdir()
+    with (
+        pytest.raises(StoreError),
+        Journal(store, "key", "sql16").change("power", (Edit("power", "on", "off"),)),
+    ):
+        raise AssertionError("the change was begun")
+    log.rmdir()
+
+    assert audit_lines(store, None) == ()
+    assert vnuma_here("audit", "verify", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}").code == 0
+
+
+OUTCOMES: list[tuple[VnumaError | None, str, int]] = [
+    (None, "made", 1),
+    (ReconfigureRefused("refused"), "failed", 0),
+    (VCenterUnreachable("gone"), "unknown", 1),
+]
+
+
+@pytest.mark.parametrize(("error", "outcome", "edits"), OUTCOMES)
+def test_each_change_has_its_outcome(
+    error: VnumaError | None, outcome: str, edits: int, tmp_path: Path
+) -> None:
+    """In store and file, as a word; one whose answer was lost may have been made."""
+    store = new_store(tmp_path / "vnuma.db")
+    journal = Journal(store, "key", "sql16")
+    with suppress(VnumaError), journal.change("power", (Edit("power", "on", "off"),)):
+        if error:
+            raise error
+
+    (line,) = audit_lines(store, None)
+    assert line.outcome == outcome
+    assert len(edits_of([line])) == edits
+    written_lines = list(read_audit_file(tmp_path / "vnuma.audit.jsonl"))
+    assert [one.outcome for one in written_lines] == ["intended", outcome]
+    assert changes(written_lines) == (replace(line, run=None),)
+
+
+def test_a_change_whose_process_ended_may_have_been_made(tmp_path: Path) -> None:
+    """It has no second line."""
+    store = new_store(tmp_path / "vnuma.db")
+    with pytest.raises(ZeroDivisionError), Journal(store, "key", "sql16").change("power", (Edit("a", 1, 2),)):
+        raise ZeroDivisionError
+
+    (line,) = audit_lines(store, None)
+    assert (line.outcome, len(edits_of([line]))) == ("intended", 1)
+
+
+def test_lines_of_0_1_0_have_the_outcome_that_they_meant() -> None:
+    """A second line said that a change had failed; without one it was made."""
+
+    def old(action: str, *edits: str) -> AuditLine:
+        changed = [{"setting": name, "before": 1, "after": 2} for name in edits]
+        return AuditLine(utc_now(), "ops", "sql16", "key", "quick.1", None, action, changed, None)
+
+    found = changes(
+        [old("baseline"), old("mark", "a"), old("mark failed", "a"), old("mark", "a"), old("notify failed")]
+    )
+
+    assert [(line.action, line.outcome) for line in found] == [
+        *(("baseline", "noted"), ("mark", "failed"), ("mark", "made"), ("notify failed", "noted"))
+    ]
+
+
+def test_two_homes_of_one_machine_each_have_their_own_lines(
+    postgresql: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each did a part of a run: in neither home is a line missing."""
+    url = postgresql.new_store()
+    for home in "ab":
+        monkeypatch.setenv("VNUMA_HOME", str(tmp_path / home))
+        Journal(open_store(url), "key", "sql16").note("power", home)
+
+    for home in "ab":
+        monkeypatch.setenv("VNUMA_HOME", str(tmp_path / home))
+        ran = vnuma_here("audit", "verify", "--store", url)
+        assert ran.code == 0, ran.text
 
 
 def test_a_log_of_an_earlier_version_continues_and_says_where_its_chain_begins(tmp_path: Path) -> None:

@@ -42,6 +42,11 @@ def audit_file(place: Place) -> Path:
     return home_folder() / f"vnuma-{name}-{hashlib.sha256(where.encode()).hexdigest()[:8]}.audit.jsonl"
 
 
+def audit_home() -> str:
+    """The home whose audit files this process writes, as HOST:FOLDER: two homes have two files."""
+    return f"{os.uname().nodename}:{home_folder().resolve()}"
+
+
 def audit_files(place: Place) -> tuple[Path, ...]:
     """The existing audit files with changes of the store's runs, oldest first.
 

@@ -34,7 +34,8 @@ _BLOCK = 1 << 16
 def append(path: Path, document: Mapping[str, Any]) -> None:
     """Append a line with the hash of the previous one. Concurrent processes take turns.
 
-    Raises StoreError, also after a partial write: the next line then follows the partial one.
+    It is on the disk afterwards. Raises StoreError, also after a partial write: the next line then follows
+    the partial one.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -46,6 +47,7 @@ def append(path: Path, document: Mapping[str, Any]) -> None:
                 rest = f"{json.dumps(line)}\n".encode()
                 while rest:
                     rest = rest[os.write(descriptor, rest) :]
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
     except OSError as error:

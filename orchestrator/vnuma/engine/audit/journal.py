@@ -1,12 +1,12 @@
-"""The audit log: each change to a VM is recorded in the store and in a file before it is made.
+"""The audit log: a line before each change to a VM, and one after it, in a file and in the store.
 
-A change that fails gets a second line. Lines contain settings, power states and names, never secrets.
+A line is in both or in neither. Lines contain settings, power states and names, never secrets.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,11 +16,19 @@ from typing import Any
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.context import VmContext, holder
-from vnuma.engine.access.places import audit_file, audit_files
+from vnuma.engine.access.places import audit_file, audit_files, audit_home
 from vnuma.engine.audit.chain import append, whole_line
-from vnuma.errors import InputError, StoreError, VnumaError, reading
+from vnuma.errors import (
+    InputError,
+    ReadBackDiffers,
+    StoreError,
+    VCenterUnreachable,
+    VnumaError,
+    WaitTimeout,
+    reading,
+)
 from vnuma.store import audit, runs
-from vnuma.store.audit import AuditLine
+from vnuma.store.audit import AuditLine, Outcome
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 from vnuma.store.types import iso, utc_now
@@ -28,8 +36,9 @@ from vnuma.store.types import iso, utc_now
 NO_VM = "-"
 """In place of a VM, in a line about the whole run."""
 
-_FAILED = " failed"
-"""Suffix of the action in the second line of a failed change."""
+
+_UNCERTAIN = (VCenterUnreachable, ReadBackDiffers, WaitTimeout)
+"""Errors after which a change may have been made."""
 
 
 def _refuse(error: StoreError) -> None:
@@ -56,22 +65,28 @@ class Journal:
 
     @contextmanager
     def change(self, action: str, edits: Iterable[Edit]) -> Iterator[None]:
-        """Record a change, then let the body make it. Its failure is recorded and raised."""
+        """Record a change, let the body make it, and record its outcome. Its failure is raised.
+
+        Raises StoreError for a change that was not begun, and for one that was made but not recorded so.
+        """
         edits = list(edits)
         change = [{"setting": e.setting, "before": e.before, "after": e.after} for e in edits]
-        self._write(action, change, None)
+        self._write(action, "intended", None, change)
         try:
             yield
         except VnumaError as error:
-            self._write(f"{action}{_FAILED}", change, error.what)
+            self._write(action, "unknown" if isinstance(error, _UNCERTAIN) else "failed", error.what)
             raise
         self.made.extend(edits)
+        self._write(action, "made", None)
 
     def note(self, action: str, detail: str) -> None:
         """Record something that changes nothing."""
-        self._write(action, [], detail)
+        self._write(action, "noted", detail)
 
-    def _write(self, action: str, change: list[dict[str, Any]], detail: str | None) -> None:
+    def _write(
+        self, action: str, outcome: Outcome, detail: str | None, change: Sequence[dict[str, Any]] = ()
+    ) -> None:
         run = self.run
         line = AuditLine(
             utc_now(),
@@ -83,11 +98,13 @@ class Journal:
             action,
             change,
             detail,
+            outcome,
+            audit_home(),
         )
         try:
             with self.store.write() as connection:
                 audit.add_line(connection, line, run.id if run else None)
-            append(audit_file(self.store.place), as_json(line))
+                append(audit_file(self.store.place), as_json(line))  # its failure takes the row back
         except StoreError as error:
             self.on_store_error(error)
 
@@ -102,17 +119,12 @@ def journal_of(context: VmContext) -> Journal:
     return Journal(context.store, context.vm.vm_key, context.vm.name, context.run, made=context.made)
 
 
-def edits_of(written: Iterable[AuditLine]) -> list[Edit]:
-    """The edits of successful changes: a failed one has a second line right after its own."""
-    kept: list[AuditLine] = []
-    for line in written:
-        if kept and line.action == f"{kept[-1].action}{_FAILED}":
-            kept.pop()
-        else:
-            kept.append(line)
+def edits_of(changes: Iterable[AuditLine]) -> list[Edit]:
+    """The edits of those changes that were made, or may have been."""
     return [
         Edit(edit["setting"], _value(edit["before"]), _value(edit["after"]))
-        for line in kept
+        for line in changes
+        if line.may_be_made
         for edit in line.change
     ]
 
@@ -171,11 +183,13 @@ def _line_of(document: Mapping[str, Any]) -> AuditLine:
         detail=document["detail"],
         run=None if run is None else str(run),
         ticket=document["ticket"],
+        outcome=document.get("outcome"),
+        home=document.get("home"),
         **names,
     )
 
 
 def audit_lines(store: Store, run: str | None) -> tuple[AuditLine, ...]:
-    """The changes of one run, or of all. Raises InputError for an unknown run."""
+    """The changes of one run, or of all, each with its outcome. Raises InputError for an unknown run."""
     with store.read() as connection:
-        return audit.lines(connection, runs.get_run(connection, run).id if run else None)
+        return audit.changes(audit.lines(connection, runs.get_run(connection, run).id if run else None))

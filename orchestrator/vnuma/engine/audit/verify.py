@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vnuma.domain.vm.plain_text import counted
 from vnuma.engine.access.context import holder
-from vnuma.engine.access.places import audit_file, audit_files
+from vnuma.engine.access.places import audit_file, audit_files, audit_home
 from vnuma.engine.audit.chain import Chain, read_chain
-from vnuma.engine.audit.journal import as_json, audit_lines, read_audit_file
+from vnuma.engine.audit.journal import as_json, read_audit_file
 from vnuma.errors import AuditAltered
+from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.types import canonical_json
@@ -22,12 +23,24 @@ _COMPARE = "Compare it with a backup, with the store (vnuma audit) or with a cop
 
 
 @dataclass(frozen=True)
+class Compared:
+    """The lines of this home that the store or its file lacks.
+
+    `earlier`: how many of the file are from before the store, which was lost or made anew.
+    """
+
+    only_in_store: Sequence[AuditLine]
+    only_in_file: Sequence[AuditLine]
+    earlier: int
+
+
+@dataclass(frozen=True)
 class Verified:
-    """The result. `missing`: lines that only the store has; None where the store was not compared."""
+    """The result; without `compared` where the store was not compared."""
 
     chains: dict[Path, Chain]
     problem: AuditAltered | None
-    missing: int | None = None
+    compared: Compared | None = None
 
     def lines(self) -> Iterator[str]:
         """The same as text, without the problem."""
@@ -42,8 +55,10 @@ class Verified:
                 yield f"Note      Incomplete text precedes line {numbers}: a failed write."
         if not self.chains:
             yield "No audit log yet."
-        if self.missing == 0:
-            yield "Store     has no other lines of the same people."
+        if self.compared and self.compared.earlier:
+            yield f"Note      {counted(self.compared.earlier, 'line')} are older than this store."
+        if self.compared and not self.problem:
+            yield "Store     has the same lines of this home."
 
     def as_json(self) -> dict[str, Any]:
         files = [
@@ -61,7 +76,8 @@ class Verified:
             "intact": self.problem is None,
             "problem": self.problem.what if self.problem else None,
             "files": files,
-            "lines_only_in_store": self.missing,
+            "lines_only_in_store": len(self.compared.only_in_store) if self.compared else None,
+            "lines_only_in_file": len(self.compared.only_in_file) if self.compared else None,
         }
 
 
@@ -78,37 +94,65 @@ def verify_files(files: Iterable[Path], expected: str | None) -> Verified:
 
 
 def verify_store(store: Store, expected: str | None) -> Verified:
-    """Check the store's files, and that they have all of its lines. Raises InputError and StoreError."""
-    files, log = audit_files(store.place), audit_file(store.place)
-    found = verify_files(files, expected)
+    """Check the store's files, and that file and store have the same lines of this home.
+
+    Raises InputError and StoreError.
+    """
+    found = verify_files(audit_files(store.place), expected)
     if found.problem:
         return found
-    missing, problem = lines_without_file(store, files), None
-    if missing:
-        first = missing[0]
-        problem = AuditAltered(
-            f"The store has {counted(len(missing), 'line')} that {log} lacks, the first of "
-            f"{first.at:%Y-%m-%dT%H:%M:%SZ} ({first.vm}, {first.action}).",
-            fix="They were removed, or not written: the disk was full, the process was killed, or VNUMA_HOME "
-            "was another. vnuma audit shows them.",
-        )
-    return Verified(found.chains, problem, len(missing))
+    compared = compare(store)
+    return Verified(found.chains, contradiction(compared, audit_file(store.place)), compared)
 
 
-def lines_without_file(store: Store, files: Iterable[Path]) -> tuple[AuditLine, ...]:
-    """Lines of the store that are in none of its files.
+def contradiction(compared: Compared, log: Path) -> AuditAltered | None:
+    """How store and file contradict each other."""
+    sides = (
+        (compared.only_in_store, "The store", str(log), "They were removed from the file"),
+        (compared.only_in_file, str(log), "the store", "Somebody added them, or the store lost them"),
+    )
+    for lines, has, lacks, why in sides:
+        if lines:
+            first = lines[0]
+            return AuditAltered(
+                f"{has} has {counted(len(lines), 'line')} that {lacks} lacks, the first of "
+                f"{first.at:%Y-%m-%dT%H:%M:%SZ} ({first.vm}, {first.action}).",
+                fix=f"{why}; or a process was killed between the two. Compare with vnuma audit and a backup.",
+            )
+    return None
 
-    Run names are not compared, since the store has none for a run that only a file knows. Raises InputError.
+
+def compare(store: Store) -> Compared:
+    """Compare the store's lines of this home with its files, both ways. Raises InputError.
+
+    A line of 0.1.0 has no home: there it is its author's. Run names are not compared, since the store has
+    none for a run that only a file knows. Only this store's own file is compared with it, since 0.1.0 wrote
+    the changes of all database servers to one.
     """
-    there = [line for file in files for line in read_audit_file(file)]
-    people = {line.who for line in there} | {holder()}
+    own = audit_file(store.place)
+    by_file = {file: list(read_audit_file(file)) for file in audit_files(store.place)}
+    there = [line for lines in by_file.values() for line in lines]
+    homes, people = {line.home for line in there if line.home}, {line.who for line in there}
+    with store.read() as connection:
+        stored, begun = audit.lines(connection), runs.store_begun(connection)
     left = Counter(map(_content, there))
     missing = []
-    for line in audit_lines(store, None):
-        if line.who in people and not left[_content(line)]:
+    for line in stored:
+        ours = line.home in homes | {audit_home()} if line.home else line.who in people | {holder()}
+        if ours and not left[_content(line)]:
             missing.append(line)
         left[_content(line)] -= 1
-    return tuple(missing)
+    known = Counter(map(_content, stored))
+    added, earlier, compared = list[AuditLine](), 0, False
+    for line in by_file.get(own, []):
+        if known[_content(line)]:
+            known[_content(line)] -= 1
+            compared = True
+        elif compared or line.at >= begun:
+            added.append(line)
+        else:
+            earlier += 1
+    return Compared(missing, added, earlier)
 
 
 def _content(line: AuditLine) -> str:

@@ -38,17 +38,20 @@ from vnuma.errors import (
     VnumaError,
 )
 from vnuma.store import runs
-from vnuma.store.audit import AuditLine
+from vnuma.store.audit import AuditLine, changes
 from vnuma.store.open import Store
 from vnuma.vsphere import apply, read, run_mark
 from vnuma.vsphere.connect import Session, connect
 
 _MARK = run_mark.LEASE_KEY
 
+_DONE = "restored"
+"""The log's action for a VM that was restored from it: its earlier lines have been answered."""
+
 
 @dataclass(frozen=True)
 class Unanswered:
-    """What a run unknown to the store left on a VM, by the audit log's lines about it."""
+    """What a run unknown to the store left on a VM, by the log's changes and notes about it, `lines`."""
 
     vm: str
     vm_key: str
@@ -109,7 +112,9 @@ def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]
         # Each store has its own quick.1: a run that began after the line was written is another one.
         if line.run and not (line.run in created and created[line.run] <= line.at):
             mine.setdefault((line.vm_key, line.run), []).append(line)
-    found = (Unanswered(lines[-1].vm, key, run, lines) for (key, run), lines in mine.items())
+            if line.action == _DONE:
+                del mine[line.vm_key, line.run]
+    found = (Unanswered(lines[-1].vm, key, run, changes(lines)) for (key, run), lines in mine.items())
     return tuple(one for one in found if one.edits)
 
 
@@ -199,6 +204,7 @@ class AuditRestoration:
             ) from error
         settings = sum(edit.setting not in (_MARK, "power") for edit in done.changes)
         words = f"{one.vm}: {settings} settings restored from the audit log, {done.power}"
+        journal.note(_DONE, words)
         if unwritten:
             raise StoreError(f"{unwritten[0].what} {words}; only the audit log is not up to date.")
         if one.inside:

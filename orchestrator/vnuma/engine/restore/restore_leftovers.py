@@ -10,7 +10,9 @@ from pathlib import Path
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.locking import name_of
+from vnuma.engine.access.places import audit_files
 from vnuma.engine.audit.chain import read_chain
+from vnuma.engine.audit.verify import compare, contradiction
 from vnuma.engine.lease.baseline_document import refuse_altered
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
@@ -162,7 +164,7 @@ def restore_by_audit(store: Store, file: Path, wanted: Wanted) -> RestoreReport:
     """Restore from the audit log `file` what runs unknown to the store have left."""
     outcome = RestoreReport()
     works = _by_audit(store, file, wanted)
-    for words in _doubts(file):
+    for words in _doubts(store, file):
         wanted.say(words)
     for work in works:
         try:
@@ -175,15 +177,15 @@ def restore_by_audit(store: Store, file: Path, wanted: Wanted) -> RestoreReport:
 def show_by_audit(store: Store, file: Path, wanted: Wanted) -> list[str]:
     """What `restore_by_audit` would change, by line."""
     lines = [line for work in _by_audit(store, file, wanted) for line in work.plan()]
-    return [*_doubts(file), *(lines or ["The audit log contains nothing to undo."])]
+    return [*_doubts(store, file), *(lines or ["The audit log contains nothing to undo."])]
 
 
-def _doubts(file: Path) -> list[str]:
+def _doubts(store: Store, file: Path) -> list[str]:
     """Why the restored state may not be the original one: even an altered log is the only record."""
-    problem = read_chain(file).problem
-    if problem is None:
-        return []
-    return [f"Note      {file}: {problem}. Compare the restored settings with a backup."]
+    found = [f"{file}: {problem}." for problem in [read_chain(file).problem] if problem]
+    if file in audit_files(store.place) and (other := contradiction(compare(store), file)):
+        found.append(other.what)
+    return [f"Note      {words} Compare the restored settings with a backup." for words in found]
 
 
 def _by_audit(store: Store, file: Path, wanted: Wanted) -> list[AuditRestoration | MachineByHand]:

@@ -79,7 +79,7 @@ class Source:
     foreign_mark: Callable[[str | None], dict[str, str] | None]
     """The mark on the VM if it is another run's."""
     power_lines: Callable[[], Sequence[AuditLine]]
-    """The audit lines about the VM's power, including failures."""
+    """The changes of the VM's power in the audit log, including failures."""
     inside: tuple[Baselined, ...] = ()
     """SQL Server's settings to restore."""
     proves: Callable[[Session, VmRef], bool] = lambda _session, _ref: False
@@ -212,7 +212,7 @@ class VmRestoration(Restoration):
 
         def power_lines() -> list[AuditLine]:
             with store.read() as connection:
-                return about_power(audit.lines(connection, run.id, vm_key=vm.vm_key))
+                return about_power(audit.changes(audit.lines(connection, run.id, vm_key=vm.vm_key)))
 
         return Source(
             vm_key=vm.vm_key,
