@@ -90,18 +90,9 @@ options:
             type: raw
           kerberos:
             description: >-
-              Whether to log in by Kerberos, with the ticket of the user who runs Ansible or that of
-              O(target.sql.keytab).
+              Whether to log in by Kerberos, with the ticket of the user who runs Ansible.
             type: bool
             default: false
-          keytab:
-            description: A file with the key of an account, from which tickets are obtained and renewed.
-            type: str
-            default: ''
-          principal:
-            description: The account in O(target.sql.keytab); without it the first one in the file.
-            type: str
-            default: ''
           encrypt:
             description:
               - Encryption of the session, in the words of Microsoft's driver.

@@ -178,7 +178,7 @@ def start(folder: Path) -> Kdc:
     (folder / "kdc.conf").write_text(
         f"[kdcdefaults]\n kdc_listen = 127.0.0.1:{port}\n kdc_tcp_listen = 127.0.0.1:{port}\n"
         f"[realms]\n {REALM} = {{\n  database_name = {folder}/principal\n  key_stash_file = {folder}/stash\n"
-        f"  acl_file = {folder}/acl\n  max_life = 10h\n  max_renewable_life = 7d\n }}\n"
+        f"  acl_file = {folder}/acl\n  max_life = 24h\n  max_renewable_life = 7d\n }}\n"
         f"[logging]\n kdc = FILE:{folder}/kdc.log\n",
         encoding="ascii",
     )

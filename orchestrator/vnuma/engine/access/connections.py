@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from multiprocessing import parent_process
 from pathlib import Path
@@ -19,7 +19,6 @@ from vnuma.errors import VCenterUnreachable
 from vnuma.logins import Logins, now_sharing, sharing
 from vnuma.sqlserver.client.driver import ENVIRONMENT_VARIABLE, Driver, discover
 from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.sqlserver.client.tickets import Keytab, renewing
 from vnuma.vsphere.connect import VCenter, agreed_version, log_out
 
 
@@ -116,19 +115,10 @@ def server_login(wanted: SqlTarget) -> SqlServer:
         ca_file=wanted.ca_file,
         driver=driver(wanted.driver),
         kerberos=wanted.kerberos,
-        keytab=Keytab(wanted.keytab, wanted.principal) if wanted.keytab else None,
         instance=wanted.instance,
         node_ports=wanted.node_ports,
         logins=shared_logins(),
     )
-
-
-@contextmanager
-def tickets_renewed(targets: Iterable[Target]) -> Iterator[None]:
-    """Renew the user's Kerberos ticket during a `with`, if these targets' logins need it."""
-    servers = [server for target in targets for server in target.sql_servers]
-    with renewing() if any(one.kerberos and not one.keytab for one in servers) else nullcontext():
-        yield
 
 
 def driver(preferred: str = "auto") -> Driver:

@@ -84,8 +84,6 @@ class SqlTarget(Strict):
     user: str = ""
     password: Secret | None = None
     kerberos: bool = False
-    keytab: str = ""
-    principal: str = ""
     encrypt: Literal["mandatory", "strict", "no"] = "mandatory"
     trust_server_certificate: bool = False
     ca_file: str | None = None
@@ -134,10 +132,6 @@ class SqlTarget(Strict):
     def _has_a_way_to_log_in(self) -> SqlTarget:
         if not self.kerberos and not (self.user and self.password):
             raise ValueError("give user and password, or kerberos: true")
-        if (self.keytab or self.principal) and not self.kerberos:
-            raise ValueError("keytab and principal are used with kerberos: true")
-        if self.principal and not self.keytab:
-            raise ValueError("principal names an account of a keytab: give keytab too")
         return self
 
     @field_validator("identity", mode="before")

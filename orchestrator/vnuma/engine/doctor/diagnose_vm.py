@@ -18,8 +18,7 @@ from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import EnvironmentProblem
 from vnuma.sqlserver.client.connect import connect
-from vnuma.sqlserver.client.gss import ticket_left_s
-from vnuma.sqlserver.client.tickets import renewable_s
+from vnuma.sqlserver.client.kerberos import ticket_left_s
 from vnuma.sqlserver.instance.endpoint import read_clock
 from vnuma.vsphere import privileges, tls
 from vnuma.vsphere.connect import Session, VmRef
@@ -87,30 +86,20 @@ _NIGHT_S = 12 * 3600.0
 
 
 def tickets(targets: Iterable[VmTarget]) -> Iterator[Diagnosis]:
-    """How long Kerberos logins will work: by each keytab, and by the ticket of the user who runs vnuma."""
-    for keytab in dict.fromkeys(target.sql.keytab for target in targets if target.sql.kerberos):
-        if keytab:
-            yield Diagnosis("ok", "ticket", f"by the keytab {keytab}, a new one at half its time")
-        elif named := os.environ.get("KRB5_CLIENT_KTNAME"):
-            yield Diagnosis("ok", "ticket", f"by the keytab {named} (KRB5_CLIENT_KTNAME)")
-        else:
-            yield _own_ticket(ticket_left_s(), renewable_s())
-
-
-def _own_ticket(left_s: float, renewable_s: float | None) -> Diagnosis:
-    more = ("fix: kinit -r 7d USER@REALM; or a keytab for runs overnight: docs/sign-in.md",)
-    if not left_s:
-        return Diagnosis("warn", "ticket", "the user has no valid one", more)
-    if renewable_s is None:
-        renewed = "klist does not answer whether it is renewable"
-    elif renewable_s > left_s:
-        renewed = f"a run renews it for {duration(renewable_s)}"
+    """How long Kerberos logins will work, where one of these targets has them."""
+    if not any(target.sql.kerberos for target in targets):
+        return
+    if named := os.environ.get("KRB5_CLIENT_KTNAME"):
+        yield Diagnosis("ok", "ticket", f"by the keytab {named} (KRB5_CLIENT_KTNAME)")
+        return
+    left, more = ticket_left_s(), ("fix: kinit USER@REALM; for runs overnight a keytab: docs/sign-in.md",)
+    if left is None or left <= 0:
+        yield Diagnosis("warn", "ticket", "klist shows no valid one", more)
+    elif left < _NIGHT_S:
+        words = f"it lasts {duration(left)}: later no run can log in to SQL Server"
+        yield Diagnosis("warn", "ticket", words, more)
     else:
-        renewed = "it is not renewable"
-    words = f"the user's lasts {duration(left_s)}, and {renewed}"
-    if max(left_s, renewable_s or 0.0) >= _NIGHT_S:
-        return Diagnosis("ok", "ticket", words)
-    return Diagnosis("warn", "ticket", words, ("later no run can log in to SQL Server", *more))
+        yield Diagnosis("ok", "ticket", f"it lasts {duration(left)}")
 
 
 _FAR_S = 60.0

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from vnuma.domain.study.study import Study
-from vnuma.engine.access.connections import api_versions, shared_logins, tickets_renewed
+from vnuma.engine.access.connections import api_versions, shared_logins
 from vnuma.engine.access.context import VmContext, digest_of
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.access.play_input import write_play_inventory
@@ -47,7 +47,6 @@ def supervise(work: Work, watch: Watch) -> RunOutcome:
         stop_signals(run, targets) as asked,
         store.kept_open(),
         remembered_secrets(),
-        tickets_renewed(targets.values()),
     ):
         return _to_its_end(Oversight(work, watch, asked))
 

@@ -19,13 +19,7 @@ from vnuma.sqlserver.client.failures import (
     sentence,
     translate,
 )
-from vnuma.sqlserver.client.gss import use_cache
-from vnuma.sqlserver.client.kerberos_failures import (
-    ticket_cache,
-    ticket_refused,
-    why_no_ticket,
-    windows_account_refused,
-)
+from vnuma.sqlserver.client.kerberos import no_login, ticket_refused, windows_account_refused
 from vnuma.sqlserver.client.login_deadline import LoginTimeoutError, addresses_of, log_in
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sql_server import SqlServer
@@ -56,14 +50,11 @@ def connect(
     if server.logins:
         server.logins.require_open(server.account)
 
-    tickets = _tickets(server)
     until, asked = time.monotonic() + login_timeout_s, server
 
     def prepare() -> tuple[frozenset[Address], str]:
         nonlocal server
         server = located(asked, until - time.monotonic())
-        if server.kerberos:
-            use_cache(tickets)
         install(driver_files(server))
         return addresses_of(server.host, server.port), connection_string(server, database)
 
@@ -89,14 +80,6 @@ def connect(
             connection.close()
 
 
-def _tickets(server: SqlServer) -> str | None:
-    """The ticket cache to log in with, filled before a login's time starts; None: the environment's."""
-    try:
-        return ticket_cache(server.where, server.keytab)
-    except LoginRefused as error:  # by the KDC
-        raise _counted(server, error) from error
-
-
 def located(server: SqlServer, timeout_s: float) -> SqlServer:
     """The server with its present port. Raises SqlUnreachable."""
     if not server.instance:
@@ -118,7 +101,7 @@ def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, lef
         end = Endpoint(server.host, server.port, server.ca_file, verified=server.verified)
         ours = why_refused(end, left_s) or ours
     if server.kerberos and (silent or isinstance(ours, LoginRefused)):
-        return why_no_ticket(asked.where, server.spn, server.keytab) or ours
+        return no_login(asked.where, server.spn, sentence(error))
     return ours
 
 
@@ -126,6 +109,5 @@ def _counted(server: SqlServer, error: VnumaError) -> VnumaError:
     """The error for a refused login; AccountRefused at the last one that this run tries."""
     if server.logins is None or not isinstance(error, LoginRefused):
         return error
-    has_secret = not server.kerberos or server.keytab is not None
     with server.logins.alone(server.account):
-        return server.logins.refused(server.account, error, MOST_REFUSALS, password=has_secret)
+        return server.logins.refused(server.account, error, MOST_REFUSALS, password=not server.kerberos)

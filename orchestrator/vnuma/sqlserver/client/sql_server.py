@@ -7,7 +7,6 @@ from typing import Literal
 
 from vnuma.logins import Logins
 from vnuma.sqlserver.client.driver import Driver
-from vnuma.sqlserver.client.tickets import Keytab
 
 Encrypt = Literal["mandatory", "strict", "no"]
 
@@ -19,7 +18,7 @@ class SqlServer:
     `encrypt` uses the values of Microsoft's driver: `mandatory` requires an encrypted session, `strict` is
     TDS 8 (SQL Server 2022 and later, msodbcsql18), `no` encrypts only the login, if the server does. The
     certificate is verified with `ca_file`, else the system's CAs, unless `trust_server_certificate` is set.
-    With `kerberos` a ticket logs in, without user and password: the caller's, or one by `keytab`.
+    With `kerberos` a ticket logs in, without user and password: the environment's.
     """
 
     host: str
@@ -31,8 +30,6 @@ class SqlServer:
     trust_server_certificate: bool = False
     ca_file: str | None = None
     kerberos: bool = False
-    keytab: Keytab | None = None
-    """What the account's tickets are got by; None: the caller has one."""
     instance: str = ""
     """A named instance, whose port SQL Server Browser gives at each login; `port` is then ignored."""
     node_ports: tuple[int, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vnuma.errors import AccountRefused
-from vnuma.sqlserver.client.kerberos_failures import windows_account_refused
+from vnuma.sqlserver.client.kerberos import windows_account_refused
 from vnuma.sqlserver.client.odbc import pyodbc
 
 
