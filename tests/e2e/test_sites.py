@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -53,6 +54,8 @@ def test_a_site_is_measured_from_there_and_the_rest_by_the_controller(
     assert (run.state, run.simulated is None) == (RunState.FINISHED, False)
     assert known == {"sql-a": (None, True), "sql-b": ("site-b", True)}
     assert samples_of(store, "small.1") == [4, 4]
+    listed = json.loads(vnuma_here("status", "small.1", "--format", "json").out)
+    assert listed["runs"][0]["vm_names"] == ["sql-a"]
     assert {name: settings_now(running, name) for name in before} == before
 
 

@@ -18,6 +18,7 @@ from vnuma.engine.lease.hours import is_over
 from vnuma.engine.lease.supervision import require_supervision
 from vnuma.engine.lease.vcenter_retry import HASTE
 from vnuma.engine.run.progress import Progress, progress_of_part
+from vnuma.engine.run.run_outcome import restore_command
 from vnuma.engine.run.sites import problems_of_sites, waited_for
 from vnuma.errors import NotAtBaseline, StoreError
 from vnuma.store import runs
@@ -135,7 +136,7 @@ def stop_signals(run: Run, names: Iterable[str]) -> Iterator[Asked]:
     asked = Asked()
     left = NotAtBaseline(
         f"{', '.join(names)} may not be at its baseline: {run.name} was left before it was restored.",
-        fix=f"vnuma restore --run {run.name}",
+        fix=restore_command(run),
     )
 
     def leave() -> None:

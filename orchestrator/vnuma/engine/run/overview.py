@@ -32,6 +32,7 @@ class RunLine:
     sites: tuple[str, ...] = ()
     """What its sites last said, where that is unusual."""
     vm_names: tuple[str, ...] = ()
+    """The VMs that the controller works on, as a play of its own names them."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def line_of(progress: Progress) -> RunLine:
         retries=progress.retries,
         event=_event(progress),
         sites=tuple(f"{site.node}: {site.words}" for site in progress.sites if site.words),
-        vm_names=tuple(names),
+        vm_names=tuple(vm.name for vm in progress.vms if vm.node is None),
     )
 
 

@@ -156,7 +156,8 @@ def progress_of_part(store: Store, run: Run) -> Progress:
     """Read the progress of the run, or of the site's part of it."""
     with store.read() as connection:
         whole = progress_of(connection, run.name)
-    return whole.at(run.site) if run.site else whole
+        part = runs.at_site(connection, whole.run, run.site)
+    return replace(whole.at(run.site), run=part) if run.site else whole
 
 
 def progress_of(connection: Connection, run_name: str) -> Progress:

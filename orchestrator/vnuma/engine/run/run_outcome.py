@@ -10,7 +10,7 @@ from vnuma.engine.lease.hours import LONGER, Closed
 from vnuma.engine.restore.restore import Restored
 from vnuma.engine.run.progress import Progress
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, RestoreConflict
-from vnuma.store.rows import RunState
+from vnuma.store.rows import Run, RunState
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,9 @@ class RunOutcome:
         if self.worst:
             raise self.worst
         run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
+        again = resume_command(self.progress.run)
         if self.closed:
-            later = f"vnuma run --resume {run}, within the allowed hours."
+            later = f"{again}, within the allowed hours."
             anew = f"{LONGER} This needs a new run."
             raise CellsMissing(
                 f"{run}: {valid} of {total} cells, all kept. {self.closed.why}",
@@ -56,7 +57,7 @@ class RunOutcome:
         lacking = valid < total or bool(self.progress.unplanned)
         if self.stopped and lacking:
             ended = Interrupted if self.interrupted else CellsMissing
-            raise ended(f"Stopped after {valid} of {total} cells.", fix=f"vnuma run --resume {run}")
+            raise ended(f"Stopped after {valid} of {total} cells.", fix=again)
         if lacking:
             raise _missing(self.progress)
 
@@ -77,6 +78,20 @@ def end_of(outcome: RunOutcome | None, error: Exception | None) -> End:
         return "hours_missed"
     left = outcome.progress.valid < outcome.progress.total or bool(outcome.progress.unplanned)
     return "paused" if outcome.stopped and left else "ended"
+
+
+def resume_command(run: Run) -> str:
+    """The command that continues the run, or the site's part of it."""
+    return f"vnuma run --resume {run.name}{_at(run)}"
+
+
+def restore_command(run: Run) -> str:
+    """The command that restores the VMs of the run, or of the site's part of it."""
+    return f"vnuma restore --run {run.name}{_at(run)}"
+
+
+def _at(run: Run) -> str:
+    return f" --site {run.site}" if run.site else ""
 
 
 def state_at_end(progress: Progress, problems: Sequence[Exception]) -> RunState:
@@ -112,16 +127,14 @@ def naming_all(away: Sequence[NotAtBaseline]) -> NotAtBaseline:
 
 def _missing(progress: Progress) -> CellsMissing:
     """The error for cells without a valid attempt, by VMs that need a person, or by their attempts."""
-    run = progress.run.name
+    run, again = progress.run.name, resume_command(progress.run)
     what = f"{run}: {progress.total - progress.valid} of {progress.total} cells have no valid attempt."
     whys = {vm.name: (vm.lasting.detail or "").partition("\n") for vm in progress.vms if vm.lasting}
     if not whys:
-        return CellsMissing(
-            what, fix=f"vnuma results {run} shows why; vnuma run --resume {run} uses the remaining attempts."
-        )
+        return CellsMissing(what, fix=f"vnuma results {run} shows why; {again} uses the remaining attempts.")
     ends = [
         f"{name} got no further cell, because each would end in the same way: {why}"
         for name, (why, _, _) in whys.items()
     ]
     fixes = dict.fromkeys(" ".join(fix.split()) for _, _, fix in whys.values() if fix)
-    return CellsMissing(" ".join([what, *ends]), fix=" ".join([*fixes, f"Then: vnuma run --resume {run}"]))
+    return CellsMissing(" ".join([what, *ends]), fix=" ".join([*fixes, f"Then: {again}"]))

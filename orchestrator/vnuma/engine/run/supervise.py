@@ -22,7 +22,7 @@ from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run.oversight import Oversight, Watch, Work, stop_signals
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, progress_of_part, restoring
-from vnuma.engine.run.run_outcome import RunOutcome, naming_all, state_at_end, worst_of
+from vnuma.engine.run.run_outcome import RunOutcome, naming_all, restore_command, state_at_end, worst_of
 from vnuma.engine.run.sites import end_of_part, open_sites
 from vnuma.engine.run.start import take_over_targets
 from vnuma.errors import LeaseLost, NotAtBaseline, StoreError, VnumaError, from_os_error
@@ -95,7 +95,7 @@ def restore_vms(work: Work, watch: Watch = lambda _: None) -> tuple[list[Restore
     except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
         lost = possibly_changed(", ".join(targets), error)
         first = error.fix if isinstance(error, VnumaError) else None
-        lost.fix = f"{first or 'Fix the store.'} Otherwise: vnuma restore --run {run.name}"
+        lost.fix = f"{first or 'Fix the store.'} Otherwise: {restore_command(run)}"
         return [], [lost]
     for row in rows:
         say = partial(_show_restoring, store, run, row.name, watch)
