@@ -5,7 +5,6 @@ It is other people's data, so it is not in this repository. VNUMA_RECORDINGS nam
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,15 +15,13 @@ import pytest
 from pyVmomi import SoapAdapter, vmodl
 from ruamel.yaml import YAML
 
+from tests.support.replay import FOLDER
 from vnuma.domain.vm.server import windows_of_banner
 from vnuma.sqlserver.client.failures import translate
 from vnuma.sqlserver.client.statistics_time import read_times
 from vnuma.vsphere.counters import counter_ids
 from vnuma.vsphere.facts import Place, host_facts, vm_facts
 from vnuma.vsphere.session import _found
-
-ROOT = Path(__file__).parents[2]
-FOLDER = Path(os.environ.get("VNUMA_RECORDINGS") or ROOT.parent / "shared" / "field" / "recorded")
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no recordings of real servers here")
 

@@ -143,8 +143,12 @@ def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
 
 
 def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -> HostFacts:
-    with session.understanding():
-        host = objects[ref]
+    host = objects.get(ref)
+    if host is None:
+        raise EnvironmentProblem(
+            f"vCenter shows nothing of the VM's host {ref._GetMoId()}.",
+            fix="Give the account the role on the host too: docs/reference/vcenter-role.md",
+        )
     session.require(host)
     if any(path not in host.values for path in HOST_NEEDED):
         raise EnvironmentProblem(
