@@ -12,23 +12,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
-from tools.bench import cells, lab_figures
+from tools.bench import cells
 from tools.bench.analysis import analysis
-from tools.bench.clients import clients
 from tools.bench.demo import DEMO, demo
 from tools.bench.drain import drain
 from tools.bench.estate import estate, rvtools
 from tools.bench.figure import Figure, not_evaluated
-from tools.bench.fleet import cycle, fleet
 from tools.bench.labs import running
 from tools.bench.machine import BUSY, load, machine
-from tools.bench.machines import machines
-from tools.bench.many_sites import many_sites
 from tools.bench.page import line, section, write
-from tools.bench.serving import serving
 from tools.bench.startup import startup
 from tools.bench.stores import stores
-from tools.bench.watched_run import watched_run
 from vnuma import lab
 from vnuma.errors import VnumaError
 
@@ -73,49 +67,26 @@ def _parts(*, quick: bool) -> dict[str, Part]:
     if quick:
         return {
             "startup": lambda: startup(3),
-            "lab": lambda: _lab(starts=2, size=1000, repeats=2),
             "drain": lambda: _drain(size=1000, repeats=3),
-            "clients": lambda: clients(2, 8),
-            "machines": lambda: machines(2, 64),
             "cells": lambda: cells.overhead(10),
             "memory": lambda: cells.memory_per_vm(3, 1),
             "analysis": lambda: analysis(whole=False),
-            "cycle": lambda: cycle(10),
-            "fleet": lambda: fleet(3, 6),
             "estate": lambda: estate(30, 1000, 50),
             "rvtools": lambda: rvtools(1000),
-            "serve": lambda: serving(10, 4, 5, 4.0),
-            "watched": lambda: watched_run(10, 3, 1),
             "stores": lambda: stores(3, 1),
-            "sites": lambda: many_sites(2, 10, (2,), 3.0),
             "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]),
         }
     return {
         "startup": lambda: startup(15),
-        "lab": lambda: _lab(starts=5, size=3000, repeats=7),
         "drain": lambda: _drain(size=3000, repeats=7),
-        "clients": lambda: clients(10, 64),
-        "machines": lambda: machines(6, 1472),
         "cells": lambda: cells.overhead(200),
         "memory": lambda: cells.memory_per_vm(5, 3),
         "analysis": lambda: analysis(whole=True),
-        "cycle": lambda: cycle(50),
-        "fleet": lambda: fleet(50, 200),
         "estate": lambda: estate(300, 10_000, 200),
         "rvtools": lambda: rvtools(10_000),
-        "serve": lambda: serving(50, 20, 10, 20.0),
-        "watched": lambda: watched_run(50, 10, 4),
         "stores": lambda: stores(10, 4),
-        "sites": lambda: many_sites(20, 50, (1, 4, 16), 10.0),
         "demo": demo,
     }
-
-
-def _lab(starts: int, size: int, repeats: int) -> Iterator[Figure]:
-    yield from lab_figures.ready(starts)
-    with running() as bench_lab:
-        yield from lab_figures.memory(bench_lab)
-        yield from lab_figures.rows(bench_lab, size, repeats)
 
 
 def _drain(size: int, repeats: int) -> Iterator[Figure]:

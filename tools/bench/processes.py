@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,11 +26,6 @@ class Memory:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
-def resident_mb(pid: int) -> float:
-    """The memory that a process holds now."""
-    return _field(PROC / str(pid) / "status", "VmRSS:")
-
-
 @dataclass(frozen=True)
 class CpuTime:
     """What processes have used of processors, in seconds."""
@@ -46,13 +40,6 @@ class CpuTime:
             for now, then in ((self.user, before.user), (self.kernel, before.kernel))
         )
         return f"{user:.1f} + {kernel:.1f} us"
-
-
-def cpu_time(pids: Iterable[int]) -> CpuTime:
-    """Of these processes, all their threads together."""
-    fields = [(PROC / str(pid) / "stat").read_text().rpartition(")")[2].split() for pid in pids]
-    ticks = os.sysconf("SC_CLK_TCK")
-    return CpuTime(sum(int(one[11]) for one in fields) / ticks, sum(int(one[12]) for one in fields) / ticks)
 
 
 def available() -> bool:
