@@ -61,7 +61,7 @@ func (c *compiler) expr(x tsql.Expr) (scalar, error) {
 	case *tsql.NumberLit:
 		return numberLiteral(x.Text)
 	case *tsql.TextLit:
-		return constant(textType(max(textLength(x.Value), 1)), x.Value), nil
+		return constant(textLiteralType(x.Value), x.Value), nil
 	case *tsql.BinaryLit:
 		return constant(tds.Type{Kind: tds.KindVarBinary, Size: max(len(x.Value), 1)}, x.Value), nil
 	case *tsql.NullLit:
@@ -84,6 +84,14 @@ func (c *compiler) expr(x tsql.Expr) (scalar, error) {
 		return c.subquery(x.Query)
 	}
 	return c.predicate(x)
+}
+
+// textLiteralType is nvarchar(max) for a literal that no sized type holds.
+func textLiteralType(s string) tds.Type {
+	if n := tds.LenUTF16(s); n <= mostUnits {
+		return textType(max(n, 1))
+	}
+	return textType(-1)
 }
 
 // exprs compiles a list.

@@ -237,7 +237,7 @@ func toBinary(v any, t tds.Type) (any, error) {
 	case bool:
 		b = []byte{byte(boolInt(v))}
 	case string:
-		b = utf16Bytes(v)
+		b = tds.AppendUTF16(nil, v)
 	default:
 		return nil, failConversion(v, t)
 	}
@@ -256,15 +256,6 @@ func integerBytes(n int64, size int) []byte {
 	for i := size - 1; i >= 0 && n != 0; i-- {
 		b[i] = byte(n)
 		n >>= 8
-	}
-	return b
-}
-
-// utf16Bytes is a text as the server stores it; half of the characters' bytes are little-endian zero for ASCII.
-func utf16Bytes(s string) []byte {
-	var b []byte
-	for _, r := range s {
-		b = append(b, byte(r), byte(r>>8))
 	}
 	return b
 }

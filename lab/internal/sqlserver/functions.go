@@ -79,6 +79,9 @@ func (c *compiler) call(x *tsql.Call) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
+	if name == "replicate" && isText(args[0].typ.Kind) && args[0].typ.Size < 0 {
+		f = replicateMax
+	}
 	return c.apply(f, args), nil
 }
 

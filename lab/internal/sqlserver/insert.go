@@ -183,10 +183,10 @@ func (t *table) fit(c *tableColumn, v any, ver version) (any, error) {
 		}
 		return nil, nil
 	}
-	if s, ok := v.(string); ok && isText(c.typ.Kind) && c.typ.Size > 0 && len(s) > c.typ.Size && textLength(s) > c.typ.Size {
+	if s, ok := v.(string); ok && isText(c.typ.Kind) && c.typ.Size > 0 && len(s) > c.typ.Size && tds.LenUTF16(s) > c.typ.Size {
 		if ver.major >= 15 {
 			return nil, tsql.Errorf(2628, 0, "String or binary data would be truncated in table '%s', column '%s'. Truncated value: '%s'.",
-				t.fullName(), c.name, string([]rune(s)[:c.typ.Size]))
+				t.fullName(), c.name, tds.CutUTF16(s, 0, c.typ.Size))
 		}
 		return nil, tsql.Errorf(8152, 0, "String or binary data would be truncated.")
 	}

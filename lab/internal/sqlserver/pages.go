@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"vnuma.dev/lab/internal/cost"
+	"vnuma.dev/lab/internal/tds"
 )
 
 const (
@@ -82,7 +83,7 @@ func rowBytes(row []any, t *table) int64 {
 	for i, v := range row {
 		switch v := v.(type) {
 		case string:
-			n += textLength(v)
+			n += tds.LenUTF16(v)
 		case nil:
 		default:
 			n += max(storageBytes(t.columns[i].typ), 0)

@@ -49,6 +49,20 @@ func TestQueries(t *testing.T) {
 	}
 }
 
+// Text is measured in UTF-16 units; REPLICATE cuts a sized text at 8,000 bytes and no other.
+func TestTextIsMeasuredInUTF16Units(t *testing.T) {
+	s := open(t, nil)
+	for text, want := range map[string]string{
+		"SELECT CAST(N'😀😁' AS nvarchar(3)), RIGHT(N'x😀', 2)":                                                                "😀�,😀",
+		"SELECT CAST(0x3DD800DE AS nvarchar(4)) WHERE CAST(N'😀' AS varbinary(8)) = 0x3DD800DE":                              "😀",
+		"SELECT 1 WHERE REPLICATE(N'abc', 5000) = RIGHT(REPLICATE(N'abc', 1333), 3999) + N'a'":                              "1",
+		"DECLARE @m nvarchar(max) = N'abc'; SELECT 1 WHERE RIGHT(REPLICATE(@m, 5000), 14999) = N'bc' + REPLICATE(@m, 4999)": "1",
+	} {
+		gives(t, s, text, want)
+	}
+	fails(t, s, "SELECT REPLICATE(CAST(N'abc' AS nvarchar(max)), 2000000000)", "50000")
+}
+
 // A failure has the real server's number, and a text that names the cause.
 func TestErrors(t *testing.T) {
 	s := open(t, nil)

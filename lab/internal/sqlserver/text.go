@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
@@ -20,12 +19,12 @@ func toSizedText(v any, t tds.Type) (any, error) {
 	if t.Kind == tds.KindXML || t.Size < 0 {
 		return asGiven(v, s), nil
 	}
-	n := textLength(s)
+	n := tds.LenUTF16(s)
 	switch {
 	case n > t.Size && isNumber(v):
 		return nil, tsql.Errorf(8115, 0, "Arithmetic overflow error converting expression to data type nvarchar.")
 	case n > t.Size:
-		return string([]rune(s)[:t.Size]), nil
+		return tds.CutUTF16(s, 0, t.Size), nil
 	case n < t.Size && t.Kind == tds.KindNChar:
 		return s + strings.Repeat(" ", t.Size-n), nil
 	}
@@ -48,11 +47,6 @@ func isNumber(v any) bool {
 	return false
 }
 
-// textLength counts characters.
-func textLength(s string) int {
-	return utf8.RuneCountInString(s)
-}
-
 func toText(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
@@ -72,17 +66,9 @@ func toText(v any) (string, error) {
 	case [16]byte:
 		return formatGUID(v), nil
 	case []byte:
-		return binaryText(v), nil
+		return tds.DecodeUTF16(v), nil
 	}
 	return "", tsql.Errorf(529, 0, "Explicit conversion from data type %s to nvarchar is not allowed.", valueTypeName(v))
-}
-
-func binaryText(b []byte) string {
-	var s strings.Builder
-	for i := 0; i+1 < len(b); i += 2 {
-		s.WriteRune(rune(b[i]) | rune(b[i+1])<<8)
-	}
-	return s.String()
 }
 
 func formatGUID(g [16]byte) string {

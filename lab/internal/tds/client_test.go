@@ -134,7 +134,7 @@ var headers = []byte{22, 0, 0, 0, 18, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 
 
 func (c *client) query(text string) {
 	c.t.Helper()
-	c.send(packetBatch, appendUTF16(bytes.Clone(headers), text))
+	c.send(packetBatch, AppendUTF16(bytes.Clone(headers), text))
 }
 
 func (c *client) attention() { c.raw([]byte{packetAttention, statusEOM, 0, 8, 0, 0, 1, 0}) }

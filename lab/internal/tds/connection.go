@@ -268,7 +268,7 @@ func (c *connection) perform(r *request, w *Writer) error {
 		if in.err != nil {
 			return in.err
 		}
-		c.session.Batch(r.ctx, utf16Text(in.b), nil, w)
+		c.session.Batch(r.ctx, DecodeUTF16(in.b), nil, w)
 	case packetRPC:
 		return c.performCalls(r, w)
 	case packetTransaction:

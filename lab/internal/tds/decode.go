@@ -160,7 +160,7 @@ func (t wireType) decode(b []byte) (any, error) {
 		if t.wire == wireVarChar {
 			return decode1252(b), nil
 		}
-		return utf16Text(b), nil
+		return DecodeUTF16(b), nil
 	case KindVarBinary:
 		return append([]byte{}, b...), nil
 	case KindDate:

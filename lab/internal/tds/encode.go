@@ -209,7 +209,7 @@ func appendString(dst []byte, t Type, v string) ([]byte, error) {
 	if t.Kind != KindNVarChar && t.Kind != KindNChar && t.Kind != KindXML {
 		return dst, fmt.Errorf("text is no value of type %s", t.Kind)
 	}
-	data := appendUTF16(make([]byte, 0, 2*len(v)), v)
+	data := AppendUTF16(make([]byte, 0, 2*len(v)), v)
 	for t.Kind == KindNChar && len(data) < 2*t.Size {
 		data = append(data, ' ', 0)
 	}

@@ -54,7 +54,7 @@ func (in *input) u64() uint64 {
 }
 
 // text is n UTF-16 units.
-func (in *input) text(n int) string { return utf16Text(in.take(2 * n)) }
+func (in *input) text(n int) string { return DecodeUTF16(in.take(2 * n)) }
 
 // more tells whether bytes are left to read.
 func (in *input) more() bool { return in.err == nil && len(in.b) > 0 }
@@ -69,8 +69,8 @@ func (in *input) allHeaders() {
 	in.take(int(total) - 4)
 }
 
-// utf16Text decodes UTF-16LE; an odd last byte is ignored, a lone surrogate becomes U+FFFD.
-func utf16Text(b []byte) string {
+// DecodeUTF16 decodes UTF-16LE; an odd last byte is ignored, a lone surrogate becomes U+FFFD.
+func DecodeUTF16(b []byte) string {
 	units := make([]uint16, len(b)/2)
 	for i := range units {
 		units[i] = binary.LittleEndian.Uint16(b[2*i:])
@@ -78,8 +78,8 @@ func utf16Text(b []byte) string {
 	return string(utf16.Decode(units))
 }
 
-// appendUTF16 adds s as UTF-16LE.
-func appendUTF16(dst []byte, s string) []byte {
+// AppendUTF16 adds s as UTF-16LE.
+func AppendUTF16(dst []byte, s string) []byte {
 	for _, r := range s {
 		if r < 0x10000 {
 			dst = append(dst, byte(r), byte(r>>8))
@@ -91,8 +91,14 @@ func appendUTF16(dst []byte, s string) []byte {
 	return dst
 }
 
-// utf16Len is the number of UTF-16 units of s.
-func utf16Len(s string) int {
+// CutUTF16 is a text from one UTF-16 unit up to another, exclusive; half of a character becomes U+FFFD.
+func CutUTF16(s string, from, to int) string {
+	units := utf16.Encode([]rune(s))
+	return string(utf16.Decode(units[from:min(to, len(units))]))
+}
+
+// LenUTF16 is the number of UTF-16 units of s.
+func LenUTF16(s string) int {
 	n := 0
 	for _, r := range s {
 		n++

@@ -55,7 +55,7 @@ func parseLogin7(b []byte) (loginRequest, error) {
 		if f.veil {
 			field = unveil(field)
 		}
-		*f.to = utf16Text(field)
+		*f.to = DecodeUTF16(field)
 	}
 	return out, nil
 }

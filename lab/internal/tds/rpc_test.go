@@ -95,7 +95,7 @@ func TestPreparedStatements(t *testing.T) {
 	c.send(packetRPC, param(rpc(procUnprepare), number(int64(1))))
 	c.receive()
 	c.send(packetRPC, param(rpc(procExecute), number(int64(1))))
-	if b := c.receive(); !bytes.Contains(b, appendUTF16(nil, "Could not find prepared statement with handle 1.")) {
+	if b := c.receive(); !bytes.Contains(b, AppendUTF16(nil, "Could not find prepared statement with handle 1.")) {
 		t.Errorf("answer %x", b)
 	}
 }
@@ -114,12 +114,12 @@ func TestRefusedCalls(t *testing.T) {
 		"described and not executed":  append(rpc(procExecuteSQL), rpcNoExec),
 	} {
 		c.send(packetRPC, request)
-		if b := c.receive(); !bytes.Contains(b, appendUTF16(nil, want)) {
+		if b := c.receive(); !bytes.Contains(b, AppendUTF16(nil, want)) {
 			t.Errorf("%s: answer %x", want, b)
 		}
 	}
 	c.send(packetBulk, []byte{1, 2, 3})
-	if b := c.receive(); !bytes.Contains(b, appendUTF16(nil, "bulk loads")) {
+	if b := c.receive(); !bytes.Contains(b, AppendUTF16(nil, "bulk loads")) {
 		t.Errorf("bulk load answered by %x", b)
 	}
 	c.ask("still here")
@@ -180,7 +180,7 @@ func TestTransactionRequestsAreRefused(t *testing.T) {
 	c := login(t, server)
 	for range 2 {
 		c.send(packetTransaction, unhex(t, "1600000012000000020000000000000000000100000005000000"))
-		if b := c.receive(); !bytes.Contains(b, appendUTF16(nil, "connect with autocommit")) {
+		if b := c.receive(); !bytes.Contains(b, AppendUTF16(nil, "connect with autocommit")) {
 			t.Errorf("answer %x", b)
 		}
 	}

@@ -58,7 +58,7 @@ func TestAttentionInAResult(t *testing.T) {
 	if !bytes.HasSuffix(b, tail) {
 		t.Fatalf("the result ends with %x", b[len(b)-40:])
 	}
-	if rows := bytes.TrimSuffix(b, tail); !bytes.HasSuffix(rows, appendUTF16(nil, "4911-403C-98")) {
+	if rows := bytes.TrimSuffix(b, tail); !bytes.HasSuffix(rows, AppendUTF16(nil, "4911-403C-98")) {
 		t.Errorf("the last row is cut: %x", rows[len(rows)-40:])
 	}
 	if err := wait(t, ended); !errors.Is(err, ErrAttention) {
@@ -127,7 +127,7 @@ func TestDropAfterRows(t *testing.T) {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		t.Fatal("the connection is still open")
 	}
-	if rows := bytes.Count(b, appendUTF16(nil, "4911-403C-98")); rows != 50 {
+	if rows := bytes.Count(b, AppendUTF16(nil, "4911-403C-98")); rows != 50 {
 		t.Errorf("%d rows arrived", rows)
 	}
 	if err := wait(t, ended); !errors.Is(err, ErrDropped) {
@@ -233,7 +233,7 @@ func TestLoginsOfOtherKinds(t *testing.T) {
 		b[at] = c.value
 		conn := connect(t, server)
 		conn.send(packetLogin7, b)
-		if got := conn.receive(); !bytes.Contains(got, appendUTF16(nil, c.want)) {
+		if got := conn.receive(); !bytes.Contains(got, AppendUTF16(nil, c.want)) {
 			t.Errorf("%s: %x", c.want, got)
 		}
 		conn.ended()

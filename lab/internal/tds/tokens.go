@@ -49,12 +49,12 @@ const maxName = 255
 // appendShortText adds a B_VARCHAR: a length byte in UTF-16 units, then the text.
 func appendShortText(dst []byte, s string) []byte {
 	s = clip(s, maxName)
-	return appendUTF16(append(dst, byte(utf16Len(s))), s)
+	return AppendUTF16(append(dst, byte(LenUTF16(s))), s)
 }
 
 // appendText adds a US_VARCHAR: two length bytes in UTF-16 units, then the text.
 func appendText(dst []byte, s string) []byte {
-	return appendUTF16(binary.LittleEndian.AppendUint16(dst, uint16(utf16Len(s))), s)
+	return AppendUTF16(binary.LittleEndian.AppendUint16(dst, uint16(LenUTF16(s))), s)
 }
 
 // appendToken adds a token with a two-byte length around what body adds.

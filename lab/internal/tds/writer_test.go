@@ -158,7 +158,7 @@ func TestUnsendableResults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, _ := start(t, &script{batch: func(_ context.Context, _ string, _ []Param, w *Writer) { run(w) }}, Options{})
 			c := login(t, server)
-			if answer := c.ask("x"); !bytes.Contains(answer, appendUTF16(nil, name)) {
+			if answer := c.ask("x"); !bytes.Contains(answer, AppendUTF16(nil, name)) {
 				t.Errorf("answer %x", answer)
 			}
 			c.ended()
