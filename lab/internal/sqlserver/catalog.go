@@ -40,19 +40,10 @@ type table struct {
 	memoryOptimized bool
 	schemaOnly      bool
 	rows            *store
-	product         *product  // instead of rows
-	counted         int64     // in addition to rows: rows that are stored only as a number
+	counted         int64     // in addition to rows: rows of which only the number is stored
 	repeated        *repeated // instead of rows
 	unique          []*uniqueKey
 }
-
-// product is the content of SELECT ... INTO of a cross join: its rows are derived from the two sides.
-type product struct {
-	left, right [][]any
-	places      []int // column of the joined row for each column of the table
-}
-
-func (p *product) count() int64 { return int64(len(p.left)) * int64(len(p.right)) }
 
 // tableColumn is a column of a stored table.
 type tableColumn struct {
@@ -125,9 +116,6 @@ func (t *table) fullName() string {
 }
 
 func (t *table) count() int64 {
-	if t.product != nil {
-		return t.product.count()
-	}
 	if t.repeated != nil {
 		return t.repeated.count()
 	}
@@ -155,59 +143,10 @@ func (t *table) place(name string) int {
 // empty is a store for rows of the table.
 func (t *table) empty() *store { return newStore(t.plainColumns()) }
 
-// expand turns a product or recurring rows into plain rows, for a change to them.
-func (t *table) expand() error {
-	if t.repeated != nil {
-		t.rows, t.repeated = t.repeated.expanded(), nil
-	}
-	if t.product == nil {
-		return nil
-	}
-	p, rows := t.product, t.empty()
-	buffer := make([]any, len(p.places))
-	for _, l := range p.left {
-		for _, r := range p.right {
-			if err := rows.add(p.row(l, r, buffer)); err != nil {
-				return err
-			}
-		}
-	}
-	t.rows, t.product = rows, nil
-	return nil
-}
-
-func (p *product) row(left, right, into []any) []any {
-	for i, at := range p.places {
-		if at < len(left) {
-			into[i] = left[at]
-		} else {
-			into[i] = right[at-len(left)]
-		}
-	}
-	return into
-}
-
-// productPlan reads the rows of a product.
-type productPlan struct {
-	cols []column
-	of   *product
-	name string
-	run  *run
-}
-
-func (p *productPlan) columns() []column { return p.cols }
-
-func (p *productPlan) each(yield func([]any) error) error {
-	buffer := make([]any, len(p.of.places))
-	for _, l := range p.of.left {
-		if err := p.run.ended(); err != nil {
-			return err
-		}
-		for _, r := range p.of.right {
-			if err := yield(p.of.row(l, r, buffer)); err != nil {
-				return err
-			}
-		}
+// known refuses to read or change rows one by one if the table stores only their number.
+func (t *table) known() error {
+	if t.counted > 0 || t.repeated != nil {
+		return errCounted
 	}
 	return nil
 }

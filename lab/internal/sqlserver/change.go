@@ -102,11 +102,7 @@ func (b *batch) apply(ch *change, command uint16) (outcome, error) {
 func (ch *change) before() (*store, error) {
 	ch.run.inst.mu.Lock()
 	defer ch.run.inst.mu.Unlock()
-	if ch.table.counted > 0 {
-		return nil, errCounted
-	}
-	err := ch.table.expand()
-	return ch.table.rows, err
+	return ch.table.rows, ch.table.known()
 }
 
 // rows are the rows after the change, and how many were changed.

@@ -218,11 +218,8 @@ func (b *batch) createIndex(st *tsql.CreateIndex) error {
 		return tsql.Errorf(10794, st.Line(), "The operation 'CREATE INDEX' is not supported with memory optimized tables.")
 	}
 	x := st.Index
-	if x.Unique && t.counted > 0 {
-		return errCounted
-	}
-	if t.repeated == nil || x.Unique {
-		if err := t.expand(); err != nil {
+	if x.Unique {
+		if err := t.known(); err != nil {
 			return err
 		}
 	}

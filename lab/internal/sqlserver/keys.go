@@ -84,8 +84,8 @@ func numbered(from, to int) []int32 {
 
 // insert adds rows after checking keys.
 func (t *table) insert(rows *store) error {
-	if err := t.expand(); err != nil {
-		return err
+	if t.repeated != nil {
+		return errCounted
 	}
 	before := t.rows
 	after := before.with(rows)
@@ -111,7 +111,7 @@ func (t *table) insert(rows *store) error {
 
 // replace replaces all rows by others; stores passed to readers before stay as they were.
 func (t *table) replace(rows *store) {
-	t.product, t.repeated, t.counted = nil, nil, 0
+	t.repeated, t.counted = nil, 0
 	t.rows = rows.clipped()
 	for _, u := range t.unique {
 		u.order, u.spans = nil, nil

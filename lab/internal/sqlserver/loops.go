@@ -188,7 +188,7 @@ func (p *countedPlan) columns() []column { return p.cols }
 
 func (p *countedPlan) each(func([]any) error) error { return errCounted }
 
-var errCounted = tsql.Unmodelled(0, "what is in the rows of a loop of inserts: it knows their number alone")
+var errCounted = tsql.Unmodelled(0, "values or changes of rows of which it stores the number (a loop of inserts, a cross join INTO a table, recurring rows)")
 
 // overCounted is COUNT(*) over such a table; ok is false if the query needs anything else.
 func (p *aggregatePlan) overCounted() (row []any, ok bool) {

@@ -57,7 +57,7 @@ func (b *batch) proven(loop *counting, before map[string]int64, left int64) (map
 	defer b.s.inst.mu.Unlock()
 	spans := map[*uniqueKey]keySpan{}
 	for t := range first {
-		if t.product != nil || t.repeated != nil {
+		if t.repeated != nil {
 			return nil, false
 		}
 		for _, u := range t.unique {

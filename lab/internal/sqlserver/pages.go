@@ -57,7 +57,7 @@ func (p *bufferPool) on(node int) (n int64) {
 
 // pages is the size of a table on disk; 0 for one without pages.
 func (t *table) pages() int64 {
-	if t.db == nil || t.db.system() || t.memoryOptimized || t.product != nil {
+	if t.db == nil || t.db.system() || t.memoryOptimized {
 		return 0
 	}
 	rows := t.rows

@@ -56,8 +56,10 @@ func TestRecurringRowsAreAllThere(t *testing.T) {
 	} {
 		gives(t, s, text, want)
 	}
-	must(t, s, "DELETE FROM dbo.big WHERE six = 5")
-	gives(t, s, "SELECT COUNT(*) FROM dbo.big", "20834")
+	for _, text := range []string{"DELETE FROM dbo.big WHERE six = 5", "CREATE UNIQUE INDEX u ON dbo.big (six)",
+		"INSERT INTO dbo.big SELECT TOP (1) * FROM dbo.big"} {
+		fails(t, s, text, "50000")
+	}
 }
 
 // An inner join by hash gives the same as nested loops, also for recurring rows.

@@ -184,13 +184,9 @@ func TestFormsOfTheJoin(t *testing.T) {
 		t.Errorf("the server form counts %s", r.text())
 	}
 	must(t, s, "SELECT a.id, a.t, b.id AS other, b.w INTO #t"+from)
-	if r := must(t, s, "SELECT COUNT(*), MAX(other), MIN(id) FROM #t"); r.text() != "60000,200,1" {
-		t.Errorf("the table has %s", r.text())
-	}
-	must(t, s, "DELETE FROM #t WHERE other > 1")
-	if r := must(t, s, "SELECT COUNT(*) FROM #t"); r.text() != "300" {
-		t.Errorf("after the DELETE %s rows are left, want 300", r.text())
-	}
+	gives(t, s, "SELECT COUNT(*) FROM #t", "60000")
+	fails(t, s, "SELECT MAX(other) FROM #t", "50000")
+	fails(t, s, "DELETE FROM #t WHERE other > 1", "50000")
 }
 
 // Every statement that the product is known to send runs, in the order of a study.

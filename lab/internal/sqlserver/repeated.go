@@ -20,20 +20,6 @@ func (r *repeated) count() (n int64) {
 	return n
 }
 
-// expanded is the same with every row written out.
-func (r *repeated) expanded() *store {
-	out := &store{types: r.rows.types}
-	for i := range r.rows.cells {
-		out.cells = append(out.cells, newCells(r.rows.types[i]))
-	}
-	for row, times := range r.times {
-		for range times {
-			out.copyFrom(r.rows, row)
-		}
-	}
-	return out
-}
-
 // repeatedPlan reads a table of recurring rows.
 type repeatedPlan struct {
 	cols  []column

@@ -42,9 +42,6 @@ func (c *compiler) table(ref *tsql.Table) (plan, error) {
 }
 
 func (c *compiler) scan(t *table) plan {
-	if t.product != nil {
-		return &productPlan{cols: t.plainColumns(), of: t.product, name: t.fullName(), run: c.run}
-	}
 	if t.repeated != nil {
 		return &repeatedPlan{cols: t.plainColumns(), table: t, of: t.repeated, run: c.run}
 	}

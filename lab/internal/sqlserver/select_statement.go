@@ -155,7 +155,7 @@ func (p *crossPlan) sides() (left, right [][]any, err error) {
 	return left, right, nil
 }
 
-// selectInto creates a table from a query. A cross join of whole sides is stored as its two sides.
+// selectInto creates a table from a query. Of a cross join of whole sides only the number of rows is stored.
 func (b *batch) selectInto(name *tsql.Name, q *tsql.Query, p plan, r *run) (*table, error) {
 	t, err := b.tableFor(*name, p.columns())
 	if err != nil {
@@ -174,7 +174,7 @@ func (b *batch) selectInto(name *tsql.Name, q *tsql.Query, p plan, r *run) (*tab
 	if err != nil {
 		return nil, err
 	}
-	t.product = &product{left: pick(left, sides.left), right: pick(right, sides.right), places: places(len(t.columns))}
+	t.counted = int64(len(left)) * int64(len(right))
 	return t, nil
 }
 

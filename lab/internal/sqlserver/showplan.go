@@ -158,8 +158,8 @@ func (d *drawing) operator(p plan, runs int64) operator {
 		return d.scan(p, runs)
 	case *rowsPlan:
 		return d.node("Constant Scan", "Constant Scan", int64(len(p.rows)), runs)
-	case *productPlan:
-		return d.node("Table Scan", "Table Scan", p.of.count(), runs)
+	case *countedPlan:
+		return d.node("Table Scan", "Table Scan", p.rows, runs)
 	case *valuesPlan:
 		return d.node("Constant Scan", "Constant Scan", int64(len(p.rows)), runs)
 	case *projectPlan:
