@@ -29,15 +29,15 @@ type batch struct {
 	s       *Session
 	w       response
 	vars    map[string]*variable
-	jump    string // BREAK, CONTINUE, RETURN, or "abort" after an error that ends the batch
-	try     int    // depth of TRY blocks
+	aborted bool // after an error that ends the batch
+	try     int  // depth of TRY blocks
 	caught  *tsql.Error
 	open    bool // something was sent since the last DONE
 	sent    bool // a DONE was sent
 	nesting int  // of EXEC
 
 	procedure *userProcedure // of the body being run
-	returned  int64          // its return value
+	returned  int64          // the return value of a procedure of the system
 	remote    bool           // the request is a remote procedure call
 }
 
@@ -114,7 +114,7 @@ func (b *batch) list(statements []tsql.Statement) error {
 		if err := b.statement(st); err != nil {
 			return err
 		}
-		if b.jump != "" || b.ctx.Err() != nil || b.w.Err() != nil {
+		if b.aborted || b.ctx.Err() != nil || b.w.Err() != nil {
 			return nil
 		}
 	}
@@ -218,7 +218,7 @@ func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started tim
 	b.done(tds.Done{Error: true})
 	_, thrown := st.(*tsql.Throw)
 	if b.s.options.xactAbort || thrown || !continuing[err.Number] {
-		b.jump = "abort"
+		b.aborted = true
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func workOf(def *tsql.CreateProcedure) procedureWork {
 			body, ok := st.Query.Body.(*tsql.Select)
 			w.timed = w.timed && ok && body.Into == nil
 			w.reads = w.reads || ok && len(body.From) > 0
-		case *tsql.Block, *tsql.Declare, *tsql.SetVariable, *tsql.SetOption, *tsql.Jump:
+		case *tsql.Block, *tsql.Declare, *tsql.SetVariable, *tsql.SetOption:
 		default:
 			w.timed = false
 		}

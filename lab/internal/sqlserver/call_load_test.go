@@ -39,7 +39,7 @@ func (s *Session) rpc(t testing.TB, name string, value int64) *record {
 	n := splitName(name)
 	p, err := b.findUserProcedure(*n)
 	if err == nil {
-		_, err = b.invoke(p, []argument{{value: value, typ: tds.Type{Kind: tds.KindInt32}}})
+		err = b.invoke(p, []argument{{value: value, typ: tds.Type{Kind: tds.KindInt32}}})
 	}
 	if err != nil {
 		t.Fatal(err)

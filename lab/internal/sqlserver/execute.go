@@ -74,8 +74,6 @@ func (b *batch) control(st tsql.Statement) (outcome, error) {
 		return outcome{silent: true}, b.loop(st)
 	case *tsql.Try:
 		return outcome{silent: true}, b.tryCatch(st)
-	case *tsql.Jump:
-		return outcome{}, b.leave(st)
 	}
 	return outcome{}, tsql.Unmodelled(st.Line(), "this statement")
 }
@@ -173,22 +171,13 @@ func (b *batch) loop(st *tsql.While) error {
 	if done, err := b.countLoop(st); done || err != nil {
 		return err
 	}
-	for b.ctx.Err() == nil && b.w.Err() == nil {
+	for b.ctx.Err() == nil && b.w.Err() == nil && !b.aborted {
 		holds, err := b.condition(st.Cond)
 		if err != nil || !holds {
 			return err
 		}
 		if err := b.statement(st.Body); err != nil {
 			return err
-		}
-		switch b.jump {
-		case "BREAK":
-			b.jump = ""
-			return nil
-		case "CONTINUE":
-			b.jump = ""
-		case "RETURN", "abort":
-			return nil
 		}
 	}
 	return nil

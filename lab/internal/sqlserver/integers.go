@@ -50,14 +50,8 @@ func integerArithmetic(op string, a, b int64, t tds.Type) (int64, error) {
 		exact = a == 0 || n/a == b && !(a == -1 && b == math.MinInt64)
 	case "/":
 		n, exact = a/b, a != math.MinInt64 || b != -1
-	case "%":
-		n = a % b
-	case "&":
-		n = a & b
-	case "|":
-		n = a | b
 	default:
-		n = a ^ b
+		n = a % b
 	}
 	if least, most := rangeOf(t.Kind); !exact || n < least || n > most {
 		return 0, overflow(t)

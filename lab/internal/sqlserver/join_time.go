@@ -69,8 +69,6 @@ func inputsOf(p plan) []plan {
 	switch p := p.(type) {
 	case *renamedPlan:
 		return []plan{p.plan}
-	case *assignPlan:
-		return []plan{p.plan}
 	case *filterPlan:
 		return []plan{p.input}
 	case *projectPlan:

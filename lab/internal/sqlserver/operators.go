@@ -8,9 +8,6 @@ import (
 )
 
 func (c *compiler) unary(x *tsql.Unary) (scalar, error) {
-	if x.Op == "~" {
-		return c.arithmetic(&tsql.Arith{Op: "^", L: x.X, R: &tsql.Unary{Op: "-", X: &tsql.NumberLit{Text: "1"}}})
-	}
 	operand, err := c.expr(x.X)
 	if err != nil || x.Op == "+" {
 		return operand, err
@@ -70,11 +67,6 @@ func arithmetic(op string, left, right scalar) (scalar, error) {
 		top = typeInt
 	}
 	switch {
-	case op == "&" || op == "|" || op == "^":
-		if !isInteger(top.Kind) {
-			return scalar{}, badOperands(op, left.typ, right.typ)
-		}
-		return numeric(op, left, right, top, integerOp), nil
 	case top.Kind == tds.KindBit:
 		return numeric(op, left, right, typeInt, integerOp), nil
 	case isInteger(top.Kind):

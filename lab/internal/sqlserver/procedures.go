@@ -82,8 +82,8 @@ func (b *batch) callUser(name string, args []argument, w *tds.Writer) error {
 	if err != nil {
 		return err
 	}
-	status, err := b.invoke(p, args)
-	w.ReturnStatus(int32(status))
+	err = b.invoke(p, args)
+	w.ReturnStatus(0)
 	return err
 }
 
@@ -126,7 +126,7 @@ func (b *batch) execNamed(n tsql.Name, args []argument) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return b.invoke(p, args)
+	return 0, b.invoke(p, args)
 }
 
 // within is a batch for what runs inside this one, with its own variables.
@@ -137,8 +137,8 @@ func (b *batch) within(vars map[string]*variable) *batch {
 // after takes over the state of an inner batch.
 func (b *batch) after(inner *batch) {
 	b.open, b.sent = inner.open, inner.sent
-	if inner.jump == "abort" {
-		b.jump = "abort"
+	if inner.aborted {
+		b.aborted = true
 	}
 }
 

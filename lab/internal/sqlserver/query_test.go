@@ -13,7 +13,7 @@ func TestQueries(t *testing.T) {
 	must(t, s, dataset)
 	for text, want := range map[string]string{
 		"SELECT 7 / 2, 7 % 2, -7 / 2, 7 / 2.0":                                                                                        "3,1,-3,3.500000",
-		"SELECT 1 + 2 * 3, (1 + 2) * 3, 5 & 3, 5 | 3, 5 ^ 3, ~5":                                                                      "7,9,1,7,6,-6",
+		"SELECT 1 + 2 * 3, (1 + 2) * 3":                                                                                               "7,9",
 		"SELECT CAST(1234567 AS money) / 100 * 3":                                                                                     "37037.01",
 		"SELECT CAST(CAST(12345 AS money) / 100 * (1 + 2) AS numeric(38, 6))":                                                         "370.350000",
 		"SELECT N'a' + CAST(5 AS nvarchar(10)) + RIGHT(N'000' + N'42', 3)":                                                            "a5042",
@@ -36,8 +36,7 @@ func TestQueries(t *testing.T) {
 		"WITH d (n) AS (SELECT 1 UNION ALL SELECT 2), e AS (SELECT n * 10 AS m FROM d) SELECT n, m FROM d CROSS JOIN e ORDER BY m, n": "1,10|2,10|1,20|2,20",
 		"SELECT 1 UNION SELECT 1 UNION ALL SELECT 2":                                                                                  "1|2",
 		"DECLARE @n int = 4; SET @n += 1; SELECT @n * 2":                                                                              "10",
-		"DECLARE @m int; SELECT @m = MAX(id) FROM dbo.a; SELECT @m":                                                                   "3000",
-		"DECLARE @i int = 0; WHILE @i < 5 BEGIN SET @i += 1; IF @i = 3 BREAK END SELECT @i":                                           "3",
+		"DECLARE @i int = 0; WHILE @i < 5 BEGIN SET @i += 1; END SELECT @i":                                                           "5",
 		"BEGIN TRY SELECT 1 / 0 END TRY BEGIN CATCH SELECT ERROR_NUMBER(), @@ERROR END CATCH":                                         "8134,8134",
 		"SELECT CHECKSUM(1, 2), CHECKSUM(-1)":                                                                                         "18,-1",
 		"SELECT DB_NAME(), COL_LENGTH('dbo.a', 't'), SCHEMA_ID('dbo')":                                                                "study,20,1",
@@ -102,8 +101,12 @@ func TestErrors(t *testing.T) {
 		"SELECT id FROM dbo.a ORDER BY id OFFSET 10 ROWS": "50000 OFFSET",
 		"MERGE dbo.a USING dbo.b ON 1 = 1":                "50000 MERGE",
 		"SELECT SUM(id) OVER (ORDER BY id) FROM dbo.a":    "50000 OVER",
-		"THROW 51000, 'mine', 1":                          "51000 mine",
-		"RAISERROR('bad thing', 16, 1)":                   "50000 bad thing",
+		"SELECT 5 & 3":                  "50000 operator &",
+		"SELECT ~5":                     "50000 operator ~",
+		"WHILE 1 = 1 BREAK":             "50000 BREAK",
+		"DECLARE @m int; SELECT @m = 1": "50000 SELECT @variable",
+		"THROW 51000, 'mine', 1":        "51000 mine",
+		"RAISERROR('bad thing', 16, 1)": "50000 bad thing",
 	} {
 		r := s.ask(text)
 		number, word, _ := strings.Cut(want, " ")

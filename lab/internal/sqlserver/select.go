@@ -55,7 +55,6 @@ type block struct {
 	exprs []scalar // the select list, then hidden sort keys
 	cols  []column
 	keys  []sortKey
-	vars  []string // targets of assignments, one per column
 }
 
 func (b *block) where() error {
@@ -166,23 +165,17 @@ func (b *block) project() error {
 		if err != nil {
 			return err
 		}
-		b.add(s, itemName(item), item.Variable)
-	}
-	for _, v := range b.vars {
-		if (v == "") != (b.vars[0] == "") {
-			return tsql.Errorf(141, b.sel.Line, "A SELECT statement that assigns a value to a variable must not be combined with data-retrieval operations.")
-		}
+		b.add(s, itemName(item))
 	}
 	return nil
 }
 
-func (b *block) add(s scalar, name, variable string) {
+func (b *block) add(s scalar, name string) {
 	if s.typ.Kind == 0 { // an untyped NULL is shown as int
 		s.typ = typeInt
 	}
 	b.exprs = append(b.exprs, s)
 	b.cols = append(b.cols, column{name: name, typ: s.typ, nullable: s.nullable})
-	b.vars = append(b.vars, variable)
 }
 
 func itemName(item tsql.Item) string {
@@ -206,7 +199,7 @@ func (b *block) star(item tsql.Item) error {
 	}
 	for i, col := range b.at.scope.columns {
 		if item.Qualifier == nil || col.table == want {
-			b.add(b.at.columnAt(i), col.name, "")
+			b.add(b.at.columnAt(i), col.name)
 			found = true
 		}
 	}
@@ -272,27 +265,5 @@ func (b *block) finish(c *compiler) (plan, error) {
 	if len(cols) > len(b.cols) {
 		p = &cutPlan{input: p, width: len(b.cols)}
 	}
-	if len(b.vars) > 0 && b.vars[0] != "" {
-		p = &assignPlan{plan: p, vars: b.vars, run: b.run}
-	}
 	return p, nil
-}
-
-// assignPlan is SELECT @v = x: it sets variables and yields no rows.
-type assignPlan struct {
-	plan
-	vars []string
-	run  *run
-}
-
-func (p *assignPlan) each(_ func([]any) error) error {
-	return p.plan.each(func(row []any) error {
-		p.run.s.rowCount++
-		for i, name := range p.vars {
-			if err := p.run.batch.assign(name, row[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

@@ -8,7 +8,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// selectStatement runs a query whose rows go to the client, into a table or into variables.
+// selectStatement runs a query whose rows go to the client or into a table.
 func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 	r := b.newRun()
 	var p plan
@@ -26,9 +26,6 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 	if into := intoTarget(st.Query); into != nil {
 		form = cost.Into
 		made, err = b.selectInto(into, st.Query, p, r)
-	} else if _, assigns := p.(*assignPlan); assigns {
-		b.s.rowCount = 0
-		err = p.each(nil)
 	} else {
 		out, err = b.send(p, r)
 	}

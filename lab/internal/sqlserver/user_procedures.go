@@ -125,7 +125,7 @@ func (p *userProcedure) checkNative(r *run) error {
 			if values, ok := source(st).(*tsql.Values); ok && len(values.Rows) > 1 {
 				failure = unsupported(st.Line(), "feature 'row value constructors'")
 			}
-		case *tsql.SelectStatement, *tsql.Update, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block, *tsql.Jump:
+		case *tsql.SelectStatement, *tsql.Update, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block:
 		default:
 			failure = tsql.Unmodelled(st.Line(), "this statement in a natively compiled procedure")
 		}
@@ -151,11 +151,11 @@ func (p *userProcedure) bindTable(r *run, st *tsql.Insert, failure error) error 
 	return nil
 }
 
-// invoke runs a procedure with its arguments, and returns its return value.
-func (b *batch) invoke(p *userProcedure, args []argument) (int64, error) {
+// invoke runs a procedure with its arguments.
+func (b *batch) invoke(p *userProcedure, args []argument) error {
 	vars, err := b.arguments(p, args)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	inner := b.within(vars)
 	inner.procedure = p
@@ -172,10 +172,10 @@ func (b *batch) invoke(p *userProcedure, args []argument) (int64, error) {
 	}
 	b.s.options = options // SET options are reset when a procedure ends
 	b.after(inner)
-	if err == nil && inner.jump != "abort" {
+	if err == nil && !inner.aborted {
 		b.executed(p)
 	}
-	return inner.returned, err
+	return err
 }
 
 // arguments assigns values to a procedure's parameters: by name, by position, or by default.
@@ -217,24 +217,6 @@ func (p *userProcedure) checkArguments(args []argument) error {
 			return tsql.Errorf(8145, 0, "%s is not a parameter for procedure %s.", a.name, p.name)
 		}
 	}
-	return nil
-}
-
-// leave is BREAK, CONTINUE or RETURN; a procedure may return a number.
-func (b *batch) leave(st *tsql.Jump) error {
-	if st.X != nil {
-		if b.procedure == nil {
-			return tsql.Errorf(178, st.Line(), "A RETURN statement with a return value cannot be used in this context.")
-		}
-		v, err := b.value(st.X)
-		if err != nil {
-			return err
-		}
-		if b.returned, err = wholeNumber(v, typeInt); err != nil {
-			return err
-		}
-	}
-	b.jump = st.Kind
 	return nil
 }
 

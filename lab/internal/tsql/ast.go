@@ -198,7 +198,6 @@ type Item struct {
 	Alias     string
 	Star      bool
 	Qualifier []string // of a.*
-	Variable  string   // @v = x
 }
 
 // TableRef is a source of rows.

@@ -39,7 +39,6 @@ func init() {
 		"INSERT": readInsert, "UPDATE": readUpdate, "DELETE": readDelete,
 		"CREATE": readCreate, "ALTER": readAlter, "DROP": readDrop,
 		"DECLARE": readDeclare, "SET": readSet, "IF": readIf, "WHILE": readWhile, "BEGIN": readBegin,
-		"BREAK": readJump, "CONTINUE": readJump, "RETURN": readJump,
 		"PRINT": readPrint, "RAISERROR": readRaiseError, "THROW": readThrow,
 		"EXEC": readExec, "EXECUTE": readExec, "USE": readUse,
 		"CHECKPOINT": readAccepted, "RECONFIGURE": readAccepted, "DBCC": readDBCC,
@@ -217,14 +216,6 @@ func (p *parser) tryCatch(line at) Statement {
 	t.Catch = p.blockUntil("END")
 	p.must(p.phrase("END CATCH"))
 	return t
-}
-
-func readJump(p *parser, line at) Statement {
-	j := &Jump{at: line, Kind: p.next().Upper}
-	if t := p.peek(); j.Kind == "RETURN" && (t.Kind == Number || t.Kind == Variable || p.isSymbol("(") || p.isSymbol("-")) {
-		j.X = p.expr()
-	}
-	return j
 }
 
 func readPrint(p *parser, line at) Statement {

@@ -99,16 +99,22 @@ func (p *parser) operator(symbols ...string) string {
 	return ""
 }
 
-// sum reads +, - and the bit operators, which share one level in T-SQL.
 func (p *parser) sum() Expr {
 	x := p.product()
 	for {
 		line := p.peek().Line
-		op := p.operator("+", "-", "&", "|", "^")
+		op := p.operator("+", "-")
 		if op == "" {
+			p.noBitOperator()
 			return x
 		}
 		x = &Arith{Op: op, L: x, R: p.product(), Line: line}
+	}
+}
+
+func (p *parser) noBitOperator() {
+	if op := p.operator("&", "|", "^", "~"); op != "" {
+		panic(Unmodelled(p.peek().Line, "the operator %s", op))
 	}
 }
 
@@ -127,7 +133,8 @@ func (p *parser) product() Expr {
 func (p *parser) unary() Expr {
 	p.enter()
 	defer p.leave()
-	if op := p.operator("-", "+", "~"); op != "" {
+	p.noBitOperator()
+	if op := p.operator("-", "+"); op != "" {
 		return &Unary{Op: op, X: p.unary()}
 	}
 	x := p.primary()

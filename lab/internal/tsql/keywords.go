@@ -14,7 +14,8 @@ var reserved = words(`ADD ALL ALTER AND ANY AS ASC BACKUP BEGIN BETWEEN BREAK BY
 
 // unmodelled are words that start statements of the real server that the lab does not execute.
 var unmodelled = words(`MERGE TRUNCATE COMMIT ROLLBACK RESTORE OPEN FETCH CLOSE DEALLOCATE GOTO KILL SHUTDOWN BULK READTEXT WRITETEXT
-	SAVE GRANT REVOKE DENY DISABLE ENABLE SEND RECEIVE REVERT ADD MOVE`)
+	SAVE GRANT REVOKE DENY DISABLE ENABLE SEND RECEIVE REVERT ADD MOVE
+	BREAK CONTINUE RETURN`)
 
 func words(list string) map[string]bool {
 	set := map[string]bool{}

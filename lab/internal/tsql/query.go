@@ -138,7 +138,7 @@ func (p *parser) top() (n Expr) {
 	return n
 }
 
-// item reads *, a.*, @v = x, or x [AS] alias.
+// item reads *, a.*, or x [AS] alias.
 func (p *parser) item() Item {
 	if p.symbol("*") {
 		return Item{Star: true}
@@ -147,9 +147,7 @@ func (p *parser) item() Item {
 		return Item{Star: true, Qualifier: q}
 	}
 	if p.peek().Kind == Variable && p.isSymbolAt(1, "=") {
-		v := lower(p.next().Text)
-		p.next()
-		return Item{Variable: v, X: p.expr()}
+		panic(Unmodelled(p.peek().Line, "SELECT @variable ="))
 	}
 	return Item{X: p.expr(), Alias: p.columnAlias()}
 }

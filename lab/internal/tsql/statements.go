@@ -110,12 +110,6 @@ type (
 		Cond Expr
 		Body Statement
 	}
-	// Jump is BREAK, CONTINUE or RETURN; X is the procedure's return value.
-	Jump struct {
-		at
-		Kind string
-		X    Expr
-	}
 	// Block is BEGIN ... END.
 	Block struct {
 		at
