@@ -41,7 +41,7 @@ CASES: dict[str, tuple[tuple[str, ...], bytes]] = {
 
 @pytest.fixture(scope="module")
 def archived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Files]:
-    """A store with a run, and those files of the run's archive that an import reads."""
+    """A store with a run, and those files of the run's archive from which it is read."""
     return archived_in(made_once(tmp_path_factory, "archived", archive_in))
 
 
@@ -90,10 +90,12 @@ def test_a_design_that_breaks_readers_costs_a_sentence(tmp_path: Path, case: str
 
 @pytest.mark.parametrize("case", ARCHIVES)
 def test_a_tampered_archive_costs_a_sentence(archived: tuple[Path, Files], tmp_path: Path, case: str) -> None:
-    """Exit 3 or 9, whatever was done to the zip, its documents or its store."""
-    (tmp_path / "run.zip").write_bytes(ARCHIVES[case](dict(archived[1]), tmp_path))
-    printed = refused(command(tmp_path, "import", "run.zip"), *((0, 3, 9) if case in READ else (3, 9)))
+    """Exit 3, whatever was done to the zip, its documents or its samples; nothing is unpacked."""
+    (tmp_path / "run.vnuma.zip").write_bytes(ARCHIVES[case](dict(archived[1]), tmp_path))
+    printed = refused(command(tmp_path, "results", "run.vnuma.zip"), *((0, 3) if case in READ else (3,)))
+    assert "run.vnuma.zip" in printed
     assert "\x1b" not in printed
+    assert not list(tmp_path.parent.glob("**/out.txt"))
 
 
 @pytest.mark.parametrize(

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import json
-import shlex
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.report.build import Story, build, study_text
 from tests.support.cli import vnuma_here
-from tests.support.stores import new_store
 from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
-from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError
 from vnuma.report.archive.manifest import NAME
-from vnuma.report.archive.read import differences, import_run
+from vnuma.report.archive.raw import print_samples
+from vnuma.report.archive.read import open_archive
 from vnuma.report.archive.write import export_run
-from vnuma.report.export.results import document
+from vnuma.report.export.results import as_json
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.model.trust import plan_check
-from vnuma.store import facts, runs
+from vnuma.report.page.render import page_text
+from vnuma.store import facts
 from vnuma.store.open import Store
 from vnuma.store.rows import RunState
+from vnuma.store.samples import iter_samples
 
 
 def rewritten(archive: Path, target: Path, change: Callable[[str, bytes], bytes | None]) -> Path:
@@ -37,68 +39,138 @@ def rewritten(archive: Path, target: Path, change: Callable[[str, bytes], bytes 
     return target
 
 
-def test_an_imported_run_gives_the_same_figures(
-    exported: tuple[Store, LoadedRun, Path], store: Store
+def test_a_run_read_from_its_archive_has_the_store_s_results(
+    exported: tuple[Store, LoadedRun, Path],
 ) -> None:
-    """Every figure of the document, to the last digit; the run keeps its name where that is free."""
-    _, loaded, path = exported
-    found = import_run(store, path)
-    again = load_run(store, found.run)
+    """Byte for byte, with every attempt, fact, column of raw data and picture of the store's run."""
+    store, loaded, path = exported
+    inside, name = open_archive(path)
+    again = load_run(inside, name)
 
-    assert (found.run, found.differences) == ("quick.1", ())
-    ours, theirs = document(again), document(loaded)
-    assert ours == theirs
+    assert as_json(again) == as_json(loaded)
     assert again.study_text == loaded.study_text
-    assert len(again.facts) == len(loaded.facts) + 1
-    assert [a.effective for a in again.attempts] == [a.effective for a in loaded.attempts]
+    assert replace(again, facts=loaded.facts, run=loaded.run) == loaded
+    assert again.run == replace(
+        loaded.run, inventory=None, supervisor_pid=None, supervisor_host=None, heartbeat_at=None
+    )
+    assert again.facts[:-1] == loaded.facts
+    with zipfile.ZipFile(path) as archive:
+        assert archive.read("samples.csv").decode() == printed(inside, again) == printed(store, loaded)
+
+
+def printed(store: Store, loaded: LoadedRun) -> str:
+    """The raw data as `vnuma results --table samples` prints it."""
+    out = io.StringIO()
+    print_samples(store, loaded, out)
+    return out.getvalue()
 
 
 def test_the_declared_plan_is_carried(store: Store, tmp_path: Path) -> None:
-    """With its hash and its time, so that an importer sees what the exporter saw."""
-    ours = new_store(tmp_path / "ours.db")
-    name = build(ours, Story(text=study_text(sizes="500", forms="client", blocks=2))).name
-    run = load_run(ours, name)
+    """With its hash and its time, so that a reader sees what the exporter saw; as a file of its own too."""
+    name = build(store, Story(text=study_text(sizes="500", forms="client", blocks=2))).name
+    run = load_run(store, name)
     plan = declaration(run.study, run.study_sha256, ["quick.0"])
-    with ours.write() as conn:
+    with store.write() as conn:
         facts.add_run_facts(conn, run.run.id, SCOPE, {"plan": plan, "sha256": hash_of(plan)})
-    loaded = load_run(ours, name)
-    export_run(ours, loaded, tmp_path / "run.zip")
-    again = load_run(store, import_run(store, tmp_path / "run.zip").run)
+    loaded = load_run(store, name)
+    export_run(store, loaded, tmp_path / "run.zip")
+    again = load_run(*open_archive(tmp_path / "run.zip"))
 
     assert plan_check(again).sha256 == hash_of(plan)
     assert plan_check(again) == plan_check(loaded)
+    with zipfile.ZipFile(tmp_path / "run.zip") as archive:
+        assert json.loads(archive.read("plan.json")) == {"plan": plan, "sha256": hash_of(plan)}
 
 
-def test_a_taken_name_gives_the_next_number(exported: tuple[Store, LoadedRun, Path], store: Store) -> None:
-    """Another run of that name stays what it is."""
-    build(store, Story(text=study_text(sizes="500", forms="client", blocks=2)))
-    found = import_run(store, exported[2])
+def test_odd_values_come_back_as_they_were(store: Store, tmp_path: Path) -> None:
+    """Text that a spreadsheet would run, times in parts of a microsecond, line breaks in a study."""
+    story = Story(text=study_text(vms="'=sql16'", sizes="500", forms="client", blocks=2) + "# ü\r\n")
+    loaded = load_run(store, build(store, story).name)
+    export_run(store, loaded, tmp_path / "run.zip")
+    inside, name = open_archive(tmp_path / "run.zip")
 
-    assert (found.archived_as, found.run) == ("quick.1", "quick.2")
-    assert load_run(store, "quick.1").study.design.blocks == 2
-
-
-def test_the_same_run_is_not_imported_twice(exported: tuple[Store, LoadedRun, Path], store: Store) -> None:
-    """Into its own store, or a second time into another: refused, and nothing is added."""
-    import_run(store, exported[2])
-    for target in (store, exported[0]):
-        with pytest.raises(InputError, match=r"has that run already: quick\.1"):
-            import_run(target, exported[2])
+    assert load_run(inside, name).study_text == loaded.study_text
+    with store.read() as one, inside.read() as other:
+        stored = list(iter_samples(one, loaded.run.id))
+        assert list(iter_samples(other, loaded.run.id)) == stored
+    assert len(stored) > 10
 
 
-def test_an_imported_run_cannot_continue(exported: tuple[Store, LoadedRun, Path], store: Store) -> None:
-    """Its VMs are not ours to change, and none counts as away from its baseline."""
-    found = import_run(store, exported[2])
+READ = {
+    "results": (("results", "RUN"), ("results", "RUN", "--all")),
+    "report": (("report", "RUN", "--format", "markdown", "-o", "page.md"),),
+    "power": (("power", "STUDY", "--pilot", "RUN"),),
+    "baseline": (("baseline", "show", "sql16", "--run", "RUN"),),
+}
 
-    with pytest.raises(InputError, match="was imported"):
-        reopen(store, found.run)
-    assert all(vm.at_baseline for vm in load_run(store, found.run).vms)
+
+@pytest.mark.parametrize("verb", READ)
+def test_a_verb_reads_an_archive_where_it_reads_a_run(
+    exported: tuple[Store, LoadedRun, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verb: str,
+) -> None:
+    """As it reads the run itself, with the file's name beside the run's; no store is made or needed."""
+    store, _, path = exported
+    (tmp_path / "study.yml").write_text(exported[1].study_text)
+    monkeypatch.setenv("VNUMA_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+    def answers(run: str, *options: str) -> str:
+        said = ""
+        for words in READ[verb]:
+            given = [{"RUN": run, "STUDY": "study.yml"}.get(word, word) for word in words]
+            ran = vnuma_here(*given, *options)
+            assert ran.code == 0, ran.text
+            said += ran.out + (Path("page.md").read_text() if verb == "report" else "")
+        return said
+
+    theirs = answers(str(path))
+    assert not list((tmp_path / "home").glob("vnuma.db*"))
+    assert f"(from {path.name})" in theirs
+    ours = answers("quick.1", "--store", f"sqlite:///{store.place.path}")
+    assert "".join(theirs.replace(f"(from {path.name})", "").split()) == "".join(ours.split())
+    assert "SIMULATED" in theirs or verb == "baseline"
 
 
-def test_a_changed_file_is_named(
+def test_archives_and_runs_are_compared(
     exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
 ) -> None:
-    """One digit in one file: refused, with its name; the store stays empty."""
+    """Of one name, each with its file's; the same run in two files is not compared with itself."""
+    _, _, path = exported
+    build(store, Story(text=study_text(sizes="500", forms="client"), within_sd=0.003))
+    url = f"sqlite:///{store.place.path}"
+    copy = tmp_path / "copy.zip"
+    copy.write_bytes(path.read_bytes())
+
+    ran = vnuma_here("compare", path, "quick.1", "--store", url)
+    same = vnuma_here("compare", path, copy)
+
+    assert ran.code == 0, ran.text
+    assert f"quick.1 (from {path.name}) -> quick.1," in " ".join(ran.out.split())
+    assert same.code == 3
+    assert "compared with itself" in same.err
+
+
+def test_the_page_names_the_archive_that_it_was_made_from(exported: tuple[Store, LoadedRun, Path]) -> None:
+    """Beside the run's name, on every page."""
+    page = page_text(load_run(*open_archive(exported[2])))
+
+    assert f"quick.1 (from {exported[2].name})" in page
+    assert f"(from {exported[2].name})" not in page_text(exported[1])
+
+
+def test_an_archive_ends_in_zip(store: Store, tmp_path: Path) -> None:
+    """Commands know an archive by its name."""
+    loaded = load_run(store, build(store, Story()).name)
+
+    with pytest.raises(InputError, match="not a valid name of an archive"):
+        export_run(store, loaded, tmp_path / "run.bin")
+
+
+def test_a_changed_file_is_named(exported: tuple[Store, LoadedRun, Path], tmp_path: Path) -> None:
+    """One digit in one file: refused, with its name."""
     changed = rewritten(
         exported[2],
         tmp_path / "x.zip",
@@ -107,52 +179,45 @@ def test_a_changed_file_is_named(
         ),
     )
     with pytest.raises(InputError, match=r"results.json in x.zip is not what its manifest says"):
-        import_run(store, changed)
-    with pytest.raises(InputError, match="no run"):
-        load_run(store, "latest")
+        open_archive(changed)
 
 
 @pytest.mark.parametrize(
-    ("gone", "words"), [("samples.csv", "samples.csv is missing"), (NAME, "is not an archive of vnuma")]
+    ("gone", "words"),
+    [("samples.csv", "samples.csv is missing"), (NAME, "is not an archive that vnuma wrote")],
 )
 def test_a_missing_file_is_named(
-    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path, gone: str, words: str
+    exported: tuple[Store, LoadedRun, Path], tmp_path: Path, gone: str, words: str
 ) -> None:
     """An incomplete archive is refused."""
     changed = rewritten(
         exported[2], tmp_path / "x.zip", lambda name, content: None if name == gone else content
     )
     with pytest.raises(InputError, match=words):
-        import_run(store, changed)
+        open_archive(changed)
 
 
-def test_an_added_file_is_named(
-    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
-) -> None:
+def test_an_added_file_is_named(exported: tuple[Store, LoadedRun, Path], tmp_path: Path) -> None:
     """What the manifest does not know is not ours."""
     path = tmp_path / "x.zip"
     path.write_bytes(exported[2].read_bytes())
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("more.txt", "x")
     with pytest.raises(InputError, match=r"more.txt is not in its manifest"):
-        import_run(store, path)
+        open_archive(path)
 
 
 @pytest.mark.parametrize("kept", [0, 100, 5000])
-def test_a_cut_archive_is_refused(
-    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path, kept: int
-) -> None:
+def test_a_cut_archive_is_refused(exported: tuple[Store, LoadedRun, Path], tmp_path: Path, kept: int) -> None:
     """As after a broken copy: one sentence, and what to do."""
     path = tmp_path / "cut.zip"
     path.write_bytes(exported[2].read_bytes()[:kept])
-    with pytest.raises(InputError, match=r"cut.zip is not an archive of vnuma") as caught:
-        import_run(store, path)
+    with pytest.raises(InputError, match=r"cut.zip is not an archive that vnuma wrote") as caught:
+        open_archive(path)
     assert "vnuma export" in str(caught.value.fix)
 
 
-def test_damage_inside_is_found(
-    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
-) -> None:
+def test_damage_inside_is_found(exported: tuple[Store, LoadedRun, Path], tmp_path: Path) -> None:
     """Bytes turned in the middle of the file: some file is named as damaged or changed."""
     path = tmp_path / "bad.zip"
     content = bytearray(exported[2].read_bytes())
@@ -160,11 +225,11 @@ def test_damage_inside_is_found(
     content[middle : middle + 64] = bytes(64)
     path.write_bytes(bytes(content))
     with pytest.raises(InputError, match=r"bad\.zip"):
-        import_run(store, path)
+        open_archive(path)
 
 
 def test_a_newer_format_names_the_version_needed(
-    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
+    exported: tuple[Store, LoadedRun, Path], tmp_path: Path
 ) -> None:
     """Nothing is guessed about what is not known yet."""
 
@@ -175,27 +240,8 @@ def test_a_newer_format_names_the_version_needed(
 
     path = rewritten(exported[2], tmp_path / "x.zip", newer)
     with pytest.raises(InputError, match=r"written by vnuma 7\.1\.0 in archive format 9") as caught:
-        import_run(store, path)
+        open_archive(path)
     assert "Install vnuma 7.1.0 or newer" in str(caught.value.fix)
-
-
-def test_a_store_of_a_newer_product_inside_is_refused(
-    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
-) -> None:
-    """The archive is named with the version that reads it, and nothing was imported."""
-
-    def newer(name: str, content: bytes) -> bytes:
-        if name != "manifest.json":
-            return content
-        document = json.loads(content) | {"store_schema": "9999", "product_version": "7.1.0"}
-        return json.dumps(document).encode()
-
-    path = rewritten(exported[2], tmp_path / "x.zip", newer)
-    with pytest.raises(InputError, match=r"store in x\.zip was written by vnuma 7\.1\.0") as caught:
-        import_run(store, path)
-    assert caught.value.fix == "Install vnuma 7.1.0 or newer. Nothing was imported."
-    with store.read() as connection:
-        assert runs.list_runs(connection) == ()
 
 
 @pytest.mark.parametrize("state", [RunState.RUNNING, RunState.PLANNED, RunState.CONFLICT])
@@ -206,19 +252,6 @@ def test_a_run_that_has_not_ended_is_not_archived(store: Store, tmp_path: Path, 
         export_run(store, loaded, tmp_path / "x.zip")
     assert "vnuma stop quick.1 ends it" in str(caught.value.fix)
     assert list(tmp_path.glob("*.zip*")) == []
-
-
-def test_the_report_of_an_imported_run_is_read_from_the_store_that_has_it(
-    exported: tuple[Store, LoadedRun, Path], tmp_path: Path
-) -> None:
-    """The command that is shown works as it stands."""
-    url = f"sqlite:///{tmp_path / 'an other.db'}"
-
-    ran = vnuma_here("import", exported[2], "--store", url)
-
-    (shown,) = (line for line in ran.out.splitlines() if line.startswith("Report"))
-    words = shlex.split(shown.partition("vnuma ")[2])
-    assert vnuma_here(*words, "-o", tmp_path / "run.html").code == 0, ran.text
 
 
 def test_a_vm_that_is_not_restored_comes_first(store: Store, tmp_path: Path) -> None:
@@ -238,12 +271,3 @@ def test_an_archive_that_is_there_is_not_overwritten(store: Store, tmp_path: Pat
         export_run(store, loaded, path)
 
     assert path.read_bytes() == b"kept"
-
-
-def test_differences_are_reported_by_their_place() -> None:
-    """A figure that came out otherwise is named; keys that a newer product adds are not."""
-    before = {"arms": [{"ratio": 1.01, "verdict": "slower"}], "recommended": [], "analyses": []}
-    after = {"arms": [{"ratio": 1.02, "verdict": "slower", "new": 1}], "recommended": [], "analyses": []}
-
-    assert differences(before, after) == ["arms[0].ratio: 1.01 became 1.02"]
-    assert differences(before, before) == []

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import statistics
 import sys
-import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,9 +19,7 @@ from tests.report.calls import Calls, calls_text, dict_of_kinds
 from tests.support.cli import vnuma_here
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.access.inventory import read_targets
 from vnuma.report.archive.raw import COLUMNS, dictionary, print_samples
-from vnuma.report.archive.rerun_guide import inventory, inventory_name
 from vnuma.report.archive.write import export_run, named_tables
 from vnuma.report.charts.pictures import palette, pictures
 from vnuma.report.model.model import LoadedRun, load_run
@@ -62,18 +58,6 @@ def test_without_pyarrow_the_archive_lacks_the_parquet_file_alone(
     with zipfile.ZipFile(path) as whole, zipfile.ZipFile(lean) as archive:
         assert set(whole.namelist()) - set(archive.namelist()) == {"samples.parquet"}
         assert archive.read("samples.csv") == whole.read("samples.csv")
-
-
-def test_versions_are_of_packages_that_every_installation_has(
-    exported: tuple[Store, LoadedRun, Path],
-) -> None:
-    """An archive is written where only the run-time packages are: no development package is asked for."""
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-    needed = {re.split(r"[\[>=<]", text)[0] for text in project["project"]["dependencies"]}
-    with zipfile.ZipFile(exported[2]) as archive:
-        listed = json.loads(archive.read("versions.json"))["analysed_with"]["libraries"]
-
-    assert {"numpy", "scipy", "pyodbc"} <= {library["name"] for library in listed} <= needed
 
 
 def test_samples_printed_are_those_of_the_archive(exported: tuple[Store, LoadedRun, Path]) -> None:
@@ -200,58 +184,23 @@ def test_the_archive_plans_the_same_cells_again(
     _, loaded, path = exported
     with zipfile.ZipFile(path) as archive:
         study = parse_study(archive.read("study.yml").decode(), "study.yml")
-        told = json.loads(archive.read("versions.json"))
 
     (vm,) = loaded.vms
     order = [(cell.label, cell.block, cell.position) for cell in plan_cells(study, 0)]
     assert order == [(cell.label, cell.block, cell.position) for cell in loaded.cells_of(vm)]
-    assert (told["seed"], told["measured_with"]["vnuma"]) == (7, loaded.run.product_version)
-    assert told["measured_with"]["driver"] == {"kind": "freetds", "name": "FreeTDS", "version": "1.3.17"}
-    assert told["measured_with"]["vms"][0]["sql_server"] == ["15.0.4355.3"]
 
 
 def test_the_lab_s_archive_tells_every_step_with_its_command(
     exported: tuple[Store, LoadedRun, Path],
 ) -> None:
-    """From the file to a second run; the inventory is the lab's."""
+    """From the file to a second run, on the lab that it was measured on."""
     with zipfile.ZipFile(exported[2]) as archive:
         readme = archive.read("README.md").decode()
-        reached = archive.read("lab.vnuma.yml").decode()
 
-    commands = re.findall(r"(?:    |`)vnuma (import|report|lab up|plan|run|compare) ", readme)
-    assert commands == ["import", "report", "lab up", "plan", "run", "compare"]
+    commands = re.findall(r"(?:    |`)vnuma (results|report|lab up|plan|run|compare) ", readme)
+    assert commands == ["results", "report", "compare", "lab up", "plan", "run", "compare"]
     assert "vnuma lab up paper" in readme
-    assert "vnuma run study.yml -i lab.vnuma.yml" in readme
-    assert reached.endswith("plugin: vnuma.vnuma.lab\n")
-
-
-def test_the_inventory_of_a_real_run_is_read_once_it_is_filled_in(store: Store, tmp_path: Path) -> None:
-    """Every VM by name and path, secrets as references: the product reads it as it reads its own."""
-    story = Story(text=study_text(vms="sql16, 'sql: 17'", blocks=1), scenario=None)
-    loaded = load_run(store, build(store, story).name)
-    path = tmp_path / inventory_name(loaded)
-    path.write_text(inventory(loaded), encoding="utf-8")
-
-    targets = read_targets(path, loaded.study.vms)
-
-    assert path.name == "hosts.yml"
-    assert [target.vm for target in targets.values()] == ["/DC1/vm/sql16", "/DC1/vm/sql: 17"]
-    assert {target.sql.password and target.sql.password.env for target in targets.values()} == {
-        "VNUMA_SQL_PASSWORD"
-    }
-    assert not any(target.test_clone for target in targets.values())
-
-
-def test_a_path_in_the_inventory_is_data_and_no_template(store: Store, tmp_path: Path) -> None:
-    """Whoever named the VM would otherwise run a lookup on the machine that measures again."""
-    story = Story(text=study_text(vms="'sql {{ 7 * 7 }}'", blocks=1), scenario=None)
-    loaded = load_run(store, build(store, story).name)
-    path = tmp_path / inventory_name(loaded)
-    path.write_text(inventory(loaded), encoding="utf-8")
-
-    (target,) = read_targets(path, loaded.study.vms).values()
-
-    assert target.vm == "/DC1/vm/sql {{ 7 * 7 }}"
+    assert "vnuma run study.yml" in readme
 
 
 def test_every_picture_says_unit_n_direction_and_that_it_is_simulated(

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names, vm_names
-from vnuma.cli.options import InventoryOption, StoreOption, TextOrJsonOption, opened_store
+from vnuma.cli.options import (
+    InventoryOption,
+    StoreOption,
+    TextOrJsonOption,
+    label_of,
+    opened_run,
+    opened_store,
+)
 from vnuma.cli.screen import aligned, echo, echo_json, say, width
 from vnuma.cli.verb import ShowsByDefault, verb
 
@@ -33,20 +40,22 @@ def show(
 ) -> None:
     """Show the configuration that was saved before the first change.
 
-    Examples: vnuma baseline show sql16; vnuma baseline show sql16 --run quick.4 --format json
+    Examples: vnuma baseline show sql16; vnuma baseline show sql16 --run quick.4 --format json;
+    vnuma baseline show sql16 --run quick.4.vnuma.zip
     """
     from dataclasses import asdict
 
     from vnuma.engine.restore.baseline_diff import stored_baseline
 
-    found = stored_baseline(opened_store(store), vm, run)
+    opened, owner = opened_run(run, store) if run else (opened_store(store), None)
+    found = stored_baseline(opened, vm, owner)
     if format_ == "json":
         echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
     state = "restored" if found.at_baseline else "not restored yet"
     when = f"{found.taken_at:%Y-%m-%d %H:%M} UTC"
     where = "" if found.path == found.vm else f" ({found.path})"
-    say(f"{found.vm}{where} before {found.run}, {when}; {state}")
+    say(f"{found.vm}{where} before {label_of(found.run, run or found.run)}, {when}; {state}")
     shown = found.settings if found.power is None else {**found.settings, "power": found.power}
     label = max(map(len, shown), default=0)
     for name, value in shown.items():

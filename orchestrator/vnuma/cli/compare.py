@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.completion import run_names
-from vnuma.cli.options import AllowOption, StoreOption, TableOrJsonOption, opened_store
+from vnuma.cli.options import AllowOption, StoreOption, TableOrJsonOption, opened_run
 from vnuma.cli.screen import USUAL, echo, note, say, width
 
 
@@ -17,7 +17,9 @@ def compare(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN", help="Two runs, before and after; or three or more.", autocompletion=run_names
+            metavar="RUN",
+            help="Two runs, before and after; or three or more. A run, or its archive RUN.vnuma.zip.",
+            autocompletion=run_names,
         ),
     ],
     allow: AllowOption = None,
@@ -49,7 +51,8 @@ def compare(
     one more run. A VM of a run counts once. Runs without verdicts are left out and named.
 
     Examples: vnuma compare quick.4 quick.5 -o page.html; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
-    vnuma compare quick.4 other.1 --vm sql16=sql17; vnuma compare a.1 b.1 c.1 --allow sql_server.version
+    vnuma compare quick.4 other.1 --vm sql16=sql17; vnuma compare quick.4.vnuma.zip quick.5;
+    vnuma compare a.1 b.1 c.1 --allow sql_server.version
     """
     from vnuma.errors import UsageError
 
@@ -83,8 +86,8 @@ def _two(
     from vnuma.report.model.model import load_run
 
     condition = text.parse_condition(fail_if) if fail_if else None
-    opened = opened_store(store)
-    found = compare_runs(load_run(opened, before), load_run(opened, after), allowed, twins)
+    one, other = (load_run(*opened_run(name, store)) for name in (before, after))
+    found = compare_runs(one, other, allowed, twins)
     if format_ == "json":
         echo(text.as_json(found, condition), nl=False)
     else:
@@ -109,8 +112,7 @@ def _several(runs: Sequence[str], allowed: Sequence[str], format_: str, store: s
     from vnuma.report.comparison import several_runs
     from vnuma.report.model.model import load_run
 
-    opened = opened_store(store)
-    found = several_runs.pool_runs([load_run(opened, name) for name in runs], allowed)
+    found = several_runs.pool_runs([load_run(*opened_run(name, store)) for name in runs], allowed)
     if format_ == "json":
         echo(several_runs.as_json(found), nl=False)
     else:

@@ -8,7 +8,6 @@ import sys
 import traceback
 from contextlib import suppress
 from importlib import import_module
-from keyword import iskeyword
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -58,11 +57,9 @@ def _root(
     """Which virtual NUMA topology should this SQL Server VM have, and how sure are we?"""
 
 
-_IN_ONE_FILE = {"export": "archive", "import": "archive"}
-
 for _panel, _verbs in VERBS.items():
     for _name, _line in _verbs.items():
-        _file = import_module(f"vnuma.cli.{_IN_ONE_FILE.get(_name, _name)}")
+        _file = import_module(f"vnuma.cli.{_name}")
         if isinstance(_group := getattr(_file, "app", None), typer.Typer):
             for _command in _group.registered_commands:
                 _command.cls = Verb
@@ -70,8 +67,8 @@ for _panel, _verbs in VERBS.items():
                 _group, name=_name, cls=_group.info.cls or Verbs, short_help=_line, rich_help_panel=_panel
             )
         else:
-            _verb = getattr(_file, f"{_name}_" if iskeyword(_name) else _name)
-            app.command(_name, cls=Verb, short_help=_line, rich_help_panel=_panel)(verb(_verb))
+            _add = app.command(_name, cls=Verb, short_help=_line, rich_help_panel=_panel)
+            _add(verb(getattr(_file, _name)))
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import typer
 
 from vnuma.cli.completion import run_names, study_files, vm_names
 from vnuma.cli.screen import note
+from vnuma.domain.vm.plain_text import escaped
 from vnuma.errors import InputError, UsageError, reading
 
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ RunArgument = Annotated[
     str,
     typer.Argument(
         metavar="RUN", help="Name of a run, such as quick.4, or `latest`.", autocompletion=run_names
+    ),
+]
+ReadRunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="Name of a run, such as quick.4, or `latest`; or an archive, RUN.vnuma.zip.",
+        autocompletion=run_names,
     ),
 ]
 TicketOption = Annotated[
@@ -103,6 +112,27 @@ def opened_store(given: str | None, *, create: bool = False) -> Store:
     from vnuma.store.open import open_store
 
     return open_store(store_url(given), create=create)
+
+
+def opened_run(run: str, store: str | None) -> tuple[Store, str]:
+    """Where the run is read, and its name there: the store, or an archive if `run` is such a file.
+
+    Raises StoreError, and InputError for a file that is not an archive of vnuma.
+    """
+    from vnuma.report.archive.manifest import is_archive
+
+    if not is_archive(run):
+        return opened_store(store), run
+    from vnuma.report.archive.read import open_archive
+
+    return open_archive(Path(run))
+
+
+def label_of(name: str, run: str) -> str:
+    """A run's name, with the file if `run` names the archive that it was read from."""
+    from vnuma.report.archive.manifest import is_archive
+
+    return f"{name} (from {escaped(Path(run).name)})" if is_archive(run) else name
 
 
 def read_study(path: Path) -> tuple[Study, str]:

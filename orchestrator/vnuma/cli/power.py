@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,8 @@ from vnuma.cli.options import (
     StoreOption,
     StudyArgument,
     TextOrJsonOption,
-    opened_store,
+    label_of,
+    opened_run,
     read_study,
 )
 from vnuma.cli.screen import echo_json, say, width, working
@@ -38,7 +39,12 @@ def power(
     effect: Annotated[str, typer.Option("--effect", help="The effect to detect, such as 1%.")] = "1%",
     pilot: Annotated[
         str | None,
-        typer.Option("--pilot", metavar="RUN", help="An earlier run to plan with.", autocompletion=run_names),
+        typer.Option(
+            "--pilot",
+            metavar="RUN",
+            help="An earlier run to plan with, or its archive.",
+            autocompletion=run_names,
+        ),
     ] = None,
     format_: TextOrJsonOption = "text",
     store: StoreOption = None,
@@ -112,7 +118,8 @@ def _plans(study: Study, design: AnalysisDesign, pilot: Pilot | None) -> Plans |
 def _pilot(name: str, study: Study, url: str | None) -> Pilot:
     from vnuma.engine.preflight.pilot import read_pilot
 
-    return read_pilot(opened_store(url), name, study)
+    found = read_pilot(*opened_run(name, url), study)
+    return replace(found, run=label_of(found.run, name))
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from vnuma.cli.options import RunArgument, StoreOption, opened_store
+from vnuma.cli.options import ReadRunArgument, StoreOption, opened_run
 from vnuma.cli.screen import echo
 from vnuma.errors import UsageError
 
 
 def report(
-    run: RunArgument = "latest",
+    run: ReadRunArgument = "latest",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; reports/RUN.html by default.")
     ] = None,
@@ -28,13 +28,14 @@ def report(
 
     Figures of the lab are marked, also in the file name.
 
-    Examples: vnuma report; vnuma report quick.4 -o quick.html; vnuma report --format pdf
+    Examples: vnuma report; vnuma report quick.4 -o quick.html; vnuma report --format pdf;
+    vnuma report quick.4.vnuma.zip
     """
     _refuse_contradiction(run, output, format_)
     from vnuma.report.model.model import load_run
     from vnuma.report.page.render import write_report
 
-    loaded = load_run(opened_store(store), run)
+    loaded = load_run(*opened_run(run, store))
     for path in write_report(loaded, output, format_):
         echo(f"Report     {path}")
 

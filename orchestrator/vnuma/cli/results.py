@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Annotated, Literal
 
 import typer
 
-from vnuma.cli.options import RunArgument, StoreOption, opened_store
+from vnuma.cli.options import ReadRunArgument, StoreOption, opened_run
 from vnuma.cli.screen import USUAL, echo, note, say, width
 from vnuma.errors import UsageError
 
 
 def results(
-    run: RunArgument = "latest",
+    run: ReadRunArgument = "latest",
     format_: Annotated[
         Literal["table", "csv", "json", "markdown"],
         typer.Option("--format", help="What to print."),
@@ -40,7 +41,8 @@ def results(
 ) -> None:
     """Show medians per size and topology, differences from the reference, and the verdicts.
 
-    Examples: vnuma results; vnuma results --all; vnuma results quick.4 --format csv --table samples > all.csv
+    Examples: vnuma results; vnuma results --all; vnuma results quick.4.vnuma.zip;
+    vnuma results quick.4 --format csv --table samples > all.csv
     """
     from vnuma.report.export.results import as_json
     from vnuma.report.model.model import load_run
@@ -48,8 +50,8 @@ def results(
     from vnuma.report.terminal import run_text
 
     _refuse_contradictions(run, format_, table, everything=everything)
-    opened = opened_store(store)
-    loaded = load_run(opened, run)
+    opened, name = opened_run(run, store)
+    loaded = load_run(opened, name)
     if table == "samples":
         from vnuma.report.archive.raw import print_samples
 
@@ -66,8 +68,8 @@ def results(
     text = run_text.all_as_text if everything else run_text.brief_as_text
     say(text(loaded, min(width() or USUAL, USUAL)).rstrip("\n"))
     if not everything:
-        name = loaded.run.name
-        note(f"More    vnuma results {name} --all    vnuma report {name}")
+        shown = shlex.quote(run) if loaded.archive else loaded.run.name
+        note(f"More    vnuma results {shown} --all    vnuma report {shown}")
 
 
 def _refuse_contradictions(run: str, format_: str, table: str, *, everything: bool) -> None:

@@ -31,8 +31,7 @@ VERBS = {
         "report": "Write a page, picture or PDF of a run",
         "serve": "Show runs live in a browser, read-only",
         "compare": "Compare runs of a study: two, or many hosts",
-        "export": "Export a run with its raw data to one file",
-        "import": "Check an exported file and import its run",
+        "export": "Export a run to one file, which can be read anywhere",
         "reanalyse": "Re-analyse a published table of medians",
     },
     "Inspect": {

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+from sqlalchemy import URL, Connection, Engine, NullPool, Pool, StaticPool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import OperationalError
 
@@ -25,6 +25,7 @@ from vnuma.store.postgresql import (
     postgresql_engine,
 )
 from vnuma.store.schema import needs_upgrade, no_store
+from vnuma.store.tables import metadata
 from vnuma.store.translate import translated
 
 __all__ = ["Store", "default_url", "open_store"]
@@ -242,7 +243,11 @@ def sqlite_engine(place: Place, mode: Literal["rw", "ro"] = "rw") -> Engine:
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT_S, isolation_level=None)
 
-    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
+    return _engine_of(connect, NullPool)
+
+
+def _engine_of(connect: Callable[[], sqlite3.Connection], pool: type[Pool]) -> Engine:
+    engine = create_engine("sqlite://", creator=connect, poolclass=pool, hide_parameters=True)
     event.listen(engine, "connect", _set_pragmas)
     event.listen(engine, "begin", _begin)
     return engine
@@ -282,3 +287,12 @@ def _ensure_wal(engine: Engine) -> None:
         finally:
             connection.close()
         time.sleep(0.02)
+
+
+def private_store(name: str) -> Store:
+    """An empty store in a temporary file that ends with this process; `name` stands for it in messages."""
+    engine = _engine_of(
+        lambda: sqlite3.connect("", isolation_level=None, check_same_thread=False), StaticPool
+    )
+    metadata.create_all(engine)
+    return Store(Place(URL.create("sqlite", database=name)), engine)

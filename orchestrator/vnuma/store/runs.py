@@ -219,22 +219,3 @@ def refuse_contract(conn: Connection, run: Run) -> None:
 def _update(conn: Connection, run_id: int, **values: object) -> None:
     if conn.execute(update(tables.run).where(_run.id == run_id).values(**values)).rowcount == 0:
         raise StoreError(f"The store has no run {run_id}.", fix="vnuma status lists the runs.")
-
-
-def free_name(conn: Connection, run: Run) -> tuple[str, int]:
-    """The run's own name and number if they are free, else the study's next ones."""
-    same_number = (_run.study_name == run.study_name) & (_run.number == run.number)
-    taken = select(_run.id).where((_run.name == run.name) | same_number)
-    if conn.execute(taken).first() is None:
-        return run.name, run.number
-    last = conn.scalar(select(func.max(_run.number)).where(_run.study_name == run.study_name)) or 0
-    return f"{run.study_name}.{last + 1}", last + 1
-
-
-def same_run(conn: Connection, run: Run) -> Run | None:
-    """The run if it is already here: same study, time and seed."""
-    query = select(tables.run).where(
-        _run.study_name == run.study_name, _run.seed == run.seed, _run.created_at == run.created_at
-    )
-    row = conn.execute(query).first()
-    return None if row is None else record_of(Run, row._mapping)

@@ -39,7 +39,7 @@ def add_samples(conn: Connection, attempt_id: int, token: int, rows: Sequence[Sa
     """Write samples of an open attempt. Raises LeaseLost when the token is outdated."""
     check_attempt(conn, attempt_id, token)
     if rows:
-        conn.execute(insert(tables.sample), [_values(attempt_id, row) for row in rows])
+        conn.execute(insert(tables.sample), [sample_values(attempt_id, row) for row in rows])
 
 
 def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:
@@ -78,7 +78,8 @@ def _places(run_id: int) -> Select[*tuple[Any, ...]]:
     )
 
 
-def _values(attempt_id: int, sample: Sample) -> dict[str, object]:
+def sample_values(attempt_id: int, sample: Sample) -> dict[str, object]:
+    """A sample's row."""
     values: dict[str, object] = {_column_of(name): getattr(sample, name) for name in _SAMPLE_FIELDS}
     return {**values, "attempt_id": attempt_id, "outcome": sample.outcome}
 

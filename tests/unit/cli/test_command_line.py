@@ -239,7 +239,7 @@ def test_stop_names_a_command_that_this_shell_finds(monkeypatch: pytest.MonkeyPa
 
 def test_every_command_that_prints_data_prints_json_too() -> None:
     """The others do something, or write a file of a format of its own."""
-    acts = {"init", "demo", "setup", "run", "stop", "restore", "report", "serve", "export", "import"}
+    acts = {"init", "demo", "setup", "run", "stop", "restore", "report", "serve", "export"}
     acts |= {"inventory save", "lab up", "lab down", "lab build", "lab fault"}
     acts |= {"store init", "store copy"}
     lacking = {

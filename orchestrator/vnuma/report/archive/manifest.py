@@ -7,6 +7,7 @@ import json
 import zipfile
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -14,24 +15,26 @@ from vnuma import __version__
 from vnuma.domain.vm.bounded_input import read_json
 from vnuma.domain.vm.plain_text import escaped, refuse_controls
 from vnuma.errors import InputError
-from vnuma.store.schema import HEAD
 
 NAME = "manifest.json"
 KIND = "vnuma/archive"
-FORMAT = 1
-"""Raised when the previous version can no longer read an archive; the store inside has its own revision."""
+FORMAT = 2
+"""Raised when the previous version can no longer read an archive. Format 1 had a SQLite file inside."""
 
-STORE = "vnuma.db"
-RESULTS = "results.json"
-REQUIRED = (STORE, RESULTS)
-"""Files that an import reads besides the manifest."""
+FACTS = "facts.json"
+STUDY = "study.yml"
+REQUIRED = (FACTS, STUDY, "samples.csv")
+"""Files from which a run is read; all others are derived from them."""
 
 MOST_UNPACKED = 512_000_000
 """Most bytes of all files together. The largest study so far needs less than a tenth."""
 
 MOST_FILES = 5_000
-MOST_DOCUMENT = 16_000_000
-"""Most bytes of a JSON document."""
+MOST_DOCUMENT = 32_000_000
+"""Most bytes of a JSON document. An attempt takes about 8,000."""
+
+MOST_VALUES = 2_000_000
+"""Most values of a JSON document, each of which takes up to 100 bytes in memory."""
 
 _CHUNK = 1 << 20
 
@@ -61,18 +64,22 @@ class Entry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """`store_schema` is the revision of the store inside; older ones are migrated by an import."""
+    """What an archive is, and its files with their checksums."""
 
     format: int
     run: str
     simulated: bool
     product_version: str
-    store_schema: str
     files: tuple[Entry, ...]
 
     def as_json(self) -> str:
         """The file's text."""
         return json.dumps({"kind": KIND, **asdict(self)}, indent=2) + "\n"
+
+
+def is_archive(name: str) -> bool:
+    """Whether it names an archive and not a run, whose name ends in a number."""
+    return name.lower().endswith(".zip")
 
 
 def sha256_of(file: Any) -> tuple[int, str]:
@@ -85,36 +92,56 @@ def sha256_of(file: Any) -> tuple[int, str]:
 
 
 def read_manifest(archive: zipfile.ZipFile, name: str) -> Manifest:
-    """The manifest of an open archive. Raises InputError if it is missing or from a newer version."""
+    """The manifest of an open archive. Raises InputError if it is missing or has another format."""
+    document = manifest_document(archive, name)
+    try:
+        _refuse_other_format(document["format"], document["product_version"], name)
+        files = tuple(Entry(str(one["path"]), one["bytes"], one["sha256"]) for one in document["files"])
+        return Manifest(**{field.name: document[field.name] for field in fields(Manifest)} | {"files": files})
+    except (KeyError, TypeError) as error:
+        raise not_ours(name, f"its manifest has an error, {error}") from error
+
+
+def manifest_document(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    """The manifest of any format. Raises InputError."""
     _refuse_bomb(archive, name)
     try:
         document = document_in(archive, NAME)
-        if document["kind"] != KIND:
-            raise _foreign(name)
-        if document["format"] > FORMAT:
-            writer = document["product_version"]
-            raise InputError(
-                f"{name} was written by vnuma {writer} in archive format {document['format']}; "
-                f"vnuma {__version__} reads up to {FORMAT}.",
-                fix=f"Install vnuma {writer} or newer. Nothing was changed.",
-            )
-        if document["store_schema"] > HEAD:
-            writer = document["product_version"]
-            raise InputError(
-                f"The store in {name} was written by vnuma {writer}: it has schema "
-                f"{document['store_schema']}, vnuma {__version__} knows up to {HEAD}.",
-                fix=f"Install vnuma {writer} or newer. Nothing was imported.",
-            )
-        files = tuple(Entry(str(one["path"]), one["bytes"], one["sha256"]) for one in document["files"])
-        return Manifest(**{field.name: document[field.name] for field in fields(Manifest)} | {"files": files})
-    except (KeyError, TypeError, *UNREADABLE) as error:
-        raise _foreign(name) from error
+    except (KeyError, *UNREADABLE) as error:
+        raise not_ours(name, str(error)) from error
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise not_ours(name, f"its manifest is not of the kind {KIND}")
+    return document
+
+
+def _refuse_other_format(number: int, writer: str, name: str) -> None:
+    if number < FORMAT:
+        raise InputError(
+            f"{name} was written by vnuma {writer} in archive format {number}, with a SQLite file inside.",
+            fix=f"In a checkout of vnuma: python -m tools.convert_archive {name} NEW.vnuma.zip",
+        )
+    if number > FORMAT:
+        raise InputError(
+            f"{name} was written by vnuma {writer} in archive format {number}; "
+            f"vnuma {__version__} reads format {FORMAT}.",
+            fix=f"Install vnuma {writer} or newer.",
+        )
 
 
 def document_in(archive: zipfile.ZipFile, path: str) -> Any:
     """A JSON document of an open archive. Raises ValueError, KeyError, or one of `UNREADABLE`."""
     with archive.open(path) as file:
-        return read_json(file.read(MOST_DOCUMENT + 1), most_bytes=MOST_DOCUMENT)
+        text = file.read(MOST_DOCUMENT + 1)
+    refuse_large(text, path)
+    return read_json(text, most_bytes=MOST_DOCUMENT)
+
+
+def refuse_large(text: bytes, path: str) -> None:
+    """Raise ValueError for a document that takes too much memory to read; nothing is parsed."""
+    if len(text) > MOST_DOCUMENT:
+        raise ValueError(f"{path} is larger than {MOST_DOCUMENT / 1e6:g} MB")
+    if sum(map(text.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise ValueError(f"{path} has more than {MOST_VALUES:,} values")
 
 
 def _refuse_bomb(archive: zipfile.ZipFile, name: str) -> None:
@@ -129,18 +156,20 @@ def _refuse_bomb(archive: zipfile.ZipFile, name: str) -> None:
         )
 
 
-def check_files(archive: zipfile.ZipFile, manifest: Manifest, name: str) -> None:
-    """Raise InputError unless exactly the manifest's files are there, unaltered; names the first bad one."""
+def check_files(
+    archive: zipfile.ZipFile, entries: Sequence[Entry], name: str, required: Sequence[str] = REQUIRED
+) -> None:
+    """Raise InputError unless exactly these entries are there, unaltered; names the first bad one."""
     names = Counter(info.filename for info in archive.infolist())
     for path, times in names.items():
         if not _inside(path) or times > 1:
             raise InputError(f"{name} has an invalid entry, {escaped(path)!r}.", fix=_AGAIN)
     present = set(names) - {NAME}
-    expected = {entry.path: entry for entry in manifest.files}
+    expected = {entry.path: entry for entry in entries}
     for path in sorted(present ^ set(expected)):
         words = "is not in its manifest" if path in present else "is missing"
         raise InputError(f"{path} {words} in {name}: it was changed after the export.", fix=_AGAIN)
-    for path in REQUIRED:
+    for path in required:
         if path not in expected:
             raise InputError(f"{path} is missing in {name}.", fix=_AGAIN)
     for path, entry in expected.items():
@@ -165,8 +194,9 @@ def _inside(path: str) -> bool:
     return not path.startswith("/") and "\\" not in path and ".." not in path.split("/")
 
 
-def _foreign(name: str) -> InputError:
-    return InputError(f"{name} is not an archive of vnuma, or only part of one.", fix=_AGAIN)
+def not_ours(name: str, why: str) -> InputError:
+    """The error for an archive with what vnuma does not write."""
+    return InputError(f"{name} is not an archive that vnuma wrote: {escaped(why)}.", fix=_AGAIN)
 
 
-_AGAIN = "Copy it again from where it was made: vnuma export RUN. Nothing was imported."
+_AGAIN = "Copy it again from where it was made, or export it there again: vnuma export RUN"

@@ -1,23 +1,28 @@
-"""Every sample of a run as CSV, Arrow table and Parquet, with a data dictionary.
+"""Every sample of a run as CSV, Arrow table and Parquet, with a data dictionary; and read back from CSV.
 
 pyarrow is optional, since it takes 150 MB.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from vnuma.domain.vm.bounded_input import read_json
+from vnuma.domain.vm.plain_text import refuse_controls
 from vnuma.errors import EnvironmentProblem
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.tables.csv_export import TABLES, Column, described, write_tidy
+from vnuma.report.tables.csv_export import TABLES, Column, described, field_text, write_tidy
+from vnuma.store.one_run import Rows, moment_of
 from vnuma.store.open import Store
+from vnuma.store.rows import Sample
 from vnuma.store.samples import StoredSample, iter_samples
 
 if TYPE_CHECKING:
@@ -86,10 +91,12 @@ def _typed(row: Values, schema: pa.Schema) -> Values:
 SAMPLES = "samples"
 """The name of the table of all samples."""
 
+SAMPLES_CSV = "samples.csv"
 PARQUET = "samples.parquet"
 
 _BATCH = 20_000
 _DOCUMENTS = ("waits", "execution", "figures")
+_NUMBERS = ("cpu_ms", "elapsed_ms", "parse_cpu_ms", "parse_elapsed_ms", "client_ms", "value")
 
 COLUMNS = (
     Column("run", "text", "", "name of the run"),
@@ -134,7 +141,7 @@ def write_samples(store: Store, loaded: LoadedRun, folder: Path) -> None:
     possible = parquet_possible()
     with (
         store.read() as connection,
-        (folder / "samples.csv").open("w", encoding="utf-8", newline="") as text,
+        (folder / SAMPLES_CSV).open("w", encoding="utf-8", newline="") as text,
         parquet_file(folder / PARQUET, COLUMNS) if possible else nullcontext() as append,
     ):
         batches = _batches(_rows(loaded, iter_samples(connection, loaded.run.id)))
@@ -166,6 +173,60 @@ def sample_rows(store: Store, loaded: LoadedRun) -> Iterator[Values]:
 def print_samples(store: Store, loaded: LoadedRun, out: TextIO) -> None:
     """Print the lines of samples.csv one by one, without holding them all."""
     write_tidy(out, COLUMNS, sample_rows(store, loaded))
+
+
+MOST_SAMPLES = 2_000_000
+"""Most samples of an archive. A study of 100 arms, 20 blocks and 60 iterations a boot has 120,000."""
+
+
+def read_samples(text: Iterable[str], rows: Rows) -> Iterator[tuple[int, Sample]]:
+    """The samples of samples.csv, each with the id of its attempt in these rows of its run.
+
+    Raises ValueError for a line that vnuma does not write.
+    """
+    attempts = _attempts_by_place(rows)
+    for number, line in enumerate(csv.DictReader(text, strict=True), start=1):
+        if number > MOST_SAMPLES:
+            raise ValueError(f"more than {MOST_SAMPLES:,} samples")
+        try:
+            yield attempts[line["vm"], line["position"], line["attempt"]], _sample(line)
+        except KeyError as error:
+            raise ValueError(f"sample {number}: no such attempt or column, {error}") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"sample {number}: {error}") from error
+
+
+def _attempts_by_place(rows: Rows) -> dict[tuple[str, str, str], int]:
+    """Ids of the attempts by VM, position and number, as samples.csv has them."""
+    vms = {vm["id"]: str(field_text(vm["name"])) for vm in rows["vm"]}
+    cells = {cell["id"]: (vms[cell["vm_id"]], str(cell["position"])) for cell in rows["cell"]}
+    return {(*cells[one["cell_id"]], str(one["number"])): one["id"] for one in rows["attempt"]}
+
+
+def _sample(line: Mapping[str, str]) -> Sample:
+    numbers: dict[str, Any] = {name: float(line[name]) if line[name] else None for name in _NUMBERS}
+    documents: dict[str, Any] = {name: read_json(line[name]) if line[name] else None for name in _DOCUMENTS}
+    for name in ("workload", "form", "reason"):
+        refuse_controls(line[name])
+    return Sample(
+        workload=line["workload"],
+        size=_whole(line["size"]),
+        form=line["form"],
+        iteration=_whole(line["iteration"]),
+        warmup={"true": True, "false": False}[line["warmup"]],
+        at=moment_of(line["at"]),
+        reason=line["reason"] or None,
+        rows=_whole(line["rows"]) if line["rows"] else None,
+        **numbers,
+        **documents,
+    )
+
+
+def _whole(text: str) -> int:
+    value = int(text) if len(text) < 20 else 2**63
+    if not 0 <= value < 2**63:
+        raise ValueError(f"{text[:40]!r} is not a valid count")
+    return value
 
 
 def dictionary() -> str:

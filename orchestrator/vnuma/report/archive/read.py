@@ -1,161 +1,90 @@
-"""`vnuma import`: check an archive, copy its run into a store, and compare the figures."""
+"""Read a run from its archive: a private store is filled from its checked files."""
 
 from __future__ import annotations
 
-import math
-import shutil
-import tempfile
+import csv
+import io
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
-
-from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
 from vnuma.report.archive.manifest import (
-    RESULTS,
-    STORE,
+    FACTS,
+    STUDY,
     UNREADABLE,
-    Manifest,
     check_files,
     document_in,
+    not_ours,
     read_manifest,
 )
+from vnuma.report.archive.raw import SAMPLES_CSV, read_samples
 from vnuma.report.export.results import document
 from vnuma.report.model.model import load_run
 from vnuma.report.page.render import page_text
-from vnuma.store import attempts, cells, facts, runs, vms
-from vnuma.store.copy_rows import copy_run
-from vnuma.store.open import Store, default_url, open_store
-from vnuma.store.rows import CellState, Run
-from vnuma.store.runs import IMPORTED
-from vnuma.store.untrusted import refuse_foreign_content
-
-TOLERANCE = 1e-9
-"""Relative: figures from another machine may differ in the last bits."""
+from vnuma.store.facts import add_run_facts
+from vnuma.store.one_run import store_of_rows
+from vnuma.store.open import Store
+from vnuma.store.runs import IMPORTED, get_run
 
 
-@dataclass(frozen=True)
-class Imported:
-    """`run` is its name here; `differences` are figures that differ from the archive's."""
+def open_archive(path: Path) -> tuple[Store, str]:
+    """A private store with the archive's run, and the run's name.
 
-    run: str
-    archived_as: str
-    manifest: Manifest
-    differences: tuple[str, ...]
-
-
-def import_run(store: Store, path: Path) -> Imported:
-    """Copy the archive's run into the store. Raises InputError for a damaged file, or a run already here."""
-    with tempfile.TemporaryDirectory() as temporary:
-        manifest, archived = _unpack(path, Path(temporary))
-        refuse_foreign_content(Path(temporary) / STORE, path.name, manifest.store_schema)
-        inner = open_store(default_url(Path(temporary)), create=False)
-        recomputed = _analysed(inner, path.name)
-        with inner.read() as source, store.write() as target:
-            run = _only_run(source, path.name)
-            here = runs.same_run(target, run)
-            if here is not None:
-                raise InputError(
-                    f"This store has that run already: {here.name}, of {here.created_at:%Y-%m-%d %H:%M} UTC.",
-                    fix=f"vnuma report {here.name}",
-                )
-            name, number = runs.free_name(target, run)
-            new = copy_run(source, target, run.id, name=name, number=number)
-            origin = {"file": path.name, "run": run.name, "product_version": manifest.product_version}
-            facts.add_run_facts(target, new, IMPORTED, {"archive": origin})
-    return Imported(name, run.name, manifest, tuple(differences(archived, recomputed)))
-
-
-def _only_run(source: Connection, archive: str) -> Run:
-    """The archive's run, which must have ended and have a valid name."""
-    every = runs.list_runs(source)
-    if len(every) != 1:
-        raise _odd(archive, f"it holds {len(every)} runs, not one")
-    (run,) = every
-    study = runs.get_study(source, run.study_id)
-    if run.study_name != study.name or run.name != f"{study.name}.{run.number}" or run.number < 1:
-        raise _odd(archive, "the name of its run is not STUDY.NUMBER")
-    if parse_study(study.yaml, f"study of {run.name}").name != study.name:
-        raise _odd(archive, "its study file has another name than its run")
-    claimed = [cell for cell in cells.cells_of_run(source, run.id) if cell.state is CellState.CLAIMED]
-    begun = [one for one in attempts.attempts_of_run(source, run.id) if one.ended_at is None]
-    away = [vm for vm in vms.vms_of_run(source, run.id) if not vm.at_baseline]
-    if not run.state.ended or claimed or begun or away:
-        raise _odd(archive, "its run is not over, and archives are made of runs that are")
-    return run
-
-
-def _analysed(store: Store, archive: str) -> dict[str, Any]:
-    """The archive's results, recomputed by this version. Raises InputError for invalid content.
-
-    Any error here is the content's fault: its values were checked one by one, but not in combination.
+    Raises InputError for a file that cannot be read, that is not what its manifest says, or that holds what
+    vnuma does not write.
     """
-    try:
-        loaded = load_run(store, "latest")
-        page_text(loaded)  # finds facts that no report can show before the import
-        return document(loaded)
-    except Exception as error:
-        raise _odd(archive, f"it cannot be analysed ({type(error).__name__}: {str(error)[:200]})") from error
-
-
-def _odd(archive: str, why: str) -> InputError:
-    return InputError(
-        f"{archive} is not an archive that vnuma wrote: {why}.",
-        fix="Export it again where it was measured: vnuma export RUN. Nothing was imported.",
-    )
-
-
-def _unpack(path: Path, folder: Path) -> tuple[Manifest, dict[str, Any]]:
-    """Check the whole archive, then extract its store; returns the manifest and the archived results."""
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = read_manifest(archive, path.name)
-            check_files(archive, manifest, path.name)
-            with archive.open(STORE) as inside, (folder / STORE).open("wb") as outside:
-                shutil.copyfileobj(inside, outside)
-            return manifest, _results(archive, path.name)
-    except OSError as error:
-        raise InputError(
-            f"The archive {path} cannot be read ({error.strerror or error}).", fix="Check its path."
-        ) from error
+            check_files(archive, manifest.files, path.name)
+            store = _filled(archive, path.name)
     except UNREADABLE as error:
-        raise InputError(
-            f"{path.name} is not an archive of vnuma, or only part of one ({error}).",
-            fix="Copy it again from where it was made: vnuma export RUN. Nothing was imported.",
-        ) from error
+        if isinstance(error, OSError) and error.strerror:
+            raise InputError(
+                f"The archive {path} cannot be read ({error.strerror}).", fix="Check its path."
+            ) from error
+        raise not_ours(path.name, str(error)) from error
+    with store.write() as connection:
+        run = get_run(connection, "latest")
+        origin = {"file": path.name, "run": run.name, "product_version": manifest.product_version}
+        add_run_facts(connection, run.id, IMPORTED, {"archive": origin})
+    _refuse_odd(store, path.name)
+    return store, run.name
 
 
-def _results(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+def _filled(archive: zipfile.ZipFile, name: str) -> Store:
+    rows = document_in(archive, FACTS)
+    study, run = _only(rows, "study"), _only(rows, "run")
+    with archive.open(STUDY) as file:
+        study["yaml"] = file.read().decode("utf-8")
+    if run.get("name") != f"{study.get('name')}.{run.get('number')}":
+        raise ValueError("the name of its run is not STUDY.NUMBER")
     try:
-        results = document_in(archive, RESULTS)
-    except (KeyError, ValueError) as error:
-        raise _odd(name, f"{RESULTS} cannot be read ({error})") from error
-    if not isinstance(results, dict):
-        raise _odd(name, f"{RESULTS} is not a document")
-    return results
+        with archive.open(SAMPLES_CSV) as file, io.TextIOWrapper(file, "utf-8", newline="") as text:
+            return store_of_rows(name, rows, read_samples(text, rows))
+    except csv.Error as error:
+        raise ValueError(f"{SAMPLES_CSV}: {error}") from error
 
 
-def differences(archived: dict[str, Any], recomputed: dict[str, Any]) -> list[str]:
-    """Paths at which two result documents have different figures or verdicts."""
-    found: list[str] = []
-    for part in ("arms", "recommended", "analyses"):
-        _compare(part, archived.get(part), recomputed.get(part), found)
-    return found
+def _only(rows: Any, table: str) -> dict[str, Any]:
+    """The one row of a table in facts.json."""
+    found = rows.get(table) if isinstance(rows, dict) else None
+    if not (isinstance(found, list) and len(found) == 1 and isinstance(found[0], dict)):
+        raise ValueError(f"{FACTS} does not have one {table}")
+    return found[0]
 
 
-def _compare(place: str, before: Any, after: Any, found: list[str]) -> None:
-    if isinstance(before, dict) and isinstance(after, dict):
-        # A newer version may add keys, but each archived one must be there.
-        for key, value in before.items():
-            _compare(f"{place}.{key}", value, after.get(key), found)
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for number, (one, other) in enumerate(zip(before, after, strict=True)):
-            _compare(f"{place}[{number}]", one, other, found)
-    elif isinstance(before, float) and isinstance(after, int | float):
-        if not math.isclose(before, after, rel_tol=TOLERANCE, abs_tol=1e-12):
-            found.append(f"{place}: {before!r} became {after!r}")
-    elif before != after:
-        found.append(f"{place}: {before!r} became {after!r}")
+def _refuse_odd(store: Store, name: str) -> None:
+    """Analyse the run and make its page once, so that odd content is found before anything is shown.
+
+    Values are checked one by one when the store is filled; here any error is due to their combination.
+    """
+    try:
+        loaded = load_run(store, "latest")
+        page_text(loaded)
+        document(loaded)
+    except Exception as error:
+        raise not_ours(name, f"it cannot be analysed ({type(error).__name__}: {str(error)[:200]})") from error
+    if loaded.study.name != loaded.run.study_name:
+        raise not_ours(name, "its study file has another name than its run")

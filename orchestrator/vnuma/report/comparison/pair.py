@@ -42,9 +42,9 @@ def compare_runs(
 
     `twins` names the VMs to compare: one of the first run -> one of the second.
     """
-    if before.run.id == after.run.id:
+    if before.identity == after.identity:
         raise InputError(
-            f"{before.run.name} cannot be compared with itself.", fix="vnuma status lists the runs."
+            f"{before.label} cannot be compared with itself.", fix="vnuma status lists the runs."
         )
     vms = _named(before, after, twins) if twins else _vms(before, after)
     _refuse_unmeasured(before, [one for one, _ in vms])

@@ -47,7 +47,7 @@ class Unit:
     @property
     def name(self) -> str:
         """As in "quick.1 sql16"."""
-        return f"{self.run.run.name} {self.vm.name}"
+        return f"{self.run.label} {self.vm.name}"
 
     def arm(self, name: str) -> ArmResult | None:
         """The arm, if this VM has enough boots of it for a verdict."""
@@ -77,7 +77,8 @@ def pool_runs(runs: Sequence[LoadedRun], allowed: Collection[str] = ()) -> Pool:
     Raises InputError for a run named twice, fewer than 3 VMs in all, and what must match and does not.
     """
     names = [run.run.name for run in runs]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    known = [run.identity for run in runs]
+    twice = sorted({run.run.name for run in runs if known.count(run.identity) > 1})
     if twice:
         raise InputError(
             f"{', '.join(twice)} is named twice: it is one run.", fix="vnuma status lists the runs."
@@ -151,7 +152,7 @@ def as_text(found: Pool) -> str:
 
 
 def _heading(found: Pool) -> Iterator[str]:
-    runs = counted(len({unit.run.run.id for unit in found.units}), "run")
+    runs = counted(len({unit.run.identity for unit in found.units}), "run")
     yield (
         f"{counted(len(found.counted), 'VM')} of {runs}, "
         f"{found.measure.name}, {direction(found.measure)}; differences from {found.reference}"

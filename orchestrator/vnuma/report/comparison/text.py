@@ -77,7 +77,7 @@ def as_text(found: Comparison, condition: Condition | None, width: int = WIDTH) 
 
 def _pair(found: Comparison, pair: Pair, condition: Condition | None) -> Iterator[tuple[str, str]]:
     """Each sentence about a VM, with the indent of its further lines."""
-    runs = f"{found.before.run.name} -> {found.after.run.name}"
+    runs = f"{found.before.label} -> {found.after.label}"
     yield f"{pair.after.name}: {runs}, {what_words(found, pair)}", "  "
     broken = "; ".join(item.words for item in pair.differ if item.key)
     yield f"Must agree  {f'differs, as allowed: {broken}' if broken else 'equal'}", " " * 12

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from vnuma.analysis.allocation import iteration_seconds
@@ -51,6 +52,22 @@ class LoadedRun:
     def simulated(self) -> str | None:
         """The lab's scenario; None for figures of real machines."""
         return self.run.simulated
+
+    @property
+    def archive(self) -> str | None:
+        """The file that it was read from; None if it was measured with this store."""
+        origin = next((one.value for one in reversed(self.facts) if one.scope == runs.IMPORTED), None)
+        return str(origin["file"]) if isinstance(origin, dict) and "file" in origin else None
+
+    @property
+    def label(self) -> str:
+        """Its name, and the archive that it was read from: two archives may have runs of one name."""
+        return f"{self.run.name} (from {escaped(self.archive)})" if self.archive else self.run.name
+
+    @property
+    def identity(self) -> tuple[str, int, datetime]:
+        """The same for the run in its store and in its archives, and for no other run."""
+        return self.run.study_name, self.run.seed, self.run.created_at
 
     @property
     def file_stem(self) -> str:

@@ -91,7 +91,7 @@ def matrix(parts: Sequence[Part]) -> Part:
 
 def _markdown(loaded: LoadedRun) -> str:
     """The page as Markdown, by VM."""
-    parts = [f"# {loaded.run.name}: {loaded.study.title or loaded.study.name}"]
+    parts = [f"# {loaded.label}: {loaded.study.title or loaded.study.name}"]
     parts += [f"**{banner(loaded.simulated)}**"] if loaded.simulated else []
     for vm, analysis in loaded.primary:
         rows = verdict_rows(loaded.study.reference, analysis, None)

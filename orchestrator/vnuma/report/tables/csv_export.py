@@ -38,7 +38,7 @@ def write_tidy(out: TextIO, columns: Sequence[Column], rows: Iterable[Row]) -> N
     """Comma-separated, below a header line, row by row."""
     writer = csv.DictWriter(out, [column.name for column in columns], lineterminator="\n", restval="")
     writer.writeheader()
-    writer.writerows({name: _field(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: field_text(value) for name, value in row.items()} for row in rows)
 
 
 def described(heading: str, intro: str, columns: Sequence[Column]) -> str:
@@ -58,7 +58,7 @@ def described(heading: str, intro: str, columns: Sequence[Column]) -> str:
     )
 
 
-def _field(value: object) -> object:
+def field_text(value: object) -> object:
     """A CSV value: true and false in lower case, empty for None, times in ISO 8601, without formulas and
     control characters.
     """

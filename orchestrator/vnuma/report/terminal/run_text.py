@@ -41,7 +41,7 @@ def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 def as_markdown(loaded: LoadedRun) -> str:
     """The primary results for pasting: each VM's answer, Table 1 and the verdicts."""
     parts = [
-        f"# {loaded.run.name}: {loaded.study.title or loaded.study.name}",
+        f"# {loaded.label}: {loaded.study.title or loaded.study.name}",
         f"**{banner(loaded.simulated)}**" if loaded.simulated else "",
     ]
     for analysis in loaded.result.primary:
@@ -142,7 +142,7 @@ def _heading(loaded: LoadedRun, width: int) -> str:
         if blocks == design.most_blocks
         else f"{blocks} of {counted(design.most_blocks, 'block')}"
     )
-    lines.append(_wrap(f"{loaded.run.name}  {shown} {order}{boots}", "  ", width))
+    lines.append(_wrap(f"{loaded.label}  {shown} {order}{boots}", "  ", width))
     lines += [_wrap(text, "  ", width) for vm in loaded.vms for text in machine_notes(loaded, vm)]
     if main and words.blindness(main):
         lines.append(_wrap(words.blindness(main), "  ", width))
