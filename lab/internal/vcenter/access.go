@@ -34,6 +34,7 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 		return nil, &types.InvalidLogin{} // the simulator would admit anyone
 	}
 	if ctx.Session == nil || ctx.Session.UserName == "" {
+		s.running.began(ctx, method.This)
 		return nil, nil
 	}
 	if away := s.restarts(method.Name); away > 0 {
@@ -60,6 +61,7 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 		req.Options.MaxObjects = page
 	}
 	s.substitute(ctx, method.This)
+	s.running.began(ctx, method.This)
 	return nil, nil
 }
 

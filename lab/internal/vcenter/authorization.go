@@ -84,7 +84,6 @@ func (a *authorization) availability(ctx *simulator.Context, user string, entiti
 
 // HasPrivilegeOnEntities answers for the user of a session.
 func (a *authorization) HasPrivilegeOnEntities(ctx *simulator.Context, req *types.HasPrivilegeOnEntities) soap.HasFault {
-	defer letGo(ctx, a.AuthorizationManager)
 	return &methods.HasPrivilegeOnEntitiesBody{Res: &types.HasPrivilegeOnEntitiesResponse{
 		Returnval: a.availability(ctx, a.user(ctx, req.SessionId), req.Entity, req.PrivId),
 	}}
@@ -92,7 +91,6 @@ func (a *authorization) HasPrivilegeOnEntities(ctx *simulator.Context, req *type
 
 // HasUserPrivilegeOnEntities answers for a named user.
 func (a *authorization) HasUserPrivilegeOnEntities(ctx *simulator.Context, req *types.HasUserPrivilegeOnEntities) soap.HasFault {
-	defer letGo(ctx, a.AuthorizationManager)
 	return &methods.HasUserPrivilegeOnEntitiesBody{Res: &types.HasUserPrivilegeOnEntitiesResponse{
 		Returnval: a.availability(ctx, req.UserName, req.Entities, req.PrivId),
 	}}

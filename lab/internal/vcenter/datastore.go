@@ -60,7 +60,6 @@ type sessionManager struct {
 
 // AcquireGenericServiceTicket returns a ticket for one HTTP request to a host.
 func (s *sessionManager) AcquireGenericServiceTicket(ctx *simulator.Context, req *types.AcquireGenericServiceTicket) soap.HasFault {
-	defer letGo(ctx, s.SessionManager)
 	spec, ok := req.Spec.(*types.SessionManagerHttpServiceRequestSpec)
 	if !ok {
 		return &methods.AcquireGenericServiceTicketBody{Fault_: invalidArgument("spec", "only HTTP requests are served").soap()}

@@ -2,6 +2,7 @@ package vcenter
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -164,4 +165,18 @@ func TestAFailureOfTheLabIsAFaultOfItsRequest(t *testing.T) {
 	if state, err := l.vm.PowerState(l.ctx); err != nil || state == "" {
 		t.Errorf("the next request: %q %v", state, err)
 	}
+}
+
+// A request that fails inside the simulator's own method leaves its object free for later requests.
+func TestAFailureOfTheSimulatorHangsNoLaterRequest(t *testing.T) {
+	l := startLab(t, quick)
+	fields, err := object.GetCustomFieldsManager(l.client.Client)
+	l.must(err)
+	field, err := fields.Add(l.ctx, "note", "VirtualMachine", nil, nil)
+	l.must(err)
+	nobody := types.ManagedObjectReference{Type: "VirtualMachine", Value: "vm-none"}
+	wantFault[types.SystemError](t, fields.Set(l.ctx, nobody, field.Key, "a"))
+	ctx, cancel := context.WithTimeout(l.ctx, patience)
+	defer cancel()
+	l.must(fields.Set(ctx, l.vm.Reference(), field.Key, "b"))
 }

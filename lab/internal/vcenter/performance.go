@@ -48,7 +48,6 @@ func (p *performance) series(entity types.ManagedObjectReference) map[string]int
 
 // QueryPerf keeps the simulator's shape and times and replaces its values.
 func (p *performance) QueryPerf(ctx *simulator.Context, request *types.QueryPerf) soap.HasFault {
-	defer letGo(ctx, p.PerformanceManager)
 	body := p.PerformanceManager.QueryPerf(ctx, request)
 	answer, ok := body.(*methods.QueryPerfBody)
 	if !ok || answer.Res == nil {

@@ -18,7 +18,6 @@ const (
 
 // PowerOnVMTask boots the VM, on the host asked for if any.
 func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
-	defer letGo(ctx, m.VirtualMachine)
 	if host := req.Host; host != nil && m.lab.registry.Get(*host) == nil {
 		missing := &refusal{fault: &types.ManagedObjectNotFound{Obj: *host}, message: "The object has already been deleted or has not been completely created"}
 		return &methods.PowerOnVM_TaskBody{Fault_: missing.soap()}
@@ -91,7 +90,6 @@ func (m *machine) powerOnAtStart() error {
 
 // PowerOffVMTask switches the VM off, during a boot or shutdown as well.
 func (m *machine) PowerOffVMTask(ctx *simulator.Context, _ *types.PowerOffVM_Task) soap.HasFault {
-	defer letGo(ctx, m.VirtualMachine)
 	task := m.startTask(ctx, "powerOffVM", "powerOff", func(ctx *simulator.Context) *refusal {
 		if !m.isOn() {
 			return invalidPower(poweredOff, m.Runtime.PowerState)
@@ -104,7 +102,6 @@ func (m *machine) PowerOffVMTask(ctx *simulator.Context, _ *types.PowerOffVM_Tas
 
 // ShutdownGuest asks the guest to shut down, which needs running Tools; it returns at once.
 func (m *machine) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
-	defer letGo(ctx, m.VirtualMachine)
 	if refused := m.needsTools(poweredOff); refused != nil {
 		return &methods.ShutdownGuestBody{Fault_: refused.soap()}
 	}
@@ -119,7 +116,6 @@ func (m *machine) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 // RebootGuest restarts the guest: with the same topology, unless the VM is set to turn its next
 // reboot into a power-off (rebootPowerOff) or a power cycle (vmx.reboot.PowerCycle).
 func (m *machine) RebootGuest(ctx *simulator.Context, _ *types.RebootGuest) soap.HasFault {
-	defer letGo(ctx, m.VirtualMachine)
 	if refused := m.needsTools(poweredOn); refused != nil {
 		return &methods.RebootGuestBody{Fault_: refused.soap()}
 	}
@@ -132,7 +128,6 @@ func (m *machine) RebootGuest(ctx *simulator.Context, _ *types.RebootGuest) soap
 
 // ResetVMTask restarts the guest without asking it. The VM stays powered on and keeps its topology.
 func (m *machine) ResetVMTask(ctx *simulator.Context, _ *types.ResetVM_Task) soap.HasFault {
-	defer letGo(ctx, m.VirtualMachine)
 	task := m.startTask(ctx, "resetVM", "reset", func(ctx *simulator.Context) *refusal {
 		if !m.isOn() {
 			return invalidPower(poweredOn, m.Runtime.PowerState)

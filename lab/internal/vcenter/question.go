@@ -48,7 +48,6 @@ func (m *machine) asks(ctx *simulator.Context, goOn func(*simulator.Context) *re
 
 // AnswerVM answers the pending question: the operation continues, or is cancelled.
 func (m *machine) AnswerVM(ctx *simulator.Context, req *types.AnswerVM) soap.HasFault {
-	defer letGo(ctx, m.VirtualMachine)
 	if m.pending == nil || req.QuestionId != m.pending.id {
 		return &methods.AnswerVMBody{Fault_: invalidArgument("questionId", "no such question is pending").soap()}
 	}

@@ -16,7 +16,6 @@ import (
 
 // ReconfigVMTask changes the configuration completely or not at all.
 func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
-	defer letGo(ctx, m.VirtualMachine)
 	spec, user := req.Spec, userNow(ctx)
 	task := m.startTask(ctx, "reconfigVM", "reconfigure", func(ctx *simulator.Context) *refusal {
 		return m.reconfigure(ctx, user, &spec)
@@ -26,7 +25,6 @@ func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_T
 
 // RenameTask changes the display name, which is part of the configuration, so the change version changes.
 func (m *machine) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
-	defer letGo(ctx, m.VirtualMachine)
 	task := m.startTask(ctx, "rename", "rename", func(ctx *simulator.Context) *refusal {
 		for _, vm := range m.lab.machines {
 			if vm != m && vm.Name == req.NewName && vm.Parent != nil && m.Parent != nil && *vm.Parent == *m.Parent {

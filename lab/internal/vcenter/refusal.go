@@ -6,12 +6,12 @@ import (
 	"log"
 	"net/http"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
 
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -95,10 +95,12 @@ func surviving(work func() *refusal) (refused *refusal) {
 }
 
 // answering turns a panic inside a request into the fault of a vCenter's own failure.
-func answering(next http.Handler) http.Handler {
+func (s *Server) answering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			switch problem := recover(); problem {
+			problem := recover()
+			s.running.ended(problem != nil)
+			switch problem {
 			case nil:
 			case http.ErrAbortHandler: // deliberate: the connection ends without an answer
 				panic(problem)
@@ -114,19 +116,45 @@ func answering(next http.Handler) http.Handler {
 	})
 }
 
-// letGo is deferred by the lab's own methods. The simulator calls them in WithLock, which keeps an object's lock
-// if its method panics: letGo releases it, and the panic continues.
-func letGo(ctx *simulator.Context, object mo.Reference) {
-	problem := recover()
-	if problem == nil {
+// dispatched is a request that the simulator runs: in WithLock, which keeps the object's lock if a method panics.
+type dispatched struct {
+	ctx    *simulator.Context
+	object types.ManagedObjectReference
+}
+
+// running are the calls by their goroutine: the simulator gives a request's context to no one else.
+type running struct{ calls sync.Map }
+
+func (r *running) began(ctx *simulator.Context, object types.ManagedObjectReference) {
+	r.calls.Store(goroutine(), dispatched{ctx, object})
+}
+
+// ended forgets this goroutine's call, if any, and frees its object if it failed.
+func (r *running) ended(failed bool) {
+	if found, ok := r.calls.LoadAndDelete(goroutine()); ok && failed {
+		found.(dispatched).letGo()
+	}
+}
+
+func (c dispatched) letGo() {
+	if own, ok := c.ctx.Map.Get(c.object).(interface {
+		sync.Locker
+		TryLock() bool
+	}); ok {
+		own.TryLock()
+		own.Unlock()
 		return
 	}
-	if _, unlocked := object.(sync.Locker); !unlocked {
-		again := ctx.Map.AcquireLock(ctx, object) // the same request's lock, so it is counted twice
-		again()
-		again()
+	defer func() { _ = recover() }() // a lock that is free refuses one more release
+	for release := c.ctx.Map.AcquireLock(c.ctx, c.object); ; {
+		release()
 	}
-	panic(problem)
+}
+
+// goroutine is the number of this goroutine, the second word of its stack trace.
+func goroutine() string {
+	var trace [64]byte
+	return strings.Fields(string(trace[:runtime.Stack(trace[:], false)]))[1]
 }
 
 const systemError = xml.Header + `<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"

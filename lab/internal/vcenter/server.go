@@ -52,6 +52,7 @@ type Server struct {
 	faults   *injector
 	tasks    taskCounter
 	logins   logins
+	running  running
 
 	serving sync.Mutex // guards http and closed
 	closed  bool
@@ -156,7 +157,7 @@ func (s *Server) serve() {
 
 // listen answers the requests of a listener until the server is closed or restarted.
 func (s *Server) listen(listener net.Listener) {
-	s.http = serveTLS(listener, answering(s.interrupting(s.model.Service.ServeMux)), s.pair, "vCenter")
+	s.http = serveTLS(listener, s.answering(s.interrupting(s.model.Service.ServeMux)), s.pair, "vCenter")
 }
 
 // Close stops serving, stops the services inside the VMs and removes the datastore.

@@ -38,7 +38,6 @@ type collector struct {
 
 // RetrievePropertiesEx leaves out what the account does not see, as a vCenter does in traversals.
 func (c *collector) RetrievePropertiesEx(ctx *simulator.Context, req *types.RetrievePropertiesEx) soap.HasFault {
-	defer letGo(ctx, c.PropertyCollector)
 	answer := c.PropertyCollector.RetrievePropertiesEx(ctx, req)
 	if body, ok := answer.(*methods.RetrievePropertiesExBody); ok && body.Res != nil && body.Res.Returnval != nil {
 		body.Res.Returnval.Objects = c.seen(body.Res.Returnval.Objects)
@@ -48,7 +47,6 @@ func (c *collector) RetrievePropertiesEx(ctx *simulator.Context, req *types.Retr
 
 // ContinueRetrievePropertiesEx does the same on later pages.
 func (c *collector) ContinueRetrievePropertiesEx(ctx *simulator.Context, req *types.ContinueRetrievePropertiesEx) soap.HasFault {
-	defer letGo(ctx, c.PropertyCollector)
 	answer := c.PropertyCollector.ContinueRetrievePropertiesEx(ctx, req)
 	if body, ok := answer.(*methods.ContinueRetrievePropertiesExBody); ok && body.Res != nil {
 		body.Res.Returnval.Objects = c.seen(body.Res.Returnval.Objects)
@@ -70,7 +68,6 @@ type viewManager struct {
 
 // CreateContainerView leaves out what the account does not see.
 func (m *viewManager) CreateContainerView(ctx *simulator.Context, req *types.CreateContainerView) soap.HasFault {
-	defer letGo(ctx, m.ViewManager)
 	answer := m.ViewManager.CreateContainerView(ctx, req)
 	if body, ok := answer.(*methods.CreateContainerViewBody); ok && body.Res != nil {
 		if view, ok := ctx.Session.Registry.Get(body.Res.Returnval).(*simulator.ContainerView); ok {
