@@ -7,11 +7,14 @@ describes each column.
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vnuma.engine.access.places import store_url
 from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.report.archive.manifest import is_archive
 from vnuma.report.archive.raw import SAMPLES, sample_table, table_of
+from vnuma.report.archive.read import open_archive
 from vnuma.report.export.results import document
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.tables.csv_export import ALL, TABLES
@@ -29,7 +32,7 @@ class RunTables:
         self._store, self._loaded = store, loaded
 
     def __repr__(self) -> str:
-        return f"<vnuma run {self.name}{f', simulated: {self.simulated}' if self.simulated else ''}>"
+        return f"<vnuma run {self._loaded.label}{f', simulated: {self.simulated}' if self.simulated else ''}>"
 
     @property
     def name(self) -> str:
@@ -92,9 +95,12 @@ class RunTables:
 
 
 def open_run(run: str = "latest", *, store: str | None = None) -> RunTables:
-    """A run by name or `latest`, from a store's URL (VNUMA_STORE, else the default).
+    """A run by name or `latest`, from a store's URL (VNUMA_STORE, else the default); or from its archive.
 
-    Raises InputError for an unknown run, StoreError when the store cannot be read.
+    Raises InputError for an unknown run or an odd archive, StoreError when the store cannot be read.
     """
-    opened = open_store(store_url(store), create=False)
+    if is_archive(run):
+        opened, run = open_archive(Path(run))
+    else:
+        opened = open_store(store_url(store), create=False)
     return RunTables(opened, load_run(opened, run))

@@ -14,6 +14,8 @@ from tests.report.conftest import ARCHIVED
 from tools import notebook
 from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.frames import RunTables
+from vnuma.report.model.model import LoadedRun
+from vnuma.store.open import Store
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,15 @@ def test_what_is_simulated_says_so(run: RunTables) -> None:
     assert run.simulated is not None
     assert run.samples()["simulated"].all()
     assert "simulated" in repr(run)
+
+
+def test_an_archive_opens_as_its_run(exported: tuple[Store, LoadedRun, Path]) -> None:
+    """The same tables as from the store, with the file's name."""
+    store, _, path = exported
+    ours, theirs = vnuma.open(str(path)), vnuma.open("quick.1", store=f"sqlite:///{store.place.path}")
+
+    assert ours.samples().equals(theirs.samples())
+    assert f"from {path.name}" in repr(ours)
 
 
 def test_a_table_that_is_not_there_is_refused(run: RunTables) -> None:

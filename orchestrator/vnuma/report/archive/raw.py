@@ -242,7 +242,8 @@ def dictionary() -> str:
         "Nothing is rounded. An empty field means: not known, or missing; never zero. Text that a "
         "spreadsheet would run as a formula has an apostrophe before it. The archive of `vnuma export` "
         "holds these files; `vnuma results RUN --format csv --table NAME` prints them.\n\n"
-        'In Python: `import vnuma; run = vnuma.open("quick.1")`, then `run.samples()`, `run.results()`, '
+        'In Python: `import vnuma; run = vnuma.open("quick.1")`, or `vnuma.open("quick.1.vnuma.zip")`, '
+        "then `run.samples()`, `run.results()`, "
         "`run.verdicts()`, `run.figures()` and `run.waits()` are pandas frames, "
         '`run.arrow("samples")` and so on Arrow tables, `run.document()` is the JSON document. Nothing is '
         "escaped there, and a missing number is NaN. Pandas and Arrow are extras, and so is "
