@@ -46,7 +46,7 @@ def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:
     """The run's samples one by one, to limit memory; use within the read unit."""
     places: dict[int, tuple[Any, ...]] = {row.attempt_id: tuple(row) for row in conn.execute(_places(run_id))}
     query = (
-        select(_sample.attempt_id, *(_sample[_column_of(name)] for name in _SAMPLE_FIELDS))
+        select(_sample.attempt_id, *(_sample[column] for column in _COLUMNS.values()))
         .join(tables.attempt, _attempt.id == _sample.attempt_id)
         .join(tables.cell, _cell.id == _attempt.cell_id)
         .where(_cell.run_id == run_id)
@@ -54,7 +54,7 @@ def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:
         .execution_options(yield_per=_BATCH)
     )
     for attempt_id, *values in conn.execute(query):
-        sample = Sample(**dict(zip(_SAMPLE_FIELDS, values, strict=True)))
+        sample = Sample(**dict(zip(_COLUMNS, values, strict=True)))
         yield StoredSample(*(*places[attempt_id], sample))
 
 
@@ -80,7 +80,7 @@ def _places(run_id: int) -> Select[*tuple[Any, ...]]:
 
 def sample_values(attempt_id: int, sample: Sample) -> dict[str, object]:
     """A sample's row."""
-    values: dict[str, object] = {_column_of(name): getattr(sample, name) for name in _SAMPLE_FIELDS}
+    values: dict[str, object] = {column: getattr(sample, name) for name, column in _COLUMNS.items()}
     return {**values, "attempt_id": attempt_id, "outcome": sample.outcome}
 
 
@@ -90,4 +90,5 @@ def _column_of(field_name: str) -> str:
 
 
 _ORDER = (_sample.attempt_id, _sample.at, _sample.warmup.desc(), _sample.iteration)
-_SAMPLE_FIELDS = tuple(item.name for item in fields(Sample))
+_COLUMNS = {item.name: _column_of(item.name) for item in fields(Sample)}
+"""The column of each field of a sample."""
