@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from vnuma.engine.access.target import VmTarget, target_from
+from vnuma.engine.access.inventory import named_targets
+from vnuma.engine.access.target import VmTarget, refuse_unknown, target_from
 from vnuma.engine.preflight.server_findings import unencrypted_connection, unused_login
 from vnuma.errors import InputError
 
+ROOT = Path(__file__).parents[3]
 VCENTER = {"host": "vcenter", "user": "u", "password": {"env": "VC"}}
+_GIVEN = {
+    "vnuma_vcenter": VCENTER,
+    "vnuma_sql": {"host": "sql16", "user": "sa", "password": {"env": "SQL"}},
+}
 
 
 def _target(**sql: object) -> VmTarget:
@@ -117,11 +126,35 @@ def test_a_misspelt_field_is_met_with_the_one_that_was_meant() -> None:
         _target(usr="sa")
 
 
-def test_a_misspelt_variable_is_refused_and_others_are_the_sites_own() -> None:
-    """Ignored, vnuma_testclone would leave a clone a production VM."""
-    sql = {"host": "sql16", "user": "sa", "password": {"env": "SQL"}}
-    given = {"vnuma_vcenter": VCENTER, "vnuma_sql": sql, "vnuma_sql_password": "for a template"}
-    target_from("sql16", given, "hosts.yml")
+@pytest.mark.parametrize("unknown", ["vnuma_testclone", "vnuma_approval", "vnuma_no_such_thing"])
+def test_an_unknown_variable_is_refused(unknown: str) -> None:
+    """Ignored, vnuma_testclone would leave a clone a production VM, and an approval would not be awaited."""
+    with pytest.raises(InputError, match=rf"hosts.yml: host sql16: unknown variable {unknown}\."):
+        target_from("sql16", {**_GIVEN, unknown: True}, "hosts.yml")
 
-    with pytest.raises(InputError, match=r"sql16.*vnuma_testclone.*vnuma_test_clone"):
-        target_from("sql16", {**given, "vnuma_testclone": True}, "hosts.yml")
+
+def test_variables_of_plays_and_of_the_site_are_accepted() -> None:
+    """A group may set a role's variable, and a site has names of its own."""
+    own = {"vnuma_study": "quick.yml", "vnuma_awx_image": "vnuma", "sql_password": "x", "vnumax": 1}
+
+    assert target_from("sql16", {**_GIVEN, **own}, "hosts.yml").name == "sql16"
+
+
+def test_every_variable_of_the_playbooks_is_known() -> None:
+    """Else an inventory that sets one for a playbook is refused."""
+    names = {
+        name
+        for file in (ROOT / "playbooks").glob("*.yml")
+        for name in re.findall(r"{{ *(vnuma_\w+)", file.read_text(encoding="utf-8"))
+    }
+
+    refuse_unknown("sql16", names, "hosts.yml")
+
+
+def test_a_linux_machine_with_an_unknown_variable_is_refused(tmp_path: Path) -> None:
+    """Its host has neither vnuma_vcenter nor vnuma_sql."""
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text("all: {hosts: {box: {vnuma_approval: required}}}\n", encoding="utf-8")
+
+    with pytest.raises(InputError, match="host box: unknown variable vnuma_approval"):
+        named_targets(inventory, ["box"])

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.host_variables import HostVariables, unreadable
-from vnuma.engine.access.target import MachineTarget, Target, TargetKind, VmTarget, target_from
+from vnuma.engine.access.target import (
+    MachineTarget,
+    Target,
+    TargetKind,
+    VmTarget,
+    refuse_unknown,
+    target_from,
+)
 from vnuma.engine.access.vault import vault_secrets
 from vnuma.errors import InputError
 
@@ -72,6 +79,8 @@ def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, Target]:
     plain = {name for name, variables in hosts.items() if not {"vnuma_vcenter", "vnuma_sql"} & set(variables)}
     machines = plain if LOCAL in hosts else plain | {LOCAL}
     wanted = list(names)
+    for name in wanted:
+        refuse_unknown(name, hosts.get(name, ()), str(inventory))
     others = read_targets(inventory, [name for name in wanted if name not in machines])
     return {name: others[name] if name in others else MachineTarget(name=name) for name in wanted}
 

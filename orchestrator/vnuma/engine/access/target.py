@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -149,23 +149,37 @@ def target_of_task(document: Mapping[str, Any]) -> Target:
     return MachineTarget.model_validate({"name": document.get("name")})
 
 
-_VARIABLES = (
+_OF_HOSTS = (
     *("vnuma_vm", "vnuma_vcenter", "vnuma_sql", "vnuma_test_clone", "vnuma_require_tag"),
     *("vnuma_notify", "vnuma_node"),
 )
-_ALIKE = 0.9
-"""Similarity (difflib's ratio) from which a variable counts as a misspelling of one of ours."""
+_OF_PLAYS = (
+    *("vnuma_study", "vnuma_run", "vnuma_hosts", "vnuma_max_cells", "vnuma_on_conflict"),
+    *("vnuma_script", "vnuma_dataset_state", "vnuma_role", "vnuma_role_principal"),
+    *("vnuma_admin_user", "vnuma_admin_password"),
+)
+"""Variables that the roles and playbooks take, which a group of the same inventory may set."""
+
+_OF_AWX = "vnuma_awx_"
+"""Prefix of the variables of the AWX objects."""
 
 
-def _refuse_misspelt(name: str, variables: Mapping[str, object], where: str) -> None:
-    """Raise InputError for a misspelt vnuma variable, which would otherwise be ignored silently."""
-    for variable in sorted(set(variables) - set(_VARIABLES)):
-        close = difflib.get_close_matches(variable, _VARIABLES, n=1, cutoff=_ALIKE)
-        if close:
-            raise InputError(
-                f"{where}: host {name}: unknown variable {variable}. Did you mean {close[0]}?",
-                fix="Rename it; inventories/example shows every variable.",
-            )
+def refuse_unknown(name: str, variables: Iterable[str], where: str) -> None:
+    """Raise InputError for an unknown vnuma variable: one that is misspelt, or that a version removed.
+
+    Ignored silently, it could be a safety setting that somebody relies on.
+    """
+    known = (*_OF_HOSTS, *_OF_PLAYS)
+    for variable in sorted(set(variables) - set(known)):
+        if not variable.startswith("vnuma_") or variable.startswith(_OF_AWX):
+            continue
+        close = difflib.get_close_matches(variable, _OF_HOSTS, n=1)
+        raise InputError(
+            f"{where}: host {name}: unknown variable {variable}."
+            + (f" Did you mean {close[0]}?" if close else ""),
+            fix="Remove or rename it (docs/upgrade.md lists what was removed); "
+            "names of your own must not begin with vnuma_.",
+        )
 
 
 def _what(item: ErrorDetails) -> str:
@@ -185,7 +199,7 @@ def target_from(name: str, variables: Mapping[str, object], where: str) -> VmTar
 
     Raises InputError with the host, the variable and the problem.
     """
-    _refuse_misspelt(name, variables, where)
+    refuse_unknown(name, variables, where)
     fields = {
         "name": name,
         "vm": variables.get("vnuma_vm", name),
