@@ -76,6 +76,10 @@ class VCenterUnreachable(EnvironmentProblem):
     """Nothing answers at the vCenter's address."""
 
 
+class UnreadableAnswer(EnvironmentProblem):
+    """vCenter answered in a form that vnuma does not know. A retry would get the same answer."""
+
+
 class CertificateRejected(EnvironmentProblem):
     """The server did not prove its identity: an untrusted certificate, or none. Nothing was sent."""
 

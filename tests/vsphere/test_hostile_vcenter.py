@@ -12,12 +12,11 @@ import pytest
 from tests.support.lab import LabHandle
 from tests.support.proxy import STREAMS, Proxy, proxy_before
 from tests.vsphere.support import vcenter_of
-from vnuma.errors import VCenterUnreachable, VnumaError
+from vnuma.errors import UnreadableAnswer, VCenterUnreachable, VnumaError
 from vnuma.vsphere import http_response
 from vnuma.vsphere import session as session_module
 from vnuma.vsphere.connect import Session, VmRef, agreed_version, connect
 from vnuma.vsphere.estate import read_estate
-from vnuma.vsphere.faults import UnreadableAnswer
 from vnuma.vsphere.read import find_vm, read_power, read_vm, read_vm_on_host
 from vnuma.vsphere.run_mark import read_mark
 from vnuma.vsphere.surroundings import read_surroundings

@@ -7,7 +7,14 @@ from typing import Any
 
 from pyVmomi import vim, vmodl
 
-from vnuma.errors import EnvironmentProblem, PrivilegeMissing, VCenterUnreachable, VmNotFound, VnumaError
+from vnuma.errors import (
+    EnvironmentProblem,
+    PrivilegeMissing,
+    UnreadableAnswer,
+    VCenterUnreachable,
+    VmNotFound,
+    VnumaError,
+)
 
 
 class SessionExpired(VCenterUnreachable):
@@ -24,10 +31,6 @@ def unexpected(fault: Exception, address: str) -> UnexpectedFault:
         f"{address} answered {describe(fault)}.",
         fix="Look at the VM's recent tasks and events in vCenter, then try again.",
     )
-
-
-class UnreadableAnswer(EnvironmentProblem):
-    """vCenter answered in a form that vnuma does not know. A retry would get the same answer."""
 
 
 def unreadable(address: str, words: str) -> UnreadableAnswer:

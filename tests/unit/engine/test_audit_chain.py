@@ -23,7 +23,16 @@ from vnuma.domain.vm.change import Edit
 from vnuma.engine.audit import chain
 from vnuma.engine.audit.chain import append, check_chain, read_chain
 from vnuma.engine.audit.journal import Journal, audit_lines, edits_of, read_audit_file
-from vnuma.errors import InputError, ReconfigureRefused, StoreError, VCenterUnreachable, VnumaError
+from vnuma.errors import (
+    CertificateRejected,
+    InputError,
+    QuestionPending,
+    ReconfigureRefused,
+    StoreError,
+    UnreadableAnswer,
+    VCenterUnreachable,
+    VnumaError,
+)
 from vnuma.store.audit import AuditLine, changes
 from vnuma.store.open import open_store
 from vnuma.store.types import iso, utc_now
@@ -225,6 +234,9 @@ OUTCOMES: list[tuple[VnumaError | None, str, int]] = [
     (None, "made", 1),
     (ReconfigureRefused("refused"), "failed", 0),
     (VCenterUnreachable("gone"), "unknown", 1),
+    (CertificateRejected("a proxy's, while it was read back"), "unknown", 1),
+    (UnreadableAnswer("a task of another form"), "unknown", 1),
+    (QuestionPending("the task waits"), "unknown", 1),
 ]
 
 

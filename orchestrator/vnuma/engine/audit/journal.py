@@ -19,9 +19,12 @@ from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.access.places import audit_file, audit_files, audit_home
 from vnuma.engine.audit.chain import append, whole_line
 from vnuma.errors import (
+    CertificateRejected,
     InputError,
+    QuestionPending,
     ReadBackDiffers,
     StoreError,
+    UnreadableAnswer,
     VCenterUnreachable,
     VnumaError,
     WaitTimeout,
@@ -37,8 +40,11 @@ NO_VM = "-"
 """In place of a VM, in a line about the whole run."""
 
 
-_UNCERTAIN = (VCenterUnreachable, ReadBackDiffers, WaitTimeout)
-"""Errors after which a change may have been made."""
+_UNCERTAIN = (
+    *(VCenterUnreachable, CertificateRejected, UnreadableAnswer),
+    *(ReadBackDiffers, WaitTimeout, QuestionPending),
+)
+"""Errors after which a change may have been made: some come from waiting for it or reading it back."""
 
 
 def _refuse(error: StoreError) -> None:
