@@ -59,9 +59,6 @@ func changing(st tsql.Statement) string {
 		}
 		return ""
 	case *tsql.Exec:
-		if st.Text != nil {
-			return ""
-		}
 		return changingCall(st.Name.Object())
 	case *tsql.Accepted:
 		if strings.HasPrefix(st.What, "SET ") || st.What == "DBCC TRACESTATUS" {

@@ -19,7 +19,7 @@ func TestTheAuditTellsChangesFromReads(t *testing.T) {
 		t.Errorf("reads were told as %+v", told)
 	}
 	for _, text := range []string{
-		"ALTER SERVER CONFIGURATION SET SOFTNUMA OFF", "IF 1 = 1 EXEC (N'CREATE DATABASE d')", "DBCC DROPCLEANBUFFERS",
+		"ALTER SERVER CONFIGURATION SET SOFTNUMA OFF", "IF 1 = 1 EXEC sp_executesql N'CREATE DATABASE d'", "DBCC DROPCLEANBUFFERS",
 	} {
 		s.ask(text)
 	}

@@ -262,7 +262,7 @@ func executionTimes(t cost.Timing) tds.Message {
 func autoParameterised(st tsql.Statement) bool {
 	switch st := st.(type) {
 	case *tsql.Insert:
-		values, ok := source(st).(*tsql.Values)
+		values, ok := st.Source.Body.(*tsql.Values)
 		return ok && len(values.Rows) == 1 && hasLiteral(values.Rows[0]...)
 	case *tsql.Update:
 		return hasLiteral(st.Where)
@@ -270,21 +270,14 @@ func autoParameterised(st tsql.Statement) bool {
 		return hasLiteral(st.Where)
 	case *tsql.SelectStatement:
 		s, ok := st.Query.Body.(*tsql.Select)
-		if !ok || len(s.From) != 1 || s.Top != nil || s.Distinct || s.GroupBy != nil || s.Into != nil ||
+		if !ok || s.Top != nil || s.Distinct || s.GroupBy != nil || s.Into != nil ||
 			st.Query.With != nil || st.Query.Hints.All != nil {
 			return false
 		}
-		_, plain := s.From[0].(*tsql.Table)
+		_, plain := s.From.(*tsql.Table)
 		return plain && hasLiteral(s.Where)
 	}
 	return false
-}
-
-func source(st *tsql.Insert) tsql.Body {
-	if st.Source == nil {
-		return nil
-	}
-	return st.Source.Body
 }
 
 // hasLiteral finds a literal, and no subquery or list, which prevent simple parameterisation.

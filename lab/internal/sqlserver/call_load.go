@@ -44,7 +44,7 @@ func workOf(def *tsql.CreateProcedure) procedureWork {
 		case *tsql.SelectStatement:
 			body, ok := st.Query.Body.(*tsql.Select)
 			w.timed = w.timed && ok && body.Into == nil
-			w.reads = w.reads || ok && len(body.From) > 0
+			w.reads = w.reads || ok && body.From != nil
 		case *tsql.Block, *tsql.Declare, *tsql.SetVariable, *tsql.SetOption:
 		default:
 			w.timed = false

@@ -1,8 +1,6 @@
 package sqlserver
 
 import (
-	"slices"
-
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
@@ -56,18 +54,11 @@ func (c *compiler) insert(st *tsql.Insert) (*insertPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &insertPlan{table: t, run: c.run, source: &rowsPlan{rows: [][]any{{}}, run: c.run}, from: make([]int, len(t.columns))}
+	in := &insertPlan{table: t, run: c.run, from: make([]int, len(t.columns))}
 	for i := range in.from {
 		in.from[i] = -1
 	}
-	if st.Source == nil {
-		return in, nil
-	}
-	source := *st.Source
-	if values, ok := source.Body.(*tsql.Values); ok {
-		source.Body = withDefaults(t, targets, values)
-	}
-	if in.source, err = c.query(&source); err != nil {
+	if in.source, err = c.query(st.Source); err != nil {
 		return nil, err
 	}
 	if have := len(in.source.columns()); have != len(targets) {
@@ -113,26 +104,6 @@ func targetColumns(t *table, names []string) ([]int, error) {
 		out = append(out, i)
 	}
 	return out, nil
-}
-
-// withDefaults is a VALUES list with a column's default in place of DEFAULT. The list itself is shared by all
-// runs of the same procedure.
-func withDefaults(t *table, targets []int, values *tsql.Values) *tsql.Values {
-	out := &tsql.Values{Rows: make([][]tsql.Expr, len(values.Rows))}
-	for n, given := range values.Rows {
-		row := slices.Clone(given)
-		for i := range row {
-			if row[i] != nil || i >= len(targets) {
-				continue
-			}
-			row[i] = t.columns[targets[i]].def.Default
-			if row[i] == nil {
-				row[i] = &tsql.NullLit{}
-			}
-		}
-		out.Rows[n] = row
-	}
-	return out
 }
 
 // build computes the rows to insert.

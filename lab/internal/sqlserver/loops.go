@@ -64,7 +64,7 @@ func (b *batch) rowsOfAPass(loop *counting) map[*table]int64 {
 		if err != nil || t.db == nil {
 			return nil
 		}
-		adds[t] += int64(len(source(in).(*tsql.Values).Rows))
+		adds[t] += int64(len(in.Source.Body.(*tsql.Values).Rows))
 	}
 	return adds
 }
@@ -109,8 +109,8 @@ func (b *batch) understand(st *tsql.While) *counting {
 	for _, s := range body {
 		switch s := s.(type) {
 		case *tsql.Insert:
-			values, ok := source(s).(*tsql.Values)
-			if !ok || values == nil || !b.allGrowEvenly(values) {
+			values, ok := s.Source.Body.(*tsql.Values)
+			if !ok || !b.allGrowEvenly(values) {
 				return nil
 			}
 			loop.inserts = append(loop.inserts, s)

@@ -102,7 +102,7 @@ func (b *batch) compute(loop *counting) (map[*table]*store, error) {
 // fail, or be rounded, in some pass only.
 func (b *batch) growsEvenly(x tsql.Expr) bool {
 	switch x := x.(type) {
-	case nil, *tsql.NumberLit, *tsql.TextLit, *tsql.BinaryLit, *tsql.NullLit:
+	case *tsql.NumberLit, *tsql.TextLit, *tsql.BinaryLit, *tsql.NullLit:
 		return true
 	case *tsql.Call:
 		return len(x.Args) == 0 // GETDATE()

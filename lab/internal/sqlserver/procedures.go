@@ -87,17 +87,10 @@ func (b *batch) callUser(name string, args []argument, w *tds.Writer) error {
 	return err
 }
 
-// exec runs EXEC: a procedure, or a text.
+// exec runs EXEC of a procedure.
 func (b *batch) exec(st *tsql.Exec) (outcome, error) {
 	if b.nesting >= maxNesting {
 		return outcome{}, tsql.Errorf(217, st.Line(), "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit %d).", maxNesting)
-	}
-	if st.Text != nil {
-		text, err := b.text(st.Text)
-		if err != nil {
-			return outcome{}, err
-		}
-		return outcome{}, b.nested(text)
 	}
 	var args []argument
 	for _, a := range st.Args {

@@ -41,13 +41,13 @@ func (c *compiler) body(b tsql.Body, q *tsql.Query) (plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c.outputOrder(p, q)
+		return p, unordered(q)
 	case *tsql.Union:
 		p, err := c.union(b)
 		if err != nil {
 			return nil, err
 		}
-		return c.outputOrder(p, q)
+		return p, unordered(q)
 	}
 	return nil, tsql.Unmodelled(q.Line, "this kind of query")
 }
@@ -56,11 +56,6 @@ func (c *compiler) values(v *tsql.Values) (plan, error) {
 	p := &valuesPlan{run: c.run, cols: make([]column, len(v.Rows[0]))}
 	at := c.with(nil)
 	for _, list := range v.Rows {
-		for _, x := range list {
-			if x == nil {
-				return nil, tsql.Errorf(156, 0, "Incorrect syntax near the keyword 'DEFAULT'.")
-			}
-		}
 		row, err := at.exprs(list)
 		if err != nil {
 			return nil, err
@@ -121,24 +116,11 @@ func (c *compiler) coerced(p plan, cols []column) plan {
 	return &projectPlan{input: p, exprs: exprs, cols: cols, run: c.run}
 }
 
-// outputOrder applies ORDER BY if only the output columns can be named.
-func (c *compiler) outputOrder(p plan, q *tsql.Query) (plan, error) {
-	if q.OrderBy == nil {
-		return p, nil
+func unordered(q *tsql.Query) error {
+	if q.OrderBy != nil {
+		return tsql.Unmodelled(q.Line, "ORDER BY of a UNION or of VALUES")
 	}
-	var keys []sortKey
-	for _, item := range q.OrderBy {
-		i, err := outputPlace(item.X, p.columns())
-		if err != nil {
-			return nil, err
-		}
-		if i < 0 {
-			return nil, tsql.Errorf(104, q.Line, "ORDER BY items must appear in the select list if the statement contains a "+
-				"UNION, INTERSECT or EXCEPT operator.")
-		}
-		keys = append(keys, sortKey{column: i, desc: item.Desc})
-	}
-	return &sortPlan{input: p, keys: keys, run: c.run}, nil
+	return nil
 }
 
 // outputPlace finds an ORDER BY item among output columns: by number or by name; -1 if it is neither.

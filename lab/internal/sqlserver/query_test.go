@@ -101,12 +101,17 @@ func TestErrors(t *testing.T) {
 		"SELECT id FROM dbo.a ORDER BY id OFFSET 10 ROWS": "50000 OFFSET",
 		"MERGE dbo.a USING dbo.b ON 1 = 1":                "50000 MERGE",
 		"SELECT SUM(id) OVER (ORDER BY id) FROM dbo.a":    "50000 OVER",
-		"SELECT 5 & 3":                  "50000 operator &",
-		"SELECT ~5":                     "50000 operator ~",
-		"WHILE 1 = 1 BREAK":             "50000 BREAK",
-		"DECLARE @m int; SELECT @m = 1": "50000 SELECT @variable",
-		"THROW 51000, 'mine', 1":        "51000 mine",
-		"RAISERROR('bad thing', 16, 1)": "50000 bad thing",
+		"SELECT a.id FROM dbo.a, dbo.b":                   "50000 comma",
+		"EXEC (N'SELECT 1')":                              "50000 sp_executesql",
+		"INSERT INTO dbo.a DEFAULT VALUES":                "50000 DEFAULT VALUES",
+		"CREATE TABLE #i (n int INDEX i)":                 "50000 INDEX",
+		"SELECT 1 AS n UNION SELECT 2 ORDER BY n":         "50000 ORDER BY",
+		"SELECT 5 & 3":                                    "50000 operator &",
+		"SELECT ~5":                                       "50000 operator ~",
+		"WHILE 1 = 1 BREAK":                               "50000 BREAK",
+		"DECLARE @m int; SELECT @m = 1":                   "50000 SELECT @variable",
+		"THROW 51000, 'mine', 1":                          "51000 mine",
+		"RAISERROR('bad thing', 16, 1)":                   "50000 bad thing",
 	} {
 		r := s.ask(text)
 		number, word, _ := strings.Cut(want, " ")

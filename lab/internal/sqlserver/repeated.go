@@ -126,11 +126,11 @@ const mostDifferent = 1 << 16
 // give equal rows.
 func remainders(q *tsql.Query, project *projectPlan) (numbers plan, divisor int64) {
 	s, ok := q.Body.(*tsql.Select)
-	if !ok || len(s.From) != 1 || s.Where != nil || s.GroupBy != nil || s.Distinct || s.Top != nil {
+	if !ok || s.Where != nil || s.GroupBy != nil || s.Distinct || s.Top != nil {
 		return nil, 0
 	}
 	named, ok := project.input.(*renamedPlan)
-	if _, derived := s.From[0].(*tsql.Derived); !derived || !ok || len(named.cols) != 1 || !isInteger(named.cols[0].typ.Kind) {
+	if _, derived := s.From.(*tsql.Derived); !derived || !ok || len(named.cols) != 1 || !isInteger(named.cols[0].typ.Kind) {
 		return nil, 0
 	}
 	divisor = 1

@@ -27,22 +27,7 @@ func (c *compiler) from(s *tsql.Select) (plan, error) {
 	if s.From == nil {
 		return &rowsPlan{rows: [][]any{{}}, run: c.run}, nil
 	}
-	var out plan
-	for _, ref := range s.From {
-		p, err := c.tableRef(ref)
-		if err != nil {
-			return nil, err
-		}
-		if out == nil {
-			out = p
-			continue
-		}
-		if err := distinctAliases(out, p); err != nil {
-			return nil, err
-		}
-		out = &crossPlan{left: out, right: p, run: c.run}
-	}
-	return out, nil
+	return c.tableRef(s.From)
 }
 
 // block is a SELECT while it is compiled.

@@ -122,7 +122,7 @@ func (p *userProcedure) checkNative(r *run) error {
 		switch st := st.(type) {
 		case *tsql.Insert:
 			failure = p.bindTable(r, st, failure)
-			if values, ok := source(st).(*tsql.Values); ok && len(values.Rows) > 1 {
+			if values, ok := st.Source.Body.(*tsql.Values); ok && len(values.Rows) > 1 {
 				failure = unsupported(st.Line(), "feature 'row value constructors'")
 			}
 		case *tsql.SelectStatement, *tsql.Update, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block:

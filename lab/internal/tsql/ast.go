@@ -174,7 +174,7 @@ type (
 		Top      Expr // of TOP (n), nil without
 		Items    []Item
 		Into     *Name
-		From     []TableRef // more than one: comma-joined
+		From     TableRef // nil: none
 		Where    Expr
 		GroupBy  []Expr
 		Line     int

