@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from vnuma.engine.access.inventory import named_targets
+from vnuma.engine.access.inventory import named_targets, read_targets, stored_target
 from vnuma.engine.access.target import VmTarget, refuse_unknown, target_from
 from vnuma.engine.preflight.server_findings import unencrypted_connection, unused_login
 from vnuma.errors import InputError
@@ -127,17 +128,29 @@ def test_a_misspelt_field_is_met_with_the_one_that_was_meant() -> None:
 
 
 @pytest.mark.parametrize("unknown", ["vnuma_testclone", "vnuma_approval", "vnuma_no_such_thing"])
-def test_an_unknown_variable_is_refused(unknown: str) -> None:
+def test_an_unknown_variable_is_refused_but_does_not_prevent_a_restore(unknown: str, tmp_path: Path) -> None:
     """Ignored, vnuma_testclone would leave a clone a production VM, and an approval would not be awaited."""
-    with pytest.raises(InputError, match=rf"hosts.yml: host sql16: unknown variable {unknown}\."):
-        target_from("sql16", {**_GIVEN, unknown: True}, "hosts.yml")
+    inventory = tmp_path / "hosts.yml"
+    hosts = {"all": {"hosts": {"sql16": {**_GIVEN, unknown: "yes"}}}}
+    inventory.write_text(json.dumps(hosts), encoding="utf-8")
+
+    with pytest.raises(InputError, match=f"host sql16: unknown variable {unknown}"):
+        read_targets(inventory, ["sql16"])
+    assert stored_target(inventory, "vcenter/1", "sql16").name == "sql16"
+
+
+def test_a_misspelt_variable_is_met_with_the_one_that_was_meant() -> None:
+    """An unknown one that resembles none is not."""
+    with pytest.raises(InputError, match=r"vnuma_testclone\. Did you mean vnuma_test_clone\?"):
+        refuse_unknown("sql16", ["vnuma_testclone"], "hosts.yml")
+    with pytest.raises(InputError) as caught:
+        refuse_unknown("sql16", ["vnuma_approval"], "hosts.yml")
+    assert "Did you mean" not in caught.value.what
 
 
 def test_variables_of_plays_and_of_the_site_are_accepted() -> None:
     """A group may set a role's variable, and a site has names of its own."""
-    own = {"vnuma_study": "quick.yml", "vnuma_awx_image": "vnuma", "sql_password": "x", "vnumax": 1}
-
-    assert target_from("sql16", {**_GIVEN, **own}, "hosts.yml").name == "sql16"
+    refuse_unknown("sql16", ["vnuma_study", "vnuma_awx_image", "sql_password", "vnumax"], "hosts.yml")
 
 
 def test_every_variable_of_the_playbooks_is_known() -> None:

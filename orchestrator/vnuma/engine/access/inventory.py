@@ -42,17 +42,22 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
         names = [name for name, variables in hosts.items() if "vnuma_vcenter" in variables]
     targets = {}
     for name in names:
-        if name not in hosts:
-            close = difflib.get_close_matches(name, hosts, n=1)
-            known = ", ".join(sorted(hosts)) or "none"
-            raise InputError(
-                f"{inventory} has no VM named {name} (it has: {known}).",
-                fix=f"Did you mean {close[0]}?"
-                if close
-                else "Add it there, or choose another inventory: --inventory PATH",
-            )
-        targets[name] = target_from(name, hosts[name], str(inventory))
+        targets[name] = _target_in(hosts, inventory, name)
+        refuse_unknown(name, hosts[name], str(inventory))
     return targets
+
+
+def _target_in(hosts: Mapping[str, HostVariables], inventory: Path, name: str) -> VmTarget:
+    if name not in hosts:
+        close = difflib.get_close_matches(name, hosts, n=1)
+        known = ", ".join(sorted(hosts)) or "none"
+        raise InputError(
+            f"{inventory} has no VM named {name} (it has: {known}).",
+            fix=f"Did you mean {close[0]}?"
+            if close
+            else "Add it there, or choose another inventory: --inventory PATH",
+        )
+    return target_from(name, hosts[name], str(inventory))
 
 
 def study_targets(inventory: Path, study: Study) -> dict[str, Target]:
@@ -79,19 +84,22 @@ def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, Target]:
     plain = {name for name, variables in hosts.items() if not {"vnuma_vcenter", "vnuma_sql"} & set(variables)}
     machines = plain if LOCAL in hosts else plain | {LOCAL}
     wanted = list(names)
-    for name in wanted:
-        refuse_unknown(name, hosts.get(name, ()), str(inventory))
+    for name in machines.intersection(wanted, hosts):
+        refuse_unknown(name, hosts[name], str(inventory))
     others = read_targets(inventory, [name for name in wanted if name not in machines])
     return {name: others[name] if name in others else MachineTarget(name=name) for name in wanted}
 
 
 def stored_target(inventory: Path, key: str, name: str) -> Target:
-    """The VM or machine that a store's row identifies; a machine needs no entry. Raises InputError."""
+    """The VM or machine that a store's row identifies; a machine needs no entry. Raises InputError.
+
+    An unknown variable is not refused: it must not prevent a restore.
+    """
     return _STORED[TargetKind.of(key)](inventory, name)
 
 
 _STORED: Mapping[TargetKind, Callable[[Path, str], Target]] = {
-    TargetKind.VM: lambda inventory, name: read_targets(inventory, [name])[name],
+    TargetKind.VM: lambda inventory, name: _target_in(read_variables(inventory), inventory, name),
     TargetKind.MACHINE: lambda _, name: MachineTarget(name=name),
 }
 

@@ -163,6 +163,9 @@ _OF_PLAYS = (
 _OF_AWX = "vnuma_awx_"
 """Prefix of the variables of the AWX objects."""
 
+_ALIKE = 0.8
+"""Similarity (difflib's ratio) from which a variable counts as a misspelling of one of ours."""
+
 
 def refuse_unknown(name: str, variables: Iterable[str], where: str) -> None:
     """Raise InputError for an unknown vnuma variable: one that is misspelt, or that a version removed.
@@ -173,7 +176,7 @@ def refuse_unknown(name: str, variables: Iterable[str], where: str) -> None:
     for variable in sorted(set(variables) - set(known)):
         if not variable.startswith("vnuma_") or variable.startswith(_OF_AWX):
             continue
-        close = difflib.get_close_matches(variable, _OF_HOSTS, n=1)
+        close = difflib.get_close_matches(variable, _OF_HOSTS, n=1, cutoff=_ALIKE)
         raise InputError(
             f"{where}: host {name}: unknown variable {variable}."
             + (f" Did you mean {close[0]}?" if close else ""),
@@ -199,7 +202,6 @@ def target_from(name: str, variables: Mapping[str, object], where: str) -> VmTar
 
     Raises InputError with the host, the variable and the problem.
     """
-    refuse_unknown(name, variables, where)
     fields = {
         "name": name,
         "vm": variables.get("vnuma_vm", name),
