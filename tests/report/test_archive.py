@@ -130,7 +130,8 @@ def test_a_verb_reads_an_archive_where_it_reads_a_run(
     assert not list((tmp_path / "home").glob("vnuma.db*"))
     assert f"(from {path.name})" in theirs
     ours = answers("quick.1", "--store", f"sqlite:///{store.place.path}")
-    assert "".join(theirs.replace(f"(from {path.name})", "").split()) == "".join(ours.split())
+    without = theirs.replace(f"(from {path.name})", "").replace(path.name, "quick.1")
+    assert "".join(without.split()) == "".join(ours.split())
     assert "SIMULATED" in theirs or verb == "baseline"
 
 
@@ -146,10 +147,13 @@ def test_archives_and_runs_are_compared(
 
     ran = vnuma_here("compare", path, "quick.1", "--store", url)
     same = vnuma_here("compare", path, copy)
+    build(store, Story(text=study_text(sizes="500, 1000", forms="client")))
+    other = vnuma_here("compare", path, "quick.2", "--store", url)
 
     assert ran.code == 0, ran.text
     assert f"quick.1 (from {path.name}) -> quick.1," in " ".join(ran.out.split())
-    assert same.code == 3
+    assert same.code == other.code == 3
+    assert f"{path.name} quick.2 --allow study.sizes" in " ".join(other.err.split())
     assert "compared with itself" in same.err
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from typing import Annotated, Literal
 
@@ -68,7 +67,7 @@ def results(
     text = run_text.all_as_text if everything else run_text.brief_as_text
     say(text(loaded, min(width() or USUAL, USUAL)).rstrip("\n"))
     if not everything:
-        shown = shlex.quote(run) if loaded.archive else loaded.run.name
+        shown = loaded.argument
         note(f"More    vnuma results {shown} --all    vnuma report {shown}")
 
 

@@ -124,8 +124,8 @@ def _refuse(before: LoadedRun, after: LoadedRun, broken: list[tuple[str, Differe
     )
     options = " ".join(f"--allow {key}" for key in dict.fromkeys(item.key for _, item in broken))
     raise InputError(
-        f"{before.run.name} and {after.run.name} differ in what must match:\n{lines}",
-        fix=f"If that is the change you study: vnuma compare {before.run.name} {after.run.name} {options}",
+        f"{before.label} and {after.label} differ in what must match:\n{lines}",
+        fix=f"If that is the change you study: vnuma compare {before.argument} {after.argument} {options}",
     )
 
 
@@ -135,7 +135,7 @@ def _pair(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm, differ: tuple
     arms = [label for label in before.study.labels if label in after.study.labels]
     if not sizes or not arms:
         what = "size" if not sizes else "arm"
-        raise InputError(f"{before.run.name} and {after.run.name} have no {what} in common.")
+        raise InputError(f"{before.label} and {after.label} have no {what} in common.")
     first, second = before.primary_of(one), after.primary_of(other)
     placed = [(first, [ours.index(size) for size in sizes]), (second, [theirs.index(size) for size in sizes])]
     values = [boot_values(analysis.points, places) for analysis, places in placed]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -63,6 +64,11 @@ class LoadedRun:
     def label(self) -> str:
         """Its name, and the archive that it was read from: two archives may have runs of one name."""
         return f"{self.run.name} (from {escaped(self.archive)})" if self.archive else self.run.name
+
+    @property
+    def argument(self) -> str:
+        """How a command names it: the run, or the archive that it was read from."""
+        return shlex.quote(self.archive or self.run.name)
 
     @property
     def identity(self) -> tuple[str, int, datetime]:

@@ -76,7 +76,7 @@ def answer_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     for vm, found in loaded.primary:
         said = [item.short for item in limiting(loaded, vm, found)]
         if said:
-            more = f"Details: vnuma results {loaded.run.name} --all"
+            more = f"Details: vnuma results {loaded.argument} --all"
             lines.append(_wrap(f"Limits  {_of(loaded, found)}{'. '.join(said)}. {more}", " " * 8, width))
     return "\n".join(lines)
 
@@ -266,7 +266,7 @@ def _not_counted(loaded: LoadedRun, vm: Vm, analysis: Analysis, width: int) -> l
     texts = [trust.lost_words(loaded, vm)] if lost else []
     texts += [f"  {trust.attempt_words(attempt)}" for attempt in lost[:_ATTEMPTS_SHOWN]]
     if len(lost) > _ATTEMPTS_SHOWN:
-        texts.append(f"  and {len(lost) - _ATTEMPTS_SHOWN} more: vnuma report {loaded.run.name}")
+        texts.append(f"  and {len(lost) - _ATTEMPTS_SHOWN} more: vnuma report {loaded.argument}")
     missing = [item for item in analysis.missing if item.outcome != YET_TO_RUN]
     if missing:
         cells = ", ".join(f"{item.label} in block {item.block} ({item.reason})" for item in missing[:10])
