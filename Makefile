@@ -42,7 +42,7 @@ setup-dev:  ## the same, with all that tests and linters need
 	@$(SETUP) --dev
 
 docs: setup-dev  ## the site of docs/, into build/site; a broken link fails
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "build/site/index.html; with its search: python3 -m http.server -d build/site --bind 127.0.0.1"
 
 lint: setup-dev lint-python lint-yaml lint-ansible  ## ruff, mypy, yamllint, ansible-lint
