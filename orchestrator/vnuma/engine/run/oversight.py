@@ -130,8 +130,9 @@ _BOUNCE_S = 1.0
 def stop_signals(run: Run, names: Iterable[str]) -> Iterator[Asked]:
     """First Ctrl-C: stop after this iteration; second: stop now, and repeat nothing. Both restore the VMs.
 
-    The third raises NotAtBaseline, with the run's VMs and the command that restores them. If that does not
-    end the process in `_LEAVE_S`, it is ended with the same words and exit code.
+    SIGTERM and SIGHUP count like it, but only a third Ctrl-C leaves the VMs: a service manager may repeat
+    its request. The third raises NotAtBaseline, with the run's VMs and the command that restores them. If
+    that does not end the process in `_LEAVE_S`, it is ended with the same words and exit code.
     """
     asked = Asked()
     left = NotAtBaseline(
@@ -143,9 +144,9 @@ def stop_signals(run: Run, names: Iterable[str]) -> Iterator[Asked]:
         os.write(2, f"{left}\n".encode())
         os._exit(left.exit_code)
 
-    def ask(_number: int, _frame: object) -> None:
+    def ask(number: int, _frame: object) -> None:
         now = monotonic()
-        if asked.count > 1 and now - asked.last < _BOUNCE_S:
+        if asked.count > 1 and (now - asked.last < _BOUNCE_S or number != signal.SIGINT):
             return
         asked.count, asked.last = asked.count + 1, now
         HASTE.asked = asked.count > 1
