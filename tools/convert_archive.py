@@ -22,8 +22,6 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Table
 
-from vnuma.domain.vm.bounded_input import read_json
-from vnuma.domain.vm.plain_text import escaped
 from vnuma.errors import InputError, VnumaError
 from vnuma.report.archive.manifest import (
     FORMAT,
@@ -41,6 +39,8 @@ from vnuma.store.one_run import store_of_rows, stored_value
 from vnuma.store.open import Store
 from vnuma.store.rows import Sample
 from vnuma.store.tables import metadata
+from vnuma.words.bounded_input import read_json
+from vnuma.words.plain_text import escaped
 
 STORE = "vnuma.db"
 MOST_LETTERS = 4_000_000

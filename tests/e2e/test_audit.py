@@ -26,7 +26,7 @@ from vnuma.engine.audit.journal import Journal, audit_lines, noted_here, read_au
 from vnuma.engine.cell.boot import boot_cell
 from vnuma.engine.cell.system_under_test import CellSystem
 from vnuma.engine.instance.instance_setting import wait_for_server
-from vnuma.engine.restore.restore_leftovers import Wanted, show_leftovers
+from vnuma.engine.restore.restore_leftovers import RestoreRequest, show_leftovers
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell
 from vnuma.errors import Interrupted, NotAtBaseline, PreflightBlocked, ReconfigureRefused, StoreError
 from vnuma.store import attempts, baselines, leases
@@ -109,7 +109,7 @@ def test_a_resumed_run_does_not_take_over_an_altered_baseline(lab: LabFactory, t
         steps.take()
     with pytest.raises(NotAtBaseline, match="not recorded on this machine"):
         steps.restore()
-    (line,) = show_leftovers(steps.store, Wanted())
+    (line,) = show_leftovers(steps.store, RestoreRequest())
     assert "not recorded on this machine" in line
     assert settings_now(simulated) == shaped
 

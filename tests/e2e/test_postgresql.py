@@ -29,7 +29,7 @@ from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.access.places import home_folder
 from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision, require_supervision
-from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
+from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
 from vnuma.errors import LeaseLost, StoreError
 from vnuma.store import cells, runs, tables
 from vnuma.store.open import open_store
@@ -217,7 +217,7 @@ def test_a_controller_that_was_frozen_finds_its_run_taken_on_postgresql(
     with steps.store.write() as connection:
         connection.execute(update(tables.run).values(heartbeat_at=datetime.now(UTC) - SILENT_AFTER))
 
-    said = restore_leftovers(steps.store, Wanted())
+    said = restore_leftovers(steps.store, RestoreRequest())
 
     assert not said.problems
     assert steps.vm.at_baseline
@@ -237,7 +237,7 @@ def test_a_controller_that_has_ended_unreaped_keeps_no_vm_on_postgresql(
         steps.shape(steps.take())
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
 
-        said = restore_leftovers(steps.store, Wanted())
+        said = restore_leftovers(steps.store, RestoreRequest())
 
     assert not said.problems
     assert settings_now(running) == before

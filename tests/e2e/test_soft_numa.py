@@ -20,7 +20,7 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.audit.journal import audit_lines, journal_of
-from vnuma.engine.cell.boot import Inside, boot_cell, ready_cell
+from vnuma.engine.cell.boot import GuestView, boot_cell, ready_cell
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.settings import read_baseline
 from vnuma.engine.instance.soft_numa import SOFT_NUMA
@@ -48,7 +48,7 @@ def state(steps: Steps) -> SoftNuma | None:
         return read_soft_numa(connection)
 
 
-def boot(context: VmContext, attempt: Attempt) -> Inside:
+def boot(context: VmContext, attempt: Attempt) -> GuestView:
     """Power on and look; the attempt counts."""
     boot_cell(context, attempt)
     seen = ready_cell(context, attempt)

@@ -34,7 +34,7 @@ from vnuma.engine.lease.supervision import (
     require_supervision,
 )
 from vnuma.engine.restore.restore import Restored
-from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
+from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import claim_next_cell
@@ -136,7 +136,7 @@ def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: L
     require_supervision(steps.store, steps.run)
     age_heartbeat(steps.store)
 
-    said = restore_leftovers(steps.store, Wanted())
+    said = restore_leftovers(steps.store, RestoreRequest())
 
     assert not said.problems
     assert steps.vm.at_baseline
@@ -291,7 +291,7 @@ def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_restored(
     dead = Steps.prepared(tmp_path / "a", running, name="second", vm="other")
     dead.take()
 
-    said = restore_leftovers(dead.store, Wanted())
+    said = restore_leftovers(dead.store, RestoreRequest())
 
     (held,) = said.problems
     assert (held.exit_code, held.what) == (8, "sql16 is in use by small.1, which is running.")

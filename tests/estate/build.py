@@ -12,7 +12,7 @@ from uuid import NAMESPACE_DNS, uuid5
 from vnuma.checks.result import CheckResult
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.setting import Value
-from vnuma.engine.design_check.check import Asked, compare, run_check
+from vnuma.engine.design_check.check import CheckRequest, compare, run_check
 from vnuma.engine.design_check.earlier_check import earlier
 from vnuma.estate import snapshot
 from vnuma.estate.waivers import Waiver
@@ -44,7 +44,7 @@ def estate_of(*names: str, **settings: Value) -> Estate:
 
 def checked(*estates: Estate, **asked: Any) -> CheckResult:
     """A check of estates."""
-    return run_check(estates, Asked(**asked))
+    return run_check(estates, CheckRequest(**asked))
 
 
 def saved(folder: Path, *estates: Estate) -> Path:
@@ -80,4 +80,4 @@ def since(before: CheckResult, after: CheckResult, tmp_path: Path) -> CheckResul
     """A check compared with an earlier one's document."""
     file = tmp_path / "old.json"
     file.write_text(as_json(before), encoding="utf-8")
-    return compare(after, earlier(file, Asked()))
+    return compare(after, earlier(file, CheckRequest()))

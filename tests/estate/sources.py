@@ -26,7 +26,7 @@ from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.setting import TYPED, Value
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.design_check import estates
-from vnuma.engine.design_check.check import Asked, subject_of
+from vnuma.engine.design_check.check import CheckRequest, subject_of
 from vnuma.engine.design_check.designed_vms import DESIGNS, on_hosts
 from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.estate import snapshot
@@ -95,13 +95,13 @@ def read_sources(folder: Path, lab: LabHandle) -> list[Source]:
 def _live(site: Path, whole: Estate) -> Source:
     """A vCenter; with what a check of one VM reads besides; with SQL Server, esxtop's screen and a study."""
     (one,) = estates.read_some(site, ["sql16"])
-    with_sql = _first(one, Asked(sql=SqlServers(read_targets(site).values())))
+    with_sql = _first(one, CheckRequest(sql=SqlServers(read_targets(site).values())))
     study = Study.model_validate(
         {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ["1x16", "4x4"]}
     )
     ways = (
-        ("yes", _first(whole, Asked())),
-        ("--vm", _first(one, Asked())),
+        ("yes", _first(whole, CheckRequest())),
+        ("--vm", _first(one, CheckRequest())),
         ("--sql", with_sql),
         ("--evidence", _watched(with_sql)),
         ("--study", study_subjects(study, _watched(with_sql))[0]),
@@ -111,7 +111,7 @@ def _live(site: Path, whole: Estate) -> Source:
 
 def _file(name: str, estate: Estate) -> Source:
     """VMs that run, read from a file; and with esxtop's screen."""
-    subject = _first(estate, Asked())
+    subject = _first(estate, CheckRequest())
     return Source(name, (Way("yes", subject, {}), Way("--evidence", _watched(subject), {})))
 
 
@@ -129,10 +129,10 @@ def _design(name: str, estate: Estate, catalogue: VmLocation) -> Source:
     (vm,) = estate.vms
     fixed = {key: value for key, value in NEW_VM.items() if vm.facts.settings.get(key) == value}
     assert estate.kind in DESIGNS
-    return Source(name, tuple(Way(word, _first(one, Asked()), fixed) for word, one in ways))
+    return Source(name, tuple(Way(word, _first(one, CheckRequest()), fixed) for word, one in ways))
 
 
-def _first(estate: Estate, asked: Asked) -> Subject:
+def _first(estate: Estate, asked: CheckRequest) -> Subject:
     return subject_of(estate, estate.vms[0], asked)
 
 

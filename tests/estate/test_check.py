@@ -12,7 +12,7 @@ from tests.estate.build import TODAY, checked, estate_of, rules_of, saved, since
 from tests.estate.workbooks import export, write
 from vnuma.checks.finding import Severity
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.engine.design_check.check import Asked, compare
+from vnuma.engine.design_check.check import CheckRequest, compare
 from vnuma.engine.design_check.earlier_check import earlier
 from vnuma.engine.design_check.filters import Filters
 from vnuma.errors import InputError
@@ -173,7 +173,7 @@ def test_what_cannot_be_evaluated_any_more_is_not_fixed(tmp_path: Path) -> None:
 def test_a_snapshot_is_an_earlier_check_too(tmp_path: Path) -> None:
     """Today's rules over the facts of then."""
     file = saved(tmp_path, estate_of("sql-a"))
-    result = compare(checked(estate_of("sql-a")), earlier(file, Asked()))
+    result = compare(checked(estate_of("sql-a")), earlier(file, CheckRequest()))
     assert result.since is not None
     assert (result.since.new, result.since.fixed) == (0, ())
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.estate.workbooks import export, write
 from tools import rvtools_doc
 from vnuma.domain.vm.estate import Estate
-from vnuma.engine.design_check.check import Asked, run_check
+from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.errors import InputError
 from vnuma.estate.rvtools import COLUMNS, read_rvtools
 from vnuma.estate.workbook import NO, YES, number, truth
@@ -121,7 +121,7 @@ def test_the_hardware_s_technology_is_not_the_host_s_power_policy(tmp_path: Path
     estate = read(tmp_path, sheets)
     assert {host.power_policy for host in estate.hosts.values()} == {None}
     assert ("column", "vHost: Host Power Policy") in {(item.kind, item.name) for item in estate.unseen}
-    result = run_check([estate], Asked())
+    result = run_check([estate], CheckRequest())
     assert "the host's power policy" in result.vms[0].not_evaluated["M04"]
 
 

@@ -31,7 +31,7 @@ from vnuma.engine.instance.kernel import take_over_machine
 from vnuma.engine.restore.baseline_diff import stored_baseline
 from vnuma.engine.restore.restore import Choice, Restored
 from vnuma.engine.restore.restore_by_kind import restoration_of
-from vnuma.engine.restore.restore_leftovers import Wanted, restore_by_audit
+from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_by_audit
 from vnuma.engine.restore.restore_machine import MachineRestoration
 from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError
@@ -304,7 +304,7 @@ def test_a_machine_whose_store_is_lost_is_reported_by_its_audit_log(machine: Mac
         machine.write("numa_balancing", "0")
     log = tmp_path / "store.audit.jsonl"
 
-    report = restore_by_audit(machine.store, log, Wanted(inventory=tmp_path))
+    report = restore_by_audit(machine.store, log, RestoreRequest(inventory=tmp_path))
 
     (problem,) = report.problems
     assert isinstance(problem, NotAtBaseline)

@@ -9,7 +9,7 @@ import pytest
 
 from vnuma.engine.access.context import open_run
 from vnuma.engine.restore.baseline_diff import differences_now
-from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers
+from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers
 from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError
 from vnuma.report.archive.write import default_path
@@ -70,11 +70,11 @@ def test_restore_leaves_an_earlier_products_import_alone(poisoned: Store, tmp_pa
         assert baselines.unrestored(connection) == []
         assert runs.get_run(connection, "quick.1").inventory is None
         assert leases.get_lease(connection, "vc/sql16") is None
-    assert restore_leftovers(poisoned, Wanted()).problems == []
+    assert restore_leftovers(poisoned, RestoreRequest()).problems == []
     with pytest.raises(InputError, match="sql16"):
-        restore_leftovers(poisoned, Wanted(["sql16"]))
+        restore_leftovers(poisoned, RestoreRequest(["sql16"]))
     with pytest.raises(InputError, match="was imported"):
-        restore_leftovers(poisoned, Wanted(run="quick.1"))
+        restore_leftovers(poisoned, RestoreRequest(run="quick.1"))
     assert not (tmp_path / "sprung").exists()
 
 

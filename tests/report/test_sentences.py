@@ -32,7 +32,7 @@ from vnuma.assets import asset
 from vnuma.domain.study.declaration import METHOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.places import store_url
-from vnuma.report.model.limits import limit_statements
+from vnuma.report.model.caveats import limit_statements
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.model.words import answer

@@ -9,7 +9,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import Target
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.run import start
-from vnuma.engine.run.start import Asking, Prepared
+from vnuma.engine.run.start import Prepared, StudyRequest
 
 
 def prepare(
@@ -19,5 +19,5 @@ def prepare(
     inventory: Path,
 ) -> Prepared:
     """As `vnuma run` does. Raises as it does."""
-    asking = Asking(study, text, targets, Permit(), inventory)
+    asking = StudyRequest(study, text, targets, Permit(), inventory)
     return start.prepare(asking)

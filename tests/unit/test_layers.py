@@ -14,22 +14,23 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "orchestrator" / "vnuma"
 PLUGINS = ROOT / "plugins"
 
-PURE = {"domain", "analysis", "checks", "logs"}
+PURE = {"words", "domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
-GROUND = {"errors", "isolation", "assets", "collector", "file_lock", "logins", "__version__"}
+GROUND = {"errors", "words", "isolation", "assets", "collector", "file_lock", "logins", "__version__"}
 """What every layer with input and output may import."""
 
 ALLOWED = {
     "errors": set(),
+    "words": {"errors"},
     "isolation": set(),
     "collector": set(),
     "assets": {"errors"},
     "file_lock": set(),
     "logins": {"errors", "file_lock"},
-    "logs": {"errors"},
-    "domain": {"errors", "logs"},
-    "checks": {"errors", "domain"},
-    "analysis": {"errors", "domain"},
+    "logs": {"errors", "words"},
+    "domain": {"errors", "logs", "words"},
+    "checks": {"errors", "domain", "words"},
+    "analysis": {"errors", "domain", "words"},
     "lab": GROUND,
     "__main__": {"cli"},
     "frames": GROUND | {"engine", "report", "store"},

@@ -13,7 +13,7 @@ from pyVmomi import vim
 from tests.support.lab import start_lab
 from tests.vsphere.support import LabFactory, Login, vcenter_of
 from vnuma.domain.vm.estate import Estate
-from vnuma.engine.design_check.check import Asked, run_check
+from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.errors import VCenterUnreachable
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.estate import SYSTEM_VM, read_estate
@@ -158,7 +158,7 @@ def test_one_vm_comes_with_its_host_and_cluster(session: Session, estate: Estate
 
 def test_an_independent_count_agrees_with_the_check(session: Session, estate: Estate) -> None:
     """Interleaved hosts, counted by attributes, and pinned VMs are those that the check finds."""
-    result = run_check([estate], Asked())
+    result = run_check([estate], CheckRequest())
     found = {rule.id: objects for rule, _, objects in result.by_rule}
     view = session.content.viewManager.CreateContainerView(session.content.rootFolder, [vim.HostSystem], True)
     interleaved = 0

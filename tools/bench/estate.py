@@ -18,7 +18,7 @@ from tests.estate.workbooks import export, write
 from tools.bench.figure import Figure, at_least, below, not_evaluated
 from tools.bench.labs import BenchLab, running
 from vnuma.domain.vm.estate import Estate
-from vnuma.engine.design_check.check import Asked, run_check
+from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.estate.rvtools import read_rvtools
 from vnuma.report.check.as_page import as_page
 from vnuma.vsphere.connect import Session, VCenter, connect
@@ -74,7 +74,7 @@ def rvtools(vms: int) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="vnuma-bench-") as folder:
         file = write(Path(folder) / "export.xlsx", export(vms=vms, hosts=300))
         found, seconds = _timed(lambda: read_rvtools(file))
-    _, checked = _timed(lambda: run_check([found], Asked()))
+    _, checked = _timed(lambda: run_check([found], CheckRequest()))
     yield below(f"RVTools export, {vms:,} rows: read", seconds, 15, "s").noting(
         f"and checked in another {checked:.1f} s"
     )
@@ -83,7 +83,7 @@ def rvtools(vms: int) -> Iterator[Figure]:
 def _check(what: str, found: Estate, bulk: float) -> Iterator[Figure]:
     before = _peak_mb()
     began = time.process_time()
-    result, seconds = _timed(lambda: run_check([found], Asked()))
+    result, seconds = _timed(lambda: run_check([found], CheckRequest()))
     cpu = time.process_time() - began
     yield below(f"{what}: all rules evaluated, CPU time", cpu, 3, "s").noting(
         f"{len(result.rules)} rules, {seconds:.1f} s by the clock; {_peak_mb() - before:.0f} MB more"

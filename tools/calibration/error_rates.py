@@ -9,7 +9,7 @@ import numpy as np
 
 from tools.calibration.truths import Studies, Truth
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
+from vnuma.analysis.instrument_checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.outliers import is_rare
 from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
 from vnuma.analysis.simulate import BoolArray, Simulated, differences
@@ -68,7 +68,7 @@ def words(
     withheld = np.full(result.estimate.shape, fixed_order)
     if result.a_a_p is not None:
         withheld |= (result.a_a_p < AA_ALARM)[:, None]
-    too_few = ~withheld & (blocks < BOOTS_FOR_WORDS)
+    too_few = ~withheld & (blocks < MIN_BOOTS_FOR_VERDICT)
     free = ~withheld & ~too_few
     equivalent = free & within_band(result, effect, margin)
     free &= ~equivalent

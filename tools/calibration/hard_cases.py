@@ -27,7 +27,7 @@ from vnuma.analysis.cells import Grid
 from vnuma.analysis.change_between_runs import changes
 from vnuma.analysis.compare import Comparison, Contrast, Interval, compare
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
+from vnuma.analysis.instrument_checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.outliers import share_limit
 from vnuma.analysis.pooling import pool
 from vnuma.analysis.power import blocks_for_width
@@ -79,7 +79,7 @@ def _gaps(studies: int, generator: np.random.Generator) -> Iterator[Case]:
         thin = np.array([[_thin(one, arm) for arm in range(STANDARD.arms)] for one in found])
         where = f"10% of the cells missing, B = {blocks}"
         yield Case("family-wise error with gaps", where, 0.05, Rate.of(wrong))
-        yield Case(f"verdicts on fewer than {BOOTS_FOR_WORDS} pairs", where, 0.0, Rate.of(thin))
+        yield Case(f"verdicts on fewer than {MIN_BOOTS_FOR_VERDICT} pairs", where, 0.0, Rate.of(thin))
 
 
 def _coarse_clocks(studies: int, generator: np.random.Generator) -> Iterator[Case]:
@@ -170,7 +170,7 @@ def _stopped_by_hand(studies: int, generator: np.random.Generator) -> Iterator[C
     for planned in (12, 24):
         y = draw(STANDARD, planned, studies, generator).cells
         wrong = np.zeros(studies, dtype=bool)
-        for blocks in range(BOOTS_FOR_WORDS, planned + 1):
+        for blocks in range(MIN_BOOTS_FOR_VERDICT, planned + 1):
             if run_withheld("randomised", NotEvaluated("not looked at"), ended=blocks == planned) is None:
                 found = Simulated(y[:, :blocks], STANDARD.references)
                 said = words(found, blocks, fixed_order=False, margin=MARGIN)
@@ -286,4 +286,5 @@ def _false(found: Comparison, truth: float = 0.0) -> bool:
 
 
 def _thin(found: Comparison, arm: int) -> bool:
-    return _words(found)[arm] is not Label.TOO_FEW and len(found.contrasts[arm].differences) < BOOTS_FOR_WORDS
+    boots = len(found.contrasts[arm].differences)
+    return _words(found)[arm] is not Label.TOO_FEW and boots < MIN_BOOTS_FOR_VERDICT

@@ -25,7 +25,7 @@ from tools.calibration.promised_power import (
     stopping,
 )
 from tools.calibration.truths import STANDARD, TRUTHS, draw
-from vnuma.analysis.instrument_checks import AA_ALARM, BOOTS_FOR_WORDS
+from vnuma.analysis.instrument_checks import AA_ALARM, MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.rank import walsh_coverage
 
 STUDIES = 10_000
@@ -100,7 +100,7 @@ class Case:
 
 def targets(found: Calibration) -> tuple[Target, ...]:
     """Every target, in the order of the table."""
-    usable = [rates for rates in found.rates if rates.blocks >= BOOTS_FOR_WORDS]
+    usable = [rates for rates in found.rates if rates.blocks >= MIN_BOOTS_FOR_VERDICT]
     equal = [rates for rates in usable if rates.truth.group == "equal"]
     unequal = [rates for rates in usable if rates.truth.group == "unequal"]
     fixed = [rates for rates in usable if rates.truth.group == "fixed"]

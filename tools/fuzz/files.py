@@ -22,7 +22,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.secrets import Secret, resolve
 from vnuma.engine.audit.journal import read_audit_file
-from vnuma.engine.design_check.check import Asked, run_check
+from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.engine.design_check.earlier_check import earlier
 from vnuma.estate import snapshot, waivers
 from vnuma.estate.design import read_design
@@ -74,7 +74,7 @@ def timing(dice: random.Random, _folder: Path) -> str:
 
 
 def _checked(path: Path) -> None:
-    result = run_check(snapshot.load(path), Asked())
+    result = run_check(snapshot.load(path), CheckRequest())
     list(lines(result))
     as_json(result)
 
@@ -86,7 +86,7 @@ def earlier_check(dice: random.Random, folder: Path) -> str:
         if dice.random() < 0.8
         else mutated(_earlier(), dice)
     )
-    return _read(folder / "earlier.json", text, lambda path: earlier(path, Asked()))
+    return _read(folder / "earlier.json", text, lambda path: earlier(path, CheckRequest()))
 
 
 def workbook(dice: random.Random, folder: Path) -> str:
@@ -109,7 +109,7 @@ def workbook(dice: random.Random, folder: Path) -> str:
 
 
 def _judged(path: Path) -> None:
-    list(lines(run_check((read_rvtools(path),), Asked())))
+    list(lines(run_check((read_rvtools(path),), CheckRequest())))
 
 
 def design(dice: random.Random, folder: Path) -> str:
@@ -121,7 +121,7 @@ def design(dice: random.Random, folder: Path) -> str:
         text = json.dumps(changed(json.loads(text), dice))
     else:
         text = mutated(text, dice)
-    return _read(path, text, lambda path: list(lines(run_check((read_design(path),), Asked()))))
+    return _read(path, text, lambda path: list(lines(run_check((read_design(path),), CheckRequest()))))
 
 
 def table(dice: random.Random, folder: Path) -> str:
@@ -174,7 +174,7 @@ def _read(path: Path, text: str, read: Callable[[Path], object]) -> str:
 
 @cache
 def _earlier() -> str:
-    return as_json(run_check(snapshot.load(SNAPSHOT), Asked()))
+    return as_json(run_check(snapshot.load(SNAPSHOT), CheckRequest()))
 
 
 @cache

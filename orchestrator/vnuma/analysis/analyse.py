@@ -17,7 +17,7 @@ from vnuma.analysis.conclusions import differing_sizes, recommend
 from vnuma.analysis.detectable import detectable, with_blocks_needed
 from vnuma.analysis.drift import check_drift, check_first_iteration, check_sentinel
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
-from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, check_a_a, check_control
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT, check_a_a, check_control
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.records import COMPANIONS, AnalysisDesign, CellRecord, Measure, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, RunResult, SizeGap, SizeResult
@@ -96,7 +96,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     full = comparison.fit
     a_a = check_a_a(comparison)
     control = check_control(design.positive_control, comparison.contrasts, measure.better, design.replicate)
-    withheld = run_withheld(design.order, a_a, ended=cells.at_declared_end or _has_no_words(comparison))
+    withheld = run_withheld(design.order, a_a, ended=cells.at_declared_end or _has_no_verdict(comparison))
     rules = rules_for(design.equivalence, withheld, control, measure.better, design.replicate)
     spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
     arms = with_blocks_needed(_arms(comparison, rules, ALPHA, cells.left_out), comparison, spread, rules)
@@ -151,9 +151,9 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     )
 
 
-def _has_no_words(comparison: Comparison) -> bool:
+def _has_no_verdict(comparison: Comparison) -> bool:
     """Whether every arm has too few boots, which is then the better reason."""
-    return all(item.boots < BOOTS_FOR_WORDS for item in comparison.contrasts)
+    return all(item.boots < MIN_BOOTS_FOR_VERDICT for item in comparison.contrasts)
 
 
 def _measures(samples: Sequence[Sample], design: AnalysisDesign, form: str) -> tuple[Measure, ...]:

@@ -11,7 +11,7 @@ from vnuma.analysis.compare import Comparison
 from vnuma.analysis.conclusions import differing_sizes_sentence
 from vnuma.analysis.drift import Drift, FirstIteration, Slope
 from vnuma.analysis.figures import p_words
-from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT, AaCheck, ControlCheck
 from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, Measure, NotEvaluated, worsening
 from vnuma.analysis.result import ArmResult, Caution, DifferingSize
@@ -92,9 +92,9 @@ def _cells(found: Findings) -> Iterator[Caution]:
     if few:
         yield Caution(
             "too_few_boots",
-            f"Fewer than {BOOTS_FOR_WORDS} {plural(found.design.replicate)} for {', '.join(few)}: figures "
-            "are provisional.",
-            f"Run at least {BOOTS_FOR_WORDS} blocks; 8 is the default, 10 to 12 for effects of 1%.",
+            f"Fewer than {MIN_BOOTS_FOR_VERDICT} {plural(found.design.replicate)} for {', '.join(few)}: "
+            "figures are provisional.",
+            f"Run at least {MIN_BOOTS_FOR_VERDICT} blocks; 8 is the default, 10 to 12 for effects of 1%.",
         )
     if found.cells.missing:
         yield Caution(

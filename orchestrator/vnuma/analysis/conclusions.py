@@ -13,8 +13,8 @@ from vnuma.analysis.records import worsening
 from vnuma.analysis.result import ArmResult, DifferingSize, SizeResult
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import together
-from vnuma.domain.vm.plain_text import listed
 from vnuma.domain.workloads.metric import sized
+from vnuma.words.plain_text import listed
 
 
 def differing_sizes(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[DifferingSize, ...]:

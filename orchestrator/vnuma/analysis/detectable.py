@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from vnuma.analysis import power
 from vnuma.analysis.compare import Comparison, Contrast
-from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.simulate import Layout
@@ -130,9 +130,9 @@ def detectable(comparison: Comparison, noise: Noise, order: Order) -> float | No
     if scatter is None:
         return NotEvaluated("the spread could not be estimated")
     measured = [item for item in comparison.contrasts if item.boots]
-    if not measured or scatter.blocks < BOOTS_FOR_WORDS:
+    if not measured or scatter.blocks < MIN_BOOTS_FOR_VERDICT:
         return NotEvaluated(
-            f"fewer than {BOOTS_FOR_WORDS} blocks give no verdict, or there is no arm to compare"
+            f"fewer than {MIN_BOOTS_FOR_VERDICT} blocks give no verdict, or there is no arm to compare"
         )
     return math.expm1(scatter.detected(measured))
 

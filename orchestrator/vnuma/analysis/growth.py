@@ -14,7 +14,7 @@ from typing import Literal
 from vnuma.analysis.cells import Boot
 from vnuma.analysis.compare import Contrast
 from vnuma.analysis.fit import ROUNDING
-from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.records import worsening
 from vnuma.analysis.verdict import Withheld
 from vnuma.domain.workloads.metric import Better
@@ -82,7 +82,7 @@ def growth(
     trend: Trend = _trend(low, high, better)
     if withheld:
         trend = "undecided"
-    elif contrast.boots < BOOTS_FOR_WORDS:
+    elif contrast.boots < MIN_BOOTS_FOR_VERDICT:
         trend = "too few boots"
     return Growth(
         contrast.arm,

@@ -14,7 +14,7 @@ from vnuma.domain.workloads.metric import Better, Replicate, plural
 
 AA_ALARM = 0.01
 AA_NOTE = 0.05
-BOOTS_FOR_WORDS = 6
+MIN_BOOTS_FOR_VERDICT = 6
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def check_control(
     if control is None:
         return NotEvaluated("not run: no arm was declared a positive control")
     contrast = next((item for item in contrasts if item.arm == control.arm), None)
-    if contrast is None or contrast.inference is None or contrast.boots < BOOTS_FOR_WORDS:
-        return NotEvaluated(f"arm {control.arm} has fewer than {BOOTS_FOR_WORDS} {plural(replicate)}")
+    if contrast is None or contrast.inference is None or contrast.boots < MIN_BOOTS_FOR_VERDICT:
+        return NotEvaluated(f"arm {control.arm} has fewer than {MIN_BOOTS_FOR_VERDICT} {plural(replicate)}")
     interval = contrast.inference.interval.slowness(better)
     seen = interval.low > 1 if control.direction == "slower" else interval.high < 1
     return ControlCheck(control.arm, control.direction, seen)

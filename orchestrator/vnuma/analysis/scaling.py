@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from vnuma.analysis.compare import own_se
 from vnuma.analysis.distributions import t_quantile
-from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
 
 LOSS = 0.05
 """A rate this much below the best earlier one, or more, is reported as a loss."""
@@ -87,7 +87,7 @@ class Loss:
     @property
     def shown(self) -> bool:
         """Whether the interval shows a loss, with as many boots as a verdict needs."""
-        return self.high is not None and self.high < 1 and self.pairs >= BOOTS_FOR_WORDS
+        return self.high is not None and self.high < 1 and self.pairs >= MIN_BOOTS_FOR_VERDICT
 
 
 def losses(rates: Mapping[int, Mapping[Unit, float]]) -> tuple[Loss, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.figures import p_words
-from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.domain.workloads.metric import Replicate
@@ -47,7 +47,7 @@ def sensitivity(arm: ArmResult) -> Sensitivity:
     """Analyse an arm's pairs by the other methods; a withheld verdict has no dissent."""
     d = arm.contrast.differences
     left_out = leave_one_out(d) if len(d) > 1 else None
-    p = sign_flip_p(d) if len(d) >= BOOTS_FOR_WORDS else None
+    p = sign_flip_p(d) if len(d) >= MIN_BOOTS_FOR_VERDICT else None
     return Sensitivity(arm.arm, left_out, p, tuple(_dissent(arm, left_out, p)))
 
 

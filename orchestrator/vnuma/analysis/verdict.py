@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vnuma.analysis.compare import Contrast, Interval
-from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT, AaCheck, ControlCheck
 from vnuma.analysis.outliers import is_rare, share_limit
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import SHARE_OF_MARGIN
@@ -145,8 +145,8 @@ def decide(contrast: Contrast, rules: Rules, alpha: float) -> Verdict:
         equivalence_level=1 - 2 * alpha,
         margin=rules.margin,
         boots=contrast.boots,
-        boots_needed=BOOTS_FOR_WORDS,
-        provisional=contrast.boots < BOOTS_FOR_WORDS,
+        boots_needed=MIN_BOOTS_FOR_VERDICT,
+        provisional=contrast.boots < MIN_BOOTS_FOR_VERDICT,
         beyond_margin=directed and interval is not None and interval.beyond(rules.margin),
         detectable=label is Label.EQUIVALENT and interval is not None and not interval.contains(1.0),
         rank_supports=not rank.low <= 1 <= rank.high if directed and (rank := contrast.rank) else None,
@@ -173,7 +173,7 @@ def _label(contrast: Contrast, rules: Rules, *, one_state: bool) -> tuple[Label,
     if rules.withheld:
         return Label.UNDECIDED, rules.withheld
     inference = contrast.inference
-    if contrast.boots < BOOTS_FOR_WORDS or inference is None:
+    if contrast.boots < MIN_BOOTS_FOR_VERDICT or inference is None:
         return Label.TOO_FEW, None
     band = 1 + rules.margin
     if 1 / band < inference.equivalence.low and inference.equivalence.high < band:

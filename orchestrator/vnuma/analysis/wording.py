@@ -20,8 +20,8 @@ from vnuma.analysis.growth import Growth
 from vnuma.analysis.instrument_checks import AaCheck
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Label, Verdict, Withheld
-from vnuma.domain.vm.plain_text import counted, duration, listed
 from vnuma.domain.workloads.metric import Replicate, plural
+from vnuma.words.plain_text import counted, duration, listed
 
 _WITHHELD = {
     Withheld.FIXED_ORDER: "Verdict withheld: fixed order",

@@ -19,9 +19,9 @@ from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
-from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.machine_shell import Output, command, output_of, refused
 from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError, from_os_error
+from vnuma.words.validation import messages
 
 try:
     from vnuma.engine.access.connections import share_in_play

@@ -16,7 +16,7 @@ from vnuma.domain.topology.layout import lie_evenly
 from vnuma.domain.topology.licence import most_in_a_node
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import HostFacts, VmFacts
-from vnuma.domain.vm.plain_text import counted
+from vnuma.words.plain_text import counted
 
 # Rules that a shape may violate by itself, before anything is deployed.
 SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21", "R08"))

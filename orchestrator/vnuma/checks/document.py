@@ -11,7 +11,7 @@ from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.fixes.tool import fix_in_tools
 from vnuma.checks.result import SCHEMA, CheckResult, Group, Outlook
 from vnuma.domain.vm.config_event import Author
-from vnuma.domain.vm.provenance import in_json
+from vnuma.words.provenance import in_json
 
 
 def document(result: CheckResult) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import BY_ID, RULES, find_rule
-from vnuma.domain.vm.plain_text import filled
-from vnuma.domain.vm.provenance import in_json
+from vnuma.words.plain_text import filled
+from vnuma.words.provenance import in_json
 
 WIDTH = 80
 _INDENT = 11

@@ -14,9 +14,9 @@ from vnuma.checks.fixes.wording import Target, in_comment
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import WIDEST, echo, echo_json, say, width
 from vnuma.cli.shape_options import LookAhead, where
-from vnuma.domain.vm.plain_text import counted, filled
-from vnuma.domain.vm.provenance import banner, in_json
 from vnuma.errors import InputError, writing
+from vnuma.words.plain_text import counted, filled
+from vnuma.words.provenance import banner, in_json
 
 if TYPE_CHECKING:
     from vnuma.checks.advice import Advice, Candidate

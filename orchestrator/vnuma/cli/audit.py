@@ -45,9 +45,9 @@ def show(
 
     Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
     """
-    from vnuma.domain.vm.plain_text import counted
     from vnuma.engine.access.places import audit_file
     from vnuma.engine.audit.journal import as_json, audit_lines
+    from vnuma.words.plain_text import counted
 
     opened = opened_store(store)
     lines = audit_lines(opened, run)

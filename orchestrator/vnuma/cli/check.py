@@ -17,14 +17,14 @@ from vnuma.cli.check_output import CheckFormat, judge, write, write_fixes
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import find_inventory, opened_store, read_study
 from vnuma.cli.screen import echo, echo_json, say, width
-from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.vm.provenance import banner
 from vnuma.errors import InputError, UsageError, VnumaError
+from vnuma.words.plain_text import counted
+from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.checks.result import CheckResult
     from vnuma.domain.vm.estate import Estate
-    from vnuma.engine.design_check.check import Asked
+    from vnuma.engine.design_check.check import CheckRequest
     from vnuma.engine.notify import Notifier
 
     Tell = Callable[[CheckResult], None]
@@ -45,14 +45,14 @@ def check(given: CheckOptions) -> None:
         return
     from vnuma.engine.design_check.against_design import drift
     from vnuma.engine.design_check.against_design import read_designs as read_intended
-    from vnuma.engine.design_check.check import Asked, compare, run_check
+    from vnuma.engine.design_check.check import CheckRequest, compare, run_check
     from vnuma.engine.design_check.earlier_check import earlier, require_same_estate
     from vnuma.engine.design_check.host_evidence import placements
     from vnuma.estate.waivers import load as load_waivers
 
     given.refuse_contradictions()
     evidence = given.evidence
-    asked = Asked(
+    asked = CheckRequest(
         filters=given.filters(),
         study=read_study(given.study)[0] if given.study else None,
         waivers=load_waivers(given.waivers) if given.waivers else (),
@@ -140,7 +140,7 @@ def _recorded(result: CheckResult, store: str | None) -> CheckResult:
     return compare(result, before) if before else result
 
 
-def _live(site: Path, asked: Asked, given: CheckOptions) -> tuple[Sequence[Estate], Asked]:
+def _live(site: Path, asked: CheckRequest, given: CheckOptions) -> tuple[Sequence[Estate], CheckRequest]:
     """The estates of running vCenters, and the SQL Servers to log in to if requested."""
     from vnuma.engine.access.inventory import read_targets
     from vnuma.engine.design_check import estates as live

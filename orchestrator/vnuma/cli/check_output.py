@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from vnuma.cli.screen import console, echo, signed, width, write_out
-from vnuma.domain.vm.plain_text import counted, escaped
-from vnuma.domain.vm.provenance import banner
+from vnuma.words.plain_text import counted, escaped
+from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.checks.fixes.tool import Tool

@@ -79,11 +79,11 @@ def _two(
     format_: str,
     store: str | None,
 ) -> None:
-    from vnuma.domain.vm.plain_text import listed
     from vnuma.errors import ThresholdMet
     from vnuma.report.comparison import text
     from vnuma.report.comparison.pair import compare_runs
     from vnuma.report.model.model import load_run
+    from vnuma.words.plain_text import listed
 
     condition = text.parse_condition(fail_if) if fail_if else None
     one, other = (load_run(*opened_run(name, store)) for name in (before, after))

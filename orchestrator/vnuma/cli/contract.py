@@ -17,7 +17,7 @@ from vnuma.cli.options import (
     reached_by,
 )
 from vnuma.cli.screen import echo, echo_json, note, require_yes, say, signed, write_out
-from vnuma.domain.vm.provenance import banner
+from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.domain.contract.belief import Answers

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from vnuma import __version__, assets
-from vnuma.domain.vm.plain_text import escaped
 from vnuma.errors import NotAtBaseline
+from vnuma.words.plain_text import escaped
 
 
 def write_crash(error: BaseException) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vnuma.domain.vm.plain_text import counted
+from vnuma.words.plain_text import counted
 
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def design_lines(study: Study) -> list[str]:
     """Order, controls besides the arms, end, and whether a verdict is possible."""
-    from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
-    from vnuma.domain.vm.percent import percent_text
+    from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
     from vnuma.report.model.words import ORDER_WORDS
+    from vnuma.words.percent import percent_text
     from vnuma.workloads.interface import workload_named
 
     design = study.design
@@ -45,9 +45,9 @@ def design_lines(study: Study) -> list[str]:
         lines.append(
             f"Ends     before the first block that would probably exceed {design.max_hours:g} h of work"
         )
-    if design.most_blocks < BOOTS_FOR_WORDS:
+    if design.most_blocks < MIN_BOOTS_FOR_VERDICT:
         each = counted(design.most_blocks, study.workload.replicate)
-        lines.append(f"Verdict  none: {each} per arm; {BOOTS_FOR_WORDS} are needed")
+        lines.append(f"Verdict  none: {each} per arm; {MIN_BOOTS_FOR_VERDICT} are needed")
     return lines
 
 

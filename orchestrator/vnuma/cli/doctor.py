@@ -18,8 +18,8 @@ from vnuma.cli.options import (
     reached_by,
 )
 from vnuma.cli.screen import echo, echo_json, say, signed
-from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.vm.provenance import in_json, scenario_of
+from vnuma.words.plain_text import counted
+from vnuma.words.provenance import in_json, scenario_of
 
 if TYPE_CHECKING:
     from vnuma.engine.doctor.diagnosis import Diagnosis

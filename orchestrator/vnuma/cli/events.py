@@ -10,8 +10,8 @@ from io import FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
 from vnuma.cli.screen import say
-from vnuma.domain.vm.plain_text import counted
 from vnuma.errors import InputError, VnumaError
+from vnuma.words.plain_text import counted
 
 if TYPE_CHECKING:
     from vnuma.engine.notify import Event

@@ -11,7 +11,7 @@ import typer
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import WIDEST, echo, say, width
 from vnuma.cli.shape_options import EsxiOption, ThreadsOption, hosts_of
-from vnuma.domain.vm.plain_text import filled
+from vnuma.words.plain_text import filled
 
 if TYPE_CHECKING:
     from vnuma.logs.kinds import Reading

@@ -10,7 +10,7 @@ import typer
 
 from vnuma.cli.options import RunArgument, StoreOption, opened_store
 from vnuma.cli.screen import echo, say
-from vnuma.domain.vm.provenance import banner
+from vnuma.words.provenance import banner
 
 
 def export(

@@ -11,7 +11,7 @@ from vnuma import assets
 from vnuma.cli.options import TextOrJsonOption
 from vnuma.cli.screen import echo_json, require_yes, say
 from vnuma.cli.verb import verb
-from vnuma.domain.vm.provenance import in_json
+from vnuma.words.provenance import in_json
 
 if TYPE_CHECKING:
     from vnuma.lab import LabState

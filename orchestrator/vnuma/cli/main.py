@@ -17,10 +17,10 @@ from vnuma.cli.screen import MANNER, runnable
 from vnuma.cli.verb import Verb, Verbs, verb
 from vnuma.cli.verb_list import VERBS
 from vnuma.collector import collect_rarely
-from vnuma.domain.vm.plain_text import escaped
 from vnuma.engine.access.private_folder import remove_abandoned
 from vnuma.errors import Interrupted, VnumaError, from_os_error, is_os_failure
 from vnuma.logins import sharing
+from vnuma.words.plain_text import escaped
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -194,7 +194,7 @@ def _say_plainly(error: Exception) -> None:
     """Replace the words of a library that found an option's value wrong by those of a study's errors."""
     from pydantic import ValidationError
 
-    from vnuma.domain.vm.validation import message
+    from vnuma.words.validation import message
 
     if isinstance(error.__cause__, ValidationError) and hasattr(error, "message"):
         error.message = f"{message(error.__cause__.errors()[0])}".removesuffix(".") + "."

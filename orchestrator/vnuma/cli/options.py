@@ -12,8 +12,8 @@ import typer
 
 from vnuma.cli.completion import run_names, study_files, vm_names
 from vnuma.cli.screen import note
-from vnuma.domain.vm.plain_text import escaped
 from vnuma.errors import InputError, UsageError, reading
+from vnuma.words.plain_text import escaped
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study

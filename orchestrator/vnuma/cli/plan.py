@@ -23,7 +23,7 @@ from vnuma.cli.options import (
 )
 from vnuma.cli.plan_text import called, plan_text
 from vnuma.cli.screen import echo, echo_json, say
-from vnuma.domain.vm.plain_text import duration
+from vnuma.words.plain_text import duration
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study

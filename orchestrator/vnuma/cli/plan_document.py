@@ -14,10 +14,10 @@ from vnuma import __version__
 from vnuma.cli.design_lines import in_all
 from vnuma.cli.plan_text import labelled, value_text
 from vnuma.domain.study.order import plan_cells
-from vnuma.domain.vm.plain_text import counted, duration
-from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
 from vnuma.report.page.template import filled, write_file
+from vnuma.words.plain_text import counted, duration
+from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all
 from vnuma.cli.screen import aligned, clock_time, sign, width
-from vnuma.domain.vm.plain_text import counted, duration, filled
-from vnuma.domain.vm.provenance import banner
+from vnuma.words.plain_text import counted, duration, filled
+from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study

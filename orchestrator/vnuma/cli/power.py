@@ -21,10 +21,10 @@ from vnuma.cli.options import (
     read_study,
 )
 from vnuma.cli.screen import echo_json, say, width, working
-from vnuma.domain.vm.plain_text import aligned, counted, duration, filled
-from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.metric import plural as plural_of
 from vnuma.errors import InputError, UsageError
+from vnuma.words.plain_text import aligned, counted, duration, filled
+from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
@@ -58,7 +58,7 @@ def power(
     from vnuma.analysis import study_forecast
     from vnuma.analysis.records import design_of
     from vnuma.domain.study.cell_time import assumed_cell_seconds
-    from vnuma.domain.vm.percent import percent_of
+    from vnuma.words.percent import percent_of
 
     try:
         wanted = percent_of(effect)
@@ -163,7 +163,7 @@ class _Found:
         return f"{compared}{known}{twice}; the rule simulated, 4,000 studies, +-0.8 points"
 
     def _table(self) -> list[str]:
-        from vnuma.domain.vm.percent import percent_text
+        from vnuma.words.percent import percent_text
 
         rows = [
             (
@@ -195,7 +195,7 @@ class _Found:
 
     def _outlook(self) -> list[str]:
         from vnuma.analysis.figures import percent_up
-        from vnuma.domain.vm.percent import percent_text
+        from vnuma.words.percent import percent_text
 
         blocks = self.study.design.most_blocks
         run = counted(blocks, "block")
@@ -236,7 +236,7 @@ class _Found:
         ]
 
     def _ending_by_precision(self) -> list[str]:
-        from vnuma.domain.vm.percent import percent_text
+        from vnuma.words.percent import percent_text
 
         if self.ending is None:
             return []

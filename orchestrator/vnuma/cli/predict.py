@@ -11,9 +11,9 @@ import typer
 from vnuma.cli.predict_output import as_csv, document, sweep_table, swept_sizes
 from vnuma.cli.screen import WIDEST, aligned, say, width, write_out
 from vnuma.cli.shape_options import LookAhead, settings_of, some, where
-from vnuma.domain.vm.plain_text import filled
-from vnuma.domain.vm.provenance import banner
 from vnuma.errors import InputError, UsageError
+from vnuma.words.plain_text import filled
+from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.domain.topology.forecast import Forecast

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from vnuma.cli.screen import aligned, width
 from vnuma.cli.shape_options import some
 from vnuma.domain.topology.release import MOST_VCPUS
-from vnuma.domain.vm.provenance import in_json
 from vnuma.errors import UsageError
+from vnuma.words.provenance import in_json
 
 if TYPE_CHECKING:
     from vnuma.domain.topology.forecast import Forecast

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.events import News
 from vnuma.cli.screen import MANNER, USUAL, aligned, clock_time, console, folded, painted, sign, width
-from vnuma.domain.vm.plain_text import counted, duration, escaped
-from vnuma.domain.vm.provenance import banner
 from vnuma.engine.lease.vcenter_retry import RESTORING
 from vnuma.store.rows import RunState
+from vnuma.words.plain_text import counted, duration, escaped
+from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from rich.live import Live

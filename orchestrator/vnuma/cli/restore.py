@@ -59,7 +59,7 @@ def restore(
     """
     from vnuma.engine.access.places import audit_files, store_url
     from vnuma.engine.restore.restore_leftovers import (
-        Wanted,
+        RestoreRequest,
         restore_by_audit,
         restore_leftovers,
         show_by_audit,
@@ -72,7 +72,7 @@ def restore(
         raise UsageError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
     where = find_inventory(inventory) if from_audit else inventory
-    wanted = Wanted(vms or [], run, where, choice, lambda text: say(text, sys.stderr), site)
+    wanted = RestoreRequest(vms or [], run, where, choice, lambda text: say(text, sys.stderr), site)
     # A lost store is created again: the audit log next to it, or marks on VMs, name what to restore.
     lost = bool(from_audit or inventory or audit_files(parse_place(store_url(store))))
     opened = opened_store(store, create=lost)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.permit import Permit
     from vnuma.engine.preflight.target_plan import TargetPlan
-    from vnuma.engine.run.start import Asking
+    from vnuma.engine.run.start import StudyRequest
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
 
@@ -169,16 +169,16 @@ def _start(
     run_to_end(work, follow, Notifier(*channels))
 
 
-def _asking(path: Path, inventory: Path | None, permit: Permit) -> Asking:
+def _asking(path: Path, inventory: Path | None, permit: Permit) -> StudyRequest:
     """The study with its VMs. Raises UsageError and InputError."""
     from vnuma.engine.access.inventory import study_targets
-    from vnuma.engine.run.start import Asking
+    from vnuma.engine.run.start import StudyRequest
 
     if _RUN.fullmatch(str(path)) and not path.exists():
         raise UsageError(f"{path} is a run, not a study file.", fix=f"vnuma run --resume {path}")
     study, text = read_study(path)
     where = study_inventory(inventory, study)
-    return Asking(study, text, study_targets(where, study), permit, where)
+    return StudyRequest(study, text, study_targets(where, study), permit, where)
 
 
 def _ask(study: Study, plans: Mapping[str, TargetPlan], reached: str) -> None:
@@ -241,7 +241,7 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
     from vnuma.engine.run.oversight import Work
     from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.sites import add_site, begin_site, part_at_site, refuse_file, settle_if_last
-    from vnuma.engine.run.start import Asking
+    from vnuma.engine.run.start import StudyRequest
     from vnuma.store.place import parse_place
 
     address = store_url(url)
@@ -254,7 +254,7 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
     refuse_if_closed(parsed, datetime.now(UTC))
     for words in restore_after_death(opened, own, site):
         say(words, sys.stderr)
-    add_site(opened, part, Asking(parsed, "", targets, Permit(), where))
+    add_site(opened, part, StudyRequest(parsed, "", targets, Permit(), where))
     if not begin_site(opened, part):
         say(f"{site} has completed its part of {row.name}: nothing was done.", sys.stderr)
         return

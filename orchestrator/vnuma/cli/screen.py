@@ -18,8 +18,8 @@ from typing import Any, Literal, TextIO
 from rich.console import Console
 
 from vnuma.cli.verb_list import NAMES
-from vnuma.domain.vm.plain_text import escaped, filled
 from vnuma.errors import VnumaError, writing
+from vnuma.words.plain_text import escaped, filled
 
 # The widest output, however wide the terminal.
 WIDEST = 100

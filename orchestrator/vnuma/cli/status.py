@@ -9,8 +9,8 @@ import typer
 from vnuma.cli.completion import run_names
 from vnuma.cli.options import StoreOption, TextOrJsonOption
 from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, echo_json, say, sign, width
-from vnuma.domain.vm.plain_text import duration
-from vnuma.domain.vm.provenance import in_json, kind
+from vnuma.words.plain_text import duration
+from vnuma.words.provenance import in_json, kind
 
 if TYPE_CHECKING:
     from vnuma.engine.run.overview import Overview, RunLine

@@ -27,11 +27,11 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from vnuma import __version__
-from vnuma.domain.vm.plain_text import escaped
-from vnuma.domain.vm.validation import Strict, message
 from vnuma.engine.access.inventory import read_variables
 from vnuma.engine.access.secrets import Secret, resolve
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
+from vnuma.words.plain_text import escaped
+from vnuma.words.validation import Strict, message
 
 VARIABLE = "vnuma_notify"
 ANSWER_S = 10.0

@@ -14,9 +14,9 @@ from typing import Any
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
-from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import bounded_bytes, decoded
+from vnuma.words.bounded_input import NotYaml, read_yaml
 
 ARM = "vm_topology_arm"
 HINT = "Name a playbook, a file of tasks or variables, or a host_vars folder."

@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from vnuma import __version__
-from vnuma.domain.vm import bounded_input
 from vnuma.domain.vm.estate import Estate
 from vnuma.errors import InputError, reading, writing
 from vnuma.estate.plausible import implausible
+from vnuma.words import bounded_input
 
 FORMAT = 1
 """Raised when a reader of the previous format would misunderstand the file; optional fields do not

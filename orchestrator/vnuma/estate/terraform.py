@@ -15,13 +15,13 @@ from typing import Any
 
 from vnuma.checks.fixes.terraform import ATTRIBUTES, NO_ATTRIBUTE
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
-from vnuma.domain.vm import bounded_input
 from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError, reading
 from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs, mapping, mappings
 from vnuma.estate.terraform_code import Code
 from vnuma.estate.vmx import ignored_keys
+from vnuma.words import bounded_input
 
 RESOURCE = "vsphere_virtual_machine"
 

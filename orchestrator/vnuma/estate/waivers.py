@@ -11,9 +11,9 @@ from pydantic import Field, ValidationError
 
 from vnuma.checks.finding import Finding
 from vnuma.checks.rules.catalogue import find_rule
-from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
-from vnuma.domain.vm.validation import Strict
 from vnuma.errors import InputError, reading
+from vnuma.words.bounded_input import NotYaml, read_yaml
+from vnuma.words.validation import Strict
 
 
 class Waiver(Strict):

@@ -10,8 +10,6 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from vnuma.checks.check_history import History
-from vnuma.domain.vm.plain_text import counted, duration
-from vnuma.domain.vm.provenance import banner, kind
 from vnuma.engine.run.overview import Away, line_of
 from vnuma.engine.run.progress import CellProgress, CellWord, Progress, VmProgress
 from vnuma.errors import InputError, VnumaError
@@ -22,6 +20,8 @@ from vnuma.serve.figures import Figures, Kept
 from vnuma.serve.reader import Reader, View
 from vnuma.store import audit
 from vnuma.store.types import utc_now
+from vnuma.words.plain_text import counted, duration
+from vnuma.words.provenance import banner, kind
 
 MOST = 300
 """Most lines of the audit log, or findings of an estate, on one page."""

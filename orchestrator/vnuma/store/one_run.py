@@ -15,13 +15,13 @@ from typing import Any
 from sqlalchemy import BigInteger, Boolean, Column, Connection, Double, Integer, Select, Table, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from vnuma.domain.vm.plain_text import refuse_controls
 from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.open import Store, private_store
 from vnuma.store.rows import Sample
 from vnuma.store.samples import sample_values
 from vnuma.store.types import CanonicalJson, OneOf, UtcTime, iso
+from vnuma.words.plain_text import refuse_controls
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows by table, each by column: times as ISO text, documents as they are."""

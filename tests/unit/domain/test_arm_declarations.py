@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.support.hosts import host_of, vm_of
-from vnuma.domain.arm.arm import Arm, Becomes, declared, only_in_runs
+from vnuma.domain.arm.arm import Arm, SetsVmSettings, declared, only_in_runs
 from vnuma.domain.arm.desired_settings import desired_settings
 from vnuma.domain.study.study_schema import markdown
 from vnuma.domain.vm.change import change_back, change_to
@@ -21,7 +21,7 @@ NEWEST = host_of(release="8.0.3")
 PLAIN = {
     name: item.settings[0]
     for name, item in declared().items()
-    if isinstance(item, Becomes) and not item.computed
+    if isinstance(item, SetsVmSettings) and not item.computed
 }
 
 
@@ -40,11 +40,13 @@ def test_every_field_of_an_arm_but_its_name_says_what_it_becomes() -> None:
     assert set(only_in_runs()) == {"maxdop", "soft_numa", "workload"}
 
 
-@pytest.mark.parametrize("name", [name for name, item in declared().items() if isinstance(item, Becomes)])
+@pytest.mark.parametrize(
+    "name", [name for name, item in declared().items() if isinstance(item, SetsVmSettings)]
+)
 def test_what_a_field_becomes_is_read_for_the_baseline_and_has_its_privilege(name: str) -> None:
     """A setting outside the baseline would stay changed after the run."""
     item = declared()[name]
-    assert isinstance(item, Becomes)
+    assert isinstance(item, SetsVmSettings)
     for setting in item.settings:
         assert setting in TYPED or is_governed(setting)
         assert setting not in DERIVED
@@ -83,6 +85,6 @@ def test_the_reference_says_what_each_field_becomes(name: str) -> None:
     """docs/reference/study.md has a row with it."""
     rows = [line for line in markdown().splitlines() if line.startswith(f"| `{name}` | ")]
     item = declared()[name]
-    becomes = ", ".join(item.settings) if isinstance(item, Becomes) else item.what
+    becomes = ", ".join(item.settings) if isinstance(item, SetsVmSettings) else item.what
 
     assert any(f" | {becomes} | " in row for row in rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vnuma.domain.vm.machine import machine_facts
-from vnuma.domain.vm.provenance import banner, emulated_by
+from vnuma.words.provenance import banner, emulated_by
 
 ANSWER = """Last login: never
 @@ hostname

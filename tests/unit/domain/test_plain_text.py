@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vnuma.domain.vm.change import Edit
-from vnuma.domain.vm.plain_text import signed_seconds
+from vnuma.words.plain_text import signed_seconds
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from tests.store.build import new_run, new_vm
 from tests.support.stores import new_store
-from vnuma.engine.restore.restore_leftovers import Wanted, restore_leftovers, show_leftovers
+from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_leftovers, show_leftovers
 from vnuma.errors import NotAtBaseline
 from vnuma.store import sites
 from vnuma.store.open import Store
@@ -28,13 +28,13 @@ def left(tmp_path: Path) -> Store:
 @pytest.mark.parametrize(
     ("wanted", "named"),
     [
-        (Wanted(), True),
-        (Wanted(run="quick.1"), True),
-        (Wanted(site="site-c"), False),
+        (RestoreRequest(), True),
+        (RestoreRequest(run="quick.1"), True),
+        (RestoreRequest(site="site-c"), False),
     ],
     ids=["everything", "its run", "another site"],
 )
-def test_a_vm_of_a_site_is_restored_there(left: Store, wanted: Wanted, named: bool) -> None:
+def test_a_vm_of_a_site_is_restored_there(left: Store, wanted: RestoreRequest, named: bool) -> None:
     """The controller says which site may have a changed VM; another site has nothing to do with it."""
     report = restore_leftovers(left, wanted)
 

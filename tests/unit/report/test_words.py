@@ -10,10 +10,10 @@ from vnuma.analysis.compare import Interval
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.figures import limits
 from vnuma.analysis.verdict import Label, Verdict, Withheld
-from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.vm.plain_text import counted, listed
-from vnuma.domain.vm.provenance import banner
 from vnuma.report.model.words import drift_words, lead, places, verdict_words
+from vnuma.words.percent import percent_text
+from vnuma.words.plain_text import counted, listed
+from vnuma.words.provenance import banner
 
 
 @pytest.mark.parametrize(

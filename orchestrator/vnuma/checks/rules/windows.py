@@ -11,8 +11,8 @@ from vnuma.checks.rules.shape_questions import NO_HOT_ADD, even_nodes, nodes_nee
 from vnuma.checks.rules.sources import HOT_ADD_KB
 from vnuma.domain.topology.licence import windows_sockets
 from vnuma.domain.topology.topology import topologies
-from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.server import PROCESSOR_GROUP, WHOLE_NODES_BUILD
+from vnuma.words.plain_text import counted
 
 _BCDEDIT = "https://learn.microsoft.com/windows-hardware/drivers/devtest/bcdedit--set"
 _GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups"

@@ -18,7 +18,7 @@ from pydantic import (
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.setting import TYPED, Since, is_extra_config
-from vnuma.domain.vm.validation import Strict
+from vnuma.words.validation import Strict
 
 Automatic = Literal["auto"]
 AsItIs = Literal["keep"]
@@ -90,7 +90,7 @@ Latency = Literal["keep", "low", "normal", "medium", "high"]
 
 
 @dataclass(frozen=True)
-class Becomes:
+class SetsVmSettings:
     """The settings of the VM that a field becomes; `short` is its name in a crossing's arms: `1x16 mhz=full`.
 
     Not `computed`: the field's value is the one setting's, `auto` and `none` are its "not set". `seen` is
@@ -140,7 +140,7 @@ class ArmSettings(Strict):
 
     affinity: Annotated[
         Literal["keep", "none", "physical_cores"] | PhysicalCores | CpuList,
-        Becomes("cpus", ("cpuAffinity",), computed=True),
+        SetsVmSettings("cpus", ("cpuAffinity",), computed=True),
     ] = Field(
         default="keep",
         description=(
@@ -150,7 +150,7 @@ class ArmSettings(Strict):
         ),
     )
     numa_node_affinity: Annotated[
-        Literal["keep", "none"] | NodeList, Becomes("nodes", ("numa.nodeAffinity",))
+        Literal["keep", "none"] | NodeList, SetsVmSettings("nodes", ("numa.nodeAffinity",))
     ] = Field(
         default="keep",
         description=(
@@ -159,7 +159,7 @@ class ArmSettings(Strict):
         ),
     )
     memory_affinity: Annotated[
-        Literal["keep", "none"] | NodeList, Becomes("memnodes", ("memoryAffinity",))
+        Literal["keep", "none"] | NodeList, SetsVmSettings("memnodes", ("memoryAffinity",))
     ] = Field(
         default="keep",
         description=(
@@ -167,34 +167,34 @@ class ArmSettings(Strict):
             "only if it reads back; vnuma cannot tell whether ESXi honours it. `none` clears it."
         ),
     )
-    memory_mb: Annotated[Literal["keep"] | MemorySize, Becomes("mb", ("memoryMB",))] = Field(
+    memory_mb: Annotated[Literal["keep"] | MemorySize, SetsVmSettings("mb", ("memoryMB",))] = Field(
         default="keep", description="Memory size of the VM in MB, a multiple of 4."
     )
     memory_reservation: Annotated[
         Literal["keep", "none", "locked"] | Megabytes,
-        Becomes("reserved", ("memoryReservation", "memoryReservationLockedToMax"), computed=True),
+        SetsVmSettings("reserved", ("memoryReservation", "memoryReservationLockedToMax"), computed=True),
     ] = Field(
         default="keep",
         description="`locked` reserves all memory, whatever its size; a number reserves that many MB.",
     )
     cpu_reservation: Annotated[
-        Literal["keep", "none", "full"] | Megahertz, Becomes("mhz", ("cpuReservation",), computed=True)
+        Literal["keep", "none", "full"] | Megahertz, SetsVmSettings("mhz", ("cpuReservation",), computed=True)
     ] = Field(
         default="keep",
         description="`full` reserves vCPUs times the host's clock; a number reserves that many MHz.",
     )
-    latency_sensitivity: Annotated[Latency, Becomes("latency", ("latencySensitivity",))] = Field(
+    latency_sensitivity: Annotated[Latency, SetsVmSettings("latency", ("latencySensitivity",))] = Field(
         default="keep",
         description=(
             "`high` gives each vCPU its own core; it needs `memory_reservation: locked` and "
             "`cpu_reservation: full`."
         ),
     )
-    cpu_hot_add: Annotated[Switch, Becomes("hotadd", ("cpuHotAddEnabled",), seen=_NODES)] = Field(
+    cpu_hot_add: Annotated[Switch, SetsVmSettings("hotadd", ("cpuHotAddEnabled",), seen=_NODES)] = Field(
         default="keep", description="CPU hot-add. When on, it hides vNUMA (see expose_vnuma_on_hot_add)."
     )
     expose_vnuma_on_hot_add: Annotated[
-        Switch, Becomes("expose", ("exposeVnumaOnCpuHotadd",), seen=_NODES)
+        Switch, SetsVmSettings("expose", ("exposeVnumaOnCpuHotadd",), seen=_NODES)
     ] = Field(
         default="keep",
         description=(
@@ -202,7 +202,7 @@ class ArmSettings(Strict):
         ),
     )
     cores_per_numa_node: Annotated[
-        Literal["keep", "auto"] | Count, Becomes("pernode", ("coresPerNumaNode",), seen=_NODES)
+        Literal["keep", "auto"] | Count, SetsVmSettings("pernode", ("coresPerNumaNode",), seen=_NODES)
     ] = Field(
         default="keep",
         description=(
@@ -212,7 +212,7 @@ class ArmSettings(Strict):
         ),
     )
     max_per_virtual_node: Annotated[
-        Literal["keep", "auto"] | Count, Becomes("max", (esxi.MAX_PER_NODE,), seen=_NODES)
+        Literal["keep", "auto"] | Count, SetsVmSettings("max", (esxi.MAX_PER_NODE,), seen=_NODES)
     ] = Field(
         default="keep",
         description=(
@@ -221,7 +221,7 @@ class ArmSettings(Strict):
         ),
     )
     numa_vcpu_min: Annotated[
-        Literal["keep", "auto"] | Count, Becomes("min", (esxi.MINIMUM,), seen=_NODES)
+        Literal["keep", "auto"] | Count, SetsVmSettings("min", (esxi.MINIMUM,), seen=_NODES)
     ] = Field(
         default="keep",
         description=(
@@ -229,7 +229,7 @@ class ArmSettings(Strict):
             "(ESXi's default is 9)."
         ),
     )
-    prefer_ht: Annotated[AutoSwitch, Becomes("ht", (esxi.PREFER_HT,), seen=_NODES)] = Field(
+    prefer_ht: Annotated[AutoSwitch, SetsVmSettings("ht", (esxi.PREFER_HT,), seen=_NODES)] = Field(
         default="keep",
         description=(
             "numa.vcpu.preferHT: count threads, not cores, when fitting the VM into a node. `auto` removes "
@@ -237,7 +237,7 @@ class ArmSettings(Strict):
         ),
     )
     follow_cores_per_socket: Annotated[
-        AutoSwitch, Becomes("follow", (esxi.FOLLOW,), computed=True, seen=_NODES)
+        AutoSwitch, SetsVmSettings("follow", (esxi.FOLLOW,), computed=True, seen=_NODES)
     ] = Field(
         default="auto",
         description=(
@@ -248,7 +248,7 @@ class ArmSettings(Strict):
     )
     numa_autosize: Annotated[
         Literal["clear", "keep"],
-        Becomes("stored", (esxi.AUTOSIZE_COOKIE, esxi.AUTOSIZE_MAX), computed=True, seen=_NODES),
+        SetsVmSettings("stored", (esxi.AUTOSIZE_COOKIE, esxi.AUTOSIZE_MAX), computed=True, seen=_NODES),
     ] = Field(
         default="clear",
         description=(
@@ -272,7 +272,7 @@ class ArmSettings(Strict):
     ] = Field(
         default="keep", description="MAXDOP hint on every statement of this arm; `keep` uses the workload's."
     )
-    numa: Annotated[NumaKeys, Becomes("numa", ("numa.*",), computed=True, seen=_NODES)] = Field(
+    numa: Annotated[NumaKeys, SetsVmSettings("numa", ("numa.*",), computed=True, seen=_NODES)] = Field(
         default={},
         description=(
             "Any other numa.* key, as in `{numa.consolidate: FALSE}`; `auto` removes a key. Keys with "
@@ -286,7 +286,7 @@ class Arm(ArmSettings):
 
     topology: Annotated[
         TopologyField,
-        Becomes(
+        SetsVmSettings(
             "topology",
             ("numCPUs", "numCoresPerSocket"),
             computed=True,
@@ -299,14 +299,14 @@ class Arm(ArmSettings):
         )
     )
     vcpus: Annotated[
-        Count | None, Becomes("vcpus", ("numCPUs",), computed=True, seen="SQL Server's CPUs")
+        Count | None, SetsVmSettings("vcpus", ("numCPUs",), computed=True, seen="SQL Server's CPUs")
     ] = Field(default=None, le=768, description="vCPUs of this arm, if they differ from the study's.")
     name: str = Field(
         default="", description="Name in tables and charts; the topology by default.", max_length=40
     )
     vnuma_nodes: Annotated[
         int | None,
-        Becomes(
+        SetsVmSettings(
             "vnuma",
             ("coresPerNumaNode", esxi.FOLLOW, esxi.MAX_PER_NODE, esxi.MINIMUM),
             computed=True,
@@ -348,7 +348,7 @@ class Arm(ArmSettings):
         return self.name or str(self.topology)
 
 
-def declared() -> Mapping[str, Becomes | OnlyInRuns]:
+def declared() -> Mapping[str, SetsVmSettings | OnlyInRuns]:
     """What each field of an arm sets, by field; only the name sets nothing."""
     found = {name: _declared(field.metadata) for name, field in Arm.model_fields.items()}
     return {name: item for name, item in found.items() if item}
@@ -365,8 +365,8 @@ def only_in_runs() -> tuple[str, ...]:
     return tuple(name for name, item in declared().items() if isinstance(item, OnlyInRuns))
 
 
-def _declared(metadata: Iterable[object]) -> Becomes | OnlyInRuns | None:
-    return next((item for item in metadata if isinstance(item, Becomes | OnlyInRuns)), None)
+def _declared(metadata: Iterable[object]) -> SetsVmSettings | OnlyInRuns | None:
+    return next((item for item in metadata if isinstance(item, SetsVmSettings | OnlyInRuns)), None)
 
 
 @cache
@@ -375,7 +375,7 @@ def _own_fields() -> Mapping[str, str]:
     owned = {
         setting.lower(): name
         for name in ArmSettings.model_fields
-        if isinstance(item := _declared(ArmSettings.model_fields[name].metadata), Becomes)
+        if isinstance(item := _declared(ArmSettings.model_fields[name].metadata), SetsVmSettings)
         for setting in item.settings
         if is_extra_config(setting) and name != "numa"
     }

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from vnuma.domain.arm.affinity import affinity_settings
-from vnuma.domain.arm.arm import Arm, Becomes, declared
+from vnuma.domain.arm.arm import Arm, SetsVmSettings, declared
 from vnuma.domain.arm.node_count import node_count_settings
 from vnuma.domain.arm.reservation import refuse_high_without_reservations, reservation_settings
 from vnuma.domain.topology import release as esxi
@@ -73,7 +73,7 @@ def _plain_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
     desired: dict[str, Value] = {}
     for field, item in declared().items():
         value = getattr(arm, field)
-        if not isinstance(item, Becomes) or item.computed or value == "keep":
+        if not isinstance(item, SetsVmSettings) or item.computed or value == "keep":
             continue
         if value != "auto":
             _refuse_older(field, item.since, vm, host)

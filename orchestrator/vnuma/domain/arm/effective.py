@@ -14,9 +14,9 @@ from vnuma.domain.topology.evidence import LOG_WORDS, LogEvidence
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import GuestTopology
-from vnuma.domain.vm.plain_text import counted
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.logs.vmware import VmwareLog
+from vnuma.words.plain_text import counted
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from vnuma.domain.vm.provenance import in_json
 from vnuma.errors import VnumaError
+from vnuma.words.provenance import in_json
 
 SCHEMA = "vnuma/contract/1"
 

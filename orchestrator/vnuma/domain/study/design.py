@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from vnuma.domain.vm.percent import Percent
-from vnuma.domain.vm.validation import Strict
+from vnuma.words.percent import Percent
+from vnuma.words.validation import Strict
 
 CONTROL_SUFFIX = " (remote)"
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
 
-from vnuma.domain.vm.validation import Strict
+from vnuma.words.validation import Strict
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW = re.compile(r"(?P<days>[A-Za-z,\- ]+?)\s+(?P<start>\d\d:\d\d)-(?P<end>\d\d:\d\d)")

@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 from vnuma.domain.arm.arm import Arm, ArmSettings
 from vnuma.domain.study.design import CONTROL_SUFFIX, Design
 from vnuma.domain.study.hours import AllowedHours
-from vnuma.domain.vm.validation import Strict
 from vnuma.domain.workloads.kinds import AnyWorkload, as_workload
 from vnuma.domain.workloads.settings import Seconds, WorkloadContext, WorkloadSettings, maxdop_of
+from vnuma.words.validation import Strict
 
 Acceptable = Literal["P13", "P14", "P21", "P22", "P23", "P24", "P26"]
 """Blocking findings of preflight that a study may accept."""

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from vnuma.domain.study.order import blocks_of_square, columns
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.validation import message
 from vnuma.domain.workloads.settings import Path, Problem, maxdop_of
+from vnuma.words.validation import message
 
 
 def check_design(study: Study) -> Iterator[Problem]:

@@ -10,10 +10,10 @@ from pydantic import BaseModel
 
 from vnuma.domain.arm.arm import PhysicalCores
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.validation import FIELD_FAULTS, message
 from vnuma.domain.workloads.kinds import settings_type
 from vnuma.domain.workloads.settings import Path, Problem
 from vnuma.errors import InputError
+from vnuma.words.validation import FIELD_FAULTS, message
 
 EVERY_FIELD = "Every field is described in docs/reference/study.md."
 

@@ -18,10 +18,10 @@ from vnuma.domain.study.crossing import Crossing
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_checks import check_arms_workloads, check_design, check_workload
 from vnuma.domain.topology.topology import topologies
-from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
-from vnuma.domain.vm.plain_text import refuse_controls
 from vnuma.domain.workloads.settings import Path, Problem
 from vnuma.errors import InputError
+from vnuma.words.bounded_input import NotYaml, read_yaml
+from vnuma.words.plain_text import refuse_controls
 
 MOST_VALUES = 10_000
 DEEPEST = 40

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from vnuma.domain.arm.arm import Arm, ArmSettings, Becomes, PhysicalCores, declared
+from vnuma.domain.arm.arm import Arm, ArmSettings, PhysicalCores, SetsVmSettings, declared
 from vnuma.domain.study.design import Design
 from vnuma.domain.study.hours import AllowedHours
 from vnuma.domain.study.study import Dataset, Evidence, Limits, Power, Published, Quiet, Study
@@ -138,7 +138,7 @@ def _what_arms_set() -> str:
         "|---|---|---|---|---|",
     ]
     for name, item in declared().items():
-        if isinstance(item, Becomes):
+        if isinstance(item, SetsVmSettings):
             since = item.since.words if item.since else "all"
             when = "at power-on" if any(map(needs_power_off, item.settings)) else "at once"
             rows.append(f"| `{name}` | {', '.join(item.settings)} | {since} | {when} | {item.seen} |")

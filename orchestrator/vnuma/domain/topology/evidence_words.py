@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vnuma.domain.vm.plain_text import counted
 from vnuma.logs.kinds import Reading
+from vnuma.words.plain_text import counted
 
 _Figures = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from vnuma.domain.topology.layout import Confidence
 from vnuma.domain.topology.topology import Topology
-from vnuma.domain.vm.plain_text import counted
+from vnuma.words.plain_text import counted
 
 UNLIMITED = 10_000
 SQL_2014, SQL_2016, SQL_2025 = 12, 13, 17

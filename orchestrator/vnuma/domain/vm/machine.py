@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.vm.provenance import emulated_by, scenario_of
 from vnuma.logs import linux_nodes
+from vnuma.words.plain_text import counted
+from vnuma.words.provenance import emulated_by, scenario_of
 
 _UNDER_THE_CPU = "TCG"
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.vm.validation import Strict
 from vnuma.domain.workloads.metric import ELAPSED, Metric, Replicate, sized
+from vnuma.words.validation import Strict
 
 Path = tuple[int | str, ...]
 

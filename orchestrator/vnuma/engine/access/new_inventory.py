@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
 from vnuma.errors import InputError, reading, writing
+from vnuma.words.validation import messages
 
 _HOST = r"(?P<host>\[[^\s\[\]]+\]|[^\s/{}@?#\\,:\[\]]+|(?:[0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*)"  # the last: IPv6
 _PORT = r"(?P<port>[1-9]\d{0,4})"

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vnuma.domain.vm.plain_text import data_in_yaml
 from vnuma.engine.access.inventory import connection_variables
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, write_private
 from vnuma.engine.access.target import Target, TargetKind
+from vnuma.words.plain_text import data_in_yaml
 
 GROUPS = {TargetKind.VM: "vnuma_vms", TargetKind.MACHINE: "vnuma_machines"}
 """The group in which a play finds the targets of a kind."""

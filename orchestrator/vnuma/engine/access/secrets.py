@@ -19,9 +19,9 @@ from pathlib import Path
 
 from pydantic import Field, PrivateAttr, SecretStr, model_validator
 
-from vnuma.domain.vm.validation import Strict
 from vnuma.engine.access.vault import read_key
 from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.words.validation import Strict
 
 PRIVATE_FILE_VARIABLE = "VNUMA_PRIVATE_FILE"
 

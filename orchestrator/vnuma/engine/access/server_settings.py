@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 
 from vnuma.domain.vm.endpoint import Identity, plain
-from vnuma.domain.vm.validation import Strict
 from vnuma.engine.access.secrets import Secret
+from vnuma.words.validation import Strict
 
 _PROXY = re.compile(r"(?:http://)?(?P<host>[^\s/{}@?#\\:]+):(?P<port>[1-9]\d{0,4})/?")
 

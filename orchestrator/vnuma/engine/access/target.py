@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
-from vnuma.domain.vm.validation import Strict, message
 from vnuma.engine.access.secrets import Secret
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
 from vnuma.errors import InputError
+from vnuma.words.validation import Strict, message
 
 MACHINE_KEY = "linux/"
 """Prefix of the store's keys for machines; a VM's key begins with its vCenter."""

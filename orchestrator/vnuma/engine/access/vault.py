@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vnuma.domain.vm.bounded_input import NotYaml, read_yaml
 from vnuma.errors import EnvironmentProblem
+from vnuma.words.bounded_input import NotYaml, read_yaml
 
 FIX = "Set ANSIBLE_VAULT_PASSWORD_FILE or ANSIBLE_VAULT_IDENTITY_LIST, or vault_password_file in ansible.cfg."
 

@@ -19,9 +19,7 @@ from vnuma.checks.result import CheckResult
 from vnuma.domain.arm.arm import Arm, only_in_runs
 from vnuma.domain.study.study import Power as PowerRules
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import Power
-from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import VmTarget
@@ -36,7 +34,7 @@ from vnuma.engine.cell.shape import (
     shape,
 )
 from vnuma.engine.cell.write_settings import not_left_off
-from vnuma.engine.design_check.check import Asked, run_check
+from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.engine.design_check.estates import read_target
 from vnuma.engine.design_check.sql_facts import SqlServers
 from vnuma.engine.instance.sql_identity import require_by_hand
@@ -61,6 +59,8 @@ from vnuma.vsphere.connect import Session, VmRef, connect
 from vnuma.vsphere.power import wait_for_guest
 from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.vsphere.wait import settle
+from vnuma.words.plain_text import counted
+from vnuma.words.validation import messages
 from vnuma.workloads.cross_join.settings import CrossJoin
 from vnuma.workloads.cross_join.workload import cross_join_queries
 
@@ -262,7 +262,7 @@ NEVER = "never"
 
 def design_check(target: VmTarget, options: dict[str, Any]) -> dict[str, Any]:
     """The check's document; with `failed` where something as bad as `fail_on` says was found."""
-    asked = Asked(
+    asked = CheckRequest(
         sql=SqlServers([target]) if options["sql"] else None,
         waivers=load(Path(options["waivers"])) if options["waivers"] else (),
     )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vnuma.domain.vm.plain_text import counted
 from vnuma.engine.access.context import holder
 from vnuma.engine.access.places import audit_file, audit_files, audit_home
 from vnuma.engine.audit.chain import Chain, read_chain
@@ -18,6 +17,7 @@ from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.types import canonical_json
+from vnuma.words.plain_text import counted
 
 _COMPARE = "Compare it with a backup, with the store (vnuma audit) or with a copy elsewhere."
 

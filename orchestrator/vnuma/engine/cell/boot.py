@@ -71,7 +71,7 @@ def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
     on_vsphere(context, attempt, name, work)
 
 
-def ready_cell(context: VmContext, attempt: Attempt) -> Inside:
+def ready_cell(context: VmContext, attempt: Attempt) -> GuestView:
     """The step `guest_ready`: wait for SQL Server, prove that it is the VM's, and check the topology.
 
     SQL Server's settings are written only after this run has proven that the server runs in the VM. So if the
@@ -99,7 +99,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Inside:
 
 
 @dataclass(frozen=True)
-class _Looked:
+class _VsphereView:
     """What vSphere shows of a boot: `powered_on_at` by vCenter's clock, `boot_time` by the host's."""
 
     vm: VmFacts
@@ -112,7 +112,7 @@ class _Looked:
 
 
 @dataclass(frozen=True)
-class _Wrong:
+class _SettingMismatch:
     """SQL Server settings that do not match the arm in this boot, and whether another boot would help."""
 
     sentences: tuple[str, ...]
@@ -120,7 +120,7 @@ class _Wrong:
 
 
 @dataclass(frozen=True)
-class Inside:
+class GuestView:
     """What SQL Server shows of a boot, and what a vmware.log proves of it."""
 
     guest: GuestTopology
@@ -129,7 +129,7 @@ class Inside:
     log: LogEvidence
 
 
-def _came_up(context: VmContext, attempt: Attempt) -> tuple[_Looked, Ready]:
+def _came_up(context: VmContext, attempt: Attempt) -> tuple[_VsphereView, Ready]:
     """Wait until this boot's SQL Server is ready and proven to run inside the VM."""
     looked = on_vsphere(
         context, attempt, "guest_ready", lambda session, ref, _: _look(context, attempt, session, ref)
@@ -141,17 +141,18 @@ def _came_up(context: VmContext, attempt: Attempt) -> tuple[_Looked, Ready]:
     return looked, came_up
 
 
-def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) -> _Looked:
+def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) -> _VsphereView:
     vm, host = read.read_vm_on_host(session, ref)
     side, booted = uptime.read_vm_side(session, ref), uptime.boot_time(session, ref)
     noted = sql_identity.noted_power_on(context, attempt)
     at = noted.at if noted and noted.at else uptime.powered_on_at(session, ref)
     if noted and noted.at:
         side = replace(side, age_s=uptime.seconds_since(session, at), at=time.monotonic())
-    return _Looked(vm, host, at, booted, side, noted, evidence.fetch(session, vm, context.study.evidence))
+    fetched = evidence.fetch(session, vm, context.study.evidence)
+    return _VsphereView(vm, host, at, booted, side, noted, fetched)
 
 
-def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
+def _wait_for_server(context: VmContext, looked: _VsphereView) -> Ready:
     """Wait until this boot's SQL Server is ready and the guest quiet.
 
     A dataset that somebody dropped is not waited for: it is made again. Raises Interrupted.
@@ -192,7 +193,7 @@ class _Heeding(ready.Clock):
             super().wait(min(left_s, _HEED_S))
 
 
-def _settle(context: VmContext, attempt: Attempt, looked: _Looked) -> _Wrong:
+def _settle(context: VmContext, attempt: Attempt, looked: _VsphereView) -> _SettingMismatch:
     """Change SQL Server settings that do not match the arm in this boot, for the next one."""
     arm, server, journal = attempt.settings(context), context.sql(), journal_of(context)
     own = own_settings(context, looked.vm, looked.host)
@@ -201,7 +202,7 @@ def _settle(context: VmContext, attempt: Attempt, looked: _Looked) -> _Wrong:
     before = len(journal.made)
     found = [setting.mismatch(boot, server, journal) for setting in SETTINGS]
     sentences = tuple(sentence for sentence in found if sentence)
-    return _Wrong(sentences, cycle_helps=len(journal.made) > before)
+    return _SettingMismatch(sentences, cycle_helps=len(journal.made) > before)
 
 
 def _power_cycle(context: VmContext, attempt: Attempt) -> None:
@@ -221,7 +222,7 @@ def _quiet_rule(context: VmContext) -> QuietRule:
     return QuietRule(asked.cpu_percent, for_s, asked.timeout_s)
 
 
-def _look_inside(context: VmContext, attempt: Attempt, looked: _Looked) -> Inside:
+def _look_inside(context: VmContext, attempt: Attempt, looked: _VsphereView) -> GuestView:
     with connect(context.sql()) as connection:
         guest, server = sql_facts.read_topology(connection), sql_facts.read_server(connection)
         start = evidence.started(connection)
@@ -229,11 +230,11 @@ def _look_inside(context: VmContext, attempt: Attempt, looked: _Looked) -> Insid
     if looked.log.file:
         store, age_s = context.store, looked.side.age_s
         found = evidence.evaluate(store, context.vm.id, attempt.id, looked.log.file, age_s, guest)
-    return Inside(guest, server, start, found)
+    return GuestView(guest, server, start, found)
 
 
 def _judged(
-    context: VmContext, attempt: Attempt, looked: _Looked, inside: Inside, wrong: tuple[str, ...]
+    context: VmContext, attempt: Attempt, looked: _VsphereView, inside: GuestView, wrong: tuple[str, ...]
 ) -> Judgement:
     """Everything that invalidates this boot: topology, VM settings, soft-NUMA and TCP ports."""
     arm, own = attempt.settings(context), own_settings(context, looked.vm, looked.host)
@@ -250,8 +251,8 @@ def _judged(
 def _record(
     context: VmContext,
     attempt: Attempt,
-    looked: _Looked,
-    inside: Inside,
+    looked: _VsphereView,
+    inside: GuestView,
     judgement: Judgement,
     came_up: Ready,
 ) -> None:

@@ -20,7 +20,6 @@ from vnuma.domain.contract.belief import (
     judged,
 )
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.provenance import scenario_of
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import VmTarget
 from vnuma.engine.contract.changing import NOTHING, ChangingOutcome, LeasedWriter, Say, on_the_clone
@@ -34,6 +33,7 @@ from vnuma.vsphere.contract import vm as vm
 from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, AskedVm, ChangedVm, KeyStays
 from vnuma.vsphere.faults import NotNow, name_behind, unexpected
 from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.words.provenance import scenario_of
 
 Consent = Callable[[VmFacts, str | None], None]
 """Called with the VM that is about to be changed and the lab's scenario; raises to refuse."""

@@ -38,7 +38,7 @@ _STUDY_PARTS = {"study"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckRequest:
     """What a check is asked besides the facts. `sql` is None without --sql; `placements` by VM name."""
 
     filters: Filters = field(default_factory=Filters)
@@ -51,16 +51,16 @@ class Asked:
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
-_UNASKED = Asked()
+_UNASKED = CheckRequest()
 
 
-def run_check(estates: Sequence[Estate], asked: Asked) -> CheckResult:
+def run_check(estates: Sequence[Estate], asked: CheckRequest) -> CheckResult:
     """Evaluate the rules over every VM that the filters let through."""
     with gc_paused():
         return _run(estates, asked)
 
 
-def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
+def _run(estates: Sequence[Estate], asked: CheckRequest) -> CheckResult:
     rules, present = _rules(asked), present_vms(asked.present)
     used: set[Waiver] = set()
     vms: list[CheckedVm] = []
@@ -145,13 +145,13 @@ def _names(estate: Estate, vm: EstateVm) -> tuple[str, ...]:
     return vm.facts.key, vm.facts.host_name, cluster.name if cluster else ""
 
 
-def _rules(asked: Asked) -> tuple[Rule, ...]:
+def _rules(asked: CheckRequest) -> tuple[Rule, ...]:
     if asked.study is not None:
         return RULES
     return tuple(rule for rule in RULES if not rule.needs & _STUDY_PARTS)
 
 
-def subject_of(estate: Estate, vm: EstateVm, asked: Asked) -> Subject:
+def subject_of(estate: Estate, vm: EstateVm, asked: CheckRequest) -> Subject:
     """What the rules are asked about: a VM with its host, cluster, guest and SQL Server, as far as known."""
     moid = vm.facts.host_moid
     answer = asked.sql.read(vm.facts, estate.source) if asked.sql else None
@@ -192,7 +192,7 @@ def _evaluated(
 
 
 def _checked(
-    subject: Subject, source: str, evaluations: Sequence[Evaluation], asked: Asked, used: set[Waiver]
+    subject: Subject, source: str, evaluations: Sequence[Evaluation], asked: CheckRequest, used: set[Waiver]
 ) -> CheckedVm:
     vm, host = subject.vm, subject.host
     assert vm is not None  # every subject here was made of one
@@ -219,7 +219,7 @@ def _checked(
     )
 
 
-def _judged(finding: Finding, path: str, asked: Asked, used: set[Waiver]) -> Judged:
+def _judged(finding: Finding, path: str, asked: CheckRequest, used: set[Waiver]) -> Judged:
     for waiver in asked.waivers:
         if waiver.covers(finding, path):
             used.add(waiver)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from vnuma.checks.check_history import Earlier, Seen, earlier_of
 from vnuma.checks.result import CheckResult
-from vnuma.engine.design_check.check import Asked, run_check
+from vnuma.engine.design_check.check import CheckRequest, run_check
 from vnuma.errors import InputError
 from vnuma.estate import snapshot
 
 
-def earlier(path: Path, asked: Asked) -> Earlier:
+def earlier(path: Path, asked: CheckRequest) -> Earlier:
     """What was found then. Of a snapshot, what today's rules find in the facts of then.
 
     Raises InputError for any other file.

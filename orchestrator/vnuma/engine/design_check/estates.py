@@ -15,7 +15,6 @@ from pathlib import Path
 from vnuma import __version__, assets
 from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
-from vnuma.domain.vm.provenance import scenario_of
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
@@ -28,6 +27,7 @@ from vnuma.vsphere.counters import read_waits
 from vnuma.vsphere.host_options import most_cores_per_socket
 from vnuma.vsphere.tags import read_tags
 from vnuma.vsphere.vcenter import VCenter
+from vnuma.words.provenance import scenario_of
 
 FULL_EVERY = timedelta(days=7)
 """After that long every VM is read in full again, whatever vCenter says of changes."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.machine import MachineFacts
-from vnuma.domain.vm.provenance import why_no_hardware
 from vnuma.domain.vm.role import LOGIN
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access import machine_shell
@@ -28,6 +27,7 @@ from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
+from vnuma.words.provenance import why_no_hardware
 from vnuma.workloads.page_cache.obstacles import obstacles_of_machine
 from vnuma.workloads.shell import machine_question
 

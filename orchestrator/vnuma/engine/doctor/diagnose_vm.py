@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pyVmomi import vim
 
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.plain_text import duration, signed_seconds
 from vnuma.domain.vm.role import ELSEWHERE, needed_privileges, purpose_of
 from vnuma.domain.vm.setting import TYPED
 from vnuma.engine.access.connections import sql_server
@@ -23,6 +22,7 @@ from vnuma.sqlserver.instance.endpoint import read_clock
 from vnuma.vsphere import privileges, tls
 from vnuma.vsphere.connect import Session, VmRef
 from vnuma.vsphere.uptime import host_ahead_s, seconds_since
+from vnuma.words.plain_text import duration, signed_seconds
 
 _RENEW_WITHIN = timedelta(days=30)
 

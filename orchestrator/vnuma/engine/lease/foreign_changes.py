@@ -9,12 +9,12 @@ from typing import Any
 
 from vnuma.domain.vm.change import change_back, value_words
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.plain_text import aligned
 from vnuma.domain.vm.setting import WRITTEN_BY_ESXI, Settings, Value
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.store import attempts
 from vnuma.vsphere.apply import ChangedMeanwhile
+from vnuma.words.plain_text import aligned
 
 
 @dataclass(frozen=True)

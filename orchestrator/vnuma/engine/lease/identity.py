@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.provenance import scenario_of
 from vnuma.errors import HostChanged, InputError, VmNotFound
 from vnuma.store.rows import Run, Vm
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import Session, VmRef
+from vnuma.words.provenance import scenario_of
 
 
 def find_own(session: Session, vm: Vm) -> VmRef:

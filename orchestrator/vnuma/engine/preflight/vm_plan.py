@@ -10,7 +10,6 @@ from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.order import columns
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import HostFacts, VmFacts
-from vnuma.domain.vm.provenance import scenario_of
 from vnuma.domain.vm.role import needed_privileges, purpose_of
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.connections import vcenter
@@ -28,6 +27,7 @@ from vnuma.engine.preflight.workload_check import client_findings, locality_find
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket
+from vnuma.words.provenance import scenario_of
 
 
 @dataclass(frozen=True, kw_only=True)

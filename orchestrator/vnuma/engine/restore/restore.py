@@ -96,7 +96,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldLease:
     """The lease of a restore. Its fence refuses work after the token has moved on."""
 
     fence: Callable[[], None]
@@ -124,7 +124,7 @@ class Restoration(ABC):
         """How the target differs from its baseline now. Changes nothing."""
 
     @abstractmethod
-    def _restore(self, held: Held) -> Restored:
+    def _restore(self, held: HeldLease) -> Restored:
         """Lock the target, compare it with the baseline, write the differences, read them back.
 
         Raises RestoreConflict before the first change when somebody else changed something and `choice` is
@@ -188,12 +188,12 @@ class Restoration(ABC):
         self._give_up(token, self._settled(done), done.words, broken)
         return done
 
-    def _held(self, token: int) -> Held:
+    def _held(self, token: int) -> HeldLease:
         def fence() -> None:
             self.store.ask(lambda connection: leases.require_current(connection, self.vm.vm_key, token))
 
         # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
-        return Held(
+        return HeldLease(
             fence, Journal(self.store, self.vm.vm_key, self.vm.name, self.run, on_store_error=lambda _: None)
         )
 

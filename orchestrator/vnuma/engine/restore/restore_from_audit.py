@@ -26,7 +26,7 @@ from vnuma.engine.lease.foreign_changes import written
 from vnuma.engine.lease.identity import find_by_key
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.lease.vcenter_retry import RESTORING, VCenterRetry
-from vnuma.engine.restore.restore import Choice, Held, Restored
+from vnuma.engine.restore.restore import Choice, HeldLease, Restored
 from vnuma.engine.restore.restore_vm import Source, VmRestore, about_power, at_vcenter
 from vnuma.errors import (
     EnvironmentProblem,
@@ -186,7 +186,7 @@ class AuditRestoration:
 
         def at(session: Session) -> Restored:
             self._look(session)
-            held = Held(apply.no_fence, journal)
+            held = HeldLease(apply.no_fence, journal)
             return VmRestore(self._source, self.target, self.choice, held, session, self.say).done()
 
         def tell(_tries: int, error: EnvironmentProblem, pause: float) -> None:

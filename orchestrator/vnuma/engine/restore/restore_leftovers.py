@@ -65,7 +65,7 @@ class RestoreReport:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RestoreRequest:
     """Which VMs to restore, and how; all that were left if neither names nor run are given.
 
     `say` hears of the progress. Only VMs of `site` are restored; None: the controller's own, and those named.
@@ -92,7 +92,7 @@ class Wanted:
         return self.inventory or Path(owner.inventory or "inventory")
 
 
-def restore_leftovers(store: Store, wanted: Wanted) -> RestoreReport:
+def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
     """Restore the VMs that a run has left; a failure with one does not stop the others.
 
     A VM of a living run is in use, which is a problem too. Raises InputError for an unknown VM or run.
@@ -122,7 +122,7 @@ def restore_leftovers(store: Store, wanted: Wanted) -> RestoreReport:
     return outcome
 
 
-def _restoration(store: Store, wanted: Wanted, row: Vm, owner: Run) -> Restoration:
+def _restoration(store: Store, wanted: RestoreRequest, row: Vm, owner: Run) -> Restoration:
     """Raises VmHeld while the VM's run is alive, NotAtBaseline for a VM of another site."""
     if is_alive(owner):
         raise VmHeld(
@@ -160,7 +160,7 @@ def _marked(store: Store, inventory: Path, site: str | None) -> Iterator[VnumaEr
             )
 
 
-def restore_by_audit(store: Store, file: Path, wanted: Wanted) -> RestoreReport:
+def restore_by_audit(store: Store, file: Path, wanted: RestoreRequest) -> RestoreReport:
     """Restore from the audit log `file` what runs unknown to the store have left."""
     outcome = RestoreReport()
     works = _by_audit(store, file, wanted)
@@ -174,7 +174,7 @@ def restore_by_audit(store: Store, file: Path, wanted: Wanted) -> RestoreReport:
     return outcome
 
 
-def show_by_audit(store: Store, file: Path, wanted: Wanted) -> list[str]:
+def show_by_audit(store: Store, file: Path, wanted: RestoreRequest) -> list[str]:
     """What `restore_by_audit` would change, by line."""
     lines = [line for work in _by_audit(store, file, wanted) for line in work.plan()]
     return [*_doubts(store, file), *(lines or ["The audit log contains nothing to undo."])]
@@ -188,7 +188,7 @@ def _doubts(store: Store, file: Path) -> list[str]:
     return [f"Note      {words} Compare the restored settings with a backup." for words in found]
 
 
-def _by_audit(store: Store, file: Path, wanted: Wanted) -> list[AuditRestoration | MachineByHand]:
+def _by_audit(store: Store, file: Path, wanted: RestoreRequest) -> list[AuditRestoration | MachineByHand]:
     inventory, left = wanted.inventory or Path("inventory"), chosen(unanswered(store, file), wanted.names)
     found = [(one, stored_target(inventory, one.vm_key, one.vm)) for one in left]
     return [BY_AUDIT[target.kind](store, one, target, wanted.choice, wanted.say) for one, target in found]
@@ -204,7 +204,7 @@ def _kept(work: Restoration, inventory: str) -> str:
     )
 
 
-def show_leftovers(store: Store, wanted: Wanted) -> list[str]:
+def show_leftovers(store: Store, wanted: RestoreRequest) -> list[str]:
     """What `restore_leftovers` would change, by line; empty where nothing needs restoring."""
     lines = []
     for row, owner in leftover_vms(store, wanted):
@@ -225,7 +225,7 @@ def show_leftovers(store: Store, wanted: Wanted) -> list[str]:
     return lines
 
 
-def leftover_vms(store: Store, wanted: Wanted) -> Iterator[tuple[Vm, Run]]:
+def leftover_vms(store: Store, wanted: RestoreRequest) -> Iterator[tuple[Vm, Run]]:
     """VMs to restore: those not at their baseline, and those still leased; of `site` alone if given.
 
     Raises InputError for an unknown VM or run.

@@ -8,7 +8,14 @@ from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
-from vnuma.engine.restore.restore import Difference, Held, Restoration, Restored, RestorePlan, kept_settings
+from vnuma.engine.restore.restore import (
+    Difference,
+    HeldLease,
+    Restoration,
+    Restored,
+    RestorePlan,
+    kept_settings,
+)
 from vnuma.store.rows import RestoreOutcome
 from vnuma.workloads.interface import machine_workload_named
 from vnuma.workloads.shell import Shell
@@ -39,7 +46,7 @@ class MachineRestoration(Restoration):
         """See `Restoration`. A machine has files, which are removed."""
         return False
 
-    def _restore(self, held: Held) -> Restored:
+    def _restore(self, held: HeldLease) -> Restored:
         """Remove files first: they fill the machine's memory, whatever happens to its settings."""
         with vm_lock(self.home, self.vm.vm_key, self.vm.name, say=self.say):
             held.fence()

@@ -36,7 +36,7 @@ from vnuma.engine.lease.vcenter_retry import (
 from vnuma.engine.restore.restore import (
     Choice,
     Difference,
-    Held,
+    HeldLease,
     Restoration,
     Restored,
     RestorePlan,
@@ -188,7 +188,7 @@ class VmRestoration(Restoration):
         """See `Restoration`."""
         return dataset_exists(self.store, self.vm)
 
-    def _restore(self, held: Held) -> Restored:
+    def _restore(self, held: HeldLease) -> Restored:
         """See `Restoration`."""
 
         say = report_wait(self.store, self.vm, RESTORING, self.say)
@@ -262,7 +262,7 @@ class VmRestore:
     source: Source
     target: VmTarget
     choice: Choice
-    held: Held
+    held: HeldLease
     session: Session
     say: Callable[[str], None]
 

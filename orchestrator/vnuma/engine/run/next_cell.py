@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from vnuma.analysis.records import design_of
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.percent import percent_text
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.foreign_changes import SomebodysChange
 from vnuma.engine.lease.hours import closed
@@ -24,6 +23,7 @@ from vnuma.store.cells import PERMANENT
 from vnuma.store.open import Store
 from vnuma.store.rows import AttemptLine, Busy, Cell, Claim, Outcome
 from vnuma.store.types import utc_now
+from vnuma.words.percent import percent_text
 
 if TYPE_CHECKING:
     from vnuma.analysis.stopping import StopDecision

@@ -20,7 +20,7 @@ from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.plan_by_kind import plan_all
 from vnuma.engine.restore.restore import possibly_changed
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.engine.run.start import PERMIT, Asking, add_vms, client_of, refuse_unprepared
+from vnuma.engine.run.start import PERMIT, StudyRequest, add_vms, client_of, refuse_unprepared
 from vnuma.engine.run.unsupervised import settle
 from vnuma.errors import EnvironmentProblem, InputError, NotAtBaseline, StoreError, VmHeld, VnumaError
 from vnuma.store import facts, runs, sites, vms
@@ -71,7 +71,7 @@ def part_at_site(store: Store, run: Run, site: str) -> Run:
     return part
 
 
-def add_site(store: Store, part: Run, asking: Asking) -> None:
+def add_site(store: Store, part: Run, asking: StudyRequest) -> None:
     """Check the site's VMs and add them to the run, at the first start of its part.
 
     Raises as `plan_all` and `refuse_unprepared` do, and InputError for other VMs than the run has there.

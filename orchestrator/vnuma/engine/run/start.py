@@ -37,7 +37,7 @@ PERMIT = "permit"
 
 
 @dataclass(frozen=True)
-class Asking:
+class StudyRequest:
     """What to plan: the study's text and the inventory as they were read."""
 
     study: Study
@@ -56,13 +56,13 @@ class Asking:
 class Prepared:
     """A study that passed its preflight on every VM that is worked on from here."""
 
-    asking: Asking
+    asking: StudyRequest
     plans: dict[str, TargetPlan]
     client: Mapping[str, object] | None
     """The client whose position and driver affect times."""
 
 
-def prepare(asking: Asking) -> Prepared:
+def prepare(asking: StudyRequest) -> Prepared:
     """Plan a run of the VMs that are worked on from here. Raises as `plan_all` and `refuse_unprepared` do."""
     here = of_site(asking.targets, None)
     plans = plan_all(asking.study, here, asking.permit, asking.inventory)
@@ -130,7 +130,7 @@ def create_run(store: Store, prepared: Prepared) -> Run:
 def add_vms(
     connection: Connection,
     run: Run,
-    asking: Asking,
+    asking: StudyRequest,
     plans: Mapping[str, TargetPlan],
     client: Mapping[str, object] | None,
 ) -> None:

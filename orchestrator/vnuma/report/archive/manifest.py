@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from vnuma import __version__
-from vnuma.domain.vm.bounded_input import read_json
-from vnuma.domain.vm.plain_text import escaped, refuse_controls
 from vnuma.errors import InputError
+from vnuma.words.bounded_input import read_json
+from vnuma.words.plain_text import escaped, refuse_controls
 
 NAME = "manifest.json"
 KIND = "vnuma/archive"

@@ -15,8 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from vnuma.domain.vm.bounded_input import read_json
-from vnuma.domain.vm.plain_text import refuse_controls
 from vnuma.errors import EnvironmentProblem
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.csv_export import TABLES, Column, described, field_text, write_tidy
@@ -24,6 +22,8 @@ from vnuma.store.one_run import Rows, moment_of
 from vnuma.store.open import Store
 from vnuma.store.rows import Sample
 from vnuma.store.samples import StoredSample, iter_samples
+from vnuma.words.bounded_input import read_json
+from vnuma.words.plain_text import refuse_controls
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from vnuma import __version__
 from vnuma.domain.study.declaration import SCOPE
-from vnuma.domain.vm.plain_text import listed
-from vnuma.domain.vm.provenance import banner, kind
 from vnuma.errors import InputError
 from vnuma.report.archive.manifest import (
     FACTS,
@@ -38,6 +36,8 @@ from vnuma.report.tables.secondary import named_figures, waits_grids
 from vnuma.store.one_run import rows_of
 from vnuma.store.open import Store
 from vnuma.store.rows import CellState
+from vnuma.words.plain_text import listed
+from vnuma.words.provenance import banner, kind
 
 
 def default_path(loaded: LoadedRun) -> Path:

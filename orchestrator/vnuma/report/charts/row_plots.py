@@ -18,10 +18,10 @@ from vnuma.analysis.figures import percent
 from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict
-from vnuma.domain.vm.percent import percent_text
 from vnuma.domain.workloads.metric import sized
 from vnuma.report.charts.svg import LETTER, SHAPES, Figure, inline
 from vnuma.report.model.words import difference_words, faster_side, places, verdict_kind
+from vnuma.words.percent import percent_text
 
 _HEIGHT, _MIDDLE, _HOLLOW, _GAP = 26, 13, 21, 8
 _PATHS = {

@@ -9,9 +9,9 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from vnuma.domain.vm.plain_text import escaped
 from vnuma.isolation import IsolationError
 from vnuma.report.charts.convert import chart_as_svg
+from vnuma.words.plain_text import escaped
 
 # Placeholder colours for the page's own, so that a chart follows light and dark mode.
 INK, MUTED, GRID, BAND = "#010101", "#020202", "#030303", "#040404"

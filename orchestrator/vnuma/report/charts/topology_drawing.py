@@ -12,11 +12,11 @@ from markupsafe import escape
 from vnuma.domain.study.order import columns
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import NumaNode
-from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.report.charts.svg import Figure, inline
 from vnuma.report.model.arm_topologies import ArmTopology
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Outcome, Vm
+from vnuma.words.plain_text import counted, listed
 
 _LEFT = 84
 _SPAN = 232

@@ -9,7 +9,7 @@ from vnuma.checks.finding import Finding, Fix, Severity
 from vnuma.checks.fixes.tool import Tool, fix_as
 from vnuma.checks.fixes.wording import Target, in_comment
 from vnuma.checks.result import CheckedVm, CheckResult
-from vnuma.domain.vm.provenance import banner
+from vnuma.words.provenance import banner
 
 
 def as_fixes(result: CheckResult, tool: Tool) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 from vnuma import __version__
 from vnuma.checks.check_history import History, StandingFinding
-from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.vm.provenance import in_json
+from vnuma.words.plain_text import counted
+from vnuma.words.provenance import in_json
 
 SCHEMA = "vnuma/check-history/1"
 MOST = 40

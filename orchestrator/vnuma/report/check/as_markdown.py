@@ -9,8 +9,8 @@ from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.domain.vm.estate import Declared
-from vnuma.domain.vm.plain_text import counted, escaped
 from vnuma.report.check import words as texts
+from vnuma.words.plain_text import counted, escaped
 
 _MOST = 50
 """Most rows of a table: a comment on GitHub is limited to 65,536 characters."""

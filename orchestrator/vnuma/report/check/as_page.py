@@ -14,10 +14,10 @@ from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.fixes.tool import Tool, ansible, fix_in_tools
 from vnuma.checks.fixes.wording import Target
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
-from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.vm.provenance import banner
 from vnuma.report.check import words as texts
 from vnuma.report.page.template import filled
+from vnuma.words.plain_text import counted
+from vnuma.words.provenance import banner
 
 WITHOUT_SCRIPTS = 100
 """VMs listed in the page itself, for a browser without scripts."""

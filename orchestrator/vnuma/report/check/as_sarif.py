@@ -13,8 +13,8 @@ from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.checks.rule import Rule
 from vnuma.domain.vm.estate import Declared
-from vnuma.domain.vm.provenance import in_json
 from vnuma.report.check.words import DRIFT_RULE, DriftRow, drift_rows
+from vnuma.words.provenance import in_json
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.BLOCK: "error", Severity.WARN: "warning", Severity.INFO: "note"}

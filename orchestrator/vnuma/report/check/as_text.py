@@ -9,8 +9,8 @@ from textwrap import wrap
 from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
-from vnuma.domain.vm.plain_text import counted
 from vnuma.report.check import words as texts
+from vnuma.words.plain_text import counted
 
 WIDTH = 78
 """Two columns less than a usual terminal's, for the shape before each finding."""

@@ -14,8 +14,8 @@ from vnuma.domain.vm.change import value_words
 from vnuma.domain.vm.config_event import Author
 from vnuma.domain.vm.estate import Declared
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import AUTOMATIC, Value
+from vnuma.words.plain_text import counted
 
 _KINDS = {"vm": "VM"}
 _NAMED = 3

@@ -13,19 +13,19 @@ from typing import Any
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.figures import limits, p_words, signed
-from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS, ControlCheck
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT, ControlCheck
 from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled, pool
 from vnuma.analysis.records import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Label, Rules, Verdict
-from vnuma.domain.vm.plain_text import counted, filled, listed
-from vnuma.domain.vm.provenance import banner
 from vnuma.errors import InputError
 from vnuma.report.comparison.comparability import differences, surroundings
 from vnuma.report.comparison.pair import refuse_idle
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import direction, unseen_states, verdict_words
 from vnuma.store.rows import Vm
+from vnuma.words.plain_text import counted, filled, listed
+from vnuma.words.provenance import banner
 
 WIDTH = 80
 DIFFERS = 0.05
@@ -52,7 +52,7 @@ class Unit:
     def arm(self, name: str) -> ArmResult | None:
         """The arm, if this VM has enough boots of it for a verdict."""
         found = next((arm for arm in self.analysis.arms if arm.arm == name), None)
-        return found if found and found.contrast.boots >= BOOTS_FOR_WORDS else None
+        return found if found and found.contrast.boots >= MIN_BOOTS_FOR_VERDICT else None
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ def pool_runs(runs: Sequence[LoadedRun], allowed: Collection[str] = ()) -> Pool:
 def _unit(run: LoadedRun, vm: Vm) -> Unit:
     analysis = run.primary_of(vm)
     why = f"its verdicts are withheld ({analysis.withheld})" if analysis.withheld else ""
-    if not why and not any(arm.contrast.boots >= BOOTS_FOR_WORDS for arm in analysis.arms):
-        why = f"fewer than {BOOTS_FOR_WORDS} boots an arm"
+    if not why and not any(arm.contrast.boots >= MIN_BOOTS_FOR_VERDICT for arm in analysis.arms):
+        why = f"fewer than {MIN_BOOTS_FOR_VERDICT} boots an arm"
     return Unit(run, vm, analysis, why)
 
 

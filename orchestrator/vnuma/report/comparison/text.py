@@ -15,11 +15,11 @@ from typing import Any, Literal
 from vnuma.analysis.change_between_runs import Change
 from vnuma.analysis.figures import decimals, limits, signed
 from vnuma.analysis.verdict import Verdict
-from vnuma.domain.vm.plain_text import counted, filled, listed
-from vnuma.domain.vm.provenance import banner
 from vnuma.errors import UsageError
 from vnuma.report.comparison.pair import Comparison, Pair
 from vnuma.report.model.words import direction, verdict_words
+from vnuma.words.plain_text import counted, filled, listed
+from vnuma.words.provenance import banner
 
 State = Literal["met", "not met", "not evaluated"]
 

@@ -11,7 +11,6 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from vnuma.analysis.result import Analysis
-from vnuma.domain.vm.provenance import in_json
 from vnuma.report.export.analyses import AnalysisPart, ArmPart
 from vnuma.report.export.boots import EffectivePart
 from vnuma.report.export.other_figures import FigurePart, PublishedFigures, ScalingPart, WaitsPart
@@ -21,6 +20,7 @@ from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import curves
 from vnuma.report.model.trust import effective_count, plan_check, repeated
 from vnuma.store.rows import Attempt, Vm
+from vnuma.words.provenance import in_json
 
 
 class StudyPart(Part):

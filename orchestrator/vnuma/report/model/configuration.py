@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vnuma.domain.vm.plain_text import counted
-from vnuma.domain.vm.provenance import measured_on
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.machine_words import machine_of, machine_pairs
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.trust import plan_check
 from vnuma.store.facts import CLIENT
 from vnuma.store.rows import Outcome, Vm
+from vnuma.words.plain_text import counted
+from vnuma.words.provenance import measured_on
 
 Pairs = list[tuple[str, str]]
 

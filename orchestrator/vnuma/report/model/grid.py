@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from vnuma.domain.vm.plain_text import aligned, filled, spreadsheet_safe
+from vnuma.words.plain_text import aligned, filled, spreadsheet_safe
 
 WIDEST = 100
 """Captions on the screen are wrapped at this width."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from vnuma.analysis.result import Analysis
-from vnuma.domain.vm.plain_text import counted, listed
-from vnuma.domain.vm.provenance import measured_on
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS
 from vnuma.store.rows import CellState, Vm
+from vnuma.words.plain_text import counted, listed
+from vnuma.words.provenance import measured_on
 
 PASSES = (
     "Each replicate is a pass: the page cache was dropped and the file placed anew before it. The machine "

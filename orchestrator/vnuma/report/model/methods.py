@@ -9,13 +9,13 @@ from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.domain.study.design import Design
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.domain.workloads.metric import plural
 from vnuma.report.model.machine_words import machine_of, method_words, scope_words
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import ORDER_WORDS, direction, named
 from vnuma.store.rows import CellState, Vm
+from vnuma.words.percent import percent_text
+from vnuma.words.plain_text import counted, listed
 
 _FORMS = {
     "client": "rows streamed to the client and discarded there",

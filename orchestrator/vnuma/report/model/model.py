@@ -16,14 +16,14 @@ from vnuma.analysis.result import Analysis, RunResult
 from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Published, Study
 from vnuma.domain.study.study_file import parse_study
-from vnuma.domain.vm.plain_text import escaped
-from vnuma.domain.vm.provenance import mark
 from vnuma.errors import InputError, StoreError
 from vnuma.report.model.executions import ExecutionTotals, FormExecutions, WaitShare, WaitTotals
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Attempt, Cell, CellState, Fact, Outcome, Run, RunState, Vm
 from vnuma.store.timed import cell_records, timed_batches
+from vnuma.words.plain_text import escaped
+from vnuma.words.provenance import mark
 
 _FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 

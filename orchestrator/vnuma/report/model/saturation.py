@@ -9,9 +9,9 @@ from typing import Any
 
 from vnuma.analysis.table import FigureRow
 from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT, share_of_vcpu
-from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm
+from vnuma.words.plain_text import counted, filled
 from vnuma.workloads.call_volume.settings import BUSIEST, OTHER_SCHEDULERS, is_saturated
 
 MEANS = "More vCPUs answer no more calls than this one can take in."

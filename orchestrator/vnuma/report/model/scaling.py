@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from vnuma.analysis.figures import amount
-from vnuma.analysis.instrument_checks import BOOTS_FOR_WORDS
+from vnuma.analysis.instrument_checks import MIN_BOOTS_FOR_VERDICT
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.scaling import LOSS, Loss, Scaling, Unit, losses, scaling
-from vnuma.domain.vm.plain_text import filled
 from vnuma.domain.workloads.metric import Replicate, plural, sized
 from vnuma.report.model.model import LoadedRun
+from vnuma.words.plain_text import filled
 
 VCPUS = "vCPUs"
 
 _RULE = (
     f"Negative scaling is a rate {LOSS:.0%} or more below the best one at a smaller load, where "
-    f"{BOOTS_FOR_WORDS} {{replicates}} or more show a loss: one-sided 95% intervals that hold for all pairs "
-    "of a curve's loads together, each curve by itself."
+    f"{MIN_BOOTS_FOR_VERDICT} {{replicates}} or more show a loss: one-sided 95% intervals that hold for all "
+    "pairs of a curve's loads together, each curve by itself."
 )
 _SAME_ORDER = (
     " Over {size_word}, a loss may also come with time: each {replicate} runs its loads in the order of the "
@@ -161,6 +161,6 @@ def _curve(
 def _why(tested: tuple[Loss, ...], replicate: Replicate) -> str:
     """Why a measured loss is not proven."""
     fewest = min((loss.pairs for loss in tested), default=0)
-    if fewest < BOOTS_FOR_WORDS:
-        return f"{fewest} of {BOOTS_FOR_WORDS} {plural(replicate)}"
+    if fewest < MIN_BOOTS_FOR_VERDICT:
+        return f"{fewest} of {MIN_BOOTS_FOR_VERDICT} {plural(replicate)}"
     return f"within what {plural(replicate)} scatter"

@@ -11,11 +11,11 @@ from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import a_a_sentence
 from vnuma.domain.study.declaration import SCOPE, Declared, declaration, deviations
-from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.report.model.machine_words import machine_of
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import lead
 from vnuma.store.rows import Attempt, Fact, Outcome, Vm
+from vnuma.words.plain_text import counted, listed
 
 
 @dataclass(frozen=True)

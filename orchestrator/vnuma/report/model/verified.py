@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vnuma.domain.vm.plain_text import counted
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Outcome, Vm
+from vnuma.words.plain_text import counted
 
 SCOPE = "workload"
 LONGEST = 160

@@ -15,10 +15,10 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Label, Verdict, Withheld
 from vnuma.analysis.wording import headline, sentence, together
 from vnuma.domain.study.design import Order
-from vnuma.domain.vm.plain_text import counted, listed
 from vnuma.domain.workloads.metric import none_valid, plural
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import CellState
+from vnuma.words.plain_text import counted, listed
 
 ORDER_WORDS: Mapping[Order, str] = {
     "randomised": "in random order",

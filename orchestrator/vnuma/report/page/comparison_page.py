@@ -6,13 +6,13 @@ from functools import partial
 from pathlib import Path
 
 from vnuma import __version__
-from vnuma.domain.vm.provenance import banner
 from vnuma.report.charts.row_plots import of_gaps
 from vnuma.report.comparison.pair import Comparison
 from vnuma.report.comparison.text import CAUTION, Condition, estimate_words, judged_words, what_words
 from vnuma.report.model.words import verdict_kind
 from vnuma.report.page.page import verdict_symbol
 from vnuma.report.page.template import environment, filled, write_file
+from vnuma.words.provenance import banner
 
 
 def write_comparison(found: Comparison, condition: Condition | None, path: Path) -> None:

@@ -11,8 +11,6 @@ from vnuma.analysis.figures import signed
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.verdict import Label, Verdict
 from vnuma.analysis.wording import growth_sentence
-from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.vm.plain_text import listed
 from vnuma.domain.workloads.metric import medians, plural, sized
 from vnuma.report.charts.boot_charts import order, strips
 from vnuma.report.charts.row_plots import RowPlots, all_sizes, each_size
@@ -20,9 +18,9 @@ from vnuma.report.charts.scaling_chart import scaling_charts
 from vnuma.report.charts.svg import Figure
 from vnuma.report.charts.topology_drawing import drawing, host_figures, host_map
 from vnuma.report.model.arm_topologies import topologies_of
+from vnuma.report.model.caveats import limit_statements
 from vnuma.report.model.configuration import configuration, settings_rows
 from vnuma.report.model.costs import boots_or_iterations
-from vnuma.report.model.limits import limit_statements
 from vnuma.report.model.methods import methods, scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import curves, scaling_note
@@ -43,6 +41,8 @@ from vnuma.report.published.published_comparison import published_exact, publish
 from vnuma.report.tables.paper_table import size_rows
 from vnuma.report.tables.secondary import named_figures, sensitivity_table, waits_tables
 from vnuma.store.rows import Vm
+from vnuma.words.percent import percent_text
+from vnuma.words.plain_text import listed
 
 MOST_VMS_WITH_CHARTS = 8
 """Above this number, charts by size are left out to limit the page's size."""

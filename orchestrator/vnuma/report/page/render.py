@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from vnuma.domain.vm.provenance import banner
 from vnuma.errors import EnvironmentProblem
 from vnuma.isolation import IsolationError
 from vnuma.report.charts.pictures import Picture, plain, standalone
 from vnuma.report.charts.row_plots import all_sizes, differences_figure
+from vnuma.report.model.caveats import limit_statements
 from vnuma.report.model.grid import GridTable, as_markdown
-from vnuma.report.model.limits import limit_statements
 from vnuma.report.model.methods import scope
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer_words, progress_words
 from vnuma.report.page.page import Part, verdict_rows, vm_parts
 from vnuma.report.page.template import filled, write_file
 from vnuma.report.published.published_comparison import comparison_caution
+from vnuma.words.provenance import banner
 
 ReportFormat = Literal["html", "markdown", "png", "pdf"]
 ENDINGS: dict[ReportFormat, str] = {"html": "html", "markdown": "md", "png": "png", "pdf": "pdf"}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from vnuma.analysis.figures import amount, signed
 from vnuma.analysis.published import RUN_SD, RUNS, STUDIES, Description, Table, describe, drift_alone
-from vnuma.domain.vm.plain_text import counted, filled
 from vnuma.errors import InputError, reading
 from vnuma.report.model.grid import WIDEST, GridTable, as_markdown, as_screen
+from vnuma.words.plain_text import counted, filled
 
 FORM = "The first line names the columns: rows_per_side,ARM,ARM,...; then one line a size, times in ms."
 SIZE = "rows_per_side"

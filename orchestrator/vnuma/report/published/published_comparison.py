@@ -11,9 +11,9 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.plain_text import aligned, filled
 from vnuma.domain.workloads.metric import Replicate, in_table, none_valid
 from vnuma.report.model.model import LoadedRun
+from vnuma.words.plain_text import aligned, filled
 
 WHERE_UNKNOWN = "not comparable"
 ALLOWED = "a bound that ours keeps"

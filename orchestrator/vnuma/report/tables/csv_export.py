@@ -15,10 +15,10 @@ from typing import Literal, TextIO
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict
-from vnuma.domain.vm.plain_text import escaped, spreadsheet_safe
 from vnuma.domain.workloads.metric import none_valid
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.secondary import NO_FIGURE, NO_WAITS
+from vnuma.words.plain_text import escaped, spreadsheet_safe
 
 DataType = Literal["text", "whole", "number", "yes/no", "time"]
 Row = Mapping[str, object]

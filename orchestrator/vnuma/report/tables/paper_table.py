@@ -9,12 +9,12 @@ from vnuma.analysis.figures import amount, limits, signed, signed_amount
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableCell, TableRow
 from vnuma.analysis.verdict import Verdict
-from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.metric import in_table, medians, none_valid
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import boots_words, direction, named, places
+from vnuma.words.percent import percent_text
+from vnuma.words.provenance import banner
 
 
 def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:

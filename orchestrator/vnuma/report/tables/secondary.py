@@ -11,13 +11,13 @@ from vnuma.analysis.figures import amount, limits, signed
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.table import FigureCell, FigureRow
-from vnuma.domain.vm.plain_text import filled
-from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.metric import in_table, medians, plural
 from vnuma.report.model.executions import WaitShare
 from vnuma.report.model.grid import GridTable, as_screen
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.published.published_comparison import to_reference
+from vnuma.words.plain_text import filled
+from vnuma.words.provenance import banner
 
 
 def sensitivity_table(analysis: Analysis) -> GridTable:

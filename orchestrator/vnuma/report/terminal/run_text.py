@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from vnuma.analysis.cells import YET_TO_RUN
 from vnuma.analysis.figures import amount, limits, signed, signed_amount
 from vnuma.analysis.result import Analysis
-from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.vm.plain_text import counted, filled
-from vnuma.domain.vm.provenance import banner
 from vnuma.domain.workloads.metric import medians, none_valid, plural
 from vnuma.report.model import grid, trust, words
+from vnuma.report.model.caveats import limiting
 from vnuma.report.model.costs import boots_or_iterations
-from vnuma.report.model.limits import limiting
 from vnuma.report.model.machine_words import machine_notes
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import saturation_text
@@ -22,6 +19,9 @@ from vnuma.report.published.published_comparison import comparison_caution, publ
 from vnuma.report.tables.paper_table import paper_rows, paper_table
 from vnuma.report.tables.secondary import figures_text, sensitivity_text
 from vnuma.store.rows import Vm
+from vnuma.words.percent import percent_text
+from vnuma.words.plain_text import counted, filled
+from vnuma.words.provenance import banner
 
 WIDTH = 80
 _ATTEMPTS_SHOWN = 5

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vnuma.domain.contract.belief import Answers, Belief, DiffersError, Judged, NotEvaluableError, judged
-from vnuma.domain.vm.provenance import scenario_of
 from vnuma.errors import VnumaError
 from vnuma.sqlserver.client.answers import UnexpectedAnswer
 from vnuma.sqlserver.client.connect import connect
@@ -18,6 +17,7 @@ from vnuma.sqlserver.contract import messages as messages
 from vnuma.sqlserver.contract import views as views
 from vnuma.sqlserver.contract.belief import BELIEFS, DATABASE, Asked
 from vnuma.sqlserver.database import dataset_sql, ownership
+from vnuma.words.provenance import scenario_of
 
 
 def judge(server: SqlServer) -> Answers:

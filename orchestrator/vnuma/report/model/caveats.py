@@ -13,8 +13,6 @@ from vnuma.analysis.instrument_checks import AaCheck, ControlCheck
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.plain_text import counted, listed
-from vnuma.domain.vm.provenance import why_no_hardware
 from vnuma.domain.workloads.metric import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.executions import of_vm
@@ -24,6 +22,8 @@ from vnuma.report.model.saturation import MEANS, contention, saturation_sentence
 from vnuma.report.model.trust import a_a_words, control_words, effective_count, limits_the_result, lost_words
 from vnuma.report.model.words import ORDER_WORDS, drift_words, lead, progress_words
 from vnuma.store.rows import Vm
+from vnuma.words.plain_text import counted, listed
+from vnuma.words.provenance import why_no_hardware
 
 StatementKind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
 

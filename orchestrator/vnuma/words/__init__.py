@@ -1,0 +1,1 @@
+"""Words and numbers for people: texts, percentages, origins, and bounded input. Pure."""
