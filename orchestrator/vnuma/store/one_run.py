@@ -40,14 +40,29 @@ _BATCH = 5_000
 
 
 def rows_of(conn: Connection, run_id: int) -> Rows:
-    """Everything that belongs to the run except its samples."""
-    return {
+    """Everything that belongs to the run except its samples. Raises StoreError for an orphaned row."""
+    rows = {
         table.name: [
             {name: _plain(value) for name, value in row.items() if name not in _LEFT_OUT}
             for row in conn.execute(_owned(table, run_id)).mappings()
         ]
         for table in _TABLES
     }
+    for table in _TABLES:
+        _refuse_orphans(table, rows)
+    return rows
+
+
+def _refuse_orphans(table: Table, rows: Rows) -> None:
+    for key in table.foreign_keys:
+        parent = key.column.table.name
+        there = {row["id"] for row in rows.get(parent, ())}
+        named = {row[key.parent.name] for row in rows[table.name] if row.get(key.parent.name) is not None}
+        if parent in rows and (missing := named - there):
+            raise StoreError(
+                f"The store is damaged: {table.name} names {parent} {min(missing)}, which is missing.",
+                fix="Use a backup of the store.",
+            )
 
 
 def _plain(value: object) -> object:
