@@ -13,7 +13,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADERS_S = 10.0
-"""Time limit for the headers of a request, TLS included, in seconds."""
+"""Time limit for the headers of a request, after the TLS handshake, in seconds."""
 
 RESERVED = 64
 """Descriptors that are left for the store, and for connections that are refused."""
