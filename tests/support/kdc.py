@@ -134,20 +134,6 @@ class Kdc:
         finally:
             file.write_text(text, encoding="ascii")
 
-    @contextmanager
-    def mute(self, realm: str) -> Iterator[socket.socket]:
-        """A further realm whose KDC takes requests and never answers: its socket, which gets them."""
-        file = self.folder / "krb5.conf"
-        text = file.read_text(encoding="ascii")
-        with socket.create_server(("127.0.0.1", 0)) as kdc:
-            port = kdc.getsockname()[1]
-            named = f"[realms]\n {realm} = {{\n  kdc = 127.0.0.1:{port}\n }}\n"
-            file.write_text(text.replace("[realms]\n", named), encoding="ascii")
-            try:
-                yield kdc
-            finally:
-                file.write_text(text, encoding="ascii")
-
     def stop(self) -> None:
         """End the KDC; its database stays."""
         if self.process is not None:
