@@ -6,7 +6,7 @@ from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules import sources
-from vnuma.checks.rules.shape_questions import gigabytes, host_object, nodes_needed
+from vnuma.checks.rules.shape_questions import gigabytes, host_object, node_memory, nodes_needed
 from vnuma.domain.vm.facts import CO_STOP_LIMIT, READY_LIMIT
 
 _LOCK = Fix(
@@ -83,7 +83,8 @@ def m02(facts: Facts) -> Fail | None:
     if others + facts.memory_mb <= min(host.memory_mb, _room(facts, node)):
         return None
     if others + facts.memory_mb <= host.memory_mb:
-        raise Unknown("other VMs run on the host, on NUMA nodes that are unknown")
+        node_words = f"memory of a node: {node_memory(host)}"
+        raise Unknown(f"other VMs run on the host, on NUMA nodes that are unknown ({node_words})")
     return Fail(
         {
             "memory": gigabytes(facts.memory_mb),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
@@ -14,8 +12,10 @@ from vnuma.checks.rules.shape_questions import (
     fits_memory,
     follows_cores_per_socket,
     node_size_is_set,
+    nodes_for_memory,
     nodes_needed,
     nodes_of,
+    shape_of,
     without_stored,
 )
 from vnuma.domain.topology import release as esxi
@@ -266,11 +266,12 @@ def t15(facts: Facts) -> Fail | None:
 def t25(facts: Facts) -> Fail | None:
     size = facts.key_number(esxi.MAX_PER_NODE)
     by_vcpus = even_nodes(facts) or nodes_needed(facts)
-    needed = max(by_vcpus, ceil(facts.memory_mb / facts.node_memory_mb))
+    needed = max(by_vcpus, nodes_for_memory(facts))
     if size is None or facts.prediction.vnuma_nodes <= needed:
         return None
     return Fail(
         {
+            **shape_of(facts),
             esxi.MAX_PER_NODE: str(size),
             "predicted nodes": nodes_of(facts.doubted_prediction),
             "nodes needed": str(needed),

@@ -7,7 +7,7 @@ from math import ceil
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.rules.shape_questions import NO_HOT_ADD, even_nodes, nodes_needed
+from vnuma.checks.rules.shape_questions import NO_HOT_ADD, even_nodes, node_memory, nodes_needed
 from vnuma.checks.rules.sources import HOT_ADD_KB
 from vnuma.domain.topology.licence import windows_sockets
 from vnuma.domain.topology.topology import topologies
@@ -134,17 +134,22 @@ def fewer_sockets(facts: Facts, most: int) -> Fix:
     allowed = sorted(
         (one for one in topologies(facts.vcpus) if one.sockets <= most), key=lambda one: one.sockets
     )
-    needed = _nodes_for_all(facts) if facts.subject.host else most
+    needed, estimate = _nodes_for_all(facts) if facts.subject.host else (most, "")
     shape = next((one for one in allowed if one.sockets >= needed), allowed[-1])
     return Fix(
-        f"Use {counted(shape.sockets, 'socket')} of {shape.cores_per_socket} cores.",
+        f"Use {counted(shape.sockets, 'socket')} of {shape.cores_per_socket} cores.{estimate}",
         arm={"topology": str(shape)},
         settings={"numCoresPerSocket": shape.cores_per_socket},
     )
 
 
-def _nodes_for_all(facts: Facts) -> int:
-    """Host NUMA nodes for the vCPUs, and for the memory where both sizes are known."""
+def _nodes_for_all(facts: Facts) -> tuple[int, str]:
+    """Host NUMA nodes for the vCPUs, and for the memory where both sizes are known; and what is an estimate
+    where that decides.
+    """
     by_vcpus = even_nodes(facts) or nodes_needed(facts)
     memory, node = facts.vm.settings.get("memoryMB"), facts.host.node_memory_mb
-    return max(by_vcpus, ceil(memory / node)) if isinstance(memory, int) and node else by_vcpus
+    by_memory = ceil(memory / node) if isinstance(memory, int) and node else 0
+    if by_memory <= by_vcpus or not facts.host.node_memory_estimated:
+        return max(by_vcpus, by_memory), ""
+    return by_memory, f" Memory of a node: {node_memory(facts.host)}."
