@@ -107,7 +107,7 @@ lab-up:  ## start a lab that stays (scenario: make lab-up SCENARIO=null)
 lab-down:  ## stop it
 	@$(BIN)/vnuma lab down
 
-lab-learn:  ## teach the lab a file of vnuma doctor --record or vnuma contract --output (FILE=contact.yml)
+lab-learn:  ## teach the lab a file of vnuma doctor --record (FILE=contact.yml)
 	$(BIN)/python tools/lab_learn.py $(FILE)
 
 dist: setup-dev  ## sdist, wheels, the collection, a bill of materials and SHA256SUMS, into dist/

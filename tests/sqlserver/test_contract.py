@@ -13,28 +13,18 @@ from tests.support import tds_server as tds
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
-from vnuma.domain.contract.belief import Verdict
+from vnuma.contract.sql import DATABASE, ask_sql
+from vnuma.contract.suite import Verdict, beliefs
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import run, value
 from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.sqlserver.contract.belief import BELIEFS, DATABASE, Asked
-from vnuma.sqlserver.contract.judge import judge
-from vnuma.sqlserver.database.ownership import ForeignDatabase, major_version
-
-
-@pytest.mark.parametrize("name", BELIEFS.by_id)
-def test_the_lab_plays_each_belief(server: SqlServer, name: str) -> None:
-    """Each by itself, on a connection of its own."""
-    with connect(server, "tempdb") as connection:
-        asked = Asked(connection, major_version(connection))
-
-        assert BELIEFS[name].look(asked)
+from vnuma.sqlserver.database.ownership import ForeignDatabase
 
 
 def test_our_database_is_gone_afterwards(any_server: SqlServer) -> None:
     """Every belief holds on the lab, asked in a database of our own."""
-    judged = judge(any_server)
+    judged = ask_sql(any_server)
 
     assert [one for one in judged.beliefs if one.verdict is not Verdict.HELD] == []
     assert judged.of["own_database"]
@@ -50,7 +40,7 @@ def test_a_foreign_database_of_that_name_is_not_changed(lab: LabFactory) -> None
         run(connection, f"CREATE DATABASE {DATABASE}")
 
         with pytest.raises(ForeignDatabase, match="not touched") as refused:
-            judge(server_of(running))
+            ask_sql(server_of(running))
         assert "dataset.database" not in str(refused.value)
 
         assert value(connection, "SELECT COUNT(*) AS n FROM sys.databases WHERE name = ?", DATABASE) == 1
@@ -71,12 +61,12 @@ def test_a_server_that_lacks_everything_gets_an_answer_for_each_belief(name: str
     fake = tds.TdsServer()
     fake.answer = ANSWERS[name]
     try:
-        judged = judge(SqlServer("127.0.0.1", fake.port, "sa", "x", discover(), "no"))
+        judged = ask_sql(SqlServer("127.0.0.1", fake.port, "sa", "x", discover(), "no"))
     finally:
         fake.close()
 
-    assert [one.id for one in judged.beliefs] == list(BELIEFS.by_id)
-    assert judged.count(Verdict.HELD) < len(BELIEFS) / 4
+    assert [one.id for one in judged.beliefs] == [one.id for one in beliefs("sql")]
+    assert judged.count(Verdict.HELD) < len(beliefs("sql")) / 4
     assert not judged.of["own_database"]
 
 
@@ -85,7 +75,7 @@ def test_an_older_version_is_not_asked_what_came_later(lab: LabFactory) -> None:
     running = lab(vms=[{"name": "sql16", "sql": {"version": "13.0.6300.2"}}])
     running.wait_for("sql_listening")
 
-    found = {one.id: one for one in judge(server_of(running)).beliefs}
+    found = {one.id: one for one in ask_sql(server_of(running)).beliefs}
 
     assert found["view.dm_os_host_info"].verdict is Verdict.NOT_EVALUABLE
     assert found["view.dm_os_sys_info.soft_numa"].verdict is Verdict.HELD
@@ -99,11 +89,11 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
     ran = vnuma("contract", "--sql", "sql16", "-i", inventory, "--output", file)
 
     assert ran.code == 0, ran.text
-    assert f"{len(BELIEFS)} held, 0 differ, 0 could not be evaluated" in ran.text
+    assert f"{len(beliefs('sql'))} held, 0 differ, 0 could not be evaluated" in ran.text
     text = file.read_text(encoding="utf-8")
     assert "SIMULATED" in ran.out
     assert json.loads(text)["simulated"]
-    assert set(json.loads(text)["beliefs"]) == set(BELIEFS.by_id)
+    assert set(json.loads(text)["beliefs"]) == {one.id for one in beliefs("sql")}
     end = shared_lab.vms["sql16"]
     assert [word for word in ("sql16", end.host, str(end.port), end.password) if word in text] == []
 

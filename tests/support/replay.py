@@ -309,6 +309,7 @@ def _xml(element: ET.Element, name: str) -> str:
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = 1 << 16  # headers and body in one packet
     service: _Service
 
     def do_GET(self) -> None:

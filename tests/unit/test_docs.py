@@ -15,8 +15,8 @@ from typer.main import get_command
 from tools.role_doc import markdown as role_page
 from vnuma import errors
 from vnuma.cli.main import app
+from vnuma.contract.page import markdown as beliefs_page
 from vnuma.domain.study.study_schema import json_schema, markdown
-from vnuma.engine.contract.page import markdown as beliefs_page
 from vnuma.report.archive.raw import dictionary
 from vnuma.report.export.results import results_schema
 

@@ -6,39 +6,35 @@ import json
 import os
 import signal
 from collections.abc import Iterable
-from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from pyVmomi import vim
-from ruamel.yaml import YAML
 
-from tests.sqlserver.support import server_of
 from tests.support.cli import on_terminal, vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from tests.vsphere.support import LabFactory, Login, vcenter_of
-from tools.lab_learn import learn
 from vnuma.cli.contract import tell
-from vnuma.domain.contract.belief import SCHEMA, Judged, NotEvaluableError, Verdict
+from vnuma.contract import beliefs_off, beliefs_on, suite
+from vnuma.contract.clone import NOTHING, Clone
+from vnuma.contract.suite import Judged, Verdict, beliefs
+from vnuma.contract.vcenter import ask_vcenter
 from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Power, Settings
+from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.access.places import store_url
-from vnuma.engine.contract.ask_vcenter import judge_vcenter
-from vnuma.engine.contract.changing import NOTHING, LeasedWriter
 from vnuma.errors import InputError, Interrupted, NotAtBaseline, PreflightBlocked, VmHeld
-from vnuma.sqlserver.contract.judge import judge
 from vnuma.store import attempts, runs
 from vnuma.store.open import open_store
 from vnuma.store.rows import Outcome, Run, RunState
 from vnuma.vsphere import tags
 from vnuma.vsphere.apply import submit
 from vnuma.vsphere.connect import connect
-from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, ChangedVm
 from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.run_mark import read_mark, write_mark
 
@@ -46,6 +42,10 @@ QUICK = {"tools_seconds": 0.05, "sql_seconds": 0.05, "shutdown_seconds": 0.05, "
 ESXI8 = {"esxi": {"version": "8.0.3"}}
 HARDWARE_20 = {"vm.automatic_cores", "vm.numa_info", "change.automatic_cores", "change.cores_per_numa_node"}
 """What came with ESXi 8.0."""
+
+
+CHANGING = (*beliefs("off"), *beliefs("on"))
+ALL = (*beliefs("read"), *CHANGING)
 
 
 def seen_of(found: Iterable[Judged], verdict: Verdict) -> dict[str, str]:
@@ -75,13 +75,12 @@ def contract_run() -> Run:
 def only(monkeypatch: pytest.MonkeyPatch, *ids: str) -> None:
     """Of the beliefs that need a change ask these alone."""
 
-    def pass_by(_asked: ChangedVm) -> str:
-        raise NotEvaluableError("not in this test")
+    def select(_: object, items: list[pytest.Item]) -> None:
+        for item in items:
+            if item.path.stem != "beliefs_read" and suite._id(item) not in ids:
+                item.add_marker(pytest.mark.skip("not in this test"))
 
-    for beliefs in (WHILE_OFF, WHILE_ON):
-        for one in list(beliefs):
-            if one.id not in ids:
-                monkeypatch.setitem(beliefs.by_id, one.id, replace(one, look=pass_by))
+    monkeypatch.setattr(suite._Asking, "pytest_collection_modifyitems", select, raising=False)
 
 
 def agree(vm: VmFacts, scenario: str | None) -> None:
@@ -93,7 +92,7 @@ def ask(folder: Path, lab: LabHandle, **options: Any) -> Any:
     """What the lab's vCenter answers through its first VM."""
     inventory = write_inventory(folder, lab)
     target = named_targets(inventory, ["sql16"])["sql16"].as_vm()
-    return judge_vcenter(target, inventory, consent=agree, **options)
+    return ask_vcenter(target, inventory, consent=agree, **options)
 
 
 @pytest.mark.parametrize("power", ["on", pytest.param("off", marks=pytest.mark.long)])
@@ -139,11 +138,11 @@ def test_a_vm_that_may_not_be_changed_is_only_read(
     path.write_text(json.dumps(document), encoding="utf-8")
     version = now(shared_lab).change_version
 
-    answers = judge_vcenter(named_targets(path, ["sql16"])["sql16"].as_vm(), path, consent=refuse, **options)
+    answers = ask_vcenter(named_targets(path, ["sql16"])["sql16"].as_vm(), path, consent=refuse, **options)
 
     unasked = seen_of(answers.beliefs, Verdict.NOT_EVALUABLE)
-    assert {one.id for one in (*WHILE_OFF, *WHILE_ON)} <= set(unasked)
-    assert all(unasked[one.id] for one in WHILE_OFF)
+    assert {one.id for one in CHANGING} <= set(unasked)
+    assert all(unasked[one.id] for one in beliefs("off"))
     assert seen_of(answers.beliefs, Verdict.DIFFERS) == {}
     assert now(shared_lab).change_version == version
 
@@ -188,7 +187,7 @@ def test_only_the_vm_that_was_consented_to_is_changed(
         else:
             untag(running, vm.moid)
 
-    answers = judge_vcenter(target, path, consent=consent)
+    answers = ask_vcenter(target, path, consent=consent)
 
     refusal = InputError if meanwhile == "renamed" else PreflightBlocked
     assert isinstance(answers.cut_short, refusal)
@@ -229,19 +228,20 @@ def test_ctrl_c_puts_the_clone_back(lab: LabFactory, tmp_path: Path, monkeypatch
     """Asked to stop midway, it changes nothing more, and the VM is restored."""
     running = lab(boot=QUICK)
     before = now(running)
-    belief = WHILE_OFF["change.affinity"]
+    belief = beliefs_off.test_change_affinity
 
-    def look(asked: ChangedVm) -> str:
+    @wraps(belief)
+    def interrupted(asked: Clone) -> None:
         os.kill(os.getpid(), signal.SIGINT)
-        return belief.look(asked)
+        belief(asked)
 
-    monkeypatch.setitem(WHILE_OFF.by_id, belief.id, replace(belief, look=look))
+    monkeypatch.setattr(beliefs_off, "test_change_affinity", interrupted)
 
     answers = ask(tmp_path, running)
 
     assert isinstance(answers.cut_short, Interrupted)
     assert seen_of(answers.beliefs, Verdict.HELD).keys() >= {"vm.power_state", "version.moves"}
-    assert len(answers.beliefs) == len(READING) + len(WHILE_OFF) + len(WHILE_ON)
+    assert len(answers.beliefs) == len(ALL)
     assert unchanged(before, now(running))
     assert contract_run().state is RunState.STOPPED
 
@@ -251,22 +251,22 @@ def test_a_clone_that_cannot_be_restored_decides_the_exit_code(
 ) -> None:
     """After Ctrl-C too: the results are shown, and then that the VM is not at its baseline."""
     running = lab(boot=QUICK)
-    belief = WHILE_OFF["version.moves"]
+    belief = beliefs_off.test_version_moves
 
-    def look(asked: ChangedVm) -> str:
-        belief.look(asked)
+    @wraps(belief)
+    def then_stuck(asked: Clone) -> None:
+        belief(asked)
         running.fault("reconfigure_refused", vm="sql16", times=0)
         os.kill(os.getpid(), signal.SIGINT)
-        return "seen"
 
-    monkeypatch.setitem(WHILE_OFF.by_id, belief.id, replace(belief, look=look))
+    monkeypatch.setattr(beliefs_off, "test_version_moves", then_stuck)
 
     answers = ask(tmp_path, running)
     with pytest.raises(NotAtBaseline) as caught:
         tell(answers, tmp_path / "contract.json")
 
     assert caught.value.exit_code == 7
-    assert "version.moves: seen" in capsys.readouterr().out
+    assert "version.moves" in capsys.readouterr().out
     assert "version.moves" in (tmp_path / "contract.json").read_text(encoding="utf-8")
     assert contract_run().state is RunState.FAILED
 
@@ -284,78 +284,20 @@ def test_a_host_that_still_cleans_up_is_asked_again(
     assert "on.key_is_kept" in seen_of(answers.beliefs, Verdict.HELD)
 
 
-OWNED_KEYS = ["cpuid.coresPerSocket", "sched.cpu.affinity"]
-"""Keys of extraConfig that typed fields own, and that a server may store all the same."""
-
-
-def test_a_key_that_is_stored_after_all_is_taken_back(
-    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The belief takes back what it wrote, and is held."""
-    asked_of = ("key.of_cores_is_ignored", "key.of_affinity_is_ignored")
-    only(monkeypatch, *asked_of)
-    running = lab(boot=QUICK, learned={"stored": OWNED_KEYS})
-
-    answers = ask(tmp_path, running)
-
-    assert not set(OWNED_KEYS) & set(now(running).settings)
-    assert answers.cut_short is None
-    assert set(asked_of) <= set(seen_of(answers.beliefs, Verdict.HELD))
-
-
-@pytest.mark.parametrize("times", [1, 0], ids=["once", "always"])
-def test_a_key_that_is_not_taken_back_ends_the_asking(
-    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
-) -> None:
-    """The restore takes it back then; where it cannot either, the VM is said not to be at its baseline."""
-    only(monkeypatch, "key.of_cores_is_ignored")
-    running = lab(boot=QUICK, learned={"stored": OWNED_KEYS})
-    settings = ChangedVm.settings
-
-    def then_refuse(asked: ChangedVm) -> Settings:
-        found = settings(asked)
-        if set(OWNED_KEYS) & set(found):
-            running.fault("reconfigure_refused", vm="sql16", times=times)
-        return found
-
-    monkeypatch.setattr(ChangedVm, "settings", then_refuse)
-
-    answers = ask(tmp_path, running)
-
-    assert answers.cut_short is not None
-    assert bool(set(OWNED_KEYS) & set(now(running).settings)) == (times == 0)
-    assert isinstance(answers.cut_short, NotAtBaseline) == (times == 0)
-
-
-def test_the_restore_takes_back_the_keys_of_one_that_was_killed(
-    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A key that the journal says was written goes; one that was there before gets its value back."""
-    only(monkeypatch, "key.of_cores_is_ignored", "key.of_affinity_is_ignored")
-    monkeypatch.setattr(LeasedWriter, "take_back", lambda *_: None)
-    before = {"extra_config": {OWNED_KEYS[0]: "7"}, "name": "sql16"}
-    running = lab(boot=QUICK, learned={"stored": OWNED_KEYS}, vms=[before])
-
-    answers = ask(tmp_path, running)
-
-    assert answers.cut_short is None
-    settings = now(running).settings
-    assert (settings.get(OWNED_KEYS[0]), settings.get(OWNED_KEYS[1])) == ("7", None)
-
-
 def test_a_change_that_is_refused_differs(
     lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it is believed to be made, the fault is what was seen."""
     only(monkeypatch, "hot.shares")
     running = lab(boot=QUICK)
-    belief = WHILE_ON["hot.shares"]
+    belief = beliefs_on.test_hot_shares
 
-    def look(asked: ChangedVm) -> str:
+    @wraps(belief)
+    def refused(asked: Clone) -> None:
         running.fault("reconfigure_refused", vm="sql16")
-        return belief.look(asked)
+        belief(asked)
 
-    monkeypatch.setitem(WHILE_ON.by_id, belief.id, replace(belief, look=look))
+    monkeypatch.setattr(beliefs_on, "test_hot_shares", refused)
 
     answers = ask(tmp_path, running)
 
@@ -396,61 +338,11 @@ def test_an_account_that_may_do_little_gets_an_answer_for_each_belief(
     inventory = write_inventory(tmp_path, running, user="limited")
     target = named_targets(inventory, ["sql16"])["sql16"].as_vm()
 
-    answers = judge_vcenter(target, inventory, consent=refuse, read_only=True)
+    answers = ask_vcenter(target, inventory, consent=refuse, read_only=True)
 
-    assert len(answers.beliefs) == len(READING) + len(WHILE_OFF) + len(WHILE_ON)
+    assert len(answers.beliefs) == len(ALL)
     assert seen_of(answers.beliefs, Verdict.DIFFERS) == {}
-    assert answers.count(Verdict.HELD) > len(READING) / 2
-
-
-def test_recorded_differences_are_played_by_the_lab(lab: LabFactory, tmp_path: Path) -> None:
-    """A file of differences makes a scenario; there each of them is seen again, no other, and undone."""
-    seen = {
-        "error.unknown_column": "4104 instead of 207",
-        "view.dm_os_nodes": "without cpu_affinity_mask",
-        "refused.odd_memory": "accepted instead of InvalidArgument",
-        "refused.negative_limit": "NotSupported instead of InvalidArgument",
-        "hot.cores_is_refused": "CpuHotPlugNotSupported instead of InvalidPowerState",
-        "change.latency_sensitivity": "latencySensitivity reads normal instead of high",
-    }
-    beliefs = {id_: {"verdict": "differs", "seen": words} for id_, words in seen.items()}
-    unplayed = {"clock.runs_forward": {"verdict": "differs", "seen": "False instead of True"}}
-    document = {
-        "schema": SCHEMA,
-        "of": {"kind": "sql_server", "major_version": 15},
-        "beliefs": beliefs | unplayed,
-    }
-    file = tmp_path / "contract.json"
-    file.write_text(json.dumps(document), encoding="utf-8")
-
-    scenario = learn(file, tmp_path)
-
-    assert "clock.runs_forward" in scenario.read_text(encoding="utf-8")
-    with scenario.open("a", encoding="utf-8") as more:
-        more.write(f"boot: {json.dumps(QUICK)}\n")
-    running = lab(str(scenario))
-    running.wait_for("sql_listening")
-    before = now(running)
-    of_sql = judge(server_of(running))
-    found = seen_of((*of_sql.beliefs, *ask(tmp_path, running).beliefs), Verdict.DIFFERS)
-    assert found == seen
-    assert unchanged(before, now(running))
-
-
-def test_a_text_of_a_recording_stays_a_text(tmp_path: Path) -> None:
-    """Whatever a file that was sent in has in it, the scenario gets no further field from it."""
-    differing = {
-        "clock.runs_forward": "False\nlicence: free",
-        "view.dm_os_nodes": "without a]\nlicence: free",
-    }
-    beliefs = {id_: {"verdict": "differs", "seen": seen} for id_, seen in differing.items()}
-    of = {"kind": "sql_server", "major_version": 15}
-    file = tmp_path / "contract.json"
-    file.write_text(json.dumps({"schema": SCHEMA, "of": of, "beliefs": beliefs}), encoding="utf-8")
-
-    scenario = YAML(typ="safe", pure=True).load(learn(file, tmp_path).read_text(encoding="utf-8"))
-
-    assert set(scenario) == {"name", "learned"}
+    assert answers.count(Verdict.HELD) > len(beliefs("read")) / 2
 
 
 def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: LabHandle) -> None:
@@ -463,7 +355,7 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
     text = file.read_text(encoding="utf-8")
     assert "SIMULATED" in ran.out
     assert json.loads(text)["simulated"]
-    assert set(json.loads(text)["beliefs"]) == {one.id for one in (*READING, *WHILE_OFF, *WHILE_ON)}
+    assert set(json.loads(text)["beliefs"]) == {one.id for one in ALL}
     names = ("sql16", shared_lab.vcenter.host, str(shared_lab.vcenter.port), shared_lab.vcenter.user)
     assert [name for name in names if name in text] == []
 

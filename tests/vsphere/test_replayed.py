@@ -14,6 +14,11 @@ import pytest
 
 from tests.support.cli import Ran, vnuma_here
 from tests.support.replay import FOLDER, replaying
+from vnuma.contract.page import SEEN_FOR_REAL
+from vnuma.contract.suite import Verdict
+from vnuma.contract.vcenter import ask_vcenter
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.engine.access.inventory import named_targets
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no recordings of real servers here")
 
@@ -64,6 +69,27 @@ def new(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
     recording = FOLDER / "vsphere/vcenter-8.0.3.xml"
     with replaying(recording, tmp_path, version="8.0.3", build="69507950", api="8.0.3.0") as there:
         yield _site(tmp_path, there.port, there.ca_file, getattr(request, "param", "vCLS-vm03"))
+
+
+def test_recorded_answers_support_the_beliefs_that_the_page_names(old: Site, new: Site) -> None:
+    """Of a VM, its guest and its host: the replay itself made up what other beliefs ask for."""
+    held, differing = set(), {}
+    for site in (old, new):
+        target = named_targets(site.inventory, ["sql16"])["sql16"].as_vm()
+        for one in ask_vcenter(target, site.inventory, consent=_refuse, read_only=True).beliefs:
+            if one.id.partition(".")[0] not in ("vm", "guest", "host", "cluster"):
+                continue
+            if one.verdict is Verdict.HELD:
+                held.add(one.id)
+            elif one.verdict is Verdict.DIFFERS:
+                differing[one.id] = one.seen
+
+    assert differing == {}
+    assert held == {id_ for id_ in SEEN_FOR_REAL if not id_.startswith("time.")}
+
+
+def _refuse(vm: VmFacts, _: str | None) -> None:
+    raise AssertionError(f"{vm.name} is not to be changed")
 
 
 def test_doctor_reads_vm_host_and_surroundings_of_67(old: Site) -> None:

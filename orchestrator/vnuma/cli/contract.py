@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,7 +21,7 @@ from vnuma.cli.screen import echo, echo_json, note, require_yes, say, signed, wr
 from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
-    from vnuma.domain.contract.belief import Answers
+    from vnuma.contract.suite import Answers
     from vnuma.domain.vm.facts import VmFacts
     from vnuma.engine.preflight.permit import Permit
 
@@ -66,6 +67,7 @@ def contract(
     """
     from vnuma.errors import UsageError
 
+    _require_pytest()
     permit = allowed.permit()
     if allowed != PermitOptions() and not sql:
         raise UsageError(
@@ -86,25 +88,36 @@ def contract(
             fix="vnuma contract --sql HOST --output FILE",
         )
     else:
-        from vnuma.engine.contract.page import document, markdown
+        from vnuma.contract.page import document, markdown
 
         as_json = format_ == "json"
         echo(json.dumps(document(), indent=2) if as_json else markdown().rstrip("\n"))
 
 
+def _require_pytest() -> None:
+    """Raise EnvironmentProblem without pytest, which runs the assumptions."""
+    from vnuma.errors import EnvironmentProblem
+
+    if find_spec("pytest") is None:
+        raise EnvironmentProblem(
+            "vnuma contract needs pytest, which is not installed.",
+            fix=f"{sys.executable} -m pip install pytest (pipx: pipx inject vnuma pytest)",
+        )
+
+
 def _ask_sql(name: str, inventory: Path | None, permit: Permit) -> Answers:
+    from vnuma.contract.sql import ask_sql
     from vnuma.engine.access.connections import sql_server
     from vnuma.engine.access.inventory import named_targets
-    from vnuma.sqlserver.contract.judge import judge
 
     target = named_targets(inventory_of(inventory, [name]), [name])[name].as_vm()
     permit.require_of(target)
-    return judge(sql_server(target))
+    return ask_sql(sql_server(target))
 
 
 def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool, yes: bool) -> Answers:
+    from vnuma.contract.vcenter import ask_vcenter
     from vnuma.engine.access.inventory import named_targets
-    from vnuma.engine.contract.ask_vcenter import judge_vcenter
 
     where = inventory_of(inventory, [name])
     target = named_targets(where, [name])[name].as_vm()
@@ -113,7 +126,7 @@ def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool, yes: boo
         if not yes:
             _ask(vm, simulated, reached_by(where, {name: target}))
 
-    return judge_vcenter(
+    return ask_vcenter(
         target, where, consent=consent, read_only=read_only, say=lambda text: say(text, sys.stderr)
     )
 
@@ -146,7 +159,7 @@ def tell(answers: Answers, output: Path | None, format_: Literal["text", "json"]
     """A line for each assumption, the file, and the count of each result. Raises the error that ended the
     checks early, and when an assumption differs.
     """
-    from vnuma.domain.contract.belief import Verdict
+    from vnuma.contract.suite import Verdict
     from vnuma.errors import EnvironmentProblem
 
     in_words = format_ == "text"
@@ -155,7 +168,7 @@ def tell(answers: Answers, output: Path | None, format_: Literal["text", "json"]
     elif answers.simulated:
         say(banner(answers.simulated))
     for one in answers.beliefs if in_words else ():
-        say(signed(f"{one.verdict:13} {one.id}: {one.seen}"))
+        say(signed(f"{one.verdict:13} {one.id}{one.seen and f': {one.seen}'}"))
     if output:
         write_out(json.dumps(answers.document(), indent=2) + "\n", output, "The answers", "--output")
         (say if in_words else note)(f"Wrote {output}: names, addresses and accounts are left out.")

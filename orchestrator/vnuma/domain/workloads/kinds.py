@@ -6,8 +6,7 @@ refers to an object with the attributes of `vnuma.workloads.interface.Workload`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -29,16 +28,12 @@ SHIPPED = "vnuma.workloads"
 """The folder of our own: each is a package, named as in studies, with its settings in `settings`."""
 
 
-@cache
-def shipped() -> Mapping[str, type[WorkloadSettings]]:
-    """Our own workloads' settings, by name. Their packages are imported when this is first asked."""
+def _shipped() -> Iterator[tuple[str, type[WorkloadSettings]]]:
     here = find_spec(SHIPPED)
     folders = here.submodule_search_locations if here else None
-    packages = sorted(found.name for found in iter_modules(folders) if found.ispkg)
-    return {
-        package: settings_class(vars(import_module(f"{SHIPPED}.{package}.settings")), package)
-        for package in packages
-    }
+    for package in sorted(found.name for found in iter_modules(folders) if found.ispkg):
+        module = import_module(f"{SHIPPED}.{package}.settings")
+        yield package, settings_class(vars(module), package)
 
 
 def settings_class(names: Mapping[str, Any], package: str) -> type[WorkloadSettings]:
@@ -59,14 +54,17 @@ def _is_kind(value: object, name: str) -> bool:
     return get_args(value.model_fields["name"].annotation) == (name,)
 
 
+KINDS: Mapping[str, type[WorkloadSettings]] = dict(_shipped())
+"""Our own workloads' settings, by name."""
+
 DEFAULT = "cross_join"
 """The workload of a study that names none: the paper's."""
 
 
 def settings_type(name: str) -> type[WorkloadSettings]:
     """The settings class of a workload. Raises ValueError with the known names."""
-    if name in shipped():
-        return shipped()[name]
+    if name in KINDS:
+        return KINDS[name]
     found = installed(name)
     settings = getattr(found, "settings", None)
     if not (isinstance(settings, type) and issubclass(settings, WorkloadSettings)):
@@ -86,7 +84,7 @@ def installed(name: str) -> Any:
     """
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
-        known = ", ".join(sorted({*shipped(), *points}))
+        known = ", ".join(sorted({*KINDS, *points}))
         raise ValueError(f"'{name}' is not a known workload; known are {known}")
     point = points[name]
     try:
@@ -132,7 +130,7 @@ class _AnyWorkload:
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         del schema
-        kinds: Any = Union[tuple(shipped().values())]  # noqa: UP007 - made at run time
+        kinds: Any = Union[tuple(KINDS.values())]  # noqa: UP007 - made at run time
         return handler(TypeAdapter(kinds).core_schema)
 
 

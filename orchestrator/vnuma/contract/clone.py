@@ -1,21 +1,23 @@
-"""The changing part of a contract: a run of one cell that leases the VM as any run does, and restores it."""
+"""The changing part: a run of one cell that leases a test clone as any run does, and restores it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pytest
 from pyVmomi import vim
 
-from vnuma.domain.contract.belief import Beliefs
+from vnuma.contract.suite import Differs, Judged, ask, beliefs
+from vnuma.contract.vm import AskedVm
 from vnuma.domain.study.order import PlannedCell
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to, with_lock_reservation
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Power, Value
+from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.places import store_url
 from vnuma.engine.access.target import VmTarget
@@ -34,88 +36,104 @@ from vnuma.engine.run.start import take_over_target
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import (
     Interrupted,
-    LeaseLost,
     NotAtBaseline,
     ReadBackDiffers,
+    ReconfigureRefused,
     RestoreConflict,
     StoreError,
     VmHeld,
-    VnumaError,
 )
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Outcome, Run, RunState
 from vnuma.vsphere import apply, power, read
 from vnuma.vsphere.connect import Session, VmRef
-from vnuma.vsphere.contract.asked import WHILE_OFF, WHILE_ON, ChangedVm, KeyStays, number, settings_now
-from vnuma.vsphere.contract.off import DEFAULT, KEY, key_spec
+from vnuma.vsphere.faults import name_behind
+from vnuma.vsphere.spec import specs_for, unmet
 
-Ask = Callable[["LeasedWriter", Beliefs[ChangedVm]], None]
-"""Checks assumptions with a writer that changes the VM."""
+KEY = "numa.vcpu.min"
+"""An extraConfig key that belongs to the baseline. Its default is written, so that nothing else changes."""
+DEFAULT = "9"
 
-Say = Callable[[str], None]
+ACCEPTED = "accepted"
+"""What was seen of a change that was not refused."""
 
 NOTHING = "Nothing was changed."
 
+Say = Callable[[str], None]
+
+
+def key_spec(key: str, value: str) -> vim.vm.ConfigSpec:
+    """A request for one extraConfig key."""
+    return vim.vm.ConfigSpec(extraConfig=[vim.option.OptionValue(key=key, value=value)])
+
 
 @dataclass(frozen=True)
-class ChangingOutcome:
-    """How the changing part ended: what it left on the VM, as a sentence, and what interrupted it."""
-
-    leftover: str
-    error: Exception | None
-
-
-@dataclass(frozen=True)
-class LeasedWriter:
-    """Changes one VM under its lease. Changes are in the store and the audit log before they are made."""
+class Clone(AskedVm):
+    """A test clone under its lease. Changes are in the store and the audit log before they are made."""
 
     context: VmContext
     attempt: Attempt
-    session: Session
-    ref: VmRef
     stopping: Asked
     predicted: Mapping[str, object]
     written: list[Edit] = field(default_factory=list)
-
-    def submit(self, edits: Iterable[Edit], spec: vim.vm.ConfigSpec) -> None:
-        """See `vsphere.contract.asked.Writer`. Raises Interrupted after a request to stop."""
-        with self._noted(tuple(edits)):
-            apply.submit(self.session, self.ref, spec, fence=self.fence)
-
-    def reconfigure(self, change: Change) -> VmFacts:
-        """See `vsphere.contract.asked.Writer`. A value that reads back differently is restored too."""
-        before = settings_now(self.session, self.ref)
-        with self._noted(with_lock_reservation(change, before)):
-            try:
-                return apply.reconfigure(self.session, self.ref, change, fence=self.fence)
-            except ReadBackDiffers as error:
-                differs = error
-        with self._noted(change_to(before, settings_now(self.session, self.ref)).edits):
-            raise differs
-
-    def take_back(self, key: str, before: Value) -> None:
-        try:
-            now = settings_now(self.session, self.ref).get(key)
-            if now == before:
-                return
-            with self._noted((Edit(key, now, before),)):
-                spec = key_spec(key, str(before or ""))
-                apply.submit(self.session, self.ref, spec, fence=self.context.fence)
-        except LeaseLost:
-            raise
-        except VnumaError as error:
-            raise KeyStays(
-                f"The extraConfig key {key}, written for this check, could not be removed before "
-                f"{self.context.vm.name} was restored: {error.what}",
-                fix=error.fix,
-            ) from error
 
     def fence(self) -> None:
         """Raises LeaseLost without the lease, Interrupted after Ctrl-C."""
         if self.stopping.count:
             raise Interrupted("Stopped on request.")
         self.context.fence()
+
+    def asked_for(self, **desired: Value) -> Settings:
+        """The VM's settings after a change to these.
+
+        Raises Differs if it is refused or reads back differently; skips the belief if the API lacks it.
+        """
+        change = change_to(self.settings(), desired)
+        try:
+            return self.reconfigure(change).settings
+        except ReadBackDiffers as error:
+            now = unmet(change, self.settings())
+            seen = ", ".join(f"{edit.setting} reads {edit.before} instead of {edit.after}" for edit in now)
+            raise Differs(seen or "not immediately as requested") from error
+        except ReconfigureRefused as error:
+            if error.__cause__ is None:  # never sent
+                pytest.skip(f"API {self.session.about.api_version}")
+            raise Differs(f"{name_behind(error)} instead of {ACCEPTED}") from error
+
+    def refusal(self, **desired: Value) -> str:
+        """The name of the fault that refuses a change to these, or `accepted`."""
+        now = self.settings()
+        edits = tuple(Edit(name, now.get(name), value) for name, value in desired.items())
+        (spec,) = specs_for(Change(edits), now)
+        seen = self.refusal_of(edits, spec)
+        if seen == ACCEPTED:  # later beliefs need the original VM
+            with suppress(Differs, pytest.skip.Exception):
+                self.asked_for(**{name: now.get(name) for name in desired})
+        return seen
+
+    def refusal_of(self, edits: Iterable[Edit], spec: vim.vm.ConfigSpec) -> str:
+        """The same for the caller's own request, which may make these edits."""
+        try:
+            with self._noted(tuple(edits)):
+                apply.submit(self.session, self.ref, spec, fence=self.fence)
+        except ReconfigureRefused as error:
+            return name_behind(error)
+        return ACCEPTED
+
+    def reconfigure(self, change: Change) -> VmFacts:
+        """Make a change and read the VM back. A value that reads back differently is restored too.
+
+        Raises ReconfigureRefused, ReadBackDiffers.
+        """
+        before = self.settings()
+        with self._noted(with_lock_reservation(change, before)):
+            try:
+                return apply.reconfigure(self.session, self.ref, change, fence=self.fence)
+            except ReadBackDiffers as error:
+                differs = error
+        with self._noted(change_to(before, self.settings()).edits):
+            raise differs
 
     @contextmanager
     def _noted(self, edits: tuple[Edit, ...]) -> Iterator[None]:
@@ -132,11 +150,29 @@ class LeasedWriter:
         with journal_of(self.context).change("contract", edits):
             yield
 
+    def ask(self, room: str, judged: list[Judged]) -> None:
+        """Ask a room's beliefs in a session of its own."""
+        with self.context.vsphere() as session:
+            own = replace(self, session=session, ref=find_own(session, self.context.vm))
+            ask(room, lambda: nullcontext(own), own.explain, judged)
 
-def on_the_clone(
-    target: VmTarget, vm: VmFacts, inventory: Path, simulated: str | None, ask: Ask, say: Say
-) -> ChangingOutcome:
-    """Take this VM, check each assumption that needs a change, and always restore the VM.
+    def switch(self) -> PowerSwitch:
+        return replace(PowerSwitch.of(self.context, self.session, self.ref), fence=self.fence)
+
+    def to_own_shape(self) -> None:
+        """Undo everything except the one key, so that the VM boots as it always does."""
+        now = self.settings()
+        back = change_back(now, baseline_settings(self.context.vm))
+        kept = tuple(edit for edit in back if edit.setting != KEY)
+        with suppress(ReadBackDiffers):  # the restore checks it again
+            self.reconfigure(Change((*kept, *change_to(now, {KEY: DEFAULT}))))
+
+
+def ask_clone(
+    target: VmTarget, vm: VmFacts, inventory: Path, simulated: str | None, judged: list[Judged], say: Say
+) -> tuple[str, Exception | None]:
+    """Take this VM, ask what needs a change, and always restore the VM: what is left on it, as a sentence,
+    and what ended it early.
 
     Another VM that has its name by then is refused. Raises what the store raises before the run exists.
     """
@@ -152,17 +188,16 @@ def on_the_clone(
             context = take_over_target(VmContext(store, run, study, vm_of_run(store, run, target), target))
             with store.write() as connection:
                 runs.set_run_state(connection, run.id, RunState.RUNNING)
-            _ask_on(context, _claimed(context), stopping, ask, say)
+            _ask_on(context, _claimed(context), stopping, judged, say)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VM is back
             problems.append(error)
         say(f"Restoring {target.name}, if anything was changed.")
-        work = Work(store, address, run, study, {target.name: target}, inventory)
-        restored, away = restore_vms(work)
+        restored, away = restore_vms(Work(store, address, run, study, {target.name: target}, inventory))
         problems += away
         _close(store, run, problems, stopping)
     words = "; ".join(one.words for one in restored)
     left = f"Restored: {words}." if restored else "" if away else NOTHING
-    return ChangingOutcome(left, worst_of(problems) if problems else None)
+    return left, worst_of(problems) if problems else None
 
 
 def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -> None:
@@ -183,11 +218,9 @@ def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -
 
 def _study_text(target: VmTarget, vm: VmFacts) -> str:
     """A study of one cell in the VM's present shape; it is never measured."""
-    vcpus = number(vm.settings, "numCPUs")
-    shown = vm.settings["numCoresPerSocket"]
+    vcpus, shown = vm.settings["numCPUs"], vm.settings["numCoresPerSocket"]
     cores = shown if isinstance(shown, int) and shown else 1
-    shape = f"{vcpus // cores}x{cores}"
-    design = {"blocks": 1, "a_a": False, "sentinel": False, "warmups": 0, "iterations": 1}
+    shape = f"{vcpus // cores}x{cores}" if isinstance(vcpus, int) else "1x1"
     return json.dumps(
         {
             "name": "contract",
@@ -196,7 +229,7 @@ def _study_text(target: VmTarget, vm: VmFacts) -> str:
             "vcpus": vcpus,
             "reference": shape,
             "arms": [shape],
-            "design": design,
+            "design": {"blocks": 1, "a_a": False, "sentinel": False, "warmups": 0, "iterations": 1},
             "workload": {"name": "cross_join", "sizes": [20], "forms": ["server"]},
             "limits": {"attempts_per_cell": 1},
         }
@@ -229,62 +262,39 @@ def _claimed(context: VmContext) -> Attempt:
     return Attempt.of(claimed)
 
 
-def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say: Say) -> None:
-    """Shut the VM down, check, power it on in its own shape, check again."""
+def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, judged: list[Judged], say: Say) -> None:
+    """Shut the VM down, ask, power it on in its own shape, ask again."""
     name = context.vm.name
 
-    def switch_of(writer: LeasedWriter) -> PowerSwitch:
-        return replace(PowerSwitch.of(context, writer.session, writer.ref), fence=writer.fence)
-
-    def off(session: Session, ref: VmRef, _tries: int) -> LeasedWriter:
+    def off(session: Session, ref: VmRef, _tries: int) -> Clone:
         vm, host = read.read_vm_on_host(session, ref)
         predicted = prediction_document(predict_for(vm, host, vm.settings))
-        writer = LeasedWriter(context, attempt, session, ref, stopping, predicted)
-        switch_of(writer).require_on_possible()
+        clone = Clone(session, ref, context, attempt, stopping, predicted)
+        clone.switch().require_on_possible()
         if vm.power is not Power.OFF:
             say(f"Shutting {name} down; Ctrl-C stops and restores it.")
-            switch_of(writer).off(back_on=False)
-        return writer
+            clone.switch().off(back_on=False)
+        return clone
 
     def on(session: Session, ref: VmRef, tries: int) -> None:
         state, host_moid = read.read_power(session, ref)
         if tries > 1 and state is Power.ON:  # the request was sent; only its answer was lost
             power.wait_for_guest(session, ref, timeout_s=context.study.power.tools_timeout_s)
             return
-        now = replace(writer, session=session, ref=ref)
-        _to_own_shape(context, now)
+        now = replace(clone, session=session, ref=ref)
+        now.to_own_shape()
         say(f"Powering {name} on.")
-        switch_of(now).on(host_moid)
+        now.switch().on(host_moid)
 
     with step(context, attempt, "shutdown"):
-        writer = on_vsphere(context, attempt, "shutdown", off)
-        say(f"Checking {len(WHILE_OFF)} assumptions while it is off.")
-        _ask(writer, ask, WHILE_OFF)
+        clone = on_vsphere(context, attempt, "shutdown", off)
+        say(f"Checking {len(beliefs('off'))} assumptions while it is off.")
+        clone.ask("off", judged)
     with step(context, attempt, "power_on"):
         on_vsphere(context, attempt, "power_on", on)
     with step(context, attempt, "verify"):
-        say(f"Checking {len(WHILE_ON)} assumptions while it runs.")
-        _ask(writer, ask, WHILE_ON)
-        writer.fence()
-    finish(
-        context,
-        attempt,
-        Outcome.INVALID,
-        "not_measured",
-        "vnuma contract checked its assumptions and measured nothing.",
-    )
-
-
-def _ask(writer: LeasedWriter, ask: Ask, beliefs: Beliefs[ChangedVm]) -> None:
-    with writer.context.vsphere() as session:
-        ask(replace(writer, session=session, ref=find_own(session, writer.context.vm)), beliefs)
-
-
-def _to_own_shape(context: VmContext, writer: LeasedWriter) -> None:
-    """Undo everything except the one key, so that the VM boots as it always does."""
-    now = settings_now(writer.session, writer.ref)
-    back = change_back(now, baseline_settings(context.vm))
-    key = change_to(now, {KEY: DEFAULT})
-    kept = tuple(edit for edit in back if edit.setting != KEY)
-    with suppress(ReadBackDiffers):  # the restore checks it again
-        writer.reconfigure(Change((*kept, *key)))
+        say(f"Checking {len(beliefs('on'))} assumptions while it runs.")
+        clone.ask("on", judged)
+        clone.fence()
+    reason = "vnuma contract checked its assumptions and measured nothing."
+    finish(context, attempt, Outcome.INVALID, "not_measured", reason)

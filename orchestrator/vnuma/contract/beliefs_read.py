@@ -1,0 +1,427 @@
+"""Beliefs about a vCenter or ESXi host, a VM, its guest and its host: nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pyVmomi import vim, vmodl
+
+from vnuma.contract.suite import Differs, expect, source
+from vnuma.contract.vm import API, AskedVm, one_of
+from vnuma.domain.vm.role import ELSEWHERE, ROLE
+from vnuma.errors import VnumaError
+from vnuma.vsphere.counters import OF_HOST, OF_VM, counter_ids
+from vnuma.vsphere.faults import fault_name, name_behind
+from vnuma.vsphere.host_options import OPTIONS, most_cores_per_socket, numa_options
+from vnuma.vsphere.query import Query, along, ask, starting
+from vnuma.vsphere.uptime import CLOCK_PATH, vcenter_clock
+
+_ABOUT = source(f"{API}vim.AboutInfo.html")
+_RIGHTS = source(f"{API}vim.AuthorizationManager.html")
+_CLOCK = source(f"{API}vim.ServiceInstance.html#currentTime")
+_COLLECTOR = source(f"{API}vmodl.query.PropertyCollector.html")
+_UPDATES = source(f"{API}vmodl.query.PropertyCollector.html#waitForUpdatesEx")
+_CONFIG = source(f"{API}vim.vm.ConfigInfo.html")
+_HARDWARE = source(f"{API}vim.vm.VirtualHardware.html")
+_ALLOCATION = source(f"{API}vim.ResourceAllocationInfo.html")
+_OPTION = source(f"{API}vim.option.OptionValue.html")
+_GUEST = source(f"{API}vim.vm.GuestInfo.html")
+_NUMA = source(f"{API}vim.host.NumaInfo.html")
+
+
+@_ABOUT
+def test_server_kind(asked: AskedVm) -> None:
+    """A server says whether it is a vCenter (`VirtualCenter`) or an ESXi host (`HostAgent`)."""
+    one_of(asked.session.content.about.apiType, "VirtualCenter", "HostAgent")
+
+
+@_ABOUT
+def test_server_version(asked: AskedVm) -> None:
+    """Its version is three numbers and its build is one."""
+    about = asked.session.content.about
+    expect([part.isdecimal() for part in (*about.version.split("."), about.build)], [True] * 4)
+
+
+@_ABOUT
+def test_server_api_version(asked: AskedVm) -> None:
+    """Its API version is numbers separated by dots."""
+    expect(all(part.isdecimal() for part in asked.session.content.about.apiVersion.split(".")), True)
+
+
+@_ABOUT
+def test_server_instance_uuid(asked: AskedVm) -> None:
+    """A vCenter has an instance UUID, and an ESXi host has none."""
+    expect(bool(asked.session.content.about.instanceUuid), asked.session.about.is_vcenter)
+
+
+@source(f"{API}vim.CustomFieldsManager.html")
+def test_server_custom_attributes(asked: AskedVm) -> None:
+    """A vCenter has custom attributes, and an ESXi host has none."""
+    expect(asked.session.content.customFieldsManager is not None, asked.session.about.is_vcenter)
+
+
+@source(f"{API}vim.SessionManager.html")
+def test_server_current_session(asked: AskedVm) -> None:
+    """The session manager's current session is the one of this login."""
+    expect(asked.session.content.sessionManager.currentSession.key == asked.session.key, True)
+
+
+@_RIGHTS
+def test_server_privileges_exist(asked: AskedVm) -> None:
+    """Each privilege of the role for a study exists."""
+    known = {one.privId for one in asked.session.content.authorizationManager.privilegeList}
+    wanted = {need.privilege for need in ROLE} | {helps.privilege for helps in ELSEWHERE}
+    expect(sorted(wanted - known), [])
+
+
+@_RIGHTS
+def test_server_privileges_asked(asked: AskedVm) -> None:
+    """It answers for each privilege of a session on a VM."""
+    wanted = sorted({one.privilege for one in ROLE})
+    manager = asked.session.content.authorizationManager
+    answers = manager.HasPrivilegeOnEntities([asked.ref], asked.session.key, wanted)
+    expect(sorted(one.privId for answer in answers for one in answer.privAvailability), wanted)
+
+
+@source(f"{API}vim.PerformanceManager.html")
+def test_server_counters(asked: AskedVm) -> None:
+    """It has each performance counter that vnuma reads, by name."""
+    expect(sorted({*OF_VM, *OF_HOST} - set(counter_ids(asked.session))), [])
+
+
+@_CLOCK
+def test_clock_has_a_zone(asked: AskedVm) -> None:
+    """CurrentTime is a moment with its time zone."""
+    expect(vcenter_clock(asked.session).tzinfo is not None, True)
+
+
+@_CLOCK
+def test_clock_runs_forward(asked: AskedVm) -> None:
+    """CurrentTime never goes back from one call to the next."""
+    first = vcenter_clock(asked.session)
+    expect(vcenter_clock(asked.session) >= first, True)
+
+
+@source(f"{API}vim.host.DateTimeSystem.html")
+def test_clock_of_the_host(asked: AskedVm) -> None:
+    """A host tells its own clock to an account that may read it."""
+    expect(asked.of_host(CLOCK_PATH).QueryDateTime().tzinfo is not None, True)
+
+
+@source(f"{API}vim.vm.RuntimeInfo.html")
+def test_clock_boot_time(asked: AskedVm) -> None:
+    """The bootTime of a VM that is on lies before its host's clock; one that is off has none."""
+    booted = asked.value("runtime.bootTime")
+    on = str(asked.value("runtime.powerState")) == "poweredOn"
+    if on and booted is not None:
+        now = asked.of_host(CLOCK_PATH).QueryDateTime()
+        expect(booted <= now + timedelta(seconds=1), True)
+    else:
+        expect(booted is None, not on)
+
+
+def _fault(question: Callable[[], object]) -> str:
+    """The name of the fault that `question` is answered with; `none` without one."""
+    try:
+        question()
+    except VnumaError as error:
+        return name_behind(error)
+    except vmodl.MethodFault as fault:
+        return fault_name(fault)
+    return "none"
+
+
+@source(f"{API}vmodl.fault.ManagedObjectNotFound.html")
+def test_fault_missing_object(asked: AskedVm) -> None:
+    """Reading a missing VM is ManagedObjectNotFound."""
+    absent = asked.session.vm("vm-0")
+    expect(_fault(lambda: asked.session.read(absent, ("name",))), "ManagedObjectNotFound")
+
+
+@source(f"{API}vim.Task.html")
+def test_fault_unknown_task(asked: AskedVm) -> None:
+    """Reading a task that vCenter has forgotten is ManagedObjectNotFound."""
+    gone = vim.Task("task-0", asked.session.transport)
+    expect(_fault(lambda: asked.session.read(gone, ("info.state",))), "ManagedObjectNotFound")
+
+
+@_COLLECTOR
+def test_read_unset_is_absent(asked: AskedVm) -> None:
+    """An unset property is left out of the answer, neither null nor a fault."""
+    spec = ask({vim.VirtualMachine: ("name", "runtime.question")}, starting(asked.ref))
+    answer = asked.session.content.propertyCollector.RetrievePropertiesEx([spec], Query.RetrieveOptions())
+    (found,) = answer.objects
+    names = sorted(one.name for one in found.propSet)
+    if names == ["name", "runtime.question"]:
+        pytest.skip("the VM asks a question now")
+    expect((names, list(found.missingSet)), (["name"], []))
+
+
+@_COLLECTOR
+def test_read_traversal_of_the_host(asked: AskedVm) -> None:
+    """One request reads a VM and, along `runtime.host`, its host."""
+    asked.of_host("name")
+    objects = starting(asked.ref, along(vim.VirtualMachine, "runtime.host"))
+    found = asked.session.retrieve(ask({vim.VirtualMachine: ("name",), vim.HostSystem: ("name",)}, objects))
+    kinds = sorted(type(one.ref).__name__.rpartition(".")[2] for one in found)
+    expect(kinds, ["HostSystem", "VirtualMachine"])
+
+
+@source(f"{API}vim.SearchIndex.html")
+def test_read_find_by_uuid(asked: AskedVm) -> None:
+    """A VM is found by its instance UUID."""
+    uuid = asked.value("config.instanceUuid")
+    found = asked.session.content.searchIndex.FindByUuid(None, uuid, vmSearch=True, instanceUuid=True)
+    expect(bool(found) and found._GetMoId() == asked.ref._GetMoId(), True)
+
+
+@_UPDATES
+def test_wait_updates(asked: AskedVm) -> None:
+    """The first update of a new filter is the present state; without changes a wait of 0 seconds has none."""
+    collector = asked.session.content.propertyCollector.CreatePropertyCollector()
+    try:
+        spec = ask({vim.VirtualMachine: ("name",)}, starting(asked.ref))
+        collector.CreateFilter(spec=spec, partialUpdates=False)
+        now = Query.WaitOptions(maxWaitSeconds=0)
+        first = collector.WaitForUpdatesEx("", now)
+        kinds = [str(one.kind) for entry in first.filterSet for one in entry.objectSet]
+        expect((kinds, collector.WaitForUpdatesEx(first.version, now)), (["enter"], None))
+    finally:
+        collector.DestroyPropertyCollector()
+
+
+@_CONFIG
+def test_vm_change_version(asked: AskedVm) -> None:
+    """changeVersion is a text, and the same as long as nobody changes the VM."""
+    first, second = asked.value("config.changeVersion"), asked.value("config.changeVersion")
+    expect((bool(first), first == second), (True, True))
+
+
+@_CONFIG
+def test_vm_instance_uuid(asked: AskedVm) -> None:
+    """A VM has an instance UUID, a text of 36 characters."""
+    expect(len(asked.value("config.instanceUuid") or ""), 36)
+
+
+@_CONFIG
+def test_vm_hardware_version(asked: AskedVm) -> None:
+    """The hardware version is `vmx-` and a number."""
+    word, _, number = str(asked.value("config.version")).partition("-")
+    expect((word, number.isdecimal()), ("vmx", True))
+
+
+@_HARDWARE
+def test_vm_cores_divide(asked: AskedVm) -> None:
+    """Cores per socket divide the vCPUs, or are not shown before the first power-on chooses them."""
+    cores = asked.value("config.hardware.numCoresPerSocket") or pytest.skip("not chosen yet")
+    expect(asked.value("config.hardware.numCPU") % cores, 0)
+
+
+@_HARDWARE
+def test_vm_automatic_cores(asked: AskedVm) -> None:
+    """From hardware version 20 a VM says whether its cores per socket are automatic."""
+    asked.require_topology_fields()
+    one_of(asked.value("config.hardware.autoCoresPerSocket"), "True", "False")
+
+
+@source(f"{API}vim.vm.VirtualNumaInfo.html")
+def test_vm_numa_info(asked: AskedVm) -> None:
+    """From hardware version 20 a VM shows its virtual NUMA topology and whether it is automatic."""
+    asked.require_topology_fields()
+    seen = asked.values("config.numaInfo.autoCoresPerNumaNode", "config.numaInfo.vnumaOnCpuHotaddExposed")
+    expect(len(seen), 2)
+
+
+@_ALLOCATION
+@pytest.mark.parametrize("what", [pytest.param(one, id=f"{one}_allocation") for one in ("memory", "cpu")])
+def test_vm(asked: AskedVm, what: str) -> None:
+    """The {what} allocation has reservation, limit, the level of its shares and their number."""
+    reservation, limit, shares = (
+        asked.value(f"config.{what}Allocation.{part}") for part in ("reservation", "limit", "shares")
+    )
+    expect([part is None for part in (reservation, limit, shares.level, shares.shares)], [False] * 4)
+
+
+@_ALLOCATION
+def test_vm_no_limit(asked: AskedVm) -> None:
+    """A limit is -1 (unlimited), or a number above 0."""
+    seen = [asked.value(f"config.{resource}Allocation.limit") for resource in ("memory", "cpu")]
+    if not all(limit == -1 or limit > 0 for limit in seen):
+        raise Differs(str(seen))
+
+
+@_CONFIG
+def test_vm_locked_reservation(asked: AskedVm) -> None:
+    """A reservation locked to all memory equals the VM's memory."""
+    settings = asked.settings()
+    if not settings["memoryReservationLockedToMax"]:
+        pytest.skip("not locked")
+    expect(settings["memoryReservation"] == settings["memoryMB"], True)
+
+
+@_CONFIG
+def test_vm_no_affinity(asked: AskedVm) -> None:
+    """A VM without CPU affinity shows none, or an empty set."""
+    found = asked.value("config.cpuAffinity")
+    if found is not None and found.affinitySet:
+        pytest.skip("it has CPU affinity")
+
+
+@source(f"{API}vim.LatencySensitivity.html")
+def test_vm_latency_sensitivity(asked: AskedVm) -> None:
+    """Latency sensitivity has one of four values; it may be absent until it is first set."""
+    one_of(asked.value("config.latencySensitivity.level"), "None", "low", "normal", "medium", "high")
+
+
+@_OPTION
+def test_vm_extra_config_is_text(asked: AskedVm) -> None:
+    """Each value of extraConfig is a text."""
+    options = asked.value("config.extraConfig") or []
+    expect(sorted({type(one.value).__name__ for one in options} - {"str"}), [])
+
+
+@_OPTION
+def test_vm_extra_config_has_no_key_twice(asked: AskedVm) -> None:
+    """extraConfig has no duplicate keys, ignoring case."""
+    keys = [one.key.lower() for one in asked.value("config.extraConfig") or []]
+    expect(len(keys) - len(set(keys)), 0)
+
+
+@source(f"{API}vim.vm.FileInfo.html")
+def test_vm_log_directory(asked: AskedVm) -> None:
+    """The folder of vmware.log is `[datastore] path`."""
+    seen = str(asked.value("config.files").logDirectory)
+    expect((seen[:1], "] " in seen), ("[", True))
+
+
+@source(f"{API}vim.ManagedEntity.html")
+def test_vm_methods_disabled(asked: AskedVm) -> None:
+    """disabledMethod has method names of the API, those of tasks with `_Task`."""
+    seen = [str(name) for name in asked.value("disabledMethod") or []]
+    wrong = [name for name in seen if not name.isascii() or not name.replace("_", "").isalnum()]
+    wrong += [name for name in seen if name in ("ReconfigVM", "PowerOnVM", "PowerOffVM")]
+    expect(wrong, [])
+
+
+@source(f"{API}vim.VirtualMachine.PowerState.html")
+def test_vm_power_state(asked: AskedVm) -> None:
+    """A VM is poweredOn, poweredOff or suspended."""
+    one_of(asked.value("runtime.powerState"), "poweredOn", "poweredOff", "suspended")
+
+
+@source(f"{API}vim.vm.VirtualHardwareOption.html")
+def test_vm_most_cores_per_socket(asked: AskedVm) -> None:
+    """The host's options for the VM's hardware version say how many cores per socket it may have."""
+    seen = most_cores_per_socket(asked.session, asked.vm())
+    if seen is None:
+        pytest.skip("the options are not shown")
+    expect(seen > 0, True)
+
+
+def _running(asked: AskedVm) -> dict[str, Any]:
+    seen = asked.values("guest.toolsRunningStatus", "guest.net", "guest.ipAddress", "guest.guestState")
+    if seen.get("guest.toolsRunningStatus") != "guestToolsRunning":
+        pytest.skip("Tools do not run")
+    return seen
+
+
+@_GUEST
+def test_guest_tools_status(asked: AskedVm) -> None:
+    """toolsRunningStatus has one of three values."""
+    seen = asked.value("guest.toolsRunningStatus")
+    one_of(seen, "guestToolsRunning", "guestToolsNotRunning", "guestToolsExecutingScripts")
+
+
+@_GUEST
+def test_guest_state(asked: AskedVm) -> None:
+    """A guest whose Tools run is `running`."""
+    expect(_running(asked).get("guest.guestState"), "running")
+
+
+@_GUEST
+def test_guest_addresses(asked: AskedVm) -> None:
+    """Tools list the guest's addresses by network card, its first one among them."""
+    seen = _running(asked)
+    first, cards = seen.get("guest.ipAddress"), seen.get("guest.net") or []
+    listed = {one.ipAddress for card in cards if card.ipConfig for one in card.ipConfig.ipAddress}
+    if not first:
+        pytest.skip("the guest has no address")
+    expect(first in listed, True)
+
+
+@_GUEST
+def test_guest_none_while_off(asked: AskedVm) -> None:
+    """A VM that is off shows no address and no running Tools."""
+    if str(asked.value("runtime.powerState")) != "poweredOff":
+        pytest.skip("the VM is on")
+    seen = asked.values("guest.toolsRunningStatus", "guest.net", "guest.ipAddress")
+    shown = bool(seen.get("guest.net")) or bool(seen.get("guest.ipAddress"))
+    expect((seen.get("guest.toolsRunningStatus"), shown), ("guestToolsNotRunning", False))
+
+
+@source(f"{API}vim.HostSystem.ConnectionState.html")
+def test_host_connection(asked: AskedVm) -> None:
+    """A host is connected, disconnected or notResponding."""
+    one_of(asked.of_host("runtime.connectionState"), "connected", "disconnected", "notResponding")
+
+
+@source(f"{API}vim.host.RuntimeInfo.html")
+def test_host_maintenance(asked: AskedVm) -> None:
+    """A host says whether it is in maintenance mode."""
+    one_of(asked.of_host("runtime.inMaintenanceMode"), "True", "False")
+
+
+@source(f"{API}vim.host.CpuInfo.html")
+def test_host_cores_and_threads(asked: AskedVm) -> None:
+    """A host's threads are a whole multiple of its cores, and its cores of its packages."""
+    cpu = asked.of_host("hardware.cpuInfo")
+    expect((cpu.numCpuThreads % cpu.numCpuCores, cpu.numCpuCores % cpu.numCpuPackages), (0, 0))
+
+
+@_NUMA
+def test_host_numa_nodes_counted(asked: AskedVm) -> None:
+    """A host lists as many NUMA nodes as it counts."""
+    numa = asked.of_host("hardware.numaInfo")
+    expect(len(numa.numaNode), numa.numNodes)
+
+
+@_NUMA
+def test_host_numa_nodes_share_the_cpus(asked: AskedVm) -> None:
+    """Each logical CPU of a host is in one of its NUMA nodes, numbered from 0."""
+    numa = asked.of_host("hardware.numaInfo")
+    listed = sorted(int(cpu) for node in numa.numaNode for cpu in node.cpuID)
+    expect(listed == list(range(asked.of_host("hardware.cpuInfo").numCpuThreads)), True)
+
+
+@source(f"{API}vim.host.NumaNode.html")
+def test_host_numa_nodes_have_memory(asked: AskedVm) -> None:
+    """From API 8.0 the memories of a host's NUMA nodes (memorySize) add up to the host's, within 10%."""
+    numa, memory = asked.of_host("hardware.numaInfo"), asked.of_host("hardware.memorySize")
+    sizes = [size for node in numa.numaNode if (size := getattr(node, "memorySize", None))]
+    if not sizes:
+        pytest.skip("memorySize is not shown")
+    expect(abs(sum(sizes) - memory) <= memory / 10, True)
+
+
+@source(f"{API}vim.option.OptionManager.html#queryView")
+def test_host_numa_options(asked: AskedVm) -> None:
+    """A host has advanced options whose names begin with `Numa.`."""
+    found = numa_options(asked.of_host(OPTIONS))
+    if found is None:
+        pytest.skip("the options are not shown")
+    expect(all(name.startswith("Numa.") for name in found) and bool(found), True)
+
+
+@source(f"{API}vim.cluster.DrsConfigInfo.html")
+def test_cluster_drs(asked: AskedVm) -> None:
+    """A cluster says whether DRS is on, and lists the VMs with a setting of their own."""
+    parent = asked.of_host("parent")
+    if not isinstance(parent, vim.ClusterComputeResource):
+        pytest.skip("the host is in no cluster")
+    found = asked.session.read(parent, ("configurationEx",)).values.get("configurationEx")
+    if found is None:
+        pytest.skip("the cluster is not shown")
+    expect((found.drsConfig.enabled in (True, False), isinstance(found.drsVmConfig, list)), (True, True))

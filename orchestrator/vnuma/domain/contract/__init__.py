@@ -1,1 +1,0 @@
-"""Assumptions about servers, and the results of checking them."""

@@ -1,1 +1,0 @@
-"""vnuma's assumptions about SQL Server and vSphere, checked against real servers."""

@@ -1,1 +1,0 @@
-"""vnuma's assumptions about SQL Server, each checked on a server."""

@@ -1,1 +1,0 @@
-"""vnuma's assumptions about vSphere, each checked on a vCenter or ESXi host."""
