@@ -239,6 +239,26 @@ def test_the_core_is_pure(part: str) -> None:
     assert strays == []
 
 
+@pytest.mark.parametrize("part", sorted(PURE | {"errors"}))
+def test_the_core_loads_nothing_from_above(part: str) -> None:
+    """Importing a pure part in a new process loads no part of vnuma above it, and no package for input or
+    output, however they may be asked for.
+    """
+    pure = sorted((PACKAGE / part).rglob("*.py")) or [PACKAGE / f"{part}.py"]
+    names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in pure]
+    program = f"import sys, importlib; [importlib.import_module(n) for n in {names}]; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    loaded = [name.split(".") for name in done.stdout.split()]
+    ours = {part_of(".".join(name)) for name in loaded if name[0] == "vnuma" and name[1:2] != ["workloads"]}
+    theirs = {name[3] for name in loaded if name[:2] == ["vnuma", "workloads"] and len(name) > 3}
+    packages = {name[0] for name in loaded}
+    assert ours - ALLOWED[part] <= {part, "vnuma"}
+    assert theirs <= (PURE_HALF if part == "checks" else set())
+    assert packages & (INPUT_OUTPUT - sys.stdlib_module_names) == set()
+
+
 def test_a_kind_of_target_is_chosen_in_one_place() -> None:
     """Nothing but the inventory's reader asks whether a target, its plan or its restore is a VM's."""
     strays = [

@@ -11,14 +11,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from vnuma.errors import MachineUnreachable, MeasurementFailed
+from vnuma.errors import DriverMissing, MachineUnreachable, MeasurementFailed
 from vnuma.sqlserver.client import odbc
-from vnuma.sqlserver.client.driver import LIBRARIES
-from vnuma.workloads.call_volume import caller_host
+from vnuma.sqlserver.client.driver import LIBRARIES, Driver, elsewhere
+from vnuma.sqlserver.client.odbc import UNIXODBC
+from vnuma.workloads import caller_host
 
 Answer = Mapping[str, object]
 
@@ -190,6 +191,28 @@ def client_host(client: Client) -> Iterator[tuple[ClientHost, Hello]]:
             yield host, host.begin()
         finally:
             host.end()
+
+
+def driver_on(client: Client, hello: Hello, own: Driver) -> Driver:
+    """The driver that callers use on that machine. Raises DriverMissing."""
+    if hello.why:
+        install = (
+            f"Install unixODBC there. {UNIXODBC}" if "libodbc" in hello.why else "pip install pyodbc there."
+        )
+        raise DriverMissing(
+            f"{client.name} cannot import pyodbc in its Python {hello.python}: {hello.why}.",
+            fix=f"{install} ansible_python_interpreter names another Python.",
+        )
+    if client.here and own.name in (own.path, *hello.drivers):
+        return own
+    found = elsewhere(own, hello.drivers, hello.libraries)
+    if found is None:
+        raise DriverMissing(
+            f"{client.name} has no ODBC driver for SQL Server (registered there: "
+            f"{', '.join(hello.drivers) or 'none'}).",
+            fix="Install one there. Debian: apt install tdsodbc.",
+        )
+    return replace(found, version=hello.freetds) if found.kind == "freetds" else found
 
 
 def _texts(items: object) -> list[str]:

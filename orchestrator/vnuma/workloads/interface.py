@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 
 from vnuma.domain.study.study import Dataset
 from vnuma.domain.vm.machine import MachineFacts
-from vnuma.domain.workloads.kinds import KINDS, SHIPPED, installed
+from vnuma.domain.workloads.kinds import SHIPPED, installed, shipped
 from vnuma.domain.workloads.reading import Reading as Reading
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.errors import MeasurementFailed
@@ -184,7 +184,7 @@ def require_declared(reading: Reading, settings: WorkloadSettings, form: str) ->
 
 def workload_named(name: str) -> Workload:
     """The workload of a valid study."""
-    if name not in KINDS:
+    if name not in shipped():
         found: Workload = installed(name)
         return found
     ours: Workload = import_module(f"{SHIPPED}.{name}.workload").WORKLOAD

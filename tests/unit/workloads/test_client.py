@@ -7,8 +7,7 @@ import pytest
 from vnuma.engine.access.client_machine import client_from
 from vnuma.errors import DriverMissing, MachineUnreachable
 from vnuma.sqlserver.client.driver import Driver
-from vnuma.workloads.call_volume.callers import driver_on
-from vnuma.workloads.client import Client, Hello, client_host
+from vnuma.workloads.client import Client, Hello, client_host, driver_on
 
 OWN = Driver("/venv/odbc/libtdsodbc.so", "freetds", "1.3", "/venv/odbc/libtdsodbc.so")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.installed_package import MODULE, install
 from tests.support.studies import GOOD
 from vnuma.domain.study.study_file import parse_study
-from vnuma.domain.workloads.kinds import KINDS
+from vnuma.domain.workloads.kinds import shipped
 from vnuma.errors import InputError, MeasurementFailed
 from vnuma.workloads.call_volume.settings import CallVolume
 from vnuma.workloads.interface import Reading, require_declared, workload_named
@@ -35,8 +35,8 @@ def installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 def test_every_workload_of_ours_has_settings_and_a_bench_of_one_name() -> None:
     """What a study file can name can be run, and says itself what it is called."""
-    assert KINDS
-    assert all(workload_named(name).settings is kind for name, kind in KINDS.items())
+    assert shipped()
+    assert all(workload_named(name).settings is kind for name, kind in shipped().items())
 
 
 @pytest.mark.usefixtures("installed_package")

@@ -211,7 +211,7 @@ class Study(Strict):
         default=ArmSettings(), description="Settings of every arm that does not set its own."
     )
     design: Design = Field(default=Design(), description="Blocks, order, iterations.")
-    workload: AnyWorkload = Field(default=as_workload({}), description="What is measured.")
+    workload: AnyWorkload = Field(default_factory=lambda: as_workload({}), description="What is measured.")
     dataset: Dataset = Field(default=Dataset(), description="The data it is timed on.")
     power: Power = Field(default=Power(), description="Deadlines of a power-cycle.")
     quiet: Quiet = Field(default=Quiet(), description="When a booted guest counts as quiet.")

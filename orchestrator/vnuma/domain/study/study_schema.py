@@ -14,23 +14,25 @@ from vnuma.domain.study.design import Design
 from vnuma.domain.study.hours import AllowedHours
 from vnuma.domain.study.study import Dataset, Evidence, Limits, Power, Published, Quiet, Study
 from vnuma.domain.vm.setting import needs_power_off
-from vnuma.domain.workloads.kinds import KINDS
+from vnuma.domain.workloads.kinds import shipped
 
-_SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
-    ("The study", Study),
-    ("arms: each arm", Arm),
-    ("all_arms", ArmSettings),
-    ("affinity: a mapping", PhysicalCores),
-    ("design", Design),
-    *((f"workload: {name}", kind) for name, kind in KINDS.items()),
-    ("dataset", Dataset),
-    ("power", Power),
-    ("quiet", Quiet),
-    ("evidence", Evidence),
-    ("limits", Limits),
-    ("allowed_hours", AllowedHours),
-    ("published", Published),
-)
+
+def _sections() -> tuple[tuple[str, type[BaseModel]], ...]:
+    return (
+        ("The study", Study),
+        ("arms: each arm", Arm),
+        ("all_arms", ArmSettings),
+        ("affinity: a mapping", PhysicalCores),
+        ("design", Design),
+        *((f"workload: {name}", kind) for name, kind in shipped().items()),
+        ("dataset", Dataset),
+        ("power", Power),
+        ("quiet", Quiet),
+        ("evidence", Evidence),
+        ("limits", Limits),
+        ("allowed_hours", AllowedHours),
+        ("published", Published),
+    )
 
 
 def json_schema() -> str:
@@ -72,7 +74,7 @@ def markdown() -> str:
     """Every field in tables by section; a meaning that several sections share is written once."""
     parts = [_INTRODUCTION]
     written: dict[str, str] = {}
-    for title, model in _SECTIONS:
+    for title, model in _sections():
         body = _ALL_ARMS if model is ArmSettings else _table(model, written, title)
         body += f"\n{_what_arms_set()}" if model is Arm else ""
         parts.append(f"## {title}\n\n{cleandoc(model.__doc__ or '')}\n\n{body}")

@@ -6,7 +6,8 @@ refers to an object with the attributes of `vnuma.workloads.interface.Workload`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -28,12 +29,16 @@ SHIPPED = "vnuma.workloads"
 """The folder of our own: each is a package, named as in studies, with its settings in `settings`."""
 
 
-def _shipped() -> Iterator[tuple[str, type[WorkloadSettings]]]:
+@cache
+def shipped() -> Mapping[str, type[WorkloadSettings]]:
+    """Our own workloads' settings, by name. Their packages are imported when this is first asked."""
     here = find_spec(SHIPPED)
     folders = here.submodule_search_locations if here else None
-    for package in sorted(found.name for found in iter_modules(folders) if found.ispkg):
-        module = import_module(f"{SHIPPED}.{package}.settings")
-        yield package, settings_class(vars(module), package)
+    packages = sorted(found.name for found in iter_modules(folders) if found.ispkg)
+    return {
+        package: settings_class(vars(import_module(f"{SHIPPED}.{package}.settings")), package)
+        for package in packages
+    }
 
 
 def settings_class(names: Mapping[str, Any], package: str) -> type[WorkloadSettings]:
@@ -54,17 +59,14 @@ def _is_kind(value: object, name: str) -> bool:
     return get_args(value.model_fields["name"].annotation) == (name,)
 
 
-KINDS: Mapping[str, type[WorkloadSettings]] = dict(_shipped())
-"""Our own workloads' settings, by name."""
-
 DEFAULT = "cross_join"
 """The workload of a study that names none: the paper's."""
 
 
 def settings_type(name: str) -> type[WorkloadSettings]:
     """The settings class of a workload. Raises ValueError with the known names."""
-    if name in KINDS:
-        return KINDS[name]
+    if name in shipped():
+        return shipped()[name]
     found = installed(name)
     settings = getattr(found, "settings", None)
     if not (isinstance(settings, type) and issubclass(settings, WorkloadSettings)):
@@ -84,7 +86,7 @@ def installed(name: str) -> Any:
     """
     points = {point.name: point for point in entry_points(group=GROUP)}
     if name not in points:
-        known = ", ".join(sorted({*KINDS, *points}))
+        known = ", ".join(sorted({*shipped(), *points}))
         raise ValueError(f"'{name}' is not a known workload; known are {known}")
     point = points[name]
     try:
@@ -130,7 +132,7 @@ class _AnyWorkload:
         cls, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         del schema
-        kinds: Any = Union[tuple(KINDS.values())]  # noqa: UP007 - made at run time
+        kinds: Any = Union[tuple(shipped().values())]  # noqa: UP007 - made at run time
         return handler(TypeAdapter(kinds).core_schema)
 
 

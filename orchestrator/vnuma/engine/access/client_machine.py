@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vnuma.engine.access.inventory import LOCAL, read_variables
 from vnuma.errors import InputError
-from vnuma.workloads.call_volume.caller_host import START
+from vnuma.workloads.caller_host import START
 from vnuma.workloads.client import HERE, Client
 
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")

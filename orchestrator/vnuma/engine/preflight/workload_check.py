@@ -21,8 +21,7 @@ from vnuma.sqlserver.client.connect import connect, located
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import ownership
 from vnuma.sqlserver.instance.server import read_permissions
-from vnuma.workloads.call_volume.callers import driver_on
-from vnuma.workloads.client import client_host
+from vnuma.workloads.client import client_host, driver_on
 from vnuma.workloads.interface import Obstacle, workload_named
 
 WORKLOAD = "P29"

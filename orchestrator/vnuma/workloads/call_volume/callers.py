@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed, SqlUnreachable, VnumaError
+from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlUnreachable, VnumaError
 from vnuma.sqlserver.client.connect import located
 from vnuma.sqlserver.client.connection_string import connection_string, driver_files
-from vnuma.sqlserver.client.driver import Driver, elsewhere
+from vnuma.sqlserver.client.driver import Driver
 from vnuma.sqlserver.client.failures import translate
-from vnuma.sqlserver.client.odbc import UNIXODBC, pyodbc
+from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.workloads.client import HERE, Answer, Client, ClientHost, Hello, client_host
+from vnuma.workloads.client import HERE, Answer, Client, ClientHost, client_host, driver_on
 
 LOGIN_S = 30.0
 ANSWER_S = 30.0
@@ -156,28 +156,6 @@ def callers(server: SqlServer, database: str, client: Client = HERE) -> Iterator
     with client_host(client) as (host, hello):
         there = replace(server, driver=driver_on(client, hello, server.driver))
         yield Callers(there, database, host, hello.cpus)
-
-
-def driver_on(client: Client, hello: Hello, own: Driver) -> Driver:
-    """The driver that callers use on that machine. Raises DriverMissing."""
-    if hello.why:
-        install = (
-            f"Install unixODBC there. {UNIXODBC}" if "libodbc" in hello.why else "pip install pyodbc there."
-        )
-        raise DriverMissing(
-            f"{client.name} cannot import pyodbc in its Python {hello.python}: {hello.why}.",
-            fix=f"{install} ansible_python_interpreter names another Python.",
-        )
-    if client.here and own.name in (own.path, *hello.drivers):
-        return own
-    found = elsewhere(own, hello.drivers, hello.libraries)
-    if found is None:
-        raise DriverMissing(
-            f"{client.name} has no ODBC driver for SQL Server (registered there: "
-            f"{', '.join(hello.drivers) or 'none'}).",
-            fix="Install one there. Debian: apt install tdsodbc.",
-        )
-    return replace(found, version=hello.freetds) if found.kind == "freetds" else found
 
 
 def _count(answers: Sequence[Answer]) -> Count:

@@ -1,4 +1,4 @@
-"""One caller of call_volume: a process that calls a procedure without pause, and counts the answers.
+"""One caller: a process that calls a procedure without pause, and counts the answers.
 
 Started by `caller_host`, to which it travels as text: it needs Python 3.9 and pyodbc alone. Orders come in
 lines of JSON on standard input, answers go out likewise: the connection string, which holds a password, is
