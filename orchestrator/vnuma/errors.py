@@ -266,7 +266,11 @@ class StoreBusy(StoreError):
 
 
 class StoreAway(StoreError):
-    """The store's server stopped, restarted or lost the connection: the transaction is rolled back."""
+    """The store's server stopped, restarted, took no connection or lost it; the transaction is undone."""
+
+
+class StoreFull(StoreError):
+    """The store's disk or its server's memory is full: a person has to act before anything can be stored."""
 
 
 class ThresholdMet(VnumaError):

@@ -198,15 +198,10 @@ def test_the_database_refuses_impossible_cells(store: Store, statement: str) -> 
         (["account_refused", "timeout", "timeout"], True),
         (["timeout", "interrupted"], False),
         (["timeout", "valid"], False),
-        (["store_away"] * 3 + ["timeout"], False),
-        (["store_away"] * 4 + ["timeout"], True),
     ],
 )
 def test_a_cell_is_used_up_when_no_claim_takes_it_again(store: Store, past: list[str], used_up: bool) -> None:
-    """By the attempts whose end may pass; what any attempt would only repeat uses up none.
-
-    Four ends by a store that restarts count as one.
-    """
+    """By the attempts whose end may pass; what any attempt would only repeat uses up none."""
     leased = new_vm(store, arms=1)
     most = 2
     for reason in past:

@@ -17,10 +17,11 @@ from sqlalchemy import Connection, create_engine, text
 
 from tests.store import workers
 from tests.support.postgresql import Cluster
-from vnuma.errors import StoreError
+from vnuma.errors import StoreAway, StoreError, StoreFull
 from vnuma.store import open as open_module
 from vnuma.store import runs, tables
 from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.postgresql import Patience
 from vnuma.store.translate import is_away
 
 
@@ -225,6 +226,65 @@ def test_what_postgresql_says_is_explained(postgresql: Cluster, state: str, told
 def test_a_server_that_stops_while_a_process_connects_is_waited_for(said: str) -> None:
     """The driver has no condition for a connection that was refused, only these words."""
     assert is_away(psycopg.OperationalError(f'connection to server on socket "/x" failed: FATAL:  {said}'))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "sorry, too many clients already",
+        "remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        "remaining connection slots are reserved for non-replication superuser connections",
+        'too many connections for database "store"',
+        'too many connections for role "ops"',
+        "no more connections allowed (max_client_conn)",
+    ],
+)
+def test_a_server_without_a_free_connection_is_waited_for(said: str) -> None:
+    """PostgreSQL 13 to 18 and PgBouncer: another session's end makes room."""
+    assert is_away(psycopg.OperationalError(f'connection to server on socket "/x" failed: FATAL:  {said}'))
+
+
+def test_a_unit_of_work_waits_until_a_connection_is_free(postgresql: Cluster) -> None:
+    """All are taken: the store says what it waits for, and does the work once one is given back."""
+    url = postgresql.new_store()
+    store = open_store(url)
+    store.disconnect()
+    told: list[StoreError] = []
+    with postgresql.crowd() as taken:
+
+        def give_back(error: StoreError) -> None:
+            told.append(error)
+            taken.close()
+
+        store.while_away(give_back)
+        with store.write() as conn:
+            runs.save_study(conn, "quick", "a: 1\n")
+
+    assert told
+    assert isinstance(told[0], StoreAway)
+    assert "takes no more connections" in told[0].what
+    assert committed(url) == 1
+
+
+def test_connections_that_stay_taken_are_the_store_s_fault(
+    postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its patience the unit of work fails, and the store is named."""
+    monkeypatch.setattr(Patience, "LIMIT_S", 0.5)
+    store = open_store(postgresql.new_store())
+    store.disconnect()
+    with postgresql.crowd(), pytest.raises(StoreAway) as caught, store.read():
+        pass
+    assert str(store.place) in caught.value.what
+
+
+@pytest.mark.parametrize("state", ["53100", "53200"])
+def test_a_server_without_space_or_memory_needs_a_person(postgresql: Cluster, state: str) -> None:
+    """Waiting does not help: it is told apart from a server that is away."""
+    store = open_store(postgresql.new_database())
+    with pytest.raises(StoreFull) as caught, store.write() as conn:
+        conn.execute(text(f"DO $$ BEGIN RAISE EXCEPTION 'as reported' USING ERRCODE = '{state}'; END $$"))
+    assert str(store.place) in caught.value.what
 
 
 def test_a_missing_database_says_how_to_make_it(postgresql: Cluster) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 from tests.store import workers
 from tests.store.build import claim, new_run, new_vm, samples
 from vnuma.errors import LeaseLost, StoreError
-from vnuma.store import runs, tables
+from vnuma.store import estate_checks, runs, tables
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store, open_store
 
@@ -63,6 +63,21 @@ def test_processes_that_create_runs_at_once_get_different_names(store: Store, ur
     assert sorted(names) == sorted(f"quick.{number}" for number in range(1, 41))
     with store.read() as conn:
         assert len(runs.list_runs(conn)) == 40
+
+
+def test_controllers_that_start_one_new_study_at_once_get_a_run_each(store: Store, url: str) -> None:
+    """Nobody has stored its text before: both do, and one row is kept."""
+    assert sorted(workers.together(2, workers.start_study, url)) == ["quick.1", "quick.2"]
+    with store.read() as conn:
+        assert len(conn.execute(tables.study.select()).all()) == 1
+
+
+def test_of_processes_that_record_the_same_facts_one_does(store: Store, url: str) -> None:
+    """The others are refused as if they had come later."""
+    answers = workers.together(3, workers.record_check, url)
+    assert Counter(answers) == {"recorded": 1, "InputError": 2}
+    with store.read() as conn:
+        assert len(estate_checks.checks_of(conn)) == 1
 
 
 def test_of_several_runs_one_gets_the_lease(store: Store, url: str) -> None:

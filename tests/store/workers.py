@@ -15,7 +15,8 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from vnuma.errors import StoreError, VmHeld
+from vnuma.engine.design_check.history import record
+from vnuma.errors import StoreError, VmHeld, VnumaError
 from vnuma.store import attempts, cells, leases, runs, tables
 from vnuma.store.open import open_for_reading, open_store
 from vnuma.store.rows import Busy, Outcome
@@ -86,6 +87,30 @@ def open_and_count(pipe: Pipe, url: str) -> None:
             pipe.send(conn.scalar(select(func.count()).select_from(tables.schema_history)))
     except StoreError as error:
         pipe.send(str(error))
+
+
+def start_study(pipe: Pipe, url: str) -> None:
+    """Start a run of one new study; answer its name, or the error."""
+    wait_for_go(pipe)
+    try:
+        store = open_store(url)
+        with store.write() as conn:
+            pipe.send(runs.create_run(conn, runs.save_study(conn, "quick", "a: 1\n"), seed=1).name)
+    except StoreError as error:
+        pipe.send(str(error))
+
+
+def record_check(pipe: Pipe, url: str) -> None:
+    """Record a check of one estate; answer whether it is recorded, or the error."""
+    from tests.estate.build import checked, estate_of  # noqa: PLC0415 - the other workers need no rules
+
+    result, store = checked(estate_of("sql-a")), open_store(url)
+    wait_for_go(pipe)
+    try:
+        record(store, result)
+        pipe.send("recorded")
+    except VnumaError as error:
+        pipe.send(type(error).__name__)
 
 
 def create_runs(pipe: Pipe, url: str, number: int) -> None:

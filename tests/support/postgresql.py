@@ -8,9 +8,11 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, LiteralString
 
 import psycopg
@@ -77,6 +79,25 @@ class Cluster:
         """What the server answers to the superuser."""
         with psycopg.connect(self._dsn("postgres"), autocommit=True) as conn:
             return conn.execute(query, values).fetchall()
+
+    def crowd(self) -> ExitStack:
+        """Take every connection that is left or becomes free, until the result is closed."""
+        taken, full, done = ExitStack(), Event(), Event()
+
+        def take() -> None:
+            while not done.is_set():
+                try:
+                    taken.callback(psycopg.connect(self._dsn("postgres")).close)
+                except psycopg.OperationalError:
+                    full.set()
+                    done.wait(0.002)
+
+        thread = Thread(target=take)
+        thread.start()
+        taken.callback(thread.join)
+        taken.callback(done.set)
+        full.wait()
+        return taken
 
     def url_as(self, login: str, url: str) -> str:
         """The same database for another login."""

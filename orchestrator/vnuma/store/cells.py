@@ -18,7 +18,6 @@ from vnuma.errors import (
     HostNotReady,
     InputError,
     PrivilegeMissing,
-    StoreAway,
     WrongServer,
     reason_word,
 )
@@ -50,13 +49,6 @@ PERMANENT = frozenset(
 The VM is restored and gets no further cell; a resumed run tries again. Such an attempt does not count for its
 cell. A first login that SQL Server refuses is not among them, since that may pass after a boot; the last
 login tried is (AccountRefused).
-"""
-
-
-_AWAY = reason_word(StoreAway)
-_AWAY_FOR_ONE = 4
-"""This many attempts that ended because the store's server went away count as one. The limit exists because
-each power-cycles the VM, and a server may restart all night.
 """
 
 
@@ -206,9 +198,8 @@ def limits_of(conn: Connection, vm: Vm, most: int) -> Row[*tuple[Any, ...]]:
 
 def _tries() -> ScalarSelect[int]:
     """The number of a cell's attempts without a result, for a reason that counts."""
-    away = func.count().filter(_attempt.reason == _AWAY)
     return (
-        select(func.count() - away + away // _AWAY_FOR_ONE)
+        select(func.count())
         .where(
             _attempt.cell_id == _cell.id,
             _attempt.outcome.in_([Outcome.FAILED, Outcome.INVALID]),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select, text, update
 
 from vnuma.checks.check_history import RecordedCheck, StandingFinding
 from vnuma.store import tables
@@ -26,6 +26,12 @@ class NewFinding:
     key: str
     name: str
     severity: str
+
+
+def one_at_a_time(conn: Connection) -> None:
+    """Until this transaction ends, let no other one record a check; one that waited sees this one's."""
+    if conn.dialect.name == "postgresql":
+        conn.execute(text("LOCK TABLE estate_check IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def add_check(conn: Connection, check: RecordedCheck) -> int:

@@ -26,7 +26,7 @@ from vnuma.store.postgresql import (
 )
 from vnuma.store.schema import needs_upgrade, no_store
 from vnuma.store.tables import metadata
-from vnuma.store.translate import translated
+from vnuma.store.translate import explained, translated
 
 __all__ = ["Store", "default_url", "open_store"]
 
@@ -84,6 +84,23 @@ class Store:
                 return question(conn)
         with translated(self.place):
             return self._patience.answer(self._engine, question)
+
+    def while_away(self, say: Callable[[StoreError], None]) -> None:
+        """Have `say` called, several times a second, with why a unit of work waits for PostgreSQL."""
+
+        def tell(error: OperationalError) -> None:
+            say(explained(self.place, error.orig or error))
+
+        self._patience.say = tell
+
+    @contextmanager
+    def waiting_at_most(self, seconds: float) -> Iterator[None]:
+        """Let units of work wait for PostgreSQL only so long, for a caller that waits by itself."""
+        before, self._patience.limit_s = self._patience.limit_s, seconds
+        try:
+            yield
+        finally:
+            self._patience.limit_s = before
 
     @contextmanager
     def one_connection(self) -> Iterator[None]:

@@ -183,13 +183,18 @@ class Patience:
     """Waits for a server that answered before and restarts or fails over now.
 
     Nothing was done yet, so trying again duplicates nothing. Time counts from the first failure; after the
-    limit every unit of work fails at once until the server answers again.
+    limit every unit of work fails at once until the server answers again. `say` gets each failure.
     """
 
-    LIMIT_S: ClassVar[float] = 60.0
-    """Half of the silence after which a supervisor counts as dead, in seconds."""
+    LIMIT_S: ClassVar[float] = 100.0
+    """Less than the silence after which a supervisor counts as dead, by one heartbeat, in seconds."""
 
     _EVERY_S: ClassVar[float] = 0.25
+
+    limit_s: float | None = None
+    """Instead of LIMIT_S, while a caller waits by itself."""
+
+    say: Callable[[OperationalError], None] = lambda _: None
 
     _away_since: float | None = None
 
@@ -215,8 +220,9 @@ class Patience:
                 if since is None:  # a connection that broke while it was kept: the next may do
                     self._away_since = now
                     continue
-                if now - since >= self.LIMIT_S:
+                if now - since >= (self.LIMIT_S if self.limit_s is None else self.limit_s):
                     raise
+                self.say(error)
                 time.sleep(self._EVERY_S)
             else:
                 self._away_since = None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from vnuma.errors import StoreAway, StoreBusy, StoreError
+from vnuma.errors import StoreAway, StoreBusy, StoreError, StoreFull
 from vnuma.store.place import Place
 
 _RESUME = "then repeat the command, or continue a run that vnuma status lists: vnuma run --resume RUN"
@@ -37,6 +37,7 @@ _SQLITE: dict[int, tuple[str, str]] = {
 
 _POSTGRESQL: dict[str, tuple[str, str]] = {
     "53100": ("disk is full", f"Free some space on the server, {_RESUME}"),
+    "53200": ("server is out of memory", f"Free some memory on the server, {_RESUME}"),
     "53300": ("takes no more connections", f"Raise max_connections or close some, {_RESUME}"),
     "55P03": (f"{_LOCKED} session", f"End what holds it, {_RESUME}"),
     "40P01": ("stopped this transaction to end a deadlock", "Run the command again."),
@@ -55,6 +56,16 @@ _POSTGRESQL: dict[str, tuple[str, str]] = {
     "58": ("could not be read or written: I/O error", f"Check the server's disk, {_RESUME}"),
 }
 
+_FULL = ("53100", "53200")
+
+_NO_CONNECTION_LEFT = (
+    "too many clients",
+    "too many connections",
+    "connection slots are",
+    "no more connections",
+)
+"""What PostgreSQL 13 to 18 and PgBouncer say to a connection too many (PostgreSQL's proc.c, postinit.c)."""
+
 
 @contextmanager
 def translated(place: Place) -> Iterator[None]:
@@ -62,19 +73,21 @@ def translated(place: Place) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        raise _explained(place, error.orig or error) from error
+        raise explained(place, error.orig or error) from error
     except sqlite3.Error as error:
-        raise _explained(place, error) from error
+        raise explained(place, error) from error
 
 
-def _explained(place: Place, cause: BaseException) -> StoreError:
-    kind = StoreError
+def explained(place: Place, cause: BaseException) -> StoreError:
+    """A database error as one that names the store and what to do next."""
     if isinstance(cause, sqlite3.Error):
         what, fix = _sqlite(place, cause)
+        away = False
     else:
         what, fix = _postgresql(place, cause)
-        kind = StoreAway if is_away(cause) else StoreError
-    kind = StoreBusy if _LOCKED in what else kind
+        away = is_away(cause)
+    full = what.startswith("The store's")
+    kind = StoreAway if away else StoreFull if full else StoreBusy if _LOCKED in what else StoreError
     return kind(f"{what} ({_first_line(cause)}).", fix=fix)
 
 
@@ -105,17 +118,17 @@ def _postgresql(place: Place, cause: BaseException) -> tuple[str, str]:
     for prefix in (state, state[:3], state[:2]):
         if prefix in _POSTGRESQL:
             what, fix = _POSTGRESQL[prefix]
-            return (f"The store's {what}: {place}" if prefix == "53100" else f"The store {place} {what}"), fix
+            return (f"The store's {what}: {place}" if prefix in _FULL else f"The store {place} {what}"), fix
     return f"The store {place} refused a statement", _REPORT
 
 
 def is_away(cause: BaseException) -> bool:
-    """Whether the server is unreachable, starting or stopping, or the connection was lost."""
+    """Whether the server is unreachable, starting, stopping or out of connections, or lost the connection."""
     message = str(cause)
     state = getattr(cause, "sqlstate", None) or _state_of_refusal(message)
     if state is None:
         return "FATAL:" not in message and not _is_about_tls(message)
-    return state.startswith(("57P", "08"))
+    return state.startswith(("57P", "08", "53300"))
 
 
 def _is_about_tls(message: str) -> bool:
@@ -124,6 +137,8 @@ def _is_about_tls(message: str) -> bool:
 
 def _state_of_refusal(message: str) -> str | None:
     """For a refused or broken connection the driver gives no SQLSTATE, only a message."""
+    if any(words in message for words in _NO_CONNECTION_LEFT):
+        return "53300"
     if 'FATAL:  database "' in message:
         return "3D000"
     if "the database system is" in message:  # starting up, shutting down, in recovery mode

@@ -109,6 +109,7 @@ def clean_environment(folder: Path, private: Path | None = None) -> Iterator[Non
         clean["ANSIBLE_CONFIG"] = str(CONFIG_FILE)  # the play starts in another folder
     clean["ANSIBLE_VAULT_PASSWORD_FILE"] = str(no_vault)
     clean["ANSIBLE_VAULT_IDENTITY_LIST"] = f"none@{no_vault}"
+    clean["ANSIBLE_NOCOLOR"] = "1"  # the last lines of its output may be shown
     clean["ANSIBLE_INVENTORY_ENABLED"] = "ansible.builtin.yaml"
     # This interpreter's folder first, so that ansible-playbook is found without an activated environment.
     clean["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))

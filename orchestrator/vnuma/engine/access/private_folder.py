@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,10 @@ from pathlib import Path
 from vnuma.file_lock import lock_within
 
 _LOCK = ".lock"
+
+_WAITING = "waiting"
+_STALE_S = 3.0
+"""A step that waits says so several times a second."""
 
 
 @contextmanager
@@ -69,3 +74,18 @@ def remove_abandoned(home: Path) -> None:
     for folder in base.iterdir():
         if folder.suffix != _LOCK and folder not in owned and not folder.with_suffix(_LOCK).exists():
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def tell_waiting(folder: Path, words: str) -> None:
+    """In a step, say to the supervisor why the step waits: the store that both use is away for the step."""
+    with suppress(OSError):  # a full disk: the step waits all the same
+        (folder / _WAITING).write_text(words, encoding="utf-8")
+
+
+def waiting_words(folder: Path) -> str | None:
+    """Why a step of the folder's play waits now; None if none does."""
+    path = folder / _WAITING
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime < _STALE_S:
+            return path.read_text(encoding="utf-8")
+    return None

@@ -115,6 +115,11 @@ class Private:
         path = os.environ.get(PRIVATE_FILE_VARIABLE)
         return _kept(path) if path else None
 
+    @staticmethod
+    def folder() -> Path:
+        """Where this play's private file is."""
+        return Path(os.environ[PRIVATE_FILE_VARIABLE]).parent
+
 
 def write_private(path: Path, text: str) -> Path:
     """Write a new file that only this user can read."""

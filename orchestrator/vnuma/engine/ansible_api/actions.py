@@ -19,6 +19,7 @@ from vnuma.engine.access.context import (
     open_run,
     supervisor_token,
 )
+from vnuma.engine.access.private_folder import tell_waiting
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.access.target import Target, VmTarget
 from vnuma.engine.cell.boot import boot_cell, ready_cell
@@ -246,6 +247,7 @@ def prepare_workers() -> None:
             driver()
             keep_store(private.store_url)
             store, _, _ = open_run(private.run)
+            store.while_away(lambda error: tell_waiting(Private.folder(), error.what))
             store.disconnect()  # the play's parent has no further use for it, each worker has
             store.connect_in_children()
             collect_rarely()

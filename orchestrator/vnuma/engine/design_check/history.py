@@ -27,6 +27,7 @@ def record(store: Store, result: CheckResult) -> Earlier | None:
     before: list[tuple[str, Sequence[StandingFinding]]] = []
     seen = Seen(result)
     with store.write() as connection:
+        estate_checks.one_at_a_time(connection)
         for source in result.sources:
             checks = estate_checks.checks_of(connection, source.name)
             check = _check(source, result)

@@ -7,14 +7,24 @@ the play continues.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from vnuma.domain.arm.arm import Arm
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.lease.hours import refuse_if_over
-from vnuma.errors import AttemptFailed, InputError, Interrupted, LeaseLost, VnumaError, reason_word
+from vnuma.errors import (
+    AttemptFailed,
+    InputError,
+    Interrupted,
+    LeaseLost,
+    StoreAway,
+    StoreError,
+    StoreFull,
+    VnumaError,
+    reason_word,
+)
 from vnuma.store import attempts, facts
 from vnuma.store.rows import Claim, Outcome
 from vnuma.store.types import utc_now
@@ -60,7 +70,8 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
     """Run one step of an attempt: record its start, and its failure if it fails.
 
     No step starts when the allowed hours leave only the time to restore the VM. Raises whatever the step
-    raises. A lost lease is not recorded, since the VM belongs to another process then.
+    raises. A lost lease is not recorded, since the VM belongs to another process then. A store that is away
+    or full uses up no attempt.
     """
     say_step(context, attempt, name)
     try:
@@ -73,6 +84,10 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
         raise
     except Interrupted as error:
         finish(context, attempt, Outcome.INTERRUPTED, "stop_requested", str(error))
+        raise
+    except (StoreAway, StoreFull) as error:
+        with suppress(StoreError):  # an attempt left open counts as interrupted
+            finish(context, attempt, Outcome.INTERRUPTED, reason_word(type(error)), str(error))
         raise
     except VnumaError as error:
         finish(context, attempt, Outcome.FAILED, reason_word(type(error)), str(error))

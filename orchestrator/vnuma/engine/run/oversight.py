@@ -7,28 +7,32 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from threading import Timer
+from threading import Timer, current_thread, main_thread
 from time import monotonic, sleep
 
 from vnuma.domain.study.study import Study
+from vnuma.engine.access.private_folder import waiting_words
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import is_over
 from vnuma.engine.lease.supervision import require_supervision
 from vnuma.engine.lease.vcenter_retry import HASTE
-from vnuma.engine.run.progress import Progress, progress_of_part
+from vnuma.engine.run.progress import Progress, progress_of_part, waiting_for_store
 from vnuma.engine.run.run_outcome import restore_command
 from vnuma.engine.run.sites import problems_of_sites, waited_for
-from vnuma.errors import NotAtBaseline, StoreError
+from vnuma.errors import NotAtBaseline, StoreAway, StoreError
 from vnuma.store import runs
-from vnuma.store.open import Store
+from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, StopRequest
 from vnuma.store.types import utc_now
 
 Watch = Callable[[Progress], None]
 
 _TICK_S = 1.0
+
+AWAY = timedelta(minutes=15)
+"""How long a run waits for a store on PostgreSQL that is away: as long as for vCenter."""
 
 
 @dataclass(frozen=True)
@@ -65,32 +69,74 @@ class Oversight:
     watch: Watch
     asked: Asked
     _shown_next: float = 0.0
+    _seen: Progress | None = None
+    _away_until: datetime | None = None
+    play_folder: Path | None = None
+    """The private folder of the play that runs now."""
 
     def look(self) -> Progress:
         """The state of the run, or of the site's part of it."""
-        return progress_of_part(self.work.store, self.work.run)
+        self._seen = progress_of_part(self.work.store, self.work.run)
+        return self._seen
 
     def tick(self) -> bool:
         """Once a second: send a heartbeat, pass a stop on, show progress. Returns True to end the play."""
         asked, store, run = self.asked, self.work.store, self.work.run
         try:
-            require_supervision(store, run)
-            if asked.count > asked.passed_on or is_over(self.work.study, utc_now()):
-                heard = asked.count
-                with store.write() as connection:
-                    runs.request_stop(connection, run.id, StopRequest.NOW)
-                asked.passed_on = heard
-            self._show()
+            with store.waiting_at_most(_TICK_S):
+                require_supervision(store, run)
+                if asked.count > asked.passed_on or is_over(self.work.study, utc_now()):
+                    heard = asked.count
+                    with store.write() as connection:
+                        runs.request_stop(connection, run.id, StopRequest.NOW)
+                    asked.passed_on = heard
+                self._show()
+        except StoreAway as error:
+            if self._waits_for_store(error):
+                return asked.count > 1
+            asked.broken = error
+            return True
         except Exception as error:  # noqa: BLE001 - the runner would leave its play alive
             asked.broken = error
             return True
+        self._away_until = None
         return asked.count > 1
+
+    def _waits_for_store(self, error: StoreError) -> bool:
+        """Show that the store is away. Returns whether it may still come back in time."""
+        if self._away_until is None:
+            self._away_until = utc_now() + AWAY
+        if self._seen:
+            why = f"{error.what} Giving up at {self._away_until.astimezone():%H:%M:%S}."
+            self.watch(waiting_for_store(self._seen, why))
+        return utc_now() < self._away_until
+
+    def show_store_away(self, error: StoreError) -> None:
+        """Show why a unit of work of the main thread waits."""
+        if current_thread() is main_thread():
+            self._waits_for_store(error)
+
+    def await_store(self, error: StoreAway) -> None:
+        """Pause until the store takes a new connection. Raises the error after AWAY, or on a stop."""
+        self.asked.broken = None
+        while not self.asked.count and self._waits_for_store(error):
+            sleep(_TICK_S)
+            try:
+                open_store(self.work.url, create=False).disconnect()
+            except StoreAway as again:
+                error = again
+            else:
+                self._away_until = None
+                return
+        raise error
 
     def _show(self) -> None:
         """Show progress. Reading that of a thousand VMs takes a while, so it gets a tenth of the time."""
         began = monotonic()
         if began >= self._shown_next:
-            self.watch(self.look())
+            seen = self.look()
+            why = waiting_words(self.play_folder) if self.play_folder else None
+            self.watch(waiting_for_store(seen, why) if why else seen)
             self._shown_next = began + 10 * (monotonic() - began)
 
     def follow(self) -> list[Exception]:
@@ -106,8 +152,10 @@ class Oversight:
 
     def _waits(self, since: datetime) -> bool:
         try:
-            with self.work.store.read() as connection:
+            with self.work.store.waiting_at_most(_TICK_S), self.work.store.read() as connection:
                 return bool(waited_for(connection, self.work.run, since))
+        except StoreAway:
+            return True  # for which `tick` has a limit
         except StoreError as error:
             self.asked.broken = error
             return False

@@ -14,7 +14,7 @@ from typing import Any
 from vnuma.assets import asset
 from vnuma.domain.vm.facts import HostKey
 from vnuma.engine.access.play_input import clean_environment, write_extra_variables
-from vnuma.errors import EnvironmentProblem, StoreError
+from vnuma.errors import EnvironmentProblem, StoreAway, StoreError, StoreFull
 from vnuma.store.rows import Vm
 
 # A long play grows by half a megabyte per cell, which makes forking slower; a new play takes two seconds.
@@ -30,11 +30,15 @@ ENDED_BY_SIGNAL = -1
 
 @dataclass(frozen=True)
 class Played:
-    """How a play ended: the runner's status, the exit status, and the end of its output."""
+    """How a play ended: the runner's status, the exit status, and the end of its output.
+
+    `unstored` is the last error of a step that could not store anything.
+    """
 
     status: str
     rc: int
     output: str
+    unstored: StoreError | None = None
 
     @property
     def ok(self) -> bool:
@@ -83,19 +87,31 @@ def play_study(
         if isinstance(error, ValueError):  # an event's file that was cut short
             raise _unreadable(error) from None
         raise
-    return Played(str(status), ENDED_BY_SIGNAL if rc is None else int(rc), heard.text)
+    return Played(str(status), ENDED_BY_SIGNAL if rc is None else int(rc), heard.text, heard.unstored)
+
+
+_UNSTORED = {kind.__name__: kind for kind in (StoreAway, StoreFull)}
 
 
 @dataclass
 class _Heard:
-    """The end of the play's output, in memory: a restore must not need disk space."""
+    """What the play says, in memory: a restore must not need disk space."""
 
     text: str = ""
+    unstored: StoreError | None = None
 
     def take(self, event: Mapping[str, Any]) -> bool:
         """Called with each event; False keeps the runner from writing it to a file."""
         if event.get("stdout"):
             self.text = f"{self.text}{event['stdout']}\n"[-_KEPT_OUTPUT:]
+        result = event.get("event_data", {}).get("res")
+        if not isinstance(result, Mapping):
+            return False
+        if result.get("changed") is True:  # a step that stored what it did
+            self.unstored = None
+        if result.get("error") in _UNSTORED:
+            what, _, fix = str(result.get("msg")).partition("\n")
+            self.unstored = _UNSTORED[result["error"]](what, fix=fix.strip() or None)
         return False
 
 

@@ -73,7 +73,7 @@ class VmProgress:
     note_detail: str | None = None
     """What happened in that attempt, and what to do, as its error said."""
     waits_for: str | None = None
-    """Who is measured on its host meanwhile, since when; None while it need not wait."""
+    """Who is measured on its host meanwhile, or why the store is away; None while it need not wait."""
     lasting: AttemptLine | None = None
     """The latest attempt, if any further one would fail alike until a person acts."""
     databases_left: tuple[str, ...] = ()
@@ -292,6 +292,17 @@ def restoring(vm: VmProgress, why: str = "") -> VmProgress:
     step = f"{RESTORING}: {why}" if why else RESTORING
     left_s = None if why or vm.done < vm.total else vm.left_s
     return replace(vm, label=None, step=step, since=None, waits_for=None, left_s=left_s)
+
+
+def waiting_for_store(seen: Progress, why: str) -> Progress:
+    """What was last seen of a run, with why its VMs wait for the store."""
+    waiting = (
+        vm
+        if vm.at_baseline and vm.done == vm.total
+        else replace(vm, step=None, since=None, waits_for=why, left_s=None)
+        for vm in seen.vms
+    )
+    return replace(seen, vms=tuple(waiting))
 
 
 def _restore_repeated(last_retry: Fact | None, seen: VmProgress) -> VmProgress:

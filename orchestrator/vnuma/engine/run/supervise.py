@@ -25,7 +25,7 @@ from vnuma.engine.run.progress import Progress, progress_of, progress_of_part, r
 from vnuma.engine.run.run_outcome import RunOutcome, naming_all, restore_command, state_at_end, worst_of
 from vnuma.engine.run.sites import end_of_part, open_sites
 from vnuma.engine.run.start import take_over_targets
-from vnuma.errors import LeaseLost, NotAtBaseline, StoreError, VnumaError, from_os_error
+from vnuma.errors import LeaseLost, NotAtBaseline, StoreAway, StoreError, VnumaError, from_os_error
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -48,7 +48,9 @@ def supervise(work: Work, watch: Watch) -> RunOutcome:
         store.kept_open(),
         remembered_secrets(),
     ):
-        return _to_its_end(Oversight(work, watch, asked))
+        over = Oversight(work, watch, asked)
+        store.while_away(over.show_store_away)
+        return _to_its_end(over)
 
 
 def _to_its_end(over: Oversight) -> RunOutcome:
@@ -156,19 +158,29 @@ def _launch_until_done(over: Oversight, tokens: dict[str, int]) -> str:
     """Launch plays, limited in size and number, until every VM has no more cells.
 
     A VM that needs a person is left out of later ones. `tokens` are the fencing tokens by VM. Raises
-    LeaseLost when another process has taken the run.
+    LeaseLost when another process has taken the run, StoreAway for a store that does not come back, and
+    StoreFull.
     """
     run, fruitless, output, going = over.work.run, 0, "", dict(over.work.targets)
     while going and fruitless < MAX_FRUITLESS_LAUNCHES and not over.asked.count:
-        before = over.look().at(run.site)
-        require_supervision(over.work.store, run)
-        played = _launch(over, going, tokens, _turns_needed(before))
-        output = played.output
-        seen = over.look()
-        over.watch(seen)
-        after = seen.at(run.site)
-        if _over(after, played, going):
-            break
+        try:
+            before = over.look().at(run.site)
+            require_supervision(over.work.store, run)
+            played = _launch(over, going, tokens, _turns_needed(before))
+            output = played.output
+            seen = over.look()
+            over.watch(seen)
+            after = seen.at(run.site)
+            if _over(after, played, going):
+                break
+            if played.unstored and not over.asked.count:
+                raise played.unstored
+        except StoreAway as error:
+            fruitless += 1
+            if fruitless == MAX_FRUITLESS_LAUNCHES:
+                raise
+            over.await_store(error)
+            continue
         going = _without_lasting(going, before, after)
         fruitless = 0 if after.done > before.done else fruitless + 1
     return output
@@ -199,6 +211,7 @@ def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int]
             inventory=str(hosts),
             study=digest,
         ).write(folder)
+        over.play_folder = folder
         try:
             order = _play_order(store, run, study, going)
             return play_study(run.name, order, hosts, private, folder / "runner", turns, over.tick)

@@ -1,0 +1,177 @@
+"""A store on PostgreSQL that is away or full while a run needs it: no attempt is used up, no VM is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.lab import LabHandle
+from tests.support.looking import settings_now
+from tests.support.postgresql import Cluster, database_of, find_binaries, start
+from tests.support.supervised import Struck
+from vnuma.engine.restore.restore import Restored
+from vnuma.engine.run import oversight
+from vnuma.engine.run import supervise as supervise_module
+from vnuma.engine.run.oversight import Watch, Work
+from vnuma.engine.run.progress import Progress
+from vnuma.engine.run.supervise import restore_vms, supervise
+from vnuma.errors import NotAtBaseline, StoreFull
+from vnuma.store import attempts, tables
+from vnuma.store.open import Store
+from vnuma.store.postgresql import Patience
+from vnuma.store.rows import Outcome
+
+
+@pytest.fixture
+def server() -> Iterator[Cluster]:
+    """A server that only this test uses."""
+    server = start(find_binaries() or pytest.skip("no PostgreSQL server found"))
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@dataclass
+class Away:
+    """Takes the store away once the VM was powered off, and brings it back when the run says so."""
+
+    lab: LabHandle
+    strike: Callable[[], object]
+    back: Callable[[], object]
+    said: list[str] = field(default_factory=list)
+    struck: bool = False
+
+    def __call__(self, progress: Progress) -> None:
+        """Called about once a second while the play runs."""
+        if not self.struck and any(event["event"] == "power_off" for event in self.lab.events):
+            self.struck = True
+            self.strike()
+        elif not self.said and (words := progress.vms[0].waits_for):
+            self.said.append(words)
+            self.back()
+
+
+def outcomes(store: Store, run_id: int) -> list[Outcome | None]:
+    """How the run's attempts ended, in order."""
+    with store.read() as connection:
+        return [line.outcome for line in attempts.lines_of_run(connection, run_id)]
+
+
+def test_connections_that_are_all_taken_cost_no_attempt(
+    tmp_path: Path, lab: LabFactory, server: Cluster
+) -> None:
+    """The run's own connection works and no step gets one: it waits with words, and then goes on."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running, url=server.new_store(), design={"blocks": 3})
+    taken = ExitStack()
+    away = Away(running, lambda: taken.enter_context(server.crowd()), taken.close)
+
+    ended = supervise(steps.work, away)
+
+    assert ended.problems == ()
+    assert "takes no more connections" in away.said[0]
+    assert outcomes(steps.store, steps.run.id) == [Outcome.VALID] * 6
+    assert settings_now(running) == before
+
+
+def test_a_server_that_comes_back_late_costs_no_attempt(
+    tmp_path: Path, lab: LabFactory, server: Cluster
+) -> None:
+    """Down until the run says that it waits for the store, and which one."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running, url=server.new_store(), design={"blocks": 3})
+    away = Away(running, server.shut_down, server.start_again)
+
+    ended = supervise(steps.work, away)
+
+    assert ended.problems == ()
+    assert str(steps.store.place) in away.said[0]
+    made = outcomes(steps.store, steps.run.id)
+    assert [one for one in made if one is not Outcome.INTERRUPTED] == [Outcome.VALID] * 6
+
+
+def test_a_server_that_stays_away_ends_the_run(
+    tmp_path: Path, lab: LabFactory, server: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The VM cannot be restored without its baseline: it is named, with the store that is away."""
+    monkeypatch.setattr(oversight, "AWAY", oversight.AWAY * 0)
+    monkeypatch.setattr(Patience, "LIMIT_S", 1.0)
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running, url=server.new_store())
+
+    with pytest.raises(NotAtBaseline) as caught:
+        Struck(running, server.shut_down).run(steps)
+
+    assert "sql16" in caught.value.what
+    assert str(steps.store.place) in str(caught.value)
+
+
+@pytest.fixture
+def small_disk(server: Cluster) -> Iterator[Path]:
+    """A file system of its own, in the server's folder."""
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root, and with mount, can mount a small file system")
+    folder = server.folder / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m,mode=0777", "tmpfs", folder],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small file system can be mounted here: {mounted.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_ends_the_run_and_names_the_store(
+    tmp_path: Path, lab: LabFactory, server: Cluster, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the steps of cells meet it: somebody frees space before the VM is restored."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running, url=server.new_store())
+    place = small_disk / "tables"
+    place.mkdir()
+    shutil.chown(place, "nobody")
+    name = database_of(steps.url)
+    steps.store.disconnect()
+    server.execute(
+        steps.url.replace(name, "postgres"),
+        f"CREATE TABLESPACE small LOCATION '{place}'",
+        f"ALTER DATABASE {name} SET TABLESPACE small",
+    )
+
+    filler = small_disk / "filler"
+
+    def freed(work: Work, watch: Watch) -> tuple[list[Restored], list[Exception]]:
+        filler.unlink()
+        return restore_vms(work, watch)
+
+    monkeypatch.setattr(supervise_module, "restore_vms", freed)
+
+    def fill() -> None:
+        with filler.open("wb", buffering=0) as stream, suppress(OSError):
+            while True:
+                stream.write(bytes(4096))
+
+    ended = Struck(running, fill).run(steps)
+
+    assert isinstance(ended.worst, StoreFull), ended.problems
+    assert str(steps.store.place) in ended.worst.what
+    assert settings_now(running) == before
+    assert Outcome.FAILED not in outcomes(steps.store, steps.run.id)
+    with steps.store.read() as connection:
+        assert len(connection.execute(select(tables.vm.c.restored_at)).all()) == 1
