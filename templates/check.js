@@ -2,7 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const PER_PAGE = 100;
-  const SIGNS = { block: "■", warn: "▲", info: "●" };
+  const SIGNS = { block: "■", warn: "▲", info: "●", unknown: "○" };
   const [NAME, FOLDER, SHAPE, MEMORY, HOST, CLUSTER, RELEASE, GUEST, WORST, FINDINGS, UNSEEN, PASSED, UUID] = [...Array(13).keys()];
   const [RULE, SEVERITY, ABOUT, OBSERVED, FIX, PASTES, COMMANDS, MATTERS, FIRST, WAIVED, CHANGE, ARM] = [...Array(12).keys()];
   const at = (id) => document.getElementById(id);
@@ -16,7 +16,7 @@
   const reasons = data.unseen.map((list) => list.flat(2).join("\n").toLowerCase());
   const says = (vm, index, word) => haystacks[index].includes(word)
     || vm[FINDINGS].some((n) => evidence[n].includes(word)) || reasons[vm[UNSEEN]].includes(word);
-  const filters = { block: true, warn: true, info: true, pass: true, new: false, unseen: false };
+  const filters = { block: true, warn: true, info: true, pass: true, unknown: true, new: false, unseen: false };
   const ONLY = ["new", "unseen"]; // these narrow the list when pressed; the others widen it
   let rule = "";
   let page = 0;

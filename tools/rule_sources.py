@@ -39,6 +39,7 @@ the facts that this reader gave. The vCenter is the lab's, with ESXi 8.0.
 | cell | meaning |
 |---|---|
 | yes | evaluated from the source alone |
+| `*` | with the defaults of keys, affinity or host options that the source never shows; the result says so |
 | an option | evaluated if that option is given too; each includes those before it |
 | part | evaluated, unless the answer depends on something that the source does not show |
 | part: an option | the same with that option; "all" names the option with which it is always evaluated |
@@ -46,25 +47,25 @@ the facts that this reader gave. The vCenter is the lab's, with ESXi 8.0.
 
 Options: `--vm` (one VM instead of `--all`), `--sql` (a login to the server), `--evidence` (esxtop's screen),
 `--study`. For designs: `--host-nodes 2x16/256@8.0`, or `--cluster NAME` with `--snapshot FILE` or a vCenter,
-whose hosts show more than a description does. A new VM has no affinity and no key that its design does not
-set, so rules about these pass.
+whose hosts show more than a description does.
 
 ## Rules per source
 """
 
 
 def _counts(sources: Sequence[Source], rows: Mapping[str, Row]) -> Iterator[str]:
-    yield "| source | rules | in part | with |"
-    yield "|---|--:|--:|---|"
+    yield "| source | rules | with defaults | in part | with |"
+    yield "|---|--:|--:|--:|---|"
     for source in sources:
         for number, way in enumerate(source.ways):
             given = {one.word for one in source.ways[: number + 1]}
             cells = [row[source.name] for row in rows.values()]
             whole = sum(cell.whole and cell.way in given for cell in cells)
+            assumed = sum(cell.whole and cell.way in given and cell.assumes for cell in cells)
             part = sum(way.word in cell.partly for cell in cells)
             name = source.name if number == 0 else ""
             word = "nothing else" if way.word == "yes" else f"`{way.word}`"
-            yield f"| {name} | {whole} of {len(RULES)} | {part} | {word} |"
+            yield f"| {name} | {whole} of {len(RULES)} | {assumed} | {part} | {word} |"
     yield ""
 
 
@@ -81,11 +82,11 @@ def _table(sources: Sequence[Source], rows: Mapping[str, Row]) -> Iterator[str]:
 def _words(cell: Cell, source: Source) -> str:
     if cell.never:
         return "no"
-    whole = cell.way if cell.way == "yes" else f"`{cell.way}`"
+    whole = (cell.way if cell.way == "yes" else f"`{cell.way}`") + ("`*`" if cell.assumes else "")
     if cell.whole and not cell.partly:
         return whole
     first = next(way.word for way in source.ways if way.word in cell.partly)
-    part = "part" if first == "yes" else f"part: `{first}`"
+    part = ("part" if first == "yes" else f"part: `{first}`") + ("`*`" if cell.assumes else "")
     return f"{part}, all: {whole}" if cell.whole else part
 
 

@@ -202,6 +202,8 @@ class Cell:
     why: str
     partly: frozenset[str] = frozenset()
     """The ways that answer some cases, but not all."""
+    assumes: bool = False
+    """Whether an answer assumes defaults of what the source never shows."""
 
     @property
     def never(self) -> bool:
@@ -226,19 +228,21 @@ def table(sources: Sequence[Source]) -> dict[str, Row]:
 def _cell(rule: Rule, cases: Sequence[Subject], source: Source) -> Cell:
     """The first way that answers every case; else the one that answers most."""
     best, most, why = "", 0, ""
-    partly = set[str]()
+    partly, assumes = set[str](), False
     for way in source.ways:
         given = [case for case in cases if _concerns(case, way.subject)] or cases
-        answers = [next(evaluate([seen(case, way)], [rule])).answers[0] for case in given]
+        evaluations = list(evaluate([seen(case, way) for case in given], [rule]))
+        answers = [one.answers[0] for one in evaluations]
+        assumes = any(one.assumed for one in evaluations)
         reasons = [answer for answer in answers if isinstance(answer, str)]
         if not reasons:
-            return Cell(way.word, True, "", frozenset(partly))
+            return Cell(way.word, True, "", frozenset(partly), assumes)
         if len(answers) > len(reasons):
             partly.add(way.word)
         if len(answers) - len(reasons) > most:
             best, most = way.word, len(answers) - len(reasons)
         why = reasons[0]
-    return Cell(best, False, why, frozenset(partly))
+    return Cell(best, False, why, frozenset(partly), assumes)
 
 
 def _concerns(case: Subject, there: Subject) -> bool:

@@ -179,13 +179,19 @@ def test_a_snapshot_is_an_earlier_check_too(tmp_path: Path) -> None:
 
 
 def test_an_export_is_checked_as_far_as_it_goes(tmp_path: Path) -> None:
-    """From RVTools the hot-add rule fails, and rules on affinity and extraConfig are not evaluated."""
+    """From RVTools the hot-add rule fails; rules on affinity and keys are evaluated with defaults, or not."""
     result = checked(read_rvtools(write(tmp_path / "e.xlsx", export())))
     assert "T11" in rules_of(result, "vm1")
     assert "T11" not in rules_of(result, "vm0")
     (vm,) = [vm for vm in result.vms if vm.name == "vm0"]
-    assert vm.not_evaluated["A02"] == "RVTools exports do not have it"
+    assert vm.assumed["A02"] == "assumes default affinity, not shown by RVTools"
+    assert vm.assumed["T17"] == "assumes default numa.* keys, not shown by RVTools"
+    assert vm.guest == "~1*"
     assert "T22" in vm.not_evaluated
+    without = checked(read_rvtools(tmp_path / "e.xlsx"), assume_defaults=False)
+    (vm,) = [vm for vm in without.vms if vm.name == "vm0"]
+    assert {"A02", "T17"} <= vm.not_evaluated.keys()
+    assert (vm.assumed, vm.guest) == ({}, "")
 
 
 def test_a_rule_that_weighs_differently_says_how_often() -> None:

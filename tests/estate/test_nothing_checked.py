@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.estate.build import estate_of, saved
+from tests.estate.build import document, estate_of, saved
 from tests.estate.workbooks import export, write
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
@@ -69,3 +69,42 @@ def test_nothing_checked_is_not_recorded(tmp_path: Path) -> None:
     ran = vnuma_here("check", "--snapshot", empty, "--record", "--store", f"sqlite:///{store}")
     assert ran.code == 3, ran.text
     assert not store.exists()
+
+
+def _export_of_info_alone(folder: Path) -> Path:
+    sheets = export(vms=4)
+    return write(folder / "info.xlsx", {"vInfo": sheets["vInfo"], "vHost": sheets["vHost"]})
+
+
+def test_a_vm_whose_topology_was_not_checked_does_not_pass(tmp_path: Path) -> None:
+    """Without vCPU an export has neither sockets nor hot-add; without defaults, no keys either."""
+    ran = vnuma_here("check", "--rvtools", _export_of_info_alone(tmp_path), "--format", "json")
+    counts = document(ran.out)["summary"]
+    assert (ran.code, counts["vms_pass"], counts["vms_undecided"]) == (0, 0, 4)
+    assert counts["checks_evaluated"] + counts["checks_not_evaluated"] == counts["checks"]
+    assert next(iter(counts)) == "checks_evaluated"
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 10), (("--least-evaluated", "0"), 0)])
+def test_too_little_evaluated_fails_a_pipeline(tmp_path: Path, options: tuple[str, ...], code: int) -> None:
+    """By default every VM's topology has to be checked; a share that is enough can be stated."""
+    workbook = _export_of_info_alone(tmp_path)
+    ran = vnuma_here("check", "--rvtools", workbook, "--fail-on", "block", *options)
+    assert ran.code == code, ran.text
+    assert ("T11" in ran.err) == (code == 10)
+
+
+def test_assumed_findings_count_for_a_pipeline_unless_it_says_otherwise(tmp_path: Path) -> None:
+    """8 vCPUs with 768 GB on nodes of 256 GB: T09, which assumes that no key spreads the memory."""
+    sheets = export(vms=1)
+    sheets["vInfo"][0] |= {"CPUs": 8, "Memory": 786432}
+    sheets["vMemory"][0] |= {"Size MiB": 786432, "Reservation": 786432}
+    sheets["vCPU"][0] |= {"CPUs": 8, "Cores p/s": 8, "Sockets": 1}
+    sheets["vHost"] = [{**row, "# Memory": 1048576, "Host Power Policy": "static"} for row in sheets["vHost"]]
+    workbook = write(tmp_path / "export.xlsx", sheets)
+    command = ("check", "--rvtools", workbook, "--fail-on", "warn", "--format", "json")
+    found = {item["rule"]: item for item in document(vnuma_here(*command).out)["findings"]}
+    assert found["T09"]["assumed"] == "assumes default numa.* keys, not shown by RVTools"
+    assert {item["rule"] for item in found.values() if item["severity"] == "warn"} == {"T06", "T09"}
+    assert vnuma_here(*command).code == 10
+    assert vnuma_here(*command, "--no-fail-on-assumed").code == 0

@@ -89,7 +89,6 @@ def test_an_edition_is_judged_before_the_server_exists(tmp_path: Path) -> None:
         ({"Latency sensitivity": "Hoch"}, "latencySensitivity", "high"),
         ({"sched.cpu.affinity": "0,2,4-5"}, "cpuAffinity", (0, 2, 4, 5)),
         ({"CPU affinity": "none"}, "cpuAffinity", ()),
-        ({"CPU affinity": ""}, "cpuAffinity", ()),
         ({"numa.vcpu.preferHT": "TRUE"}, "numa.vcpu.preferHT", "TRUE"),
     ],
 )

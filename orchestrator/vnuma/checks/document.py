@@ -26,6 +26,7 @@ def document(result: CheckResult) -> dict[str, Any]:
             {
                 "source": source,
                 "rules_evaluated": count,
+                "rules_assumed": result.assumed_rules.get(source, 0),
                 "rules": result.every_rule,
                 "host_nodes_add": result.host_adds.get(source, 0),
             }
@@ -45,14 +46,19 @@ def document(result: CheckResult) -> dict[str, Any]:
 
 
 def summary(result: CheckResult) -> dict[str, int]:
-    """Counts of VMs by their worst finding, and of checks."""
+    """Counts of checks, and of VMs by their worst finding."""
     return {
+        "checks_evaluated": result.checks - result.not_evaluated,
+        "checks_assumed": result.assumed,
+        "checks_not_evaluated": result.not_evaluated,
+        "checks": result.checks,
         "vms": len(result.vms),
         **{f"vms_{severity.value}": result.by_severity.get(severity, 0) for severity in Severity},
-        "vms_pass": result.by_severity.get(None, 0),
+        "vms_pass": result.passing,
+        "vms_unknown": result.unknown,
+        "vms_undecided": len(result.undecided),
         "vms_left_out": result.left_out,
-        "checks": result.checks,
-        "checks_not_evaluated": result.not_evaluated,
+        "findings_assumed": sum(bool(group.judged.finding.assumed) for group in result.groups),
         "findings_waived": sum(bool(group.judged.waived) for group in result.groups),
     }
 
@@ -74,6 +80,7 @@ def finding(group: Group) -> dict[str, Any]:
         "unconfirmed": it.unconfirmed,
         "superseded_by": it.superseded_by,
         "matters": it.matters,
+        "assumed": it.assumed or None,
         "waived": group.judged.waived or None,
         "change": group.judged.change,
     }

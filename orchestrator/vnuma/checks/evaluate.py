@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from vnuma.checks import assumptions
 from vnuma.checks.facts import PARTS, Facts, Unknown
 from vnuma.checks.finding import Finding, Fix, ObjectKind, Severity
 from vnuma.checks.rule import Fail, Rule
@@ -23,6 +24,8 @@ class Evaluation:
     rules: Sequence[Rule]
     answers: tuple[Answer, ...]
     """One result per rule, in the rules' order."""
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    """By rule, which defaults its answer assumes; no entry for an answer from facts alone."""
 
     @property
     def subject(self) -> Subject:
@@ -35,7 +38,10 @@ class Evaluation:
         some = [(rule, answer) for rule, answer in self._answered() if isinstance(answer, Fail)]
         failed = {rule.id for rule, _ in some}
         return sorted(
-            (_finding(self.subject, rule, answer, failed) for rule, answer in some),
+            (
+                _finding(self.subject, rule, answer, failed, self.assumed.get(rule.id, ""))
+                for rule, answer in some
+            ),
             key=lambda found: (found.severity.rank, bool(found.superseded_by), found.rule),
         )
 
@@ -71,7 +77,10 @@ def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Eva
         plan = concerned.get(key)
         if plan is None:
             plan = concerned[key] = [_asked(rule, facts, present) for rule in rules]
-        yield Evaluation(facts, rules, tuple(_answers(plan, facts)))
+        assumed: dict[str, str] = {}
+        yield Evaluation(
+            facts, rules, tuple(_answers(zip(rules, plan, strict=True), facts, assumed)), assumed
+        )
 
 
 _Asked = Callable[[Facts], Fail | None] | str | None
@@ -93,21 +102,25 @@ def _asked(rule: Rule, facts: Facts, present: tuple[bool, ...]) -> _Asked:
     return next((part for part in PARTS if part in needs and part not in here), rule.check)
 
 
-def _answers(plan: Iterable[_Asked], facts: Facts) -> Iterator[Answer]:
-    for asked in plan:
+def _answers(plan: Iterable[tuple[Rule, _Asked]], facts: Facts, assumed: dict[str, str]) -> Iterator[Answer]:
+    """Each rule's answer; `assumed` receives the defaults that answers depend on."""
+    for rule, asked in plan:
         if asked is None:
             yield None
         elif isinstance(asked, str):
             yield facts.why_absent(asked)
         else:
+            facts.assumed.clear()
             try:
                 answer: Answer = asked(facts)
             except Unknown as unknown:
                 answer = str(unknown)
+            if facts.assumed and not isinstance(answer, str):
+                assumed[rule.id] = assumptions.words(tuple(facts.assumed.items()))
             yield answer
 
 
-def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str]) -> Finding:
+def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str], assumed: str) -> Finding:
     kind, name, key = _of_its_vcenter(answer.object, subject) if answer.object else _object(subject)
     severity = answer.severity or rule.severity_for(studied=subject.study is not None)
     first = next((other for other in rule.yields_to if other in failed), "")
@@ -128,6 +141,7 @@ def _finding(subject: Subject, rule: Rule, answer: Fail, failed: set[str]) -> Fi
         superseded_by=first,
         matters=rule.yields_to.get(first, "") or answer.matters,
         unconfirmed=rule.unconfirmed,
+        assumed=assumed,
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from vnuma.checks.assumptions import AUTOMATIC_CORES, DEFAULTS
 from vnuma.checks.subject import (
     EXTRA_CONFIG,
     HARDWARE,
+    HOST_OPTIONS,
     PlacementFacts,
     StudyFacts,
     Subject,
@@ -16,6 +18,7 @@ from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.layout import PowerOn, host_by_default, host_shape
 from vnuma.domain.topology.prediction import Prediction, predict
 from vnuma.domain.topology.topology import partial_socket
+from vnuma.domain.vm.estate import NotShown
 from vnuma.domain.vm.facts import ClusterFacts, CpuWaits, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlEdition, SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import TYPED, Settings, Value
@@ -100,6 +103,16 @@ class Facts:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
+        self.assumed: dict[str, str] = {}
+        """Settings whose defaults were assumed since it was last emptied, each with the source."""
+
+    def assumes(self, name: str) -> bool:
+        """Whether the default of a setting is assumed, which is then recorded."""
+        why = self.subject.absent.get(name)
+        if not isinstance(why, NotShown):
+            return False
+        self.assumed[name] = why.by
+        return True
 
     def sql_known(self, name: str, what: str) -> Any:
         """A field of `sql`. Raises Unknown if it was not read, with the failed query's error."""
@@ -139,12 +152,12 @@ class Facts:
         """Number of vCPUs."""
         return self.number("numCPUs")
 
-    @cached_property
+    @property
     def per_socket(self) -> int:
         """Cores per socket; 1 where vSphere has not chosen yet."""
         return self.number("numCoresPerSocket") or 1
 
-    @cached_property
+    @property
     def sockets(self) -> int:
         """Virtual sockets. Raises Unknown if the last one would be only partly filled, or vSphere has not
         chosen their number yet.
@@ -159,7 +172,7 @@ class Facts:
         """The VM's memory in MB."""
         return self.number("memoryMB")
 
-    @cached_property
+    @property
     def affinity(self) -> tuple[int, ...]:
         """Logical CPUs that the VM is pinned to; empty: none."""
         pinned = self.setting("cpuAffinity")
@@ -170,9 +183,15 @@ class Facts:
         """Physical cores of the host's smallest NUMA node."""
         return self.host.cores_per_node
 
-    @cached_property
+    @property
     def node_capacity(self) -> int:
         """vCPUs that ESXi puts on one NUMA node: its cores, or its threads with preferHT."""
+        if self.vcpus > self.cores_per_node:
+            self.key(esxi.PREFER_HT)
+        return self._node_capacity
+
+    @cached_property
+    def _node_capacity(self) -> int:
         return PowerOn(host_by_default(self.host), self.vm.settings, self.vm.hardware_version).capacity
 
     @cached_property
@@ -182,11 +201,19 @@ class Facts:
             raise Unknown("the memory of the host's NUMA nodes is unknown: describe it, as in 2x16/256")
         return self.host.node_memory_mb
 
-    @cached_property
+    @property
     def prediction(self) -> Prediction:
-        """The guest's topology after a power-on now. Raises Unknown without extraConfig."""
+        """The guest's topology after a power-on now. Raises Unknown without what decides it."""
         self.require_whole_sockets()
-        self.key("numa.vcpu.min")
+        self.key(esxi.MINIMUM)
+        if self.has_virtual_numa:
+            self.number("coresPerNumaNode")
+            if self.vm.settings.get("cpuHotAddEnabled"):
+                self.on(esxi.EXPOSE)
+        return self._prediction
+
+    @cached_property
+    def _prediction(self) -> Prediction:
         return predict(host_by_default(self.host), self.vm.settings, self.hardware)
 
     @property
@@ -202,6 +229,10 @@ class Facts:
             return settings[name]
         if name in esxi.VIRTUAL_NUMA_SETTINGS and self._lacks_virtual_numa:
             return None
+        if name in DEFAULTS and self.assumes(name):
+            return DEFAULTS[name]
+        if name in AUTOMATIC_CORES and self._may_be_automatic and self.assumes(name):
+            return AUTOMATIC_CORES[name]
         raise Unknown(self.subject.absent.get(name) or f"{name} was not read")
 
     def number(self, name: str) -> int:
@@ -216,7 +247,7 @@ class Facts:
     def key(self, name: str) -> str | None:
         """An extraConfig value as text, None: not set. Raises Unknown if extraConfig was not read."""
         value = self._keys.get(name.lower())
-        if value is None and EXTRA_CONFIG in self.subject.absent:
+        if value is None and EXTRA_CONFIG in self.subject.absent and not self.assumes(EXTRA_CONFIG):
             raise Unknown(self.subject.absent[EXTRA_CONFIG])
         return value
 
@@ -233,6 +264,8 @@ class Facts:
 
     def option(self, name: str) -> str | None:
         """An advanced option of the host, None: not set. Raises Unknown if options were not read."""
+        if self.assumes(HOST_OPTIONS):
+            return None
         if self.host.described:
             raise Unknown(f"{DESCRIBED}: its advanced options are unknown")
         return known(self.host.advanced, "the host's advanced options").get(name)
@@ -245,8 +278,7 @@ class Facts:
     @property
     def manual_node_size(self) -> bool:
         """Whether virtualNuma.coresPerNumaNode is set and not automatic."""
-        settings = self.vm.settings
-        return bool(settings.get("coresPerNumaNode")) and not settings.get("autoCoresPerNumaNode")
+        return self.number("coresPerNumaNode") > 0 and not self.vm.settings.get("autoCoresPerNumaNode")
 
     @cached_property
     def _keys(self) -> dict[str, str]:
@@ -256,6 +288,12 @@ class Facts:
             for name, value in self.vm.settings.items()
             if name not in TYPED and value is not None
         }
+
+    @cached_property
+    def _may_be_automatic(self) -> bool:
+        """Whether vSphere chooses the cores per socket here unless they are set, and none are known."""
+        known_version = self.subject.host is not None and HARDWARE not in self.subject.absent
+        return known_version and "numCoresPerSocket" not in self.vm.settings and self.has_virtual_numa
 
     @cached_property
     def _lacks_virtual_numa(self) -> bool:

@@ -93,3 +93,5 @@ class Finding:
     superseded_by: str = ""
     matters: str = ""
     unconfirmed: bool = False
+    assumed: str = ""
+    """Which defaults it assumes, since the source does not show those settings; empty: none."""

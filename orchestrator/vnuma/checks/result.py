@@ -11,6 +11,7 @@ from typing import Literal
 from vnuma.checks.against_design import Drift
 from vnuma.checks.finding import Finding, ObjectKind, Severity
 from vnuma.checks.rule import Rule
+from vnuma.checks.rules.catalogue import DECIDING
 from vnuma.domain.vm.estate import Declared, Unseen
 
 SCHEMA = "vnuma/check/1"
@@ -77,6 +78,8 @@ class CheckedVm:
     findings: tuple[Judged, ...]
     not_evaluated: Mapping[str, str]
     passed: int
+    assumed: Mapping[str, str] = field(default_factory=dict)
+    """Which defaults were assumed, by rule that was evaluated with them."""
     source: str = ""
     """Name of the source that it was read from."""
     declared: Declared | None = None
@@ -85,6 +88,11 @@ class CheckedVm:
     """For a design's VM: what its guest will see."""
     today: Outlook | None = None
     """For a design's VM that exists: what its guest sees now."""
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The rules on its topology that were not evaluated: without them it does not pass."""
+        return tuple(sorted(DECIDING & self.not_evaluated.keys()))
 
     @property
     def worst(self) -> Severity | None:
@@ -166,9 +174,24 @@ class CheckResult:
         return {vm.key: vm.declared for vm in self.vms if vm.declared}
 
     @cached_property
-    def by_severity(self) -> Mapping[Severity | None, int]:
-        """Number of VMs by their worst finding; None: no finding."""
-        return Counter(vm.worst for vm in self.vms)
+    def by_severity(self) -> Mapping[Severity, int]:
+        """Number of VMs by their worst finding, for those with one."""
+        return Counter(vm.worst for vm in self.vms if vm.worst)
+
+    @cached_property
+    def passing(self) -> int:
+        """VMs without a finding whose topology was checked."""
+        return sum(vm.worst is None and not vm.undecided for vm in self.vms)
+
+    @cached_property
+    def undecided(self) -> tuple[CheckedVm, ...]:
+        """VMs, with or without findings, on whose topology a rule was not evaluated."""
+        return tuple(vm for vm in self.vms if vm.undecided)
+
+    @property
+    def unknown(self) -> int:
+        """VMs that neither pass nor have a finding, since too little was evaluated."""
+        return sum(vm.worst is None for vm in self.undecided)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -226,6 +249,22 @@ class CheckResult:
             never.setdefault(vm.source, set(vm.not_evaluated)).intersection_update(vm.not_evaluated)
         return {source: len(self.rules) - len(rules) for source, rules in never.items()}
 
+    @cached_property
+    def assumed_rules(self) -> Mapping[str, int]:
+        """Of the rules in `coverage`, those that assumed defaults wherever they were evaluated."""
+        known: dict[str, set[str]] = {}
+        assumed: dict[str, set[str]] = defaultdict(set)
+        every = {rule.id for rule in self.rules}
+        for vm in self.vms:
+            known.setdefault(vm.source, set()).update(every - vm.not_evaluated.keys() - vm.assumed.keys())
+            assumed[vm.source].update(vm.assumed)
+        return {source: len(assumed[source] - rules) for source, rules in known.items()}
+
+    @property
+    def assumed(self) -> int:
+        """The number of checks that were evaluated with assumed defaults."""
+        return sum(len(vm.assumed) for vm in self.vms)
+
     @property
     def checks(self) -> int:
         """Rules times VMs."""
@@ -243,6 +282,11 @@ class CheckResult:
             for group in self.groups
             if not group.judged.waived and group.judged.severity.rank <= worst.rank
         )
+
+    @property
+    def decided_percent(self) -> float:
+        """The share of VMs on which every rule on the topology was evaluated."""
+        return 100 * (1 - len(self.undecided) / len(self.vms)) if self.vms else 0
 
 
 def _group(seen: Sequence[tuple[Judged, tuple[str, str]]]) -> Group:

@@ -47,7 +47,8 @@ class Subject:
     """One VM (or a host or cluster alone) and the facts around it. None: unknown.
 
     `absent` says why, by name of the part ("sql", "guest", "host") or of one fact: a setting's name
-    ("cpuAffinity"), or "extraConfig" where none could be read (an RVTools export has none).
+    ("cpuAffinity"), "extraConfig" for all keys, or "hostOptions". If a reason is `NotShown`, rules assume the
+    default.
     """
 
     vm: VmFacts | None = None
@@ -70,6 +71,9 @@ class Subject:
 
 EXTRA_CONFIG = prediction_confidence.EXTRA_CONFIG
 """The key in `absent` if no extraConfig could be read."""
+
+HOST_OPTIONS = "hostOptions"
+"""The key in `absent` if the advanced options of the host are unknown."""
 
 HARDWARE = setting.HARDWARE
 """The name under which `absent` says that a design leaves the virtual hardware version open."""

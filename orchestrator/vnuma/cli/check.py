@@ -54,6 +54,7 @@ def check(given: CheckOptions) -> None:
     evidence = given.evidence
     asked = CheckRequest(
         filters=given.filters(),
+        assume_defaults=given.assume_defaults,
         study=read_study(given.study)[0] if given.study else None,
         waivers=load_waivers(given.waivers) if given.waivers else (),
         placements=placements(read_text(str(evidence)), evidence) if evidence else {},
@@ -85,7 +86,7 @@ def check(given: CheckOptions) -> None:
         write_fixes(result, given.fix_as, given.output)
     else:
         write(result, given.format_, given.output)
-    judge(result, given.fail_on)
+    judge(result, given.fail_on, assumed=given.fail_on_assumed, least_percent=given.least_evaluated)
 
 
 def _explain(rule: str, format_: CheckFormat) -> None:

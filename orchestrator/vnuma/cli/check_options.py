@@ -148,6 +148,31 @@ class CheckOptions:
             help="Exit with 10 if a finding has this severity or a worse one; drift: only for drift.",
         ),
     ] = None
+    fail_on_assumed: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-assumed/--no-fail-on-assumed",
+            help="Whether findings that assume defaults count for --fail-on.",
+        ),
+    ] = True
+    least_evaluated: Annotated[
+        int,
+        typer.Option(
+            "--least-evaluated",
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="With --fail-on block or warn: also exit with 10 if the topology of fewer VMs was checked.",
+        ),
+    ] = 100
+    assume_defaults: Annotated[
+        bool,
+        typer.Option(
+            "--assume-defaults/--no-assume-defaults",
+            help="Where a source never shows numa.* keys or affinity (RVTools, clones), evaluate with their "
+            "defaults, which most VMs have, and mark the result. Otherwise these rules are not evaluated.",
+        ),
+    ] = True
 
     @property
     def planned(self) -> list[Path]:

@@ -90,8 +90,10 @@ _SIGN = 2
 _STYLES = {"block": "bold red", "warn": "yellow", "info": "blue"}
 
 
-def judge(result: CheckResult, fail_on: FailOn | None) -> None:
-    """Raise ThresholdMet for an unwaived finding of at least that severity, or for drift where it counts."""
+def judge(result: CheckResult, fail_on: FailOn | None, *, assumed: bool, least_percent: int) -> None:
+    """Raise ThresholdMet for an unwaived finding of at least that severity, for drift where it counts, or if
+    the topology of fewer VMs was checked. `assumed`: findings that assume defaults count.
+    """
     if fail_on is None:
         return
     from vnuma.checks.finding import Severity
@@ -107,11 +109,18 @@ def judge(result: CheckResult, fail_on: FailOn | None) -> None:
         )
     if fail_on == "drift":
         return
-    found = list(result.open(Severity(fail_on)))
+    found = [group for group in result.open(Severity(fail_on)) if assumed or not group.judged.finding.assumed]
     if found:
         worst = found[0].judged.finding
         raise ThresholdMet(
             f"{counted(len(found), 'finding')} of severity {fail_on} or worse, not waived; "
             f"the first is {worst.rule} on {worst.name}.",
             fix="Fix them, or accept them until a date in a waivers file: --waivers FILE",
+        )
+    if result.decided_percent < least_percent:
+        from vnuma.report.check.words import undecided_words
+
+        raise ThresholdMet(
+            f"Too little was evaluated: {undecided_words(result)}.",
+            fix='Give what is missing (see "not evaluated"), or accept less: --least-evaluated PERCENT',
         )

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Estate
+from vnuma.domain.vm.estate import Estate, NotShown
 from vnuma.domain.vm.setting import TYPED, Value, is_governed
 from vnuma.errors import InputError
 from vnuma.estate import design_vm
@@ -43,7 +43,7 @@ _ALLOCATION = {
     _CPU: {"Reservation": "cpuReservation", "Limit": "cpuLimit"},
     _MEMORY: {"Reservation": "memoryReservation", "Limit": "memoryLimit"},
 }
-_NOT_IN_OVF = "an OVF descriptor has no field for it"
+_NOT_IN_OVF = NotShown("an OVF descriptor")
 _NO_FIELD = ("cpuAffinity", "memoryAffinity", "memoryReservationLockedToMax")
 _CONFIG = {"cpuhotaddenabled": "cpuHotAddEnabled", "memoryhotaddenabled": "memoryHotAddEnabled"}
 
@@ -69,7 +69,7 @@ def read_ovf(path: Path) -> Estate:
 def _designed(system: ET.Element, configuration: str | None) -> design_vm.DesignedVm:
     names = (*_CONFIG.values(), *(name for fields in _ALLOCATION.values() for name in fields.values()))
     settings: dict[str, Value] = {name: TYPED[name].unset for name in names}
-    absent = dict.fromkeys((*_NO_FIELD, *VIRTUAL_NUMA_SETTINGS), _NOT_IN_OVF)
+    absent: dict[str, str] = dict.fromkeys((*_NO_FIELD, *VIRTUAL_NUMA_SETTINGS), _NOT_IN_OVF)
     for item in _items(system, configuration):
         kind = _text(item, "ResourceType")
         if kind in _ALLOCATION and _attribute(item, "bound") not in _RANGE:

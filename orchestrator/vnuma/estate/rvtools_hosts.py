@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from vnuma.domain.vm.estate import EstateVm, Unseen, running_memory
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, NumaNode, Release
@@ -42,8 +43,23 @@ class Hosts:
     unseen: tuple[Unseen, ...]
 
     def find(self, server: str, name: str) -> HostFacts | None:
-        """The host of that name at that vCenter."""
-        return self.by_name.get((server.lower(), name.lower()))
+        """The host of that name at that vCenter. Where either sheet lacks the vCenter, the only one of that
+        name.
+        """
+        found = self.by_name.get((server.lower(), name.lower()))
+        if found:
+            return found
+        alike = self._alike.get(name.lower(), [])
+        only = alike[0] if len(alike) == 1 else None
+        return self.by_name[only] if only and not (server and only[0]) else None
+
+    @cached_property
+    def _alike(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The hosts of each name, at any vCenter."""
+        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for key in self.by_name:
+            found[key[1]].append(key)
+        return found
 
     def with_memory(self, vms: Iterable[EstateVm]) -> Hosts:
         """The hosts, with the memory of the VMs that run on them."""

@@ -6,20 +6,20 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from vnuma.checks.subject import EXTRA_CONFIG
-from vnuma.domain.topology.release import hardware_version_of
-from vnuma.domain.vm.estate import EstateVm, Unseen
+from vnuma.checks.subject import EXTRA_CONFIG, HOST_OPTIONS
+from vnuma.domain.topology.release import EXPOSE, hardware_version_of
+from vnuma.domain.vm.estate import EstateVm, NotShown, Unseen
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.server import windows_of_tools
 from vnuma.domain.vm.setting import Power, Value
 from vnuma.estate.rvtools_hosts import MOST_CPUS, Hosts
 from vnuma.estate.workbook import Row, Sheet
 
-_NOT_EXPORTED = "RVTools exports do not have it"
+_NOT_EXPORTED = NotShown("RVTools")
 _NEVER = dict.fromkeys(
     (
         *("cpuAffinity", "memoryAffinity", "coresPerNumaNode", "autoCoresPerNumaNode", "autoCoresPerSocket"),
-        EXTRA_CONFIG,
+        *(EXTRA_CONFIG, HOST_OPTIONS),
     ),
     _NOT_EXPORTED,
 )
@@ -67,9 +67,7 @@ _SOURCES = (
 
 def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm], list[Unseen]]:
     """Every VM that is not a template; unreadable ones with the reason."""
-    others = {
-        name: {key: other for other in sheets[name] for key in _keys(other)} for name in ("vCPU", "vMemory")
-    }
+    others = {name: _Partners(sheets[name], sheets["vInfo"]) for name in ("vCPU", "vMemory")}
     absent = _absent(sheets)
     vms: list[EstateVm] = []
     unseen: list[Unseen] = []
@@ -83,7 +81,7 @@ def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm],
             continue
         host = hosts.find(row.text("server"), row.text("host"))
         settings, missing = _settings(row, others)
-        reasons = {**absent, **missing} | ({} if host else {"host": _why_no_host(row, hosts)})
+        reasons = {**missing, **absent} | ({} if host else {"host": _why_no_host(row, hosts)})
         reasons = {name: why for name, why in reasons.items() if name not in settings}
         kept = shared.setdefault(tuple(sorted(reasons.items())), reasons)  # VMs share few reasons
         guest = windows_of_tools("", row.text("os_tools"))
@@ -107,21 +105,20 @@ def _unreadable(row: Row) -> str:
 
 def _absent(sheets: Mapping[str, Sheet]) -> dict[str, str]:
     """Settings that this export has for no VM, with the reason."""
-    reasons = dict(_NEVER)
+    reasons: dict[str, str] = dict(_NEVER)
     for source in _SOURCES:
         sheet = sheets[source.sheet]
         if not sheet.columns:
             reasons[source.setting] = f"the export has no sheet {source.sheet}"
         elif source.column not in sheet.columns and source.setting != "numCoresPerSocket":
-            reasons[source.setting] = f"the export's sheet {source.sheet} has no such column"
+            why = f"the export's sheet {source.sheet} has no such column"
+            reasons[source.setting] = _NOT_EXPORTED if source.setting == EXPOSE else why
     return reasons
 
 
-def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[str, Value], dict[str, str]]:
+def _settings(row: Row, others: Mapping[str, _Partners]) -> tuple[dict[str, Value], dict[str, str]]:
     """The VM's known settings, and why the others are unknown."""
-    rows: dict[str, Row | None] = {
-        name: next((index[key] for key in _keys(row) if key in index), None) for name, index in others.items()
-    }
+    rows: dict[str, Row | None] = {name: partners.find(row) for name, partners in others.items()}
     rows["vInfo"] = row
     settings: dict[str, Value] = {}
     missing: dict[str, str] = {}
@@ -140,12 +137,26 @@ def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[
     return settings, missing
 
 
-def _keys(row: Row) -> list[_Key]:
-    """Each name that a VM's row in another sheet may use."""
-    server = row.text("server")
-    named = [("id", f"{server}/{row.text('id')}"), ("uuid", f"{server}/{row.text('uuid')}")]
-    keys = [(kind, value) for kind, value in named if not value.endswith("/")]
-    return [*keys, ("name", f"{server}/{row.text('host')}/{row.text('vm')}")]
+class _Partners:
+    """A sheet's rows, found by a VM's row in vInfo. Without the vCenter in both sheets, by unique names."""
+
+    def __init__(self, sheet: Sheet, info: Sheet) -> None:
+        self._with_server = all("server" in one.columns for one in (sheet, info))
+        self._rows: dict[_Key, Row | None] = {}
+        for row in sheet:
+            for key in self._keys(row):
+                self._rows[key] = row if self._with_server or key not in self._rows else None
+
+    def find(self, vm: Row) -> Row | None:
+        """The VM's row; None without one, or where several may be meant."""
+        return next((found for key in self._keys(vm) if (found := self._rows.get(key))), None)
+
+    def _keys(self, row: Row) -> list[_Key]:
+        """Each name that a VM's row may use."""
+        server = row.text("server") if self._with_server else ""
+        named = [("id", f"{server}/{row.text('id')}"), ("uuid", f"{server}/{row.text('uuid')}")]
+        keys = [(kind, value) for kind, value in named if not value.endswith("/")]
+        return [*keys, ("name", f"{server}/{row.text('host')}/{row.text('vm')}")]
 
 
 def _why_no_host(row: Row, hosts: Hosts) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from vnuma.domain.vm.estate import HOST_DECIDES, Declared, Estate, Unseen
 from vnuma.errors import InputError
 from vnuma.estate import design_vm
-from vnuma.estate.table_row import KEYS, NOT_SAID, ContradictoryRow, vm_of_row
+from vnuma.estate.table_row import KEYS, NOT_SAID, NOT_SHOWN, ContradictoryRow, vm_of_row
 from vnuma.estate.workbook import Sheet, read_first_sheet
 
 _MOST_BYTES = 20_000_000
@@ -161,7 +161,7 @@ def estate_of_table(path: Path, sheet: Sheet, numbers: Sequence[int], *, has_lin
 def _unread(design: design_vm.DesignedVm) -> list[str]:
     """What is wrong with cells; not that they are empty, or name a host or system that is not known."""
     wrong = (why for part, why in design.absent.items() if part not in {"host", "guest"})
-    return [why for why in dict.fromkeys(wrong) if why not in {NOT_SAID, HOST_DECIDES}]
+    return [why for why in dict.fromkeys(wrong) if why not in {NOT_SAID, NOT_SHOWN, HOST_DECIDES}]
 
 
 def _csv(text: str) -> tuple[Sheet, tuple[int, ...]]:

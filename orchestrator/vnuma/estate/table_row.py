@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from vnuma.checks.subject import HARDWARE
+from vnuma.checks.assumptions import DEFAULTS
+from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.topology.forecast import SQL_YEARS
 from vnuma.domain.topology.licence import missing_edition
 from vnuma.domain.topology.release import FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_HT, hardware_version_of
 from vnuma.domain.topology.vm_location import parse_host
-from vnuma.domain.vm.estate import HOST_DECIDES, Declared
+from vnuma.domain.vm.estate import HOST_DECIDES, Declared, NotShown
 from vnuma.domain.vm.facts import HostFacts
 from vnuma.domain.vm.server import SqlEdition, WindowsFacts, windows_called
 from vnuma.domain.vm.setting import Value
@@ -44,6 +45,8 @@ _EDITIONS = {
 _ALL = {*YES, "all", "full", "max", "voll", "alles", "komplett", "locked"}
 NOT_SAID = "the table does not give it"
 """The reason for a setting without a cell."""
+NOT_SHOWN = NotShown("the table")
+"""The same where its default may be assumed."""
 _AUTOMATIC = {"auto", "automatic", "automatisch", "assigned at power on"}
 """vSphere chooses the cores per socket at power-on; "Assigned at power on" are its client's words."""
 _NONE = {*NO, "none", "-", "keine", "ohne"}
@@ -55,8 +58,8 @@ class ContradictoryRow(ValueError):
 
 def vm_of_row(row: Row, address: str, declared: Declared | None) -> DesignedVm:
     """The VM of a named row. Raises ContradictoryRow."""
-    settings: dict[str, Value] = {**NEW_VM, **{key: row.text(key) for key in KEYS if row.text(key)}}
-    absent: dict[str, str] = {}
+    settings: dict[str, Value] = {key: row.text(key) for key in KEYS if row.text(key)}
+    absent: dict[str, str] = dict.fromkeys((*NEW_VM, EXTRA_CONFIG), NOT_SHOWN)
     _read_shape(row, settings, absent)
     _read_memory(row, settings, absent)
     for name, column, read in (
@@ -66,11 +69,9 @@ def vm_of_row(row: Row, address: str, declared: Declared | None) -> DesignedVm:
         ("cpuLimit", "cpu_limit", _limit),
         ("memoryLimit", "memory_limit", _limit),
         ("latencySensitivity", "latency", _level),
+        ("cpuAffinity", "affinity", _affinity),
     ):
         _read(row, column, name, read, settings, absent)
-    if row.text("affinity"):  # a new VM has none
-        del settings["cpuAffinity"]
-        _read(row, "affinity", "cpuAffinity", _affinity, settings, absent)
     host = _host(row, absent)
     hardware = _hardware(row, absent)
     of_host = host is not None and absent.get(HARDWARE) == HOST_DECIDES
@@ -103,8 +104,9 @@ def _read(
 ) -> None:
     """Read one cell as a setting, or store why it is not one."""
     if not row.text(column):
-        absent[name] = NOT_SAID
+        absent[name] = NOT_SHOWN if name in DEFAULTS else NOT_SAID
         return
+    absent.pop(name, None)
     value = read(row.cell(column))
     if value is None:
         absent[name] = f"{column} is {row.text(column)[:20]!r}, which cannot be read"
@@ -139,7 +141,7 @@ def _read_shape(row: Row, settings: dict[str, Value], absent: dict[str, str]) ->
     elif per_socket:
         settings |= {"numCoresPerSocket": per_socket, "autoCoresPerSocket": False}
     else:
-        absent |= dict.fromkeys(("numCoresPerSocket", "autoCoresPerSocket"), NOT_SAID)
+        absent |= dict.fromkeys(("numCoresPerSocket", "autoCoresPerSocket"), NOT_SHOWN)
 
 
 _COUNTS = {"per_socket": "cores per socket", "cpus": "vCPU"}

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vnuma.checks.fixes.terraform import ATTRIBUTES, NO_ATTRIBUTE
+from vnuma.checks.fixes.terraform import ATTRIBUTES
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
-from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, Unseen
+from vnuma.domain.vm.estate import HOST_DECIDES, Before, Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import TYPED, Value, ValueKind, is_evidence, is_governed
 from vnuma.errors import InputError, reading
 from vnuma.estate.design_vm import ACCEPTED_KEY, NEW_VM, DesignedVm, estate_of_designs, mapping, mappings
@@ -30,8 +30,8 @@ _MOST_BYTES = 128_000_000
 
 _UNKNOWN = "Terraform knows it only after apply"
 _SENSITIVE = "Terraform marks it as sensitive, so vnuma does not read it"
-_OTHER_KEYS = "Terraform shows only the keys that it sets itself"
-_TEMPLATE = "the plan does not contain the template's own keys"
+_NOT_SHOWN = NotShown("the plan")
+"""For what the provider has no attribute for, and the keys that the code does not set."""
 _SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
 
 
@@ -169,7 +169,7 @@ def _vm(instance: _Instance, code: Code) -> DesignedVm:
 
 def _designed(instance: _Instance, code: Code) -> DesignedVm:
     settings: dict[str, Value] = dict(NEW_VM) if instance.from_scratch else {}
-    absent = {} if instance.from_scratch else dict.fromkeys(NEW_VM, NO_ATTRIBUTE)
+    absent: dict[str, str] = {} if instance.from_scratch else dict.fromkeys(NEW_VM, _NOT_SHOWN)
     for setting, name in ATTRIBUTES.items():
         if setting == "coresPerNumaNode":
             continue
@@ -235,7 +235,7 @@ def _read_keys(instance: _Instance, settings: dict[str, Value], absent: dict[str
     sensitive = instance.sensitive.get("extra_config")
     why = instance.why_not("extra_config") if not isinstance(sensitive, dict) else ""
     if why or not instance.from_scratch:
-        absent[EXTRA_CONFIG] = why or (_TEMPLATE if instance.copied else _OTHER_KEYS)
+        absent[EXTRA_CONFIG] = why or _NOT_SHOWN
     hidden = sensitive if isinstance(sensitive, dict) else {}
     unknown = mapping(instance.unknown.get("extra_config"))
     for name, value in mapping(instance.values.get("extra_config")).items():

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
-from vnuma.domain.vm.estate import Estate, Unseen
+from vnuma.domain.vm.estate import Estate, NotShown, Unseen
 from vnuma.domain.vm.setting import Value, is_governed
 from vnuma.errors import InputError
 from vnuma.estate import design_vm
@@ -25,7 +25,7 @@ _MOST_BYTES = 1_000_000
 _LINE = re.compile(r'^\s*([\w.:\-]{1,200})\s*=\s*(?:"([^"\n]*)"|([^"#\s][^#\n]*?))\s*(?:#.*)?$')
 _ESCAPED = re.compile(r"\|([0-9A-Fa-f]{2})")
 _ENCODING = re.compile(rb'^\s*\.encoding\s*=\s*"([\w.\-]{1,40})"', re.M | re.I)
-_NOT_SHOWN = "its form in a .vmx file is not documented"
+_NOT_SHOWN = NotShown("a .vmx file")
 _NODE_SIZE = "numa.vcpu.corespernode"
 _NAMES = frozenset({"numvcpus", "memsize", "virtualhw.version"})
 
@@ -110,7 +110,7 @@ def read_vmx(path: Path) -> Estate:
 def designed(name: str, keys: Mapping[str, str]) -> design_vm.DesignedVm:
     """A VM from its lower-case keys; `name` if it has no displayName."""
     settings: dict[str, Value] = {setting: default for setting, _, default in _KEYS.values()}
-    absent = dict.fromkeys(VIRTUAL_NUMA_SETTINGS, _NOT_SHOWN)
+    absent: dict[str, str] = dict.fromkeys(VIRTUAL_NUMA_SETTINGS, _NOT_SHOWN)
     for key, (setting, read, _) in _KEYS.items():
         text = keys.get(key)
         if text is None:

@@ -55,6 +55,12 @@ RULES: tuple[Rule, ...] = tuple(
 BY_ID = {rule.id: rule for rule in RULES}
 
 
+DECIDING = frozenset(("T01", "T05", "T06", "T08", "T09", "T10", "T11", "T12", "T13"))
+"""Rules on whether vCPUs, memory and sockets suit the host's nodes, and the guest sees them. A VM passes only
+if each of them was evaluated.
+"""
+
+
 def find_rule(rule_id: str) -> Rule:
     """The rule with that id, in any case. Raises InputError."""
     found = BY_ID.get(rule_id.strip().upper())

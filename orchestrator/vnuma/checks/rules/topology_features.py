@@ -13,6 +13,7 @@ from vnuma.checks.subject import EXTRA_CONFIG
 from vnuma.domain.topology import release as esxi
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.topology import unfit_node_size
+from vnuma.domain.vm.setting import Settings
 
 
 @rule(
@@ -86,7 +87,7 @@ def _of_hot_add(facts: Facts, nodes: int) -> Iterator[str]:
     """Confidence and consequences."""
     if nodes == 1:
         yield "The VM would have one node anyway; this matters only when it grows."
-    if EXTRA_CONFIG in facts.subject.absent:
+    if EXTRA_CONFIG in facts.subject.absent and not facts.assumes(EXTRA_CONFIG):
         yield "Its numa.* keys were not seen: without hot-add they may give another number of nodes."
 
 
@@ -163,7 +164,7 @@ def t18(facts: Facts) -> Fail | None:
     version, settings = facts.hardware, facts.vm.settings
     wanted = (
         (8, "vNUMA", True),
-        (20, "virtualNuma.coresPerNumaNode", facts.manual_node_size),
+        (20, "virtualNuma.coresPerNumaNode", _has_node_size(settings)),
         (20, "virtualNuma.exposeVnumaOnCpuHotadd", settings.get("exposeVnumaOnCpuHotadd") is True),
     )
     for needed, feature, asked in wanted:
@@ -176,6 +177,10 @@ def t18(facts: Facts) -> Fail | None:
                 severity=Severity.INFO if feature == "vNUMA" and _small(facts) else None,
             )
     return None
+
+
+def _has_node_size(settings: Settings) -> bool:
+    return bool(settings.get("coresPerNumaNode")) and not settings.get("autoCoresPerNumaNode")
 
 
 def _small(facts: Facts) -> bool:

@@ -22,6 +22,22 @@ class Unseen:
     why: str
 
 
+class NotShown(str):
+    """Why a setting is unknown: its source never shows it.
+
+    Then its default may be assumed, and the result says so; never where a value could not be read.
+    """
+
+    __slots__ = ("by",)
+    by: str
+    """The source, such as `RVTools`."""
+
+    def __new__(cls, by: str) -> NotShown:
+        reason = super().__new__(cls, f"{by} does not show it")
+        reason.by = by
+        return reason
+
+
 HOST_DECIDES = "the design leaves the hardware version to the host"
 """Why a new VM's hardware version is unknown before its host is."""
 

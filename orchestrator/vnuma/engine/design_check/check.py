@@ -15,10 +15,10 @@ from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Key, Since, Source
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
-from vnuma.checks.subject import PlacementFacts, Subject, merge_arms, study_subjects
+from vnuma.checks.subject import HOST_OPTIONS, PlacementFacts, Subject, merge_arms, study_subjects
 from vnuma.collector import gc_paused
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.estate import Estate, EstateVm
+from vnuma.domain.vm.estate import Estate, EstateVm, NotShown
 from vnuma.domain.vm.server import SqlFacts, WindowsFacts, windows_of_banner
 from vnuma.engine.design_check.designed_vms import (
     DESIGNS,
@@ -48,6 +48,8 @@ class CheckRequest:
     waivers: Sequence[Waiver] = ()
     present: Sequence[Estate] = ()
     """The site as it is, where a design is checked: what its VMs are today."""
+    assume_defaults: bool = True
+    """Whether rules assume the defaults of settings that a source never shows."""
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
@@ -151,16 +153,24 @@ def _rules(asked: CheckRequest) -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if not rule.needs & _STUDY_PARTS)
 
 
+_DESCRIPTION = NotShown("the description of the host")
+
+
 def subject_of(estate: Estate, vm: EstateVm, asked: CheckRequest) -> Subject:
     """What the rules are asked about: a VM with its host, cluster, guest and SQL Server, as far as known."""
     moid = vm.facts.host_moid
+    host = estate.hosts.get(moid)
     answer = asked.sql.read(vm.facts, estate.source) if asked.sql else None
     absent = vm.absent
     if answer is not None and answer.facts is None:
         absent = {**absent, "sql": answer.why}
+    if host and host.described:
+        absent = {**absent, HOST_OPTIONS: _DESCRIPTION}
+    if not asked.assume_defaults:
+        absent = {name: str(why) for name, why in absent.items()}
     return Subject(
         vm=vm.facts,
-        host=estate.hosts.get(moid),
+        host=host,
         cluster=estate.cluster_of.get(moid),
         guest=_windows(vm, answer.facts if answer else None),
         sql=answer.facts if answer else None,
@@ -200,6 +210,7 @@ def _checked(
     if len(evaluations) > 1 and asked.study:
         findings = merge_arms(findings, asked.study.labels)
     not_evaluated = {rule: why for one in evaluations for rule, why in one.not_evaluated.items()}
+    assumed = {rule: words for one in evaluations for rule, words in one.assumed.items()}
     settings = vm.settings
     memory = settings.get("memoryMB")
     return CheckedVm(
@@ -212,6 +223,7 @@ def _checked(
         cluster=subject.cluster.name if subject.cluster and subject.cluster.moid != vm.host_moid else "",
         release=host.release.version if host else "",
         guest=_guest(evaluations[0].facts),
+        assumed=assumed,
         findings=tuple(_judged(finding, vm.path, asked, used) for finding in findings),
         not_evaluated=not_evaluated,
         passed=min(one.passed for one in evaluations),
@@ -248,14 +260,19 @@ def _waiver_notes(waivers: Iterable[Waiver], today: date, used: set[Waiver]) -> 
             yield f"{words} matches no finding"
 
 
+ASSUMED = "*"
+"""After a predicted number of nodes: it assumes defaults."""
+
+
 def _guest(facts: Facts) -> str:
-    """What the guest has, or will have: seen by SQL Server, else predicted (~)."""
+    """What the guest has, or will have: seen by SQL Server, else predicted (~; ~* assumes defaults)."""
+    facts.assumed.clear()
     try:
         predicted = str(facts.prediction.vnuma_nodes)
     except Unknown:
         predicted = ""
     if facts.subject.sql is None:
-        return f"~{predicted}" if predicted else ""
+        return f"~{predicted}{ASSUMED if facts.assumed else ''}" if predicted else ""
     seen = str(facts.sql.topology.numa_nodes)
     return seen if predicted in ("", seen) else f"{seen}, not {predicted}"
 

@@ -13,7 +13,7 @@ from vnuma.report.model.grid import csv_text
 COLUMNS = (
     *("simulated", "vm", "path", "cluster", "host", "esxi", "shape", "memory_mb", "guest_nodes"),
     *("rule", "severity", "object_kind", "object", "arm", "title", "observed", "fix", "source"),
-    *("superseded_by", "waived", "change"),
+    *("superseded_by", "waived", "change", "assumed"),
 )
 
 
@@ -29,7 +29,7 @@ def _drift_cells(row: DriftRow, vm: CheckedVm | None) -> Iterator[object]:
     yield from (row.name, row.path)
     yield from (vm.cluster, vm.host, vm.release, vm.shape, vm.memory_mb, vm.guest) if vm else ("",) * 6
     yield from (DRIFT, Severity.WARN.value, "vm", row.name, "", row.title, row.observed)
-    yield from (DRIFT_RULE.fix, row.design, "", "", "")
+    yield from (DRIFT_RULE.fix, row.design, "", "", "", "")
 
 
 def _cells(vm: CheckedVm, item: Judged) -> Iterator[object]:
@@ -38,3 +38,4 @@ def _cells(vm: CheckedVm, item: Judged) -> Iterator[object]:
     yield from (it.rule, it.severity.value, it.kind, it.name, it.arm, it.title)
     yield "; ".join(f"{name}: {value}" for name, value in it.observed.items())
     yield from (it.fix.text, it.source, it.superseded_by, item.waived, item.change or "")
+    yield it.assumed

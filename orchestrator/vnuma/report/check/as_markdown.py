@@ -23,9 +23,10 @@ _MARKS = {Severity.BLOCK: "⛔ block", Severity.WARN: "⚠️ warn", Severity.IN
 
 def as_markdown(result: CheckResult) -> str:
     """The text. Names and values are plain text in it, whatever they contain."""
-    counts, detail = texts.headline(result).splitlines()
+    evaluated, counts = texts.headline(result).splitlines()
+    undecided = texts.undecided_words(result)
     covered = "; ".join(_plain(words) for words in texts.coverage_words(result)[:_MOST])
-    parts = [f"### vnuma: {counts}", detail, *([covered] if covered else [])]
+    parts = [f"### vnuma: {evaluated}", counts, *filter(None, [_plain(undecided), covered])]
     if result.simulated:
         parts.insert(1, f"**SIMULATED**: {_plain(result.simulated)}")
     if result.since:
@@ -72,12 +73,13 @@ def _finding(group: Group, result: CheckResult) -> str:
     it = group.judged.finding
     observed = ", ".join(f"{name} {value}" for name, value in it.observed.items())
     fix = " ".join(filter(None, (it.matters, "" if it.superseded_by else it.fix.text)))
+    assumed = f" ({it.assumed})" if it.assumed else ""
     new = " (new)" if group.judged.change == "new" else ""
     return _row(
         _MARKS[it.severity] + new,
         it.rule,
         _where(it.name, result.declared.get(it.key)),
-        f"{_plain(it.title)}: {_plain(observed)}",
+        f"{_plain(it.title)}: {_plain(observed + assumed)}",
         _plain(fix),
     )
 

@@ -25,6 +25,9 @@ WITHOUT_SCRIPTS = 100
 MOST_DRIFTED = 100
 """Most VMs with drift in the page."""
 
+NO_SIGN = "○"
+"""Before what was not evaluated."""
+
 SIGNS = {Severity.BLOCK: "■", Severity.WARN: "▲", Severity.INFO: "●"}
 
 
@@ -53,11 +56,14 @@ def as_page(result: CheckResult) -> str:
         counts=[
             (severity.value, SIGNS[severity], result.by_severity.get(severity, 0)) for severity in Severity
         ],
-        passing=result.by_severity.get(None, 0),
+        passing=result.passing,
+        evaluated=texts.evaluated_words(result),
+        undecided=texts.undecided_words(result),
         not_evaluated=sum(bool(vm.not_evaluated) for vm in result.vms),
         clusters=sorted({vm.cluster for vm in result.vms if vm.cluster}),
         first=result.vms[:WITHOUT_SCRIPTS],
         signs=SIGNS,
+        no_sign=NO_SIGN,
         gigabytes=_gigabytes,
         data=Markup(_escaped(_data(result))),
         version=__version__,
@@ -96,10 +102,12 @@ def _lead(result: CheckResult) -> list[tuple[str, bool]]:
     """The first sentence, in pieces: text, and whether it is bold."""
     count = result.by_severity
     block, warn, info = (count.get(severity, 0) for severity in Severity)
-    passed = count.get(None, 0)
+    passed = result.passing
     rest = [f"{info:,} {_have(info)} only notes"] if info else []
-    if passed or not (block or warn or info):
+    if passed or not (block or warn or info or result.unknown):
         rest.append(f"{passed:,} {'passes' if passed == 1 else 'pass'} everything that could be checked")
+    if result.unknown:
+        rest.append(f"on {result.unknown:,} too little could be checked")
     pieces = [
         (counted(block, "VM") if block else "No VM", True),
         (f" {_have(block or 1)} a fault that changes what the guest sees or what it may use. ", False),
@@ -144,7 +152,7 @@ def _vm(vm: CheckedVm, findings: dict[str, int], reasons: dict[str, int]) -> lis
         vm.cluster,
         vm.release,
         vm.guest,
-        worst.value if worst else "",
+        worst.value if worst else "unknown" if vm.undecided else "",
         [findings.setdefault(json.dumps(_finding(item)), len(findings)) for item in vm.findings],
         reasons.setdefault(json.dumps(_reasons(vm)), len(reasons)),
         vm.passed,
@@ -164,7 +172,7 @@ def _finding(item: Judged) -> list[Any]:
         fix.text,
         [[tool.label, text] for tool, text in _pastes(it).items()],
         fix.commands,
-        it.matters,
+        " ".join(filter(None, (f"It {it.assumed}." if it.assumed else "", it.matters))),
         it.superseded_by,
         item.waived,
         item.change or "",

@@ -65,6 +65,7 @@ def _result(group: Group, index: Mapping[str, int], result: CheckResult) -> dict
     it = group.judged.finding
     observed = "; ".join(f"{name} {value}" for name, value in it.observed.items())
     parts = [f"{it.name}: {it.title}", f"({observed})." if observed else ".", it.consequence]
+    parts += [f"It {it.assumed}."] if it.assumed else []
     parts.append(f"Fix: {it.fix.text}")
     found: dict[str, Any] = {
         "ruleId": it.rule,
@@ -78,6 +79,7 @@ def _result(group: Group, index: Mapping[str, int], result: CheckResult) -> dict
             "observed": dict(it.observed),
             "supersededBy": it.superseded_by,
             "unconfirmed": it.unconfirmed,
+            "assumed": it.assumed or None,
         },
     }
     if group.judged.waived:

@@ -32,7 +32,8 @@ def lines(result: CheckResult, width: int = WIDTH) -> Iterator[tuple[str, str]]:
     """Lines, each with the severity that colours its first word; empty for none."""
     for line in heads(result, width):
         yield line, ""
-    for words in (*texts.coverage_words(result)[:_LISTED], *texts.taken_over_words(result)):
+    undecided = filter(None, [texts.undecided_words(result)])
+    for words in (*texts.coverage_words(result)[:_LISTED], *undecided, *texts.taken_over_words(result)):
         yield from _wrapped("", words, width)
     if result.since:
         yield from _wrapped("", texts.since_words(result.since), width)
@@ -89,8 +90,8 @@ def _finding(group: Group, width: int) -> Iterator[tuple[str, str]]:
     if waived:
         yield from _wrapped(_INDENT, f"accepted: {waived}", width)
         return
-    if it.matters:
-        yield from _wrapped(_INDENT, it.matters, width)
+    for words in filter(None, (it.assumed, it.matters)):
+        yield from _wrapped(_INDENT, words, width)
     if not it.superseded_by:
         yield from _wrapped(_INDENT, f"fix: {it.fix.text}", width)
 

@@ -70,15 +70,32 @@ def first_names(names: Sequence[str], most: int = _NAMED) -> str:
 
 
 def headline(result: CheckResult) -> str:
-    """The counts in two lines: VMs by their worst finding, and what was not evaluated."""
+    """The counts in two lines: what was evaluated, and VMs by their worst finding."""
+    return f"{evaluated_words(result)}\n{counted(len(result.vms), 'VM')}: {', '.join(_by_worst(result))}"
+
+
+def evaluated_words(result: CheckResult) -> str:
+    """`1,450 of 1,752 checks evaluated, 220 of them with assumed defaults`."""
+    words = f"{result.checks - result.not_evaluated:,} of {counted(result.checks, 'check')} evaluated"
+    return f"{words}, {result.assumed:,} of them with assumed defaults" if result.assumed else words
+
+
+def _by_worst(result: CheckResult) -> Iterator[str]:
     count = result.by_severity
-    parts = [f"{count.get(severity, 0):,} {severity.value}" for severity in Severity]
-    parts.append(f"{count.get(None, 0):,} pass")
-    return (
-        f"{counted(len(result.vms), 'VM')}: {', '.join(parts)}\n"
-        f"(each VM by its worst finding; {result.not_evaluated:,} of {counted(result.checks, 'check')} "
-        "not evaluated)"
-    )
+    yield from (f"{count.get(severity, 0):,} {severity.value}" for severity in Severity)
+    yield f"{result.passing:,} pass"
+    if result.unknown:
+        yield f"{result.unknown:,} unknown (too little evaluated)"
+
+
+def undecided_words(result: CheckResult) -> str:
+    """Which rules on the topology were not evaluated, and on which VMs; empty if all were."""
+    if not result.undecided:
+        return ""
+    rules = sorted({rule for vm in result.undecided for rule in vm.undecided})
+    names = first_names([vm.name for vm in result.undecided])
+    number = f"{len(result.undecided):,} of {counted(len(result.vms), 'VM')}"
+    return f"topology not checked ({', '.join(rules)} not evaluated) on {number}: {names}"
 
 
 def taken_over_words(result: CheckResult) -> list[str]:
@@ -94,9 +111,15 @@ def taken_over_words(result: CheckResult) -> list[str]:
 def coverage_words(result: CheckResult) -> list[str]:
     """For each source, how many rules could be evaluated on at least one VM, or could with a host."""
     return [
-        f"{source}: {count} of {result.every_rule} rules evaluated{_with_host(result, source)}"
+        f"{source}: {count} of {result.every_rule} rules evaluated{_assumed(result, source)}"
+        f"{_with_host(result, source)}"
         for source, count in result.coverage.items()
     ]
+
+
+def _assumed(result: CheckResult, source: str) -> str:
+    number = result.assumed_rules.get(source)
+    return f", {number} with assumed defaults" if number else ""
 
 
 def _with_host(result: CheckResult, source: str) -> str:
