@@ -1,26 +1,169 @@
-"""A study on a VM as recordings of real servers show it."""
+"""What real servers have and a tidy lab lacks: a used VM, and VMs that cannot be studied as they are."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
 
 from tests.conftest import LabFactory
-from tests.e2e.steps import Steps
-from tests.support.looking import settings_now
-from vnuma.engine.restore.restore import RestorePlan
+from tests.support.cli import command, vnuma, vnuma_here
+from tests.support.lab import LabHandle, start_lab
+from tests.support.looking import answer_by_hand, settings_now, settings_of
+from tests.support.site import SMALL, write_inventory, write_study
+from tools.soak.points import Stage
+from tools.soak.watch import Watch
+from vnuma.store import attempts, runs
+
+STUDIES = Path(__file__).parents[2] / "studies"
+
+ALL_RESERVED = {
+    **{"affinity": "physical_cores", "memory_reservation": "locked", "cpu_reservation": "full"},
+    "latency_sensitivity": "high",
+}
+"""Settings that sql16 of the scenario lacks until its first reconfigure."""
 
 
-def test_a_study_of_a_used_vm_is_cut_off_and_restored(lab: LabFactory, tmp_path: Path) -> None:
-    """Absent fields and stale keys are nobody's change: each cell runs, and a second restore does nothing."""
+@pytest.fixture(scope="module")
+def reality(lab_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHandle]:
+    """The scenario, for tests that change no VM."""
+    running = start_lab(lab_binary, tmp_path_factory.mktemp("reality"), "reality", {})
+    yield running
+    running.stop()
+
+
+def dakic(folder: Path, **changes: Any) -> Path:
+    """The 2019 paper's study in its shape, with one block of few rows."""
+    study = yaml.safe_load((STUDIES / "dakic2019.yml").read_text(encoding="utf-8"))
+    study |= {name: SMALL[name] for name in ("dataset", "quiet", "power", "limits")}
+    study["design"] |= {"blocks": 1}
+    study["power"] = study["power"] | {"shutdown_timeout_s": 1}  # one of the scenario's shutdowns is late
+    study["workload"] |= {"sizes": [20], "forms": ["client"]}
+    del study["published"]
+    path = folder / "dakic2019.yml"
+    path.write_text(json.dumps(study | changes), encoding="utf-8")
+    return path
+
+
+def outcomes(watch: Watch) -> list[str | None]:
+    """How the run's attempts ended, in order."""
+    with watch.store.read() as connection:
+        run = runs.get_run(connection, "latest")
+        return [line.outcome for line in attempts.lines_of_run(connection, run.id)]
+
+
+@pytest.mark.parametrize("way", ["restore", pytest.param("resume", marks=pytest.mark.long)])
+def test_the_papers_study_of_a_used_vm_survives_kill_9(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path, way: str
+) -> None:
+    """Absent fields and stale keys are nobody's change; a late shutdown and a long recovery cost no attempt.
+
+    Restored, the VM is as it was, and a second restore finds nothing to do.
+    """
     running = lab("reality")
     before = settings_now(running, "sql16")
-    arms = {"affinity": "physical_cores", "memory_reservation": "locked", "cpu_reservation": "full"}
-    steps = Steps.prepared(tmp_path, running, all_arms={**arms, "latency_sensitivity": "high"})
-    taken = steps.take()
-    steps.measure(taken)
-    steps.shape(taken)  # the controller ends here, with the VM off and changed
+    inventory = write_inventory(tmp_path, running, ["sql16"])
+    with subprocess.Popen(
+        command("run", dakic(tmp_path, all_arms=ALL_RESERVED), "-i", inventory),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        watch = Watch(running, vnuma_home, "dakic2019.1")
+        assert watch.begins(Stage.QUERY, lambda: process.poll() is not None)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=120)
+    assert settings_now(running, "sql16") != before
 
-    steps.restore()
-    after = settings_now(running, "sql16")
-    assert {name: after[name] for name in before} == before
-    assert steps.restoration().plan() == RestorePlan()
+    ran = vnuma("restore") if way == "restore" else vnuma("run", "--resume", "dakic2019.1")
+
+    assert ran.code == 0, ran.text
+    assert settings_now(running, "sql16") == before
+    again = vnuma_here("restore", "sql16", "--dry-run")
+    assert (again.code, settings_now(running, "sql16")) == (0, before)
+    if way == "resume":
+        assert outcomes(watch) == ["interrupted", *["valid"] * 6]  # five arms, and the reference again
+
+
+def test_what_cannot_be_judged_is_named_and_the_rest_is_judged(reality: LabHandle, tmp_path: Path) -> None:
+    """No BIOS is asked for of an ESXi in a VM; of a host without hardware, and of vCLS, nothing is judged."""
+    ran = vnuma_here("check", "--all", "-i", write_inventory(tmp_path, reality), "--format", "json")
+
+    assert ran.code == 0, ran.text
+    found = json.loads(ran.out)
+    assert {(one["kind"], one["name"]) for one in found["unseen"]} == {
+        ("host", "half-read"),
+        ("vm", "vCLS-1"),
+    }
+    assert (found["summary"]["vms"], found["summary"]["vms_block"]) == (6, 0)
+    assert "T22" not in {one["rule"] for one in found["findings"]}
+    unjudged = {rule: entry["vms"] for entry in found["not_evaluated"] for rule in entry["rules"]}
+    assert unjudged["T22"] >= 1
+
+
+def test_vms_that_cannot_be_studied_as_they_are_stay_so(reality: LabHandle, tmp_path: Path) -> None:
+    """Suspended, stopped by a question, a passthrough device with unreserved memory: each has its finding."""
+    blocked = {"suspended": {"P04"}, "full": {"P02"}, "gpu": {"P15"}}
+    study = write_study(tmp_path, vms=[*blocked], all_arms={"memory_reservation": "none"})
+    before = settings_of(reality, [*blocked])
+
+    ran = vnuma_here("plan", study, "-i", write_inventory(tmp_path, reality, blocked), "--format", "json")
+
+    assert ran.code == 5, ran.text
+    assert {
+        planned["vm"]: {one["id"] for one in planned["findings"] if one["severity"] == "block"}
+        for planned in json.loads(ran.out)["vms"]
+    } == blocked
+    assert settings_of(reality, [*blocked]) == before
+
+
+def test_a_vm_on_a_host_without_hardware_is_not_planned(reality: LabHandle, tmp_path: Path) -> None:
+    """Nothing can be predicted there: exit code 4, as of a host that vCenter has lost."""
+    study = write_study(tmp_path, vm="unread")
+    assert vnuma_here("plan", study, "-i", write_inventory(tmp_path, reality, ["unread"])).code == 4
+
+
+@pytest.mark.parametrize(
+    ("vm", "shape"),
+    [
+        pytest.param("gpu", {}, marks=pytest.mark.long),
+        ("in-nested", {"vcpus": 4, "reference": "1x4", "arms": ["1x4", "4x1"]}),
+    ],
+)
+def test_a_vm_that_is_off_is_studied_and_off_again(
+    tmp_path: Path, lab: LabFactory, vm: str, shape: dict[str, Any]
+) -> None:
+    """A passthrough device with reserved memory; old hardware on an ESXi 8 that is itself a VM."""
+    running = lab("reality")
+    before = settings_now(running, vm)
+    assert before["power"] == "poweredOff"
+
+    ran = vnuma("run", write_study(tmp_path, vm=vm, **shape), "-i", write_inventory(tmp_path, running, [vm]))
+
+    assert ran.code == 0, ran.text
+    assert settings_now(running, vm) == before
+
+
+def test_a_question_to_a_running_vm_ends_its_run_until_a_person_answers(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The VM stands still during a boot: exit code 7, no attempt is repeated. Answered, it is restored."""
+    running = lab(faults=[{"kind": "question_running", "vm": "sql16", "boot": 2}])
+    before = settings_now(running)
+
+    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 7, ran.text
+    assert settings_now(running)["power"] == "poweredOn"
+    assert vnuma("restore").code == 7
+    answer_by_hand(running, "0")
+    assert vnuma("restore").code == 0
+    assert settings_now(running) == before

@@ -76,6 +76,12 @@ def change_by_hand(lab: LabHandle, vm: str | None = None, **fields: Any) -> None
         assert task.info.state == "success", task.info.error
 
 
+def answer_by_hand(lab: LabHandle, choice: str, vm: str | None = None) -> None:
+    """Answer a VM's question, by the key of the choice."""
+    with _machine(lab, vm) as found:
+        found.AnswerVM(found.runtime.question.id, choice)
+
+
 def mark_by_hand(lab: LabHandle, text: str, vm: str | None = None) -> None:
     """Write the mark of a run into a VM, as another controller would; empty removes it."""
     change_by_hand(lab, vm, extraConfig=[vim.option.OptionValue(key="vnuma.run", value=text)])

@@ -42,7 +42,7 @@ def test_a_clean_vm_has_nothing_around_it(session: Session) -> None:
 def test_everything_around_a_vm_is_seen(lab: LabFactory, login: Login) -> None:
     """Neighbours that run, guardians, tasks and devices, each by a name that people know."""
     neighbours = [vm("busy", memory_gb=1), vm("idle", memory_gb=1, power="off")]
-    session = login(lab({"vms": [vm(around=AROUND), *neighbours]}))
+    session = login(lab({"vms": [vm(around=AROUND, reservation_locked=True), *neighbours]}))
     seen = read_surroundings(session, find_vm(session, "sql16"))
     assert seen.neighbours == ("busy",)
     assert sorted(seen.powered_on_mb.values()) == [1024, 64 * 1024]

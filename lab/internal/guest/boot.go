@@ -22,14 +22,15 @@ type Boot struct {
 
 // Faults are the failures of SQL Server that a scenario injects into one boot.
 type Faults struct {
-	NeverListens       bool    // port stays closed
-	RefuseLogins       int     // number of the message that refuses every login, 0 = none
-	DropAfterRows      int64   // >0: connection is cut in the middle of a result after this many rows
-	SlowFactor         float64 // >0: factor on every timing
-	DatabaseRecovering bool    // user databases never ONLINE
-	ForeignPages       float64 // share of the pages read that go to another memory node than the reader's
-	ForeignLookups     float64 // share of the page lookups that are counted for the wrong node
-	PortsElsewhere     bool    // mapped ports lead to other nodes than their masks name
+	NeverListens       bool          // port stays closed
+	RefuseLogins       int           // number of the message that refuses every login, 0 = none
+	DropAfterRows      int64         // >0: connection is cut in the middle of a result after this many rows
+	SlowFactor         float64       // >0: factor on every timing
+	DatabaseRecovering bool          // user databases are not ONLINE
+	RecoversAfter      time.Duration // of SQL Server's start; 0: never
+	ForeignPages       float64       // share of the pages read that go to another memory node than the reader's
+	ForeignLookups     float64       // share of the page lookups that are counted for the wrong node
+	PortsElsewhere     bool          // mapped ports lead to other nodes than their masks name
 }
 
 // LoginCount is how often an account logged in, was refused, and was locked out after too many refusals.
@@ -49,6 +50,9 @@ type Worker interface{ Passed() time.Duration }
 type Service interface {
 	// Start opens the listener (the same address every time); state on disk is kept.
 	Start(Boot) error
+	// Pause makes it answer nothing, as in a VM that vSphere stops; connections stay open. Resume ends that.
+	Pause()
+	Resume()
 	// Stop closes the listener and every connection at once.
 	Stop()
 	// Audit is what clients have asked for since the lab started.

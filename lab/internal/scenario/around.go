@@ -39,7 +39,10 @@ type Around struct {
 }
 
 // AroundDevices are the devices that `around` can add.
-var AroundDevices = []string{"raw_disk", "multi_writer_disk", "shared_bus", "passthrough", "vtpm"}
+var AroundDevices = []string{"raw_disk", "multi_writer_disk", "shared_bus", Passthrough, "vtpm"}
+
+// Passthrough is a device that makes a power-on need all memory reserved.
+const Passthrough = "passthrough"
 
 func (a Around) check() error {
 	for _, device := range a.Devices {

@@ -21,7 +21,7 @@ func paper() *Scenario {
 
 func defaultVM() VM {
 	return VM{
-		Name: "sql16", VCPUs: 16, CoresPerSocket: 4, MemoryGB: 64, Power: true,
+		Name: "sql16", VCPUs: 16, CoresPerSocket: 4, MemoryGB: 64, Power: On,
 		SQL: SQL{Version: "15.0.4430.1", Edition: "Developer", SoftNUMA: true, ListenAll: true, Platform: "windows"},
 	}
 }

@@ -26,6 +26,7 @@ type Fault struct {
 const (
 	ReconfigureRefused = "reconfigure_refused"
 	ShutdownNever      = "shutdown_never"
+	ShutdownSlow       = "shutdown_slow"
 	ToolsNever         = "tools_never"
 	PowerOnRefused     = "power_on_refused"
 	FailoverRefused    = "failover_refused"
@@ -45,6 +46,7 @@ const (
 	HostMaintenance    = "host_maintenance"
 	HostDisconnected   = "host_disconnected"
 	Question           = "question"
+	QuestionRunning    = "question_running"
 	LogMissing         = "log_missing"
 	LogStale           = "log_stale"
 	TicketRefused      = "ticket_refused"
@@ -59,11 +61,11 @@ const (
 )
 
 var kinds = []string{
-	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, FailoverRefused, TopologyStuck, DatastoreFull,
+	ReconfigureRefused, ShutdownNever, ShutdownSlow, ToolsNever, PowerOnRefused, FailoverRefused, TopologyStuck, DatastoreFull,
 	SessionExpired, AccountRefused, VCenterRestart, TaskInProgress, HostCommunication, InvalidState, Unavailable, AnswerLost,
 	VMMoved, VMChanged,
 	KeysWritten, HostMaintenance, HostDisconnected,
-	Question, LogMissing, LogStale, TicketRefused,
+	Question, QuestionRunning, LogMissing, LogStale, TicketRefused,
 	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow, ForeignPages, ForeignLookups, PortsElsewhere,
 }
 
@@ -80,7 +82,8 @@ var fields = []field{
 	{"factor (above 0)", func(f Fault) bool { return f.Factor > 0 }, []string{Slow, ForeignPages, ForeignLookups}, nil},
 	{"to (a host's name)", func(f Fault) bool { return f.To != "" }, []string{VMMoved}, nil},
 	{"cpu_reservation_mhz (above 0)", func(f Fault) bool { return f.CPUReservation > 0 }, []string{VMChanged}, nil},
-	{"seconds (above 0)", func(f Fault) bool { return f.Seconds > 0 }, []string{VCenterRestart}, []string{VMMoved, VMChanged, HostMaintenance, HostDisconnected}},
+	{"seconds (above 0)", func(f Fault) bool { return f.Seconds > 0 }, []string{VCenterRestart, ShutdownSlow},
+		[]string{VMMoved, VMChanged, HostMaintenance, HostDisconnected, QuestionRunning, DatabaseRecovering}},
 	{"number (of a refused login)", func(f Fault) bool { return f.Number > 0 }, nil, []string{LoginRefused}},
 	{"method", func(f Fault) bool { return f.Method != "" }, nil,
 		[]string{TaskInProgress, HostCommunication, InvalidState, Unavailable, AnswerLost}},

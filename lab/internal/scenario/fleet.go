@@ -113,7 +113,9 @@ func (f Fleet) VMAt(number int) FleetVM {
 	}
 	vm.CPUHotAdd = number%9 == 4
 	vm.ReservationLocked = number%3 == 0
-	vm.Power = number%10 != 7
+	if number%10 == 7 {
+		vm.Power = Off
+	}
 	if number%50 == 21 {
 		for cpu := range vm.VCPUs {
 			vm.CPUAffinity = append(vm.CPUAffinity, int32(cpu))

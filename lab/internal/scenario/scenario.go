@@ -83,6 +83,9 @@ type Host struct {
 	OneThreadPerCore     bool   `yaml:"one_thread_per_core"` // SCAv1: hyper-threading is on, but not used by the scheduler
 
 	ClockMinutes float64 `yaml:"clock_minutes"` // how far its clock is ahead of vCenter's; below 0: behind
+
+	Nested   bool `yaml:"nested"`    // it is a VM of VMware itself, as its vendor and model say
+	HalfRead bool `yaml:"half_read"` // vCenter has none of its hardware, as of a host that it could not ask
 }
 
 // Cluster is a group of hosts with DRS.
@@ -148,7 +151,14 @@ var AbsentFields = []string{
 }
 
 // Power is the state in which a VM starts.
-type Power bool
+type Power string
+
+// The states of Power.
+const (
+	On        Power = "on"
+	Off       Power = "off"
+	Suspended Power = "suspended" // a suspended VM resumes with the topology of its power-on
+)
 
 // SQL is the SQL Server inside a VM.
 type SQL struct {
@@ -292,11 +302,13 @@ func (v *VM) UnmarshalYAML(node *yaml.Node) error {
 func (p *Power) UnmarshalYAML(node *yaml.Node) error {
 	switch node.Value {
 	case "on", "true", "yes":
-		*p = true
+		*p = On
 	case "off", "false", "no":
-		*p = false
+		*p = Off
+	case string(Suspended):
+		*p = Suspended
 	default:
-		return fmt.Errorf("line %d: power %q: want on or off", node.Line, node.Value)
+		return fmt.Errorf("line %d: power %q: want on, off or suspended", node.Line, node.Value)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func TestAnEmptyFileIsThePapersLaboratory(t *testing.T) {
 	if s.Host.Cores() != 32 || s.Host.Threads() != 64 || len(s.Host.NodeCPUs()) != 2 || s.Host.MemoryMB() != 192*1024 {
 		t.Errorf("host %+v", s.Host)
 	}
-	if s.Release().String() != "6.0" || vm.Name != "sql16" || vm.VCPUs != 16 || vm.CoresPerSocket != 4 || vm.Hardware != 11 || !bool(vm.Power) {
+	if s.Release().String() != "6.0" || vm.Name != "sql16" || vm.VCPUs != 16 || vm.CoresPerSocket != 4 || vm.Hardware != 11 || vm.Power != On {
 		t.Errorf("%s, %+v", s.Release(), vm)
 	}
 }
@@ -52,10 +52,10 @@ vms:
 	if s.Host.MemoryGB != 384 || s.Host.Packages != 2 || s.Boot.ToolsSeconds != 2 || s.Boot.SQLSeconds != 0.1 {
 		t.Errorf("host %+v, boot %+v", s.Host, s.Boot)
 	}
-	if a.VCPUs != 16 || a.Hardware != 17 || a.ExtraConfig["numa.vcpu.min"] != "8" || !bool(a.Power) || !a.SQL.SoftNUMA {
+	if a.VCPUs != 16 || a.Hardware != 17 || a.ExtraConfig["numa.vcpu.min"] != "8" || a.Power != On || !a.SQL.SoftNUMA {
 		t.Errorf("%+v", a)
 	}
-	if old.Path() != "/DC0/vm/Old/a" || old.Hardware != 4 || bool(old.Power) {
+	if old.Path() != "/DC0/vm/Old/a" || old.Hardware != 4 || old.Power != Off {
 		t.Errorf("%+v", old)
 	}
 }
@@ -76,7 +76,7 @@ func TestWhatCannotBePlayedIsRefusedByName(t *testing.T) {
 		"vms: [{name: a/b}]":                                     "slash",
 		"vms: [{name: a, folder: /b}]":                           "parted by slashes",
 		"vms: [{name: a}, {name: a}]":                            "two at /DC0/vm/a",
-		"vms: [{name: a, power: maybe}]":                         "on or off",
+		"vms: [{name: a, power: maybe}]":                         "on, off or suspended",
 		"faults: [{kind: gremlins}]":                             "gremlins",
 		"faults: [{kind: slow}]":                                 "factor",
 		"faults: [{kind: drop_mid_result}]":                      "rows",

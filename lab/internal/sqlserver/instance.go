@@ -64,6 +64,8 @@ type Instance struct {
 	boot        guest.Boot
 	topology    topology
 	started     time.Time
+	recovered   time.Time     // when a recovery that ends has ended
+	paused      chan struct{} // closed at its end; nil = not paused
 	server      *tds.Server
 	databases   []*database
 	sessions    map[int]*Session
@@ -139,6 +141,10 @@ func (i *Instance) Start(b guest.Boot) error {
 	}
 	i.clock.reset()
 	i.boot, i.started, i.joins = b, i.clock.now().Add(-b.UpFor), 0
+	i.recovered = time.Time{}
+	if b.Faults.RecoversAfter > 0 {
+		i.recovered = time.Now().Add(b.Faults.RecoversAfter)
+	}
 	i.stats, i.load = nil, callLoad{}
 	i.turns, i.scans = map[int]int{}, map[int]int{}
 	i.forgetProcedureStats()
@@ -182,6 +188,7 @@ func (i *Instance) recover() {
 
 // Stop closes the listener and every connection at once.
 func (i *Instance) Stop() {
+	i.Resume()
 	i.mu.Lock()
 	server := i.server
 	i.server = nil
@@ -189,6 +196,35 @@ func (i *Instance) Stop() {
 	if server != nil {
 		server.Close()
 		server.Wait()
+	}
+}
+
+// Pause makes it answer neither logins nor requests, until Resume or Stop.
+func (i *Instance) Pause() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.paused == nil {
+		i.paused = make(chan struct{})
+	}
+}
+
+// Resume ends a pause, if there is one.
+func (i *Instance) Resume() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.paused != nil {
+		close(i.paused)
+		i.paused = nil
+	}
+}
+
+// awaitResume returns at once unless there is a pause.
+func (i *Instance) awaitResume() {
+	i.mu.Lock()
+	paused := i.paused
+	i.mu.Unlock()
+	if paused != nil {
+		<-paused
 	}
 }
 
@@ -241,6 +277,7 @@ func (i *Instance) serverName() string {
 
 // Open checks a login and its database.
 func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
+	i.awaitResume()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if refusal := i.refusal(l); refusal != nil {
@@ -294,7 +331,7 @@ func (i *Instance) state(db *database) string {
 	switch {
 	case db.system():
 		return "ONLINE"
-	case i.boot.Faults.DatabaseRecovering:
+	case i.boot.Faults.DatabaseRecovering && (i.recovered.IsZero() || time.Now().Before(i.recovered)):
 		return "RECOVERING"
 	}
 	return db.option("STATE", "ONLINE")

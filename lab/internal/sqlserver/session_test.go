@@ -262,6 +262,10 @@ func TestLogins(t *testing.T) {
 	if r := must(t, s, "SELECT state_desc FROM sys.databases WHERE name = N'study'"); r.text() != "RECOVERING" {
 		t.Errorf("the state is %s", r.text())
 	}
+	restart(t, i, func(b *bootFaults) { b.DatabaseRecovering, b.RecoversAfter = true, time.Nanosecond })
+	if got := number("sa", "right", "study"); got != 0 {
+		t.Errorf("login to a recovered database gives %d", got)
+	}
 	restart(t, i, func(b *bootFaults) { b.RefuseLogins = 18456 })
 	if got := number("sa", "right", ""); got != 18456 {
 		t.Errorf("login with the fault gives %d, want 18456", got)

@@ -1,8 +1,11 @@
 package vcenter
 
 import (
+	"slices"
+
 	"github.com/vmware/govmomi/vim25/types"
 
+	"vnuma.dev/lab/internal/scenario"
 	"vnuma.dev/lab/internal/vnuma"
 )
 
@@ -18,6 +21,9 @@ func (m *machine) admit() *refusal {
 	}
 	if refused := checkTopology(shape); refused != nil {
 		return refused
+	}
+	if slices.Contains(m.scenario.Around.Devices, scenario.Passthrough) && !m.allMemoryReserved() {
+		return memoryNotReserved()
 	}
 	if latencyLevel(m.Config) == types.LatencySensitivitySensitivityLevelHigh {
 		if refused := m.admitLatencySensitive(shape.VCPUs); refused != nil {
@@ -42,14 +48,24 @@ func (h *host) admits() *refusal {
 // admitLatencySensitive requires all memory to be reserved, and a core's clock for each vCPU (vSphere 8.0 Resource
 // Management, "Latency Sensitivity": numVcpus x cpuFrequency).
 func (m *machine) admitLatencySensitive(vcpus int) *refusal {
-	if m.memoryReservation() != int64(m.Config.Hardware.MemoryMB) {
-		return cannotPowerOn("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize.")
+	if !m.allMemoryReserved() {
+		return memoryNotReserved()
 	}
 	needed := int64(vcpus) * int64(m.host().want.MHz)
 	if *m.Config.CpuAllocation.Reservation < needed {
 		return cannotPowerOn("Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least %d MHz.", needed)
 	}
 	return nil
+}
+
+func (m *machine) allMemoryReserved() bool {
+	return m.memoryReservation() == int64(m.Config.Hardware.MemoryMB)
+}
+
+// memoryNotReserved refuses a VM whose devices or latency need all of its memory (vSphere 8.0, "Add a PCI Device to a
+// Virtual Machine": all memory must be reserved for DirectPath I/O).
+func memoryNotReserved() *refusal {
+	return cannotPowerOn("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize.")
 }
 
 // checkTopology has the rules for an explicit virtualNuma: it is stored as it is, and an invalid one makes the

@@ -128,7 +128,7 @@ func aroundDevice(kind string, key int32) types.BaseVirtualDevice {
 			SharedBus:         types.VirtualSCSISharingPhysicalSharing,
 		}
 		return &types.ParaVirtualSCSIController{VirtualSCSIController: controller}
-	case "passthrough":
+	case scenario.Passthrough:
 		return &types.VirtualPCIPassthrough{VirtualDevice: labelled("PCI device 0", nil)}
 	}
 	return &types.VirtualTPM{VirtualDevice: labelled("Virtual TPM", nil)}

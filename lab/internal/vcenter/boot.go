@@ -29,7 +29,6 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 	m.toolsNever = faults.take(scenario.ToolsNever, m.scenario, number) != nil
 	m.generation++
 	m.stopping = false
-	m.reservedWhileOn.Store(m.memoryReservation())
 
 	changes := append(guestOff(), powerState(poweredOn)...)
 	changes = append(changes,
@@ -50,14 +49,14 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 
 func (m *machine) newBoot(number int, shape vnuma.VM, layout vnuma.Layout) *guest.Boot {
 	var up time.Duration
-	if number == 1 && bool(m.scenario.Power) {
+	if number == 1 && m.scenario.Power != scenario.Off {
 		up = time.Duration(m.scenario.Around.UpMinutes * float64(time.Minute))
 	}
 	return &guest.Boot{
 		VM: m.Name, Number: number, PoweredOnAt: time.Now().Add(-up), UpFor: up,
 		VCPUs: shape.VCPUs, Sockets: shape.VCPUs / layout.CoresPerSocket, CoresPerSocket: layout.CoresPerSocket,
 		MemoryMB: int64(m.Config.Hardware.MemoryMB), Nodes: vnuma.VCPUs(layout.Sizes), Affinity: m.affinity(),
-		FullyReserved: m.memoryReservation() == int64(m.Config.Hardware.MemoryMB),
+		FullyReserved: m.allMemoryReserved(),
 		HostNodes:     vnuma.Place(layout.Sizes, m.affinity(), m.host().want.NodeCPUs(), m.neighbours(), vnuma.AllowedNodes(shape.ExtraConfig)),
 	}
 }
@@ -89,18 +88,35 @@ func (m *machine) neighbours() []int {
 
 // assigned is what power-on sets where the configuration is automatic (vSphere 8).
 func (m *machine) assigned(layout vnuma.Layout) []types.PropertyChange {
-	perNode := make([]int, m.host().want.NumaNodes)
-	for i, node := range m.boot.HostNodes {
-		perNode[node] += len(m.boot.Nodes[i])
-	}
-	m.placed.Store(&perNode)
-
+	m.occupy()
 	var changes []types.PropertyChange
 	if isTrue(m.Config.Hardware.AutoCoresPerSocket) {
 		changes = append(changes, types.PropertyChange{Name: "config.hardware.numCoresPerSocket", Val: int32(layout.CoresPerSocket)})
 	}
 	if info := m.Config.NumaInfo; info != nil && isTrue(info.AutoCoresPerNumaNode) {
 		changes = append(changes, types.PropertyChange{Name: "config.numaInfo.coresPerNumaNode", Val: int32(layout.Sizes[0])})
+	}
+	return changes
+}
+
+// occupy takes the boot's share of the host: its reservation, and its vCPUs on each physical NUMA node.
+func (m *machine) occupy() {
+	perNode := make([]int, m.host().want.NumaNodes)
+	for i, node := range m.boot.HostNodes {
+		perNode[node] += len(m.boot.Nodes[i])
+	}
+	m.placed.Store(&perNode)
+	m.reservedWhileOn.Store(m.memoryReservation())
+}
+
+// released is what the configuration shows once the VM is off: what a power-on assigned is gone (recorded of 8.0).
+func (m *machine) released() []types.PropertyChange {
+	var changes []types.PropertyChange
+	if isTrue(m.Config.Hardware.AutoCoresPerSocket) {
+		changes = append(changes, types.PropertyChange{Name: "config.hardware.numCoresPerSocket", Val: int32(1)})
+	}
+	if info := m.Config.NumaInfo; info != nil && isTrue(info.AutoCoresPerNumaNode) {
+		changes = append(changes, types.PropertyChange{Name: "config.numaInfo.coresPerNumaNode"})
 	}
 	return changes
 }
@@ -161,9 +177,23 @@ func (m *machine) powerOff(ctx *simulator.Context) {
 	changes := append(guestOff(), powerState(poweredOff)...)
 	changes = append(changes,
 		types.PropertyChange{Name: "runtime.bootTime"}, types.PropertyChange{Name: "summary.runtime.bootTime"})
-	m.publish(ctx, changes)
+	m.publish(ctx, append(changes, m.released()...))
 	m.lab.tell(Event{"event": "power_off", "vm": m.Name, "path": m.scenario.Path(), "boot": m.boots.Load()})
 	m.lab.emptied(m.host())
+}
+
+// suspend saves the VM's state: its guest neither runs nor ends.
+func (m *machine) suspend(ctx *simulator.Context) {
+	m.abandon()
+	m.publish(ctx, append(guestOff(), powerState(suspended)...))
+}
+
+// resume continues a suspended VM with the topology of its power-on. Only its SQL Server starts anew, unlike a real one.
+func (m *machine) resume(ctx *simulator.Context) {
+	m.occupy()
+	m.running.Store(true)
+	m.publish(ctx, powerState(poweredOn))
+	m.bootAfter(m.lab.config.Scenario.Boot)
 }
 
 // abandon ends everything of the current boot.

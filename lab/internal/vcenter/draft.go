@@ -69,7 +69,7 @@ func (m *machine) changes(before, d draft) []types.PropertyChange {
 	set(d.guestID != before.guestID, d.guestID, "config.guestId", "summary.config.guestId")
 	set(d.vcpus != before.vcpus, d.vcpus, "config.hardware.numCPU", "summary.config.numCpu")
 	set(d.perSocket != before.perSocket || d.autoPerSocket != before.autoPerSocket,
-		coresPerSocketValue(d), "config.hardware.numCoresPerSocket")
+		d.perSocket, "config.hardware.numCoresPerSocket")
 	set(d.autoPerSocket != before.autoPerSocket, d.autoPerSocket, "config.hardware.autoCoresPerSocket")
 	set(d.threads != before.threads, d.threads, "config.hardware.simultaneousThreads")
 	set(d.memoryMB != before.memoryMB, int32(d.memoryMB), "config.hardware.memoryMB", "summary.config.memorySizeMB")
@@ -80,7 +80,7 @@ func (m *machine) changes(before, d draft) []types.PropertyChange {
 	set(d.locked != before.locked, d.locked, "config.memoryReservationLockedToMax")
 	set(d.latency != before.latency, types.LatencySensitivity{Level: d.latency}, "config.latencySensitivity")
 	set(d.coresPerNode != before.coresPerNode || d.exposeOnHotAdd != before.exposeOnHotAdd,
-		numaInfo(d.coresPerNode, d.coresPerNode == 0, d.exposeOnHotAdd), "config.numaInfo")
+		numaInfo(d.coresPerNode, d.exposeOnHotAdd), "config.numaInfo")
 	set(d.rebootOff != before.rebootOff, d.rebootOff, "config.rebootPowerOff")
 	list = append(list, allocationChanges("config.memoryAllocation", before.memory, d.memory)...)
 	list = append(list, allocationChanges("config.cpuAllocation", before.cpu, d.cpu)...)
@@ -99,14 +99,6 @@ func (m *machine) version() []types.PropertyChange {
 		{Name: "config.changeVersion", Val: m.nextChangeVersion()},
 		{Name: "config.modified", Val: time.Now()},
 	}
-}
-
-// coresPerSocketValue is unset while automatic: power-on assigns it.
-func coresPerSocketValue(d draft) any {
-	if d.autoPerSocket {
-		return nil
-	}
-	return d.perSocket
 }
 
 // latencyLevel is the level; without one it is normal.
@@ -131,10 +123,15 @@ func affinitySet(info *types.VirtualMachineAffinityInfo) []int32 {
 	return slices.Clone(info.AffinitySet)
 }
 
-func numaInfo(coresPerNode int32, automatic, exposed bool) *types.VirtualMachineVirtualNumaInfo {
-	return &types.VirtualMachineVirtualNumaInfo{
-		CoresPerNumaNode: &coresPerNode, AutoCoresPerNumaNode: &automatic, VnumaOnCpuHotaddExposed: &exposed,
+// numaInfo is what can be read of a VM that is off; 0 cores are automatic: a power-on assigns them.
+func numaInfo(coresPerNode int32, exposed bool) *types.VirtualMachineVirtualNumaInfo {
+	info := &types.VirtualMachineVirtualNumaInfo{
+		AutoCoresPerNumaNode: types.NewBool(coresPerNode == 0), VnumaOnCpuHotaddExposed: &exposed,
 	}
+	if coresPerNode != 0 {
+		info.CoresPerNumaNode = &coresPerNode
+	}
+	return info
 }
 
 func optionMap(config []types.BaseOptionValue) map[string]string {

@@ -159,7 +159,9 @@ func (in *injector) sqlFaults(vm scenario.VM, boot int) guest.Faults {
 	if fault := in.take(scenario.LoginRefused, vm, boot); fault != nil {
 		faults.RefuseLogins = cmp.Or(fault.Number, loginFailed)
 	}
-	faults.DatabaseRecovering = in.take(scenario.DatabaseRecovering, vm, boot) != nil
+	if fault := in.take(scenario.DatabaseRecovering, vm, boot); fault != nil {
+		faults.DatabaseRecovering, faults.RecoversAfter = true, seconds(fault.Seconds)
+	}
 	if fault := in.take(scenario.DropMidResult, vm, boot); fault != nil {
 		faults.DropAfterRows = fault.Rows
 	}

@@ -3,6 +3,7 @@ package vcenter
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/types"
@@ -101,14 +102,49 @@ func TestAQuestionHoldsAPowerOnUntilItIsAnswered(t *testing.T) {
 	if len(question.Choice.ChoiceInfo) != 3 || l.read().Runtime.PowerState != poweredOff {
 		t.Errorf("%+v", question)
 	}
-	wantFault[types.InvalidPowerState](t, l.powerOn())
+	wantFault[types.QuestionPending](t, l.powerOn())
 	wantFault[types.InvalidArgument](t, l.vm.Answer(l.ctx, "x", "1"))
-	l.must(l.vm.Answer(l.ctx, question.Id, cancelChoice))
+	l.must(l.vm.Answer(l.ctx, question.Id, "0"))
 	wantFault[types.GenericVmConfigFault](t, task.Wait(l.ctx))
 	task, question = ask()
 	l.must(l.vm.Answer(l.ctx, question.Id, "1"))
 	l.must(task.Wait(l.ctx))
 	if vm := l.read(); vm.Runtime.PowerState != poweredOn || vm.Runtime.Question != nil {
 		t.Errorf("%s, question %v", vm.Runtime.PowerState, vm.Runtime.Question)
+	}
+}
+
+// A question on a running VM stops its guest and refuses every task until it is answered: Retry continues, Cancel ends.
+func TestAQuestionStopsARunningVM(t *testing.T) {
+	l := startLab(t, quick+"faults: [{kind: question_running, boot: 1}, {kind: question_running, boot: 2}]")
+	for boot, answer := range []string{"0", "1"} {
+		l.eventually("a question", func() bool { return l.read().Runtime.Question != nil })
+		if !l.service.still.Load() || l.read().Runtime.PowerState != poweredOn {
+			t.Error("the VM does not stand still, powered on")
+		}
+		wantFault[types.QuestionPending](t, l.powerOff())
+		wantFault[types.QuestionPending](t, l.vm.ShutdownGuest(l.ctx))
+		l.must(l.vm.Answer(l.ctx, l.read().Runtime.Question.Id, answer))
+		if l.service.still.Load() {
+			t.Error("the VM still stands after an answer")
+		}
+		if boot == 0 {
+			l.must(l.powerOff())
+			l.must(l.powerOn())
+		}
+	}
+	if state := l.read().Runtime.PowerState; state != poweredOff {
+		t.Errorf("cancelled, and %s", state)
+	}
+}
+
+// One guest takes its time to shut down, the next does not.
+func TestOneShutdownIsSlow(t *testing.T) {
+	l := startLab(t, quick+"faults: [{kind: shutdown_slow, boot: 1, seconds: 0.4}]")
+	began := time.Now()
+	l.must(l.vm.ShutdownGuest(l.ctx))
+	l.wait("runtime.powerState", poweredOff)
+	if took := time.Since(began); took < 400*time.Millisecond {
+		t.Errorf("off after %v", took)
 	}
 }

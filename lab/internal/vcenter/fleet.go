@@ -130,7 +130,7 @@ func (s *Server) fleetVM(parent *mo.Folder, want scenario.FleetVM) *mo.VirtualMa
 	m.furnish()
 	vm.Config.ExtraConfig = append(vm.Config.ExtraConfig, &types.OptionValue{Key: "guestInfo.detailed.data", Value: want.Windows.Detail()})
 	vm.Runtime.PowerState, vm.Runtime.ConnectionState = types.VirtualMachinePowerStatePoweredOff, types.VirtualMachineConnectionStateConnected
-	if want.Power {
+	if want.Power == scenario.On {
 		vm.Runtime.PowerState = types.VirtualMachinePowerStatePoweredOn
 		vm.Guest.ToolsRunningStatus = string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
 		vm.Guest.GuestFullName = s.hosts[0].guestOS().name

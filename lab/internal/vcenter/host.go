@@ -120,6 +120,9 @@ func hardware(want scenario.Host, release vnuma.Release, template *types.HostHar
 	features := template.CpuPkg[0].CpuFeature
 
 	made.SystemInfo = types.HostSystemInfo{Vendor: "vnuma", Model: "Lab host", Uuid: template.SystemInfo.Uuid}
+	if want.Nested { // recorded of an ESXi in a VM
+		made.SystemInfo.Vendor, made.SystemInfo.Model = "VMware, Inc.", "VMware7,1"
+	}
 	released := time.Date(2016, time.March, 1, 0, 0, 0, 0, time.UTC)
 	made.BiosInfo = &types.HostBIOSInfo{BiosVersion: "1.0-lab", ReleaseDate: &released, Vendor: "vnuma"}
 	made.CpuInfo = types.HostCpuInfo{

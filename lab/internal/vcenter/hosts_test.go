@@ -157,3 +157,17 @@ func TestAClusterHoldsHostsOfReleasesThatTheSimulatorDoesNotKnow(t *testing.T) {
 		}
 	}
 }
+
+// A host in a VM of VMware says so; of one that could not be asked there is no hardware.
+func TestNestedAndHalfReadHosts(t *testing.T) {
+	l := startLab(t, "hosts: [{name: esx01, nested: true}, {name: esx02, half_read: true}]")
+	for path, vendor := range map[string]string{"*/esx01": "VMware, Inc.", "*/esx02": ""} {
+		ref, err := find.NewFinder(l.client.Client).HostSystem(l.ctx, path)
+		l.must(err)
+		var host mo.HostSystem
+		l.must(ref.Properties(l.ctx, ref.Reference(), []string{"hardware"}, &host))
+		if got := host.Hardware; (got == nil) != (vendor == "") || got != nil && got.SystemInfo.Vendor != vendor {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+}

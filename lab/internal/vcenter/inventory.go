@@ -107,6 +107,11 @@ func (s *Server) furnish(identity string) error {
 	if err := s.overrideHA(ctx, client); err != nil {
 		return err
 	}
+	for _, h := range s.hosts {
+		if h.want.HalfRead {
+			h.Hardware = nil
+		}
+	}
 	return s.addFleet(ctx, folders)
 }
 
@@ -164,14 +169,14 @@ func (s *Server) createVM(ctx context.Context, client *vim25.Client, folder *obj
 func (m *machine) furnish() {
 	vm := m.scenario
 	m.Config.Hardware.NumCoresPerSocket = types.NewInt32(int32(vm.CoresPerSocket))
-	if m.hasTopologyFields() {
+	if m.showsTopology() {
 		automatic := vm.CoresPerSocket == 0
 		m.Config.Hardware.AutoCoresPerSocket = &automatic
 		if automatic {
-			m.Config.Hardware.NumCoresPerSocket = nil
+			m.Config.Hardware.NumCoresPerSocket = types.NewInt32(1)
 		}
 		m.Config.Hardware.SimultaneousThreads = 1
-		m.Config.NumaInfo = numaInfo(int32(vm.CoresPerNumaNode), vm.CoresPerNumaNode == 0, false)
+		m.Config.NumaInfo = numaInfo(int32(vm.CoresPerNumaNode), false)
 	}
 	m.Config.GuestFullName = m.host().guestOS().name
 	m.Summary.Config.GuestFullName = m.host().guestOS().name
@@ -223,10 +228,12 @@ func (m *machine) complete(ctx *simulator.Context) {
 	m.absent = nil
 }
 
-// hasTopologyFields reports whether this VM has what virtual hardware 20 brought with vSphere 8.
-func (m *machine) hasTopologyFields() bool {
-	return m.hardware() >= 20 && m.host().release.AtLeast(8, 0)
-}
+// showsTopology reports whether autoCoresPerSocket and numaInfo can be read: on ESXi 8 of every virtual hardware
+// (recorded of 10 and 11).
+func (m *machine) showsTopology() bool { return m.host().release.AtLeast(8, 0) }
+
+// setsTopology reports whether they can be set, which virtual hardware 20 brought.
+func (m *machine) setsTopology() bool { return m.hardware() >= 20 && m.showsTopology() }
 
 func hardwareName(version int) string {
 	if version < 10 {

@@ -2,6 +2,7 @@ package vcenter
 
 import (
 	"errors"
+	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -14,6 +15,7 @@ import (
 const (
 	poweredOn  = types.VirtualMachinePowerStatePoweredOn
 	poweredOff = types.VirtualMachinePowerStatePoweredOff
+	suspended  = types.VirtualMachinePowerStateSuspended
 )
 
 // PowerOnVMTask boots the VM, on the host asked for if any.
@@ -36,7 +38,7 @@ func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Tas
 }
 
 func (m *machine) powerOn(ctx *simulator.Context) *refusal {
-	if m.isOn() || m.pending != nil {
+	if m.isOn() {
 		return invalidPower(poweredOn, m.Runtime.PowerState)
 	}
 	if m.lab.faults.take(scenario.PowerOnRefused, m.scenario, int(m.boots.Load())+1) != nil {
@@ -51,7 +53,11 @@ func (m *machine) powerOn(ctx *simulator.Context) *refusal {
 	if refused := m.admit(); refused != nil {
 		return refused
 	}
-	if m.asks(ctx, m.goOn) {
+	if m.Runtime.PowerState == suspended {
+		m.resume(ctx)
+		return nil
+	}
+	if m.asks(ctx) {
 		return unanswered
 	}
 	return m.goOn(ctx)
@@ -68,7 +74,7 @@ func (m *machine) goOn(ctx *simulator.Context) *refusal {
 // powerOnAtStart boots a VM before the lab serves clients: it looks as if it had run for long.
 // Only faults that name boot 1 hit it.
 func (m *machine) powerOnAtStart() error {
-	if !bool(m.scenario.Power) {
+	if m.scenario.Power == scenario.Off {
 		return nil
 	}
 	var failure error
@@ -79,6 +85,10 @@ func (m *machine) powerOnAtStart() error {
 		}
 		atStart := m.lab.faults.naming(1)
 		m.start(ctx, atStart)
+		if m.scenario.Power == scenario.Suspended {
+			m.suspend(ctx)
+			return
+		}
 		m.meddle(atStart, 1)
 		if !m.toolsNever {
 			m.publish(ctx, m.guestRunning())
@@ -91,7 +101,7 @@ func (m *machine) powerOnAtStart() error {
 // PowerOffVMTask switches the VM off, during a boot or shutdown as well.
 func (m *machine) PowerOffVMTask(ctx *simulator.Context, _ *types.PowerOffVM_Task) soap.HasFault {
 	task := m.startTask(ctx, "powerOffVM", "powerOff", func(ctx *simulator.Context) *refusal {
-		if !m.isOn() {
+		if m.Runtime.PowerState == poweredOff {
 			return invalidPower(poweredOff, m.Runtime.PowerState)
 		}
 		m.powerOff(ctx)
@@ -109,8 +119,18 @@ func (m *machine) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 	if m.stopping || m.lab.faults.take(scenario.ShutdownNever, m.scenario, int(m.boots.Load())) != nil {
 		return answer
 	}
-	m.stopGuest(ctx, m.powerOff)
+	m.stopGuest(ctx, m.shutdownTakes(), m.powerOff)
 	return answer
+}
+
+// shutdownTakes is how long this boot's guest takes to shut down: longer where a fault says so, as while Windows
+// installs its updates.
+func (m *machine) shutdownTakes() time.Duration {
+	takes := seconds(m.lab.config.Scenario.Boot.ShutdownSeconds)
+	if slow := m.lab.faults.take(scenario.ShutdownSlow, m.scenario, int(m.boots.Load())); slow != nil {
+		takes += seconds(slow.Seconds)
+	}
+	return takes
 }
 
 // RebootGuest restarts the guest: with the same topology, unless the VM is set to turn its next
@@ -121,7 +141,7 @@ func (m *machine) RebootGuest(ctx *simulator.Context, _ *types.RebootGuest) soap
 	}
 	answer := &methods.RebootGuestBody{Res: new(types.RebootGuestResponse)}
 	if !m.stopping {
-		m.stopGuest(ctx, m.rebooted)
+		m.stopGuest(ctx, m.shutdownTakes(), m.rebooted)
 	}
 	return answer
 }
@@ -142,6 +162,9 @@ func (m *machine) needsTools(requested types.VirtualMachinePowerState) *refusal 
 	if !m.isOn() {
 		return invalidPower(requested, m.Runtime.PowerState)
 	}
+	if m.pending != nil {
+		return m.pending.blocks()
+	}
 	if !m.toolsRunning() {
 		return &refusal{fault: &types.ToolsUnavailable{}, message: "Cannot complete operation because VMware Tools is not running in this virtual machine."}
 	}
@@ -149,10 +172,10 @@ func (m *machine) needsTools(requested types.VirtualMachinePowerState) *refusal 
 }
 
 // stopGuest starts a shutdown; `then` runs when the guest has ended.
-func (m *machine) stopGuest(ctx *simulator.Context, then func(*simulator.Context)) {
+func (m *machine) stopGuest(ctx *simulator.Context, takes time.Duration, then func(*simulator.Context)) {
 	m.stopping = true
 	m.publish(ctx, []types.PropertyChange{{Name: "guest.guestState", Val: string(types.VirtualMachineGuestStateShuttingDown)}})
-	m.after(seconds(m.lab.config.Scenario.Boot.ShutdownSeconds), then)
+	m.after(takes, then)
 }
 
 func (m *machine) rebooted(ctx *simulator.Context) {

@@ -149,3 +149,26 @@ func TestRebootPowerOffEndsInPowerOff(t *testing.T) {
 	l.must(l.vm.RebootGuest(l.ctx))
 	l.wait("runtime.powerState", poweredOff)
 }
+
+// A suspended VM takes no change and no guest operation, and resumes with the topology of its power-on.
+func TestASuspendedVMResumesAsItWas(t *testing.T) {
+	l := startLab(t, quick+"vms: [{name: sql16, power: suspended}]")
+	if state := l.read().Runtime.PowerState; state != suspended || l.service.started() != 0 {
+		t.Errorf("%s, service started %d times", state, l.service.started())
+	}
+	wantFault[types.InvalidPowerState](t, l.reconfigure(spec{NumCPUs: 8}))
+	wantFault[types.InvalidPowerState](t, l.vm.ShutdownGuest(l.ctx))
+	l.must(l.powerOn())
+	l.waitForTools()
+	if boot := l.service.lastBoot(); boot.Number != 1 || !slices.Equal(sizes(boot), []int{4, 4, 4, 4}) {
+		t.Errorf("resumed as %+v", boot)
+	}
+}
+
+// DirectPath I/O needs all memory reserved.
+func TestAPassthroughDeviceNeedsAllMemory(t *testing.T) {
+	l := startLab(t, "vms: [{name: sql16, power: off, around: {devices: [passthrough]}}]")
+	wantFault[types.GenericVmConfigFault](t, l.powerOn())
+	l.must(l.reconfigure(spec{MemoryReservationLockedToMax: number(true)}))
+	l.must(l.powerOn())
+}

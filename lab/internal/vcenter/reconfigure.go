@@ -72,7 +72,7 @@ func (m *machine) apply(ctx *simulator.Context, user string, spec *types.Virtual
 			return refused
 		}
 	}
-	if m.isOn() {
+	if m.Runtime.PowerState != poweredOff {
 		if refused := m.learned(coldOnly(before, after, m.Runtime.PowerState)); refused != nil {
 			return refused
 		}
@@ -144,7 +144,7 @@ func (m *machine) editProcessors(d *draft, spec *types.VirtualMachineConfigSpec)
 		switch {
 		case *cores != 0:
 			d.perSocket, d.autoPerSocket = *cores, false
-		case !m.hasTopologyFields():
+		case !m.setsTopology():
 			return invalidArgument("spec.numCoresPerSocket", "0 (automatic) needs virtual hardware 20")
 		case d.autoPerSocket:
 			return invalidArgument("spec.numCoresPerSocket", "already automatic")
@@ -153,7 +153,7 @@ func (m *machine) editProcessors(d *draft, spec *types.VirtualMachineConfigSpec)
 		}
 	}
 	if spec.SimultaneousThreads != 0 {
-		if !m.hasTopologyFields() {
+		if !m.setsTopology() {
 			return invalidArgument("spec.simultaneousThreads", "needs virtual hardware 20")
 		}
 		d.threads = spec.SimultaneousThreads
@@ -188,7 +188,7 @@ func (m *machine) editVirtualNuma(d *draft, spec *types.VirtualMachineConfigSpec
 	if spec.VirtualNuma == nil {
 		return nil
 	}
-	if !m.hasTopologyFields() {
+	if !m.setsTopology() {
 		return invalidArgument("spec.virtualNuma", "needs ESXi 8.0 and virtual hardware 20")
 	}
 	if cores := spec.VirtualNuma.CoresPerNumaNode; cores != nil {

@@ -170,7 +170,7 @@ func TestTopologyFieldsOfVSphere8(t *testing.T) {
 	}
 	l.must(l.reconfigure(spec{NumCoresPerSocket: number(int32(0)), VirtualNuma: &types.VirtualMachineVirtualNuma{CoresPerNumaNode: number(int32(0))}}))
 	config := l.read().Config
-	if !*config.Hardware.AutoCoresPerSocket || config.Hardware.NumCoresPerSocket != nil || !*config.NumaInfo.AutoCoresPerNumaNode {
+	if !*config.Hardware.AutoCoresPerSocket || *config.Hardware.NumCoresPerSocket != 1 || !*config.NumaInfo.AutoCoresPerNumaNode {
 		t.Errorf("0 is automatic: %+v", config.Hardware)
 	}
 	wantArgument(t, l.reconfigure(spec{NumCoresPerSocket: number(int32(0))}), "spec.numCoresPerSocket")
@@ -190,4 +190,22 @@ func TestAManualNodeSizeThatDoesNotFitFailsThePowerOn(t *testing.T) {
 	wantFault[types.GenericVmConfigFault](t, l.powerOn()) // 12 is neither a multiple nor a divisor of 8
 	l.must(l.reconfigure(spec{VirtualNuma: &types.VirtualMachineVirtualNuma{CoresPerNumaNode: number(int32(4))}}))
 	l.must(l.powerOn())
+}
+
+// As recorded of 8.0: old virtual hardware shows what it cannot set, and what a power-on assigned goes with it.
+func TestESXi8ShowsTheTopologyOfOldHardware(t *testing.T) {
+	l := startLab(t, "esxi: {version: \"8.0.3\"}\nvms: [{name: sql16, hardware: 10, power: off}]")
+	info := l.read().Config.NumaInfo
+	if info == nil || info.CoresPerNumaNode != nil || !isTrue(info.AutoCoresPerNumaNode) || l.read().Config.Hardware.AutoCoresPerSocket == nil {
+		t.Errorf("off: %+v", info)
+	}
+	wantArgument(t, l.reconfigure(spec{VirtualNuma: &types.VirtualMachineVirtualNuma{CoresPerNumaNode: number(int32(8))}}), "spec.virtualNuma")
+	l.must(l.powerOn())
+	if info = l.read().Config.NumaInfo; info.CoresPerNumaNode == nil {
+		t.Error("on: a power-on assigned nothing")
+	}
+	l.must(l.powerOff())
+	if info = l.read().Config.NumaInfo; info.CoresPerNumaNode != nil {
+		t.Errorf("off again: %d cores in a node", *info.CoresPerNumaNode)
+	}
 }

@@ -5,6 +5,7 @@ package vcenter
 import (
 	"context"
 	"crypto/tls"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,9 +152,19 @@ func (s *Server) serve() {
 
 	service.ServeMux = http.NewServeMux()
 	service.RegisterSDK(s.registry, "/sdk/vimService")
-	service.ServeMux.HandleFunc("/sdk/vimServiceVersions.xml", service.ServiceVersions)
+	service.ServeMux.HandleFunc("/sdk/vimServiceVersions.xml", s.serveVersions)
 	service.ServeMux.HandleFunc(folderPath, s.serveFolder)
 	s.serveTags(service)
+}
+
+// serveVersions lists the API's versions as a real server does: some of the earlier ones are no numbers.
+func (s *Server) serveVersions(w http.ResponseWriter, _ *http.Request) {
+	var versions strings.Builder
+	for _, version := range []string{"6.0", "5.5", "5.1", "5.0", "4.1", "4.0", "2.5u2server", "2.5u2", "2.5"} {
+		fmt.Fprintf(&versions, "<version>%s</version>", version)
+	}
+	fmt.Fprintf(w, xml.Header+`<namespaces version="1.0"><namespace><name>urn:vim25</name><version>%s</version>`+
+		`<priorVersions>%s</priorVersions></namespace></namespaces>`, s.model.ServiceContent.About.ApiVersion, versions.String())
 }
 
 // listen answers the requests of a listener until the server is closed or restarted.

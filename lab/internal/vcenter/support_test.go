@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -216,6 +217,7 @@ func wantArgument(t *testing.T, err error, property string) {
 // listener replaces SQL Server: a port that is open while its guest runs.
 type listener struct {
 	passed  time.Duration
+	still   atomic.Bool
 	mu      sync.Mutex
 	address string
 	open    net.Listener
@@ -257,6 +259,9 @@ func (s *listener) Stop() {
 		s.open = nil
 	}
 }
+
+func (s *listener) Pause()  { s.still.Store(true) }
+func (s *listener) Resume() { s.still.Store(false) }
 
 func (s *listener) Addr() string { return s.address }
 

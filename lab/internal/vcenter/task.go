@@ -55,6 +55,9 @@ func (m *machine) startTask(ctx *simulator.Context, name, operation string, work
 
 // barred is why no task of this kind may run now, or nil.
 func (m *machine) barred(method string) *refusal {
+	if m.pending != nil {
+		return m.pending.blocks()
+	}
 	for _, refused := range []*refusal{m.lab.restricted(), m.methodDisabled(method), m.hostLost(method), m.settling(method)} {
 		if refused != nil {
 			return refused
