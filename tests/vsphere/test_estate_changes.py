@@ -14,7 +14,6 @@ from pyVmomi import vim
 from tests.support.lab import start_lab
 from tests.vsphere.support import vcenter_of, vm
 from vnuma.domain.vm.estate import Estate
-from vnuma.domain.vm.setting import Power
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.estate import read_estate
 from vnuma.vsphere.read import find_vm
@@ -75,7 +74,7 @@ CHANGES: dict[str, tuple[Callable[[Session, Any], Any], int]] = {
     "a key": (reconfigured(extraConfig=[KEY]), 1),
     "renamed": (lambda _session, ref: ref.Rename_Task("sql16b"), 1),
     "another folder": (moved, 0),
-    "powered off": (lambda _session, ref: ref.PowerOffVM_Task(), 0),
+    "powered off": (lambda _session, ref: ref.PowerOffVM_Task(), 1),
     "reshaped": (reconfigured(numCPUs=16, numCoresPerSocket=2), 1),
     "a host's option": (option_set, 0),
 }
@@ -111,7 +110,6 @@ def test_nothing_but_the_configuration_is_taken_over(session: Session) -> None:
             facts=replace(
                 one.facts,
                 path="/DC1/vm/earlier",
-                power=Power.SUSPENDED,
                 host_moid=next(moid for moid in (*other, "host-1") if moid != one.facts.host_moid),
                 host_name="earlier",
                 guest_full_name="Windows NT",

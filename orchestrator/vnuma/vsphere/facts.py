@@ -162,7 +162,7 @@ def _manager(info: Any) -> str:
 
 
 def moved_facts(earlier: VmFacts, vm: Found, place: Place) -> VmFacts:
-    """Earlier facts of a VM with an unchanged configuration; power, guest and place are current."""
+    """Earlier facts of a VM with unchanged configuration and power; guest and place are current."""
     host = vm.values.get("runtime.host")
     return replace(
         earlier,
@@ -170,7 +170,6 @@ def moved_facts(earlier: VmFacts, vm: Found, place: Place) -> VmFacts:
         host_moid=host._GetMoId() if host else "",
         host_name=place.host_name,
         drs_override=place.drs_override,
-        power=Power(str(vm.values["runtime.powerState"])),
         guest_full_name=vm.values.get(GUEST_NAME, ""),
     )
 
