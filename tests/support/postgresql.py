@@ -82,7 +82,7 @@ class Cluster:
 
     def crowd(self) -> ExitStack:
         """Take every connection that is left or becomes free, until the result is closed."""
-        taken, full, done = ExitStack(), Event(), Event()
+        taken, end, full, done = ExitStack(), ExitStack(), Event(), Event()
 
         def take() -> None:
             while not done.is_set():
@@ -94,10 +94,11 @@ class Cluster:
 
         thread = Thread(target=take)
         thread.start()
-        taken.callback(thread.join)
-        taken.callback(done.set)
+        end.callback(taken.close)
+        end.callback(thread.join)
+        end.callback(done.set)
         full.wait()
-        return taken
+        return end
 
     def url_as(self, login: str, url: str) -> str:
         """The same database for another login."""

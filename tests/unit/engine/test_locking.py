@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from vnuma.domain.study.study import Power
 from vnuma.engine.access import locking
 from vnuma.engine.access.context import holder
-from vnuma.engine.access.locking import StillLocked, vm_lock
+from vnuma.engine.access.locking import StillLocked, patience_s, vm_lock
 
 
 def test_who_waits_says_for_whom_and_gives_up_with_words(tmp_path: Path) -> None:
@@ -39,6 +40,14 @@ def test_the_holder_is_the_account_that_runs_and_not_what_the_environment_says(
 
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
     assert holder().startswith(f"{2**31 - 7}@")
+
+
+@pytest.mark.parametrize("late_s", [1, 3600, 86_400])
+def test_who_waits_gives_up_no_sooner_than_a_late_shutdown_may_end(late_s: float) -> None:
+    """The holder watches its guest that long after the usual time, and then boots it."""
+    rules = Power(shutdown_timeout_s=600, late_shutdown_s=late_s, tools_timeout_s=600)
+
+    assert patience_s(rules) > 600 + late_s + 600
 
 
 HOLDS = """

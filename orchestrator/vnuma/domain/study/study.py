@@ -78,6 +78,11 @@ class Power(Strict):
         description=("How long to retry each step while vCenter restarts, ends sessions or is busy."),
     )
 
+    @property
+    def longest_hold_s(self) -> float:
+        """How long one step may hold its VM: a shutdown that is late, a boot, and the tasks between them."""
+        return self.shutdown_timeout_s + self.late_shutdown_s + self.tools_timeout_s + 2 * self.task_timeout_s
+
 
 class Quiet(Strict):
     """When a freshly booted guest counts as quiet."""

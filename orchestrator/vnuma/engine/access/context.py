@@ -16,7 +16,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.locking import vm_lock
+from vnuma.engine.access.locking import patience_s, vm_lock
 from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.access.target import Target, TargetKind
@@ -52,7 +52,8 @@ class VmContext:
     @contextmanager
     def vsphere(self) -> Iterator[Session]:
         """A vSphere session for one step, with the VM locked and the token checked."""
-        with vm_lock(self.home, self.vm.vm_key, self.vm.name):
+        wait_s = patience_s(self.study.power)
+        with vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s):
             self.fence()
             with connect(vcenter(self.target.as_vm())) as session:
                 yield session

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from vnuma.domain.study.study import Power
 from vnuma.errors import StoreError, VmHeld, write_fix
 from vnuma.file_lock import lock_within
 
-# Longer than any step: the deadlines of a step that holds the lock add up to well below this.
 WAIT_S = 3600.0
+"""How long to wait at least for a step to end: statements of a measurement have no deadline of ours."""
 
 # A suspended holder (SIGSTOP) never ends its step, so we wait only briefly for one.
 STOPPED_S = 10.0
@@ -28,6 +29,11 @@ _MACHINES_OWN = "pid:[4026531836]"
 """The namespace outside of every container: PROC_PID_INIT_INO in Linux' include/linux/proc_ns.h."""
 
 _NOT_WRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM)
+
+
+def patience_s(rules: Power) -> float:
+    """How long to wait for a VM whose holder has these deadlines: no shorter than a step of it may last."""
+    return max(WAIT_S, rules.longest_hold_s)
 
 
 class StillLocked(VmHeld):

@@ -12,7 +12,7 @@ from vnuma.domain.vm.change import Change, Edit, change_back, net
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.locking import vm_lock
+from vnuma.engine.access.locking import patience_s, vm_lock
 from vnuma.engine.access.target import VmTarget
 from vnuma.engine.audit.journal import edits_of
 from vnuma.engine.cell import evidence
@@ -243,11 +243,9 @@ def at_vcenter(
     tell: Tell,
 ) -> Restored:
     """Do this with the VM locked, in a session for each try, since vCenter may be away for a while."""
-    rules = source.rules
+    wait_s = patience_s(source.rules)
 
     def once(_tries: int) -> Restored:
-        # The longest that a step may hold the lock: shutdown, boot, and the tasks between them.
-        wait_s = rules.shutdown_timeout_s + rules.tools_timeout_s + 2 * rules.task_timeout_s
         lock = vm_lock(home, source.vm_key, source.name, wait_s=wait_s, say=say)
         with lock, connect(vcenter(target)) as session:
             return work(session)
