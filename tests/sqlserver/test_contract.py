@@ -71,14 +71,17 @@ def test_a_server_that_lacks_everything_gets_an_answer_for_each_belief(name: str
 
 
 def test_an_older_version_is_not_asked_what_came_later(lab: LabFactory) -> None:
-    """SQL Server 2016 has no sys.dm_os_host_info, which came with 2017."""
-    running = lab(vms=[{"name": "sql16", "sql": {"version": "13.0.6300.2"}}])
+    """SQL Server 2016 has no sys.dm_os_host_info, which came with 2017; a missing column differs."""
+    without = {"dm_os_nodes": ["cpu_affinity_mask"]}
+    running = lab(vms=[{"name": "sql16", "sql": {"version": "13.0.6300.2"}}], without_columns=without)
     running.wait_for("sql_listening")
 
     found = {one.id: one for one in ask_sql(server_of(running)).beliefs}
 
     assert found["view.dm_os_host_info"].verdict is Verdict.NOT_EVALUABLE
     assert found["view.dm_os_sys_info.soft_numa"].verdict is Verdict.HELD
+    seen = {one.id: one.seen for one in found.values() if one.verdict is Verdict.DIFFERS}
+    assert seen == {"view.dm_os_nodes": "without cpu_affinity_mask"}
 
 
 def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: LabHandle) -> None:

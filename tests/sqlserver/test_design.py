@@ -40,9 +40,9 @@ def test_dop_feedback_is_asked_of_every_database(
 
 def test_a_query_that_fails_says_why(lab: LabFactory) -> None:
     """A view without a column that is asked for leaves the rest readable, and its error is kept."""
-    learned = {"without": {"database_scoped_configurations": ["value"]}}
+    without = {"database_scoped_configurations": ["value"]}
     sql = {"version": "16.0.4085.2", "use": {"log_shipped": ["erp"]}}
-    running = lab(vms=[vm(sql=sql)], learned=learned)
+    running = lab(vms=[vm(sql=sql)], without_columns=without)
     running.wait_for("sql_listening")
     with connect(server_of(running)) as connection:
         found = read_design(connection, 16)

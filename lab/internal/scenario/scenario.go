@@ -42,24 +42,14 @@ type Scenario struct {
 	Tags      []Tag     `yaml:"tags"`
 	Licence   string    `yaml:"licence"` // empty: an evaluation; LicenceFree
 	Faults    []Fault   `yaml:"faults"`
-	Learned   Learned   `yaml:"learned"`
+
+	// WithoutColumns are the columns that system views lack, by view without its schema.
+	WithoutColumns map[string][]string `yaml:"without_columns"`
 
 	// HostNodes are the entries of `hosts`, each with what differs from `host`; Parse makes Hosts of them.
 	HostNodes []yaml.Node `yaml:"hosts"`
 	Hosts     []Host      `yaml:"-"`
 }
-
-// Learned is where a real server answered otherwise than assumed: `vnuma contract --output`, `make lab-learn`.
-type Learned struct {
-	Errors   map[int32]int32     `yaml:"errors"`   // SQL Server: the number assumed, the number seen
-	Without  map[string][]string `yaml:"without"`  // SQL Server: a view, the columns missing from it
-	Refusals map[string]string   `yaml:"refusals"` // vSphere: an assumption, the fault seen or Accepted
-	Dropped  []string            `yaml:"dropped"`  // vSphere: fields of a ConfigSpec that are accepted silently, and not stored
-	Stored   []string            `yaml:"stored"`   // vSphere: extraConfig keys that are stored though typed fields own them
-}
-
-// Accepted marks a change that no server refused.
-const Accepted = "accepted"
 
 // ESXi is a host's release; vCenter itself always serves the 8.0.3.0 API.
 type ESXi struct {

@@ -208,7 +208,7 @@ func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started tim
 	}
 	b.open = true
 	b.s.failed++
-	b.w.Error(b.s.inst.learned(message(err)))
+	b.w.Error(message(err))
 	if times {
 		b.info(executionTimes(outcome{}.measured(started)))
 	}
@@ -227,7 +227,7 @@ func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started tim
 func (b *batch) report(err error) {
 	failure := asSQL(err, 1)
 	b.s.lastError, b.s.rowCount = failure.Number, 0
-	b.w.Error(b.s.inst.learned(message(failure)))
+	b.w.Error(message(failure))
 	b.done(tds.Done{Error: true})
 }
 

@@ -41,8 +41,8 @@ type Config struct {
 	DynamicPort      bool // no TcpPort, a dynamic one
 	Linux            bool // it runs on Linux, where there is no registry
 	ClockAhead       time.Duration
-	Scenario         string  // the simulator's name in its version
-	Learned          Learned // where a real server answers differently
+	Scenario         string              // the simulator's name in its version
+	WithoutColumns   map[string][]string // a view, without its schema: the columns that it lacks
 	Certificate      *tls.Certificate
 	Keytab           string       // a file with which Kerberos tickets log in, each as a member of sysadmin; "" = none
 	Log              *slog.Logger // bad input of clients and failures of the executor; nil = discarded

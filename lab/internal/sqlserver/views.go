@@ -68,7 +68,7 @@ func parseViewColumn(view, text string) viewColumn {
 func (v *view) columns(inst *Instance) []column {
 	var out []column
 	for _, c := range v.cols {
-		if inst.version.has(c.since) && !inst.lacks(v.name, c.name) {
+		if inst.version.has(c.since) && !slices.Contains(inst.config.WithoutColumns[v.name], c.name) {
 			out = append(out, c.column)
 		}
 	}

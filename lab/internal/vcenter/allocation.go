@@ -51,13 +51,13 @@ func checkAllocation(field string, info types.ResourceAllocationInfo, capacity i
 	reservation, limit := *info.Reservation, *info.Limit
 	switch {
 	case reservation < 0:
-		return invalidArgument(field+".reservation", "%d is negative", reservation).as("refused.negative_reservation")
+		return invalidArgument(field+".reservation", "%d is negative", reservation)
 	case reservation > capacity:
-		return invalidArgument(field+".reservation", "%d is more than %d", reservation, capacity).as("refused.cpu_reservation_beyond_the_vm")
+		return invalidArgument(field+".reservation", "%d is more than %d", reservation, capacity)
 	case limit < unlimited:
-		return invalidArgument(field+".limit", "%d: want -1 or more", limit).as("refused.negative_limit")
+		return invalidArgument(field+".limit", "%d: want -1 or more", limit)
 	case limit != unlimited && limit < reservation:
-		return invalidArgument(field+".limit", "%d is below the reservation of %d", limit, reservation).as("refused.limit_below_reservation")
+		return invalidArgument(field+".limit", "%d is below the reservation of %d", limit, reservation)
 	}
 	switch info.Shares.Level {
 	case types.SharesLevelLow, types.SharesLevelNormal, types.SharesLevelHigh:

@@ -13,21 +13,18 @@ const maxCoresPerSocket = 64
 func coldOnly(before, after draft, state types.VirtualMachinePowerState) *refusal {
 	moreCPUs := before.cpuHotAdd && after.vcpus > before.vcpus
 	moreMemory := before.memoryHotAdd && after.memoryMB > before.memoryMB
-	for _, part := range []struct {
-		belief string
-		stays  bool
-	}{
-		{"hot.cores_is_refused", after.perSocket == before.perSocket && after.autoPerSocket == before.autoPerSocket},
-		{"hot.affinity_is_refused", slices.Equal(after.cpuAffinity, before.cpuAffinity)},
-		{"hot.memory_is_refused", after.memoryMB == before.memoryMB || moreMemory},
-		{"hot.cpu_hot_add_is_refused", after.cpuHotAdd == before.cpuHotAdd},
-		{"hot.memory_hot_add_is_refused", after.memoryHotAdd == before.memoryHotAdd},
-		{"", (after.vcpus == before.vcpus || moreCPUs) && after.threads == before.threads &&
-			slices.Equal(after.memoryAffinity, before.memoryAffinity) &&
-			after.coresPerNode == before.coresPerNode && after.exposeOnHotAdd == before.exposeOnHotAdd},
+	for _, stays := range []bool{
+		after.perSocket == before.perSocket && after.autoPerSocket == before.autoPerSocket,
+		slices.Equal(after.cpuAffinity, before.cpuAffinity),
+		after.memoryMB == before.memoryMB || moreMemory,
+		after.cpuHotAdd == before.cpuHotAdd,
+		after.memoryHotAdd == before.memoryHotAdd,
+		(after.vcpus == before.vcpus || moreCPUs) && after.threads == before.threads,
+		slices.Equal(after.memoryAffinity, before.memoryAffinity),
+		after.coresPerNode == before.coresPerNode && after.exposeOnHotAdd == before.exposeOnHotAdd,
 	} {
-		if !part.stays {
-			return invalidPower(types.VirtualMachinePowerStatePoweredOff, state).as(part.belief)
+		if !stays {
+			return invalidPower(types.VirtualMachinePowerStatePoweredOff, state)
 		}
 	}
 	return nil
@@ -49,19 +46,19 @@ func (m *machine) checkProcessors(d *draft) *refusal {
 	most := int32(min(maxVCPUs(m.hardware()), m.host().want.Threads()))
 	switch {
 	case d.vcpus < 1:
-		return invalidArgument("spec.numCPUs", "%d: want 1 or more", d.vcpus).as("refused.no_vcpus")
+		return invalidArgument("spec.numCPUs", "%d: want 1 or more", d.vcpus)
 	case d.vcpus > most:
 		fault := &types.NumVirtualCpusNotSupported{MaxSupportedVcpusDest: most, NumCpuVm: d.vcpus}
-		return &refusal{fault: fault, message: "The number of virtual CPUs is more than this virtual machine or host supports.", belief: "refused.too_many_vcpus"}
+		return &refusal{fault: fault, message: "The number of virtual CPUs is more than this virtual machine or host supports."}
 	case d.perSocket < 1:
 		return invalidArgument("spec.numCoresPerSocket", "%d: want 1 or more", d.perSocket)
 	case d.perSocket > maxCoresPerSocket:
 		fault := &types.NumVirtualCoresPerSocketNotSupported{MaxSupportedCoresPerSocketDest: maxCoresPerSocket, NumCoresPerSocketVm: d.perSocket}
-		return &refusal{fault: fault, message: "The number of cores per socket is more than the host supports.", belief: "refused.too_many_cores"}
+		return &refusal{fault: fault, message: "The number of cores per socket is more than the host supports."}
 	case d.vcpus%d.perSocket != 0:
-		return invalidArgument("spec.numCoresPerSocket", "%d does not divide %d vCPUs", d.perSocket, d.vcpus).as("refused.cores_do_not_divide")
+		return invalidArgument("spec.numCoresPerSocket", "%d does not divide %d vCPUs", d.perSocket, d.vcpus)
 	case d.coresPerNode < 0:
-		return invalidArgument("spec.virtualNuma.coresPerNumaNode", "%d is negative", d.coresPerNode).as("refused.numa_node_of_no_size")
+		return invalidArgument("spec.virtualNuma.coresPerNumaNode", "%d is negative", d.coresPerNode)
 	case d.threads < 0 || d.threads > 1 && d.vcpus%d.threads != 0:
 		return invalidArgument("spec.simultaneousThreads", "%d does not divide %d vCPUs", d.threads, d.vcpus)
 	}
@@ -90,13 +87,13 @@ func maxVCPUs(hardware int) int {
 func (m *machine) checkAffinity(d *draft) *refusal {
 	host := m.host().want
 	if err := checkIDs("spec.cpuAffinity", d.cpuAffinity, host.Threads()); err != nil {
-		return err.as("refused.affinity_to_no_cpu")
+		return err
 	}
 	if distinct := len(slices.Compact(slices.Sorted(slices.Values(d.cpuAffinity)))); distinct > 0 && distinct < int(d.vcpus) {
-		return invalidArgument("spec.cpuAffinity", "%d logical CPUs for %d vCPUs: want at least as many", distinct, d.vcpus).as("refused.affinity_too_small")
+		return invalidArgument("spec.cpuAffinity", "%d logical CPUs for %d vCPUs: want at least as many", distinct, d.vcpus)
 	}
 	if err := checkIDs("spec.memoryAffinity", d.memoryAffinity, host.NumaNodes); err != nil {
-		return err.as("refused.memory_affinity_to_no_node")
+		return err
 	}
 	return nil
 }
@@ -112,7 +109,7 @@ func checkIDs(field string, ids []int32, count int) *refusal {
 
 func (m *machine) checkMemory(d *draft) *refusal {
 	if d.memoryMB < 4 || d.memoryMB%4 != 0 {
-		return invalidArgument("spec.memoryMB", "%d: want a multiple of 4", d.memoryMB).as("refused.odd_memory")
+		return invalidArgument("spec.memoryMB", "%d: want a multiple of 4", d.memoryMB)
 	}
 	if d.locked {
 		if d.sentReservation && *d.memory.Reservation != d.memoryMB {
@@ -121,7 +118,7 @@ func (m *machine) checkMemory(d *draft) *refusal {
 		d.memory.Reservation = types.NewInt64(d.memoryMB)
 	}
 	if most := m.host().want.MemoryMB(); *d.memory.Reservation > most {
-		return invalidArgument("spec.memoryAllocation.reservation", "%d MB is more than the host's %d MB", *d.memory.Reservation, most).as("refused.reservation_beyond_the_host")
+		return invalidArgument("spec.memoryAllocation.reservation", "%d MB is more than the host's %d MB", *d.memory.Reservation, most)
 	}
 	d.memory = withShares(d.memory, normalMemoryShares(d.memoryMB))
 	return checkAllocation("spec.memoryAllocation", d.memory, d.memoryMB)

@@ -3,7 +3,6 @@ package vcenter
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/simulator"
@@ -60,7 +59,6 @@ func (m *machine) apply(ctx *simulator.Context, user string, spec *types.Virtual
 	if field := unmodelled(spec); field != "" {
 		return notSupported("the lab does not model spec.%s", field)
 	}
-	spec = m.withoutDropped(spec)
 	m.complete(ctx)
 	before := m.draft()
 	after := before
@@ -73,11 +71,11 @@ func (m *machine) apply(ctx *simulator.Context, user string, spec *types.Virtual
 		}
 	}
 	if m.Runtime.PowerState != poweredOff {
-		if refused := m.learned(coldOnly(before, after, m.Runtime.PowerState)); refused != nil {
+		if refused := coldOnly(before, after, m.Runtime.PowerState); refused != nil {
 			return refused
 		}
 	}
-	if refused := m.learned(m.check(&after)); refused != nil {
+	if refused := m.check(&after); refused != nil {
 		return refused
 	}
 	if m.isOn() {
@@ -93,18 +91,6 @@ func (m *machine) apply(ctx *simulator.Context, user string, spec *types.Virtual
 	m.publish(ctx, m.changes(before, after))
 	m.tellReconfigured(ctx, user, spec, changes)
 	return nil
-}
-
-// withoutDropped omits what the scenario's server was seen to accept but not store.
-func (m *machine) withoutDropped(spec *types.VirtualMachineConfigSpec) *types.VirtualMachineConfigSpec {
-	kept := *spec
-	value := reflect.ValueOf(&kept).Elem()
-	for _, name := range m.lab.config.Scenario.Learned.Dropped {
-		if field := value.FieldByName(strings.ToUpper(name[:1]) + name[1:]); field.IsValid() {
-			field.SetZero()
-		}
-	}
-	return &kept
 }
 
 // modelled lists the fields of a ConfigSpec that the lab implements.
@@ -208,7 +194,7 @@ func (m *machine) editExtraConfig(d *draft, spec *types.VirtualMachineConfigSpec
 		if value.Key == "" {
 			return invalidArgument("spec.extraConfig", "a key is empty")
 		}
-		if !isOwned(value.Key) || slices.Contains(m.lab.config.Scenario.Learned.Stored, value.Key) {
+		if !isOwned(value.Key) {
 			d.extraConfig[value.Key] = text(value.Value)
 		}
 	}

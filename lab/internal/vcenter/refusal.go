@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 	"net/http"
-	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -14,43 +13,12 @@ import (
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
-
-	"vnuma.dev/lab/internal/scenario"
 )
 
 // refusal is why an operation is not carried out: the API's fault, and its message.
 type refusal struct {
 	fault   types.BaseMethodFault
 	message string
-	belief  string // its assumption in vnuma contract, if any
-}
-
-func (r *refusal) as(belief string) *refusal {
-	r.belief = belief
-	return r
-}
-
-// learned is a refusal as seen on a real server: with another fault, or none at all.
-func (m *machine) learned(refused *refusal) *refusal {
-	if refused == nil {
-		return nil
-	}
-	seen, ok := m.lab.config.Scenario.Learned.Refusals[refused.belief]
-	switch {
-	case !ok:
-		return refused
-	case seen == scenario.Accepted:
-		return nil
-	}
-	kind, ok := types.TypeFunc()(seen)
-	if !ok {
-		return refused
-	}
-	fault, ok := reflect.New(kind).Interface().(types.BaseMethodFault)
-	if !ok {
-		return refused
-	}
-	return &refusal{fault: fault, message: refused.message}
 }
 
 func (r *refusal) soap() *soap.Fault { return simulator.Fault(r.message, r.fault) }
