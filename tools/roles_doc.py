@@ -33,8 +33,7 @@ check mode do.
 
 Every role takes its VM from inventory variables (`vnuma_vm`, `vnuma_vcenter`, `vnuma_sql`, as in
 `inventories/example`) unless its `_target` option says otherwise.
-A host without `vnuma_vcenter` is a Linux machine, reached by Ansible's own connection: the
-roles `cell` and `vm_restore` take it too. A failure carries
+The roles `cell` and `vm_restore` also take hosts without `vnuma_vcenter` or `vnuma_sql`. A failure carries
 `exit_code` and `error`, and a failed step of a cell `reason`, so that a playbook can decide on words that
 stay.
 """

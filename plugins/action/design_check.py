@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.engine.ansible_api.actions_by_hand import design_check
 
 
@@ -13,4 +13,4 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Check mode does the same, since nothing is changed."""
-        return design_check(vm_of(options), options)
+        return design_check(target_of(options), options)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.engine.ansible_api import actions_by_hand
 
 
@@ -12,6 +12,6 @@ class ActionModule(VnumaAction):
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        target = vm_of(options)
+        target = target_of(options)
         act = actions_by_hand.plan_dataset if check else actions_by_hand.dataset
         return act(target, options)

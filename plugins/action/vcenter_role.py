@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.engine.access.vcenter_role import give_role
 
 
@@ -12,4 +12,4 @@ class ActionModule(VnumaAction):
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
-        return give_role(vm_of(options), options["name"], options["principal"], check=check)
+        return give_role(target_of(options), options["name"], options["principal"], check=check)

@@ -1,10 +1,10 @@
 # Copyright: vnuma contributors
 # Apache License 2.0 (see LICENSE)
-"""Restore a VM to its state before the run."""
+"""Restore a target to its state before the run."""
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
+from vnuma.ansible.action import ConnectionShell, Options, VnumaAction, argument_spec, target_of
 from vnuma.engine.ansible_api import actions
 
 
@@ -12,5 +12,7 @@ class ActionModule(VnumaAction):
     spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
+        target = target_of(options)
         step = actions.plan_restore if check else actions.restore
-        return step(options["run"], vm_of(options), options["on_conflict"], options["when"])
+        shell = ConnectionShell(self, target.name)
+        return step(options["run"], target, options["on_conflict"], options["when"], shell)

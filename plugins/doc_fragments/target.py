@@ -10,7 +10,8 @@ class ModuleDocFragment:
 options:
   target:
     description:
-      - The VM and how it is reached, usually built from inventory variables.
+      - The VM and how it is reached, usually built from inventory variables. Without O(target.vcenter)
+        nothing shapes it; a workload may use its shell instead of O(target.sql).
       - >-
         A password is a reference, C({env: NAME}), C({file: PATH}), C({vault: FILE, key: NAME}) or
         C({command: [PROGRAM, ARGUMENT]}); or the result of a lookup, or a vault value. Plain text is
@@ -25,11 +26,10 @@ options:
       vm:
         description: Name of the VM in vCenter, or its inventory path such as C(/DC1/vm/Test/sql16).
         type: str
-        required: true
+        default: ''
       vcenter:
         description: The vCenter, or one ESXi host.
         type: dict
-        required: true
         suboptions:
           host:
             description: Name or address.
@@ -40,7 +40,7 @@ options:
             type: int
             default: 443
           user:
-            description: Account, with O(target.vcenter.password).
+            description: Account, with O(target.hypervisor.password).
             type: str
             default: ""
           password:
@@ -63,16 +63,15 @@ options:
             type: bool
             default: true
       sql:
-        description: SQL Server in the VM.
+        description: SQL Server in the guest.
         type: dict
-        required: true
         suboptions:
           host:
             description: Name or address.
             type: str
             required: true
           port:
-            description: Port. Not with O(target.sql.instance).
+            description: Port. Not with O(target.server.instance).
             type: int
             default: 1433
           instance:
@@ -80,13 +79,13 @@ options:
             type: str
             default: ''
           user:
-            description: Login. Needed without O(target.sql.kerberos).
+            description: Login. Needed without O(target.server.kerberos).
             type: str
             default: ''
           password:
             description: >-
               Reference to the login's password, or the result of a lookup. Needed without
-              O(target.sql.kerberos).
+              O(target.server.kerberos).
             type: raw
           kerberos:
             description: >-
@@ -133,19 +132,6 @@ options:
       node:
         description: The site whose process works on the VM, where the inventory names one.
         type: str
-"""
-
-    MACHINE = r"""
-options:
-  target:
-    description: The Linux machine, reached by Ansible's own connection.
-    type: dict
-    required: true
-    suboptions:
-      name:
-        description: Inventory name of the machine.
-        type: str
-        required: true
 """
 
     RUN = r"""

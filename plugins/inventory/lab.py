@@ -32,7 +32,6 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin
 
 from vnuma.engine.access.lab_hosts import NO_LAB, lab_hosts
-from vnuma.engine.access.play_input import GROUPS
 
 
 class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-core ships no types
@@ -51,9 +50,9 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-cor
         hosts = lab_hosts()
         if not hosts:
             raise AnsibleParserError(f"{NO_LAB} Start one: vnuma lab up")
-        for kind, of_kind in hosts.items():
-            for name, variables in of_kind.items():
-                group = self.inventory.add_group(GROUPS[kind])
-                self.inventory.add_host(name, group=group)
-                for key, value in variables.items():
-                    self.inventory.set_variable(name, key, value)
+        for name, variables in hosts.items():
+            shaped = "vnuma_vcenter" in variables
+            group = self.inventory.add_group("vnuma_vms" if shaped else "vnuma_machines")
+            self.inventory.add_host(name, group=group)
+            for key, value in variables.items():
+                self.inventory.set_variable(name, key, value)

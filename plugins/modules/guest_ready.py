@@ -6,12 +6,13 @@
 DOCUMENTATION = r"""
 ---
 module: guest_ready
-short_description: Wait until guest and SQL Server are ready, and see what the guest sees
+short_description: Wait until the guest is ready, and see what it sees
 version_added: "0.1.0"
 description:
   - Ready means that SQL Server accepts a login, was started after the power-on, and the guest is quiet.
+  - A run whose workload uses the guest's shell waits for that instead, as root (C(become)).
   - In a run the topology seen is compared with what the arm needs; another one makes the attempt invalid.
-  - Runs on the controller; nothing is copied to the guest.
+  - Does nothing where nothing was booted. Nothing is copied to the guest.
 author: vnuma contributors (@vnuma)
 options:
   timeout:
@@ -48,14 +49,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 guest:
-  description: Topology as SQL Server sees it.
+  description: Topology as the guest shows it.
   type: dict
   returned: not in check mode
   sample: {vcpus: 16, sockets: 2, cores_per_socket: 8, numa_nodes: 2, sql_cpu_nodes: 2, soft_numa: 'OFF'}
 server:
   description: SQL Server's version and settings.
   type: dict
-  returned: not in check mode
+  returned: with SQL Server, not in check mode
   sample: {version: 15.0.4430.1, max_dop: 0, memory_model: CONVENTIONAL}
 ready:
   description: How long readiness took, and how quiet the guest was.

@@ -10,8 +10,9 @@ short_description: Put a VM back as it was before the run
 version_added: "0.1.0"
 description:
   - Puts every setting of the baseline back, reads it back, and returns the VM to its power state.
+  - Then removes what a workload left by the guest's shell, as root (C(become)).
   - A VM that the run does not hold is left alone. Nobody's later change is overwritten.
-  - Runs on the controller; nothing is copied to the guest.
+  - Nothing is copied to the guest.
 author: vnuma contributors (@vnuma)
 options:
   on_conflict:

@@ -15,14 +15,14 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
-from vnuma.engine.restore.restore import Choice, Restored
-from vnuma.engine.restore.restore_vm import VmRestoration
+from vnuma.engine.restore.restoration import restoration_of
+from vnuma.engine.restore.restore import Choice, Restoration, Restored
 from vnuma.engine.run.next_cell import claim_next_cell
 from vnuma.engine.run.oversight import Work
 from vnuma.engine.run.start import create_run, take_over_target
@@ -42,8 +42,8 @@ class Steps:
     store: Store
     study: Study
     run: Run
-    target: VmTarget
-    targets: Mapping[str, VmTarget]
+    target: Target
+    targets: Mapping[str, Target]
 
     @property
     def url(self) -> str:
@@ -126,6 +126,6 @@ class Steps:
         """Restore the VM."""
         return self.restoration(choice).restore()
 
-    def restoration(self, choice: Choice = "refuse") -> VmRestoration:
+    def restoration(self, choice: Choice = "refuse") -> Restoration:
         """The restore of the VM as the store has it now."""
-        return VmRestoration(self.store, self.run, self.study, self.vm, self.home, choice, target=self.target)
+        return restoration_of(self.free, choice=choice)

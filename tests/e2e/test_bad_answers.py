@@ -12,7 +12,7 @@ from tests.support.cli import vnuma
 from tests.support.looking import settings_now, settings_of
 from tests.support.proxy import BAD_ANSWERS, proxy_before
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.restore.restore_vm import VmRestoration
+from vnuma.engine.restore.restore import Restoration
 from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
 
@@ -62,7 +62,7 @@ def test_a_run_whose_vcenter_answers_badly_for_a_while_measures_every_cell(
     assert settings_of(running, ["sql16", "sql17"]) == before
 
 
-@pytest.mark.parametrize("where", ["_restore", "_give_up"])
+@pytest.mark.parametrize("where", ["_held", "_give_up"])
 def test_a_bug_while_one_vm_is_restored_keeps_no_other_from_it(
     tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -74,14 +74,14 @@ def test_a_bug_while_one_vm_is_restored_keeps_no_other_from_it(
     contexts = [steps.take(), steps.take("sql17")]
     steps.shape(contexts[1])
 
-    genuine = getattr(VmRestoration, where)
+    genuine = getattr(Restoration, where)
 
-    def unless_sql16(asked: VmRestoration, *given: object) -> object:
+    def unless_sql16(asked: Restoration, *given: object) -> object:
         if asked.vm.name == "sql16":
             raise AttributeError("nobody foresaw this")
         return genuine(asked, *given)
 
-    monkeypatch.setattr(VmRestoration, where, unless_sql16)
+    monkeypatch.setattr(Restoration, where, unless_sql16)
 
     restored, problems = restore_vms(steps.work)
 

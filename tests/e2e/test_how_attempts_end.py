@@ -123,7 +123,9 @@ def test_a_log_that_is_long_in_coming_does_not_age_the_server(
 
     monkeypatch.setattr(evidence, "fetch", slowly)
 
-    assert ready_cell(context, attempt).guest.vcpus == 16
+    seen = ready_cell(context, attempt)
+    assert seen
+    assert seen.guest.vcpus == 16
 
 
 def uptime(steps: Steps) -> float:

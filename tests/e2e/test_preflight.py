@@ -15,7 +15,7 @@ from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.role import ROLE
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.preflight import vm_plan
+from vnuma.engine.preflight import plan
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import PreflightBlocked
 from vnuma.vsphere.connect import Session, connect
@@ -32,14 +32,14 @@ def test_the_preflight_of_one_vm_takes_thirteen_round_trips_at_most(
         used.append(connect(vcenter))
         return used[-1]
 
-    monkeypatch.setattr(vm_plan, "connect", remembered)
+    monkeypatch.setattr(plan, "connect", remembered)
     inventory = write_inventory(tmp_path, lab())
     text = inventory.read_text(encoding="utf-8").replace("/DC0/vm/sql16", "sql16")
     inventory.write_text(text, encoding="utf-8")
     study = parse_study(write_study(tmp_path).read_text(encoding="utf-8"), "study")
     target = read_targets(inventory, study.vms)["sql16"]
 
-    planned = vm_plan.plan_vm(study, target, Permit())
+    planned = plan.plan_shape_of(study, target, Permit())
 
     assert [finding.id for finding in planned.findings if finding.severity == "block"] == []
     (session,) = used

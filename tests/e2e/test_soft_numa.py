@@ -20,7 +20,8 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.audit.journal import audit_lines, journal_of
-from vnuma.engine.cell.boot import GuestView, boot_cell, ready_cell
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.booted import GuestView
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.settings import read_baseline
 from vnuma.engine.instance.soft_numa import SOFT_NUMA
@@ -53,6 +54,7 @@ def boot(context: VmContext, attempt: Attempt) -> GuestView:
     boot_cell(context, attempt)
     seen = ready_cell(context, attempt)
     finish(context, attempt, Outcome.VALID, None, None)
+    assert seen
     return seen
 
 

@@ -14,15 +14,14 @@ from tests.machines.on_guest import LOOK, kept, study_text
 from tests.support.cli import vnuma
 from tests.support.emulated import Guest, has_sudo
 from tests.support.lacking import skip_but_in_ci
-from vnuma.engine.access.machine_shell import Output, run_on
-from vnuma.engine.preflight.machine_plan import facts_of
+from vnuma.engine.access.guest_shell import facts_of, run_on
 from vnuma.errors import MachineUnreachable, PreflightBlocked
 from vnuma.logs import linux_nodes
 from vnuma.report.model.model import load_run
 from vnuma.report.terminal.run_text import as_text
 from vnuma.store.open import open_store
 from vnuma.workloads.page_cache import scripts as scripts
-from vnuma.workloads.shell import machine_question
+from vnuma.workloads.shell import Output, linux_question
 
 Answers = dict[str, Output | MachineUnreachable]
 
@@ -34,7 +33,7 @@ FILE_KB = SIZE * 1_000_000 // 1024
 def answers(guest: Guest) -> Answers:
     """The guest's description for each of its users, in one play."""
     return run_on(
-        ["emulated", "sudoer", "asked", "forgetful", "plain"], guest.inventory, machine_question("/data")
+        ["emulated", "sudoer", "asked", "forgetful", "plain"], guest.inventory, linux_question("/data")
     )
 
 

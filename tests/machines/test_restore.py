@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -20,19 +20,17 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.context import VmContext, vm_of_run
-from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import MachineTarget as Box
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.guest_shell import PlayedShell
+from vnuma.engine.access.target import Target
 from vnuma.engine.ansible_api import actions
 from vnuma.engine.audit.journal import Journal, audit_lines
 from vnuma.engine.cell.dataset import LEFT_BEHIND, databases_left
 from vnuma.engine.instance import kernel
-from vnuma.engine.instance.kernel import take_over_machine
+from vnuma.engine.instance.kernel import take_over_unshaped
 from vnuma.engine.restore.baseline_diff import stored_baseline
-from vnuma.engine.restore.restore import Choice, Restored
-from vnuma.engine.restore.restore_by_kind import restoration_of
+from vnuma.engine.restore.restoration import restoration_of
+from vnuma.engine.restore.restore import Choice, Restoration, Restored
 from vnuma.engine.restore.restore_leftovers import RestoreRequest, restore_by_audit
-from vnuma.engine.restore.restore_machine import MachineRestoration
 from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import facts, leases, runs, vms
@@ -83,13 +81,16 @@ class Machine:
 
     def restoration(
         self, home: Path, choice: Choice = "refuse", shell: LocalShell | None = None
-    ) -> MachineRestoration:
+    ) -> Restoration:
         """Its restore, as the store has it now."""
+        return restoration_of(self.context(home, shell or LocalShell()), choice=choice)
+
+    def context(self, home: Path, shell: LocalShell) -> VmContext:
+        """The run and the machine, as the store has it now."""
         with self.store.read() as connection:
             now = vms.get_vm(connection, self.leased.vm.id)
-        return MachineRestoration(
-            self.store, self.leased.run, self.study, now, home, choice, shell=shell or LocalShell()
-        )
+        box = Target(name=now.name)
+        return VmContext(self.store, self.leased.run, self.study, now, box, home=home, task_shell=shell)
 
     def setting(self, name: str) -> str:
         """What the kernel's file says."""
@@ -124,8 +125,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         vm = vms.add_vm(connection, run.id, vm_key="linux/box", name="box", path="box", esxi_host="box")
         seen = {"numa_balancing": "1", "transparent_hugepages": "madvise"}
         facts.add_vm_facts(connection, vm.id, "machine", seen)
-    token = take_over_machine(store, run, vm)
-    return Machine(store, parse_study(text, "study"), Leased(run, vm, token), folder, tmp_path)
+    study = parse_study(text, "study")
+    token = take_over_unshaped(VmContext(store, run, study, vm, Target(name="box")))
+    return Machine(store, study, Leased(run, vm, token), folder, tmp_path)
 
 
 def test_what_the_study_held_goes_back_and_reads_back(machine: Machine, tmp_path: Path) -> None:
@@ -213,7 +215,7 @@ def test_the_roles_step_decides_likewise_and_shows_it_in_check_mode(
     """The same refusal, and with a choice the same change that a look before had shown."""
     monkeypatch.setenv("VNUMA_STORE", f"sqlite:///{tmp_path}/store.db")
     machine.write("transparent_hugepages", "always")
-    name, box, shell = machine.leased.run.name, Box(name="box"), LocalShell()
+    name, box, shell = machine.leased.run.name, Target(name="box"), LocalShell()
 
     for step in (actions.plan_restore, actions.restore):
         with pytest.raises(RestoreConflict, match="changed by somebody else"):
@@ -235,16 +237,16 @@ def test_a_vm_without_its_variables_is_not_taken_for_a_machine(machine: Machine)
     with machine.store.write() as connection:
         vms.add_vm(connection, run.id, vm_key="vc/vm-1", name="sql16", path="/DC/vm/sql16", esxi_host="esx")
 
-    for name, kind in (("sql16", "a VM"), ("box", "a Linux machine")):
-        held = Box(name=name) if name == "sql16" else _vm_target(name)
+    for name, kind in (("sql16", "a VM"), ("box", "a machine")):
+        held = Target(name=name) if name == "sql16" else _vm_target(name)
         with pytest.raises(InputError, match=f"{name} is {kind}") as told:
             vm_of_run(machine.store, run, held)
         assert "vnuma_vcenter" in str(told.value.fix)
 
 
-def _vm_target(name: str) -> VmTarget:
+def _vm_target(name: str) -> Target:
     login = {"host": "other.example", "user": "u", "password": {"env": "NO_SUCH"}}
-    return VmTarget.model_validate({"name": name, "vm": name, "vcenter": login, "sql": login})
+    return Target.model_validate({"name": name, "vm": name, "vcenter": login, "sql": login})
 
 
 def test_a_setting_that_cannot_be_written_keeps_the_lease(machine: Machine, tmp_path: Path) -> None:
@@ -317,12 +319,11 @@ def test_a_run_resumed_by_another_inventory_is_restored_by_it(machine: Machine, 
     new = tmp_path / "new.yml"
 
     run = reopen(machine.store, machine.leased.run.name, new).run
-    context = VmContext(machine.store, run, machine.study, machine.leased.vm, Box(name="box"))
+    context = VmContext(machine.store, run, machine.study, machine.leased.vm, Target(name="box"))
     restoration = restoration_of(context)
 
-    assert isinstance(restoration, MachineRestoration)
-    assert isinstance(restoration.shell, PlayedShell)
-    assert restoration.shell.inventory == new
+    assert len(restoration.parts) == 1
+    assert context.shell() == PlayedShell("box", new)
 
 
 def test_a_vm_left_by_a_dead_run_is_not_restored_as_the_machine_of_its_name(machine: Machine) -> None:
@@ -332,7 +333,7 @@ def test_a_vm_left_by_a_dead_run_is_not_restored_as_the_machine_of_its_name(mach
             connection, machine.leased.run.id, vm_key="vc/1", name="sql16", path="/sql16", esxi_host="esx"
         )
 
-    context = VmContext(machine.store, machine.leased.run, machine.study, vm, Box(name="sql16"))
+    context = VmContext(machine.store, machine.leased.run, machine.study, vm, Target(name="sql16"))
     with pytest.raises(InputError, match="sql16 is a VM"):
         restoration_of(context)
 
@@ -357,7 +358,8 @@ def test_a_machine_that_the_run_never_came_to_is_left_as_it_was(machine: Machine
         vm = vms.add_vm(connection, run.id, vm_key="linux/b", name="b", path="b", esxi_host="b")
         leases.take_lease(connection, "linux/b", run.id, "ann@site")
 
-    done = MachineRestoration(machine.store, run, machine.study, vm, tmp_path, shell=shell).restore()
+    context = replace(machine.context(tmp_path, shell), vm=vm, target=Target(name="b"))
+    done = restoration_of(context).restore()
 
     assert shell.scripts == []
     assert "removed" not in done.words

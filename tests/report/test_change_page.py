@@ -20,14 +20,19 @@ def page(simulated: str | None = None) -> str:
     """The page for a VM whose every free text is hostile, with one possible and one impossible arm."""
     planned = study(title=hostile("title"))
     known = plan_of(planned)
+    assert known.shape
+    shape = replace(
+        known.shape,
+        host=replace(known.shape.host, name=hostile("host")),
+        arms=(known.shape.arms[0], ArmPlan(planned.labels[-1], impossible=hostile("why"))),
+    )
     plan = replace(
         known,
         name=hostile("name"),
         path=hostile("path"),
-        host=replace(known.host, name=hostile("host")),
         findings=(Finding.block("P00", hostile("what"), hostile("fix")), Finding("P99", "info", "unseen")),
         simulated=simulated,
-        arms=(known.arms[0], ArmPlan("4x4", impossible=hostile("why"))),
+        shape=shape,
     )
     return page_text(planned, hostile("file"), [plan], Permit(ticket="CHG7"))
 
@@ -60,10 +65,12 @@ def test_an_unsure_prediction_has_its_other_reading_and_the_reason() -> None:
     """Low alone does not tell a change board what else the guest may see."""
     planned = study()
     known = plan_of(planned)
-    (first, *_) = known.arms
+    assert known.shape
+    (first, *others) = known.shape.arms
     assert first.prediction is not None
     unsure = replace(first.prediction, confidence="low", alternatives=(4,), because="sources disagree")
-    plan = replace(known, arms=(replace(first, prediction=unsure),))
+    arms = (replace(first, prediction=unsure), *others)
+    plan = replace(known, shape=replace(known.shape, arms=arms))
 
     text = " ".join(page_text(planned, "file", [plan], Permit(ticket="CHG7")).split())
 

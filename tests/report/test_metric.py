@@ -7,14 +7,14 @@ import io
 import json
 import re
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import Literal
 
 import pytest
 
 from tests.report.build import Story, noisy
 from tests.report.calls import Calls, calls_text, dict_of_kinds
 from tests.report.pages import page_text, text_of
-from vnuma.domain.workloads.metric import Replicate
+from vnuma.domain.study.study import Study
 from vnuma.errors import InputError
 from vnuma.report.charts.pictures import pictures
 from vnuma.report.comparison.text import parse_condition
@@ -85,15 +85,10 @@ def test_scaling_is_drawn_with_a_line_an_arm(calls: LoadedRun) -> None:
     assert 'id="vm1-scaling-wide-seek-0-title"' in page_text(calls)
 
 
-class Passes(Calls):
-    """The same, of a machine that is measured as it is."""
-
-    replicate: ClassVar[Replicate] = "pass"
-
-
 def test_passes_are_not_called_boots(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is repeated has one name in every figure's words; only what is said of a VM speaks of boots."""
-    monkeypatch.setitem(dict_of_kinds(), "calls", Passes)
+    monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
+    monkeypatch.setattr(Study, "replicate", "pass")
     gone = frozenset(("8x2", block) for block in range(1, 7))
     run = loaded(Story(text=calls_text("passes"), ms=falling, given_up=gone))
     parts = vm_parts(run)[0]

@@ -10,7 +10,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.secrets import Secret
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.run.next_cell import LOOKS, ask_stop_rule, peek_next_cell
 from vnuma.engine.run.progress import progress_of
 from vnuma.report.model.methods import methods
@@ -33,7 +33,7 @@ def begun(store: Store, text: str, cells: int, sd: float = 0.001) -> VmContext:
         (vm,) = vms.vms_of_run(connection, run.id)
         lease = leases.get_lease(connection, vm.vm_key)
     assert lease
-    target = VmTarget(
+    target = Target(
         name="sql16",
         vm="sql16",
         vcenter=VCenterTarget(host="none", user="none", password=SECRET),

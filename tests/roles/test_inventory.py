@@ -13,8 +13,8 @@ from tests.support.playbook import play, play_roles
 from tests.support.site import write_inventory
 from vnuma import lab as vnuma_lab
 from vnuma.assets import asset
-from vnuma.engine.access.inventory import named_targets, read_targets
-from vnuma.engine.access.target import MachineTarget
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.target import Target
 
 
 def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> None:
@@ -29,7 +29,7 @@ def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> No
         vnuma_lab.down()
 
     assert {name: target.vm for name, target in targets.items()} == {"sql16": "/DC0/vm/sql16"}
-    assert targets["sql16"].vcenter.secret.file == str(state.password_file)
+    assert targets["sql16"].hypervisor.secret.file == str(state.password_file)
     assert ended.only("vm_power").host == "sql16"
     assert password not in ended.text
 
@@ -39,12 +39,12 @@ def test_the_running_lab_s_machines_are_hosts_of_their_own(lab_binary: Path) -> 
     """Reached by SSH with a key, as what no vCenter knows; `lab up` says where, and what is next."""
     said = vnuma("lab", "up", "closson2009").text
     try:
-        targets = named_targets(asset("inventories/lab/lab.vnuma.yml"), ["xeon5500"])
+        targets = read_targets(asset("inventories/lab/lab.vnuma.yml"), ["xeon5500"])
         doctor = vnuma("doctor", "xeon5500").text
     finally:
         vnuma_lab.down()
 
-    assert targets == {"xeon5500": MachineTarget(name="xeon5500")}
+    assert targets == {"xeon5500": Target(name="xeon5500", vm="xeon5500")}
     assert "xeon5500  Linux, SSH at 127.0.0.1:" in said
     assert "Next: vnuma doctor xeon5500" in said
     assert "xeon5500: xeon5500, 2 NUMA nodes, Linux" in doctor

@@ -16,7 +16,7 @@ from tests.sqlserver.support import driver_of, server_of
 from tests.support import kdc as private_kdc
 from tests.support.kdc import Kdc
 from tests.support.lab import LabHandle
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.doctor.diagnose_vm import tickets
 from vnuma.errors import LoginRefused
 from vnuma.logins import Logins
@@ -54,11 +54,11 @@ def kerberos_lab(kdc: Kdc, lab_binary: Path, tmp_path_factory: pytest.TempPathFa
     running.stop()
 
 
-def target(**sql: Any) -> VmTarget:
+def target(**sql: Any) -> Target:
     """A VM of an inventory, whose SQL Server is logged in to by Kerberos."""
     access = {"host": "localhost", "user": "u", "password": {"env": "X"}}
     login = {"host": "localhost", "kerberos": True} | sql
-    return VmTarget.model_validate({"name": "sql16", "vm": "sql16", "vcenter": access, "sql": login})
+    return Target.model_validate({"name": "sql16", "vm": "sql16", "vcenter": access, "sql": login})
 
 
 @pytest.fixture(params=["freetds", "msodbcsql18"])

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.study.study import Study
 from vnuma.engine.preflight.arm_plan import plan_arm
-from vnuma.engine.preflight.vm_plan import VmPlan
+from vnuma.engine.preflight.plan import ShapePlan, TargetPlan
 
 GOOD = """name: a
 vm: sql16
@@ -45,10 +45,11 @@ def study(**changes: Any) -> Study:
     return Study.model_validate(base | changes)
 
 
-def plan_of(planned: Study) -> VmPlan:
+def plan_of(planned: Study) -> TargetPlan:
     """Its plan for the paper's VM, without findings."""
     host, vm = host_of(), vm_of()
-    return VmPlan(
+    arms = tuple(plan_arm(planned, label, vm, host) for label in planned.labels)
+    return TargetPlan(
         name=vm.name,
         key=vm.key,
         path=vm.path,
@@ -57,8 +58,7 @@ def plan_of(planned: Study) -> VmPlan:
         boots=16,
         seconds=3600.0,
         simulated=None,
-        vm=vm,
-        host=host,
-        arms=tuple(plan_arm(planned, label, vm, host) for label in planned.labels),
-        test_clone=True,
+        left_out={},
+        shape=ShapePlan(vm, host, None, (), arms, test_clone=True),
+        linux=None,
     )

@@ -93,46 +93,8 @@ HEAVY = {
 """Packages that take long to import; `vnuma --help` has to answer without them."""
 
 
-CHOOSING_A_KIND = {"engine/access/inventory.py", "engine/access/target.py"}
-"""Where a target's kind is chosen. Elsewhere its methods are called, or a table by kind is looked up."""
-
-OF_A_KIND = {
-    *("Target", "VmTarget", "MachineTarget", "TargetPlan", "VmPlan", "MachinePlan"),
-    *("Restoration", "VmRestoration", "MachineRestoration", "AuditRestoration", "MachineByHand"),
-}
-"""Classes that tell a VM from a machine."""
-
-
-def kind_branches(tree: ast.AST) -> Iterator[int]:
-    """Lines that ask which kind of target, plan or restoration something is."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.pattern) and _asks_kind(node):
-            yield node.lineno
-
-
-def _asks_kind(node: ast.expr | ast.pattern) -> bool:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return node.func.id in {"isinstance", "issubclass"} and bool(OF_A_KIND & set(_names(node.args[1])))
-    if isinstance(node, ast.Compare):
-        sides = [node.left, *node.comparators]
-        kinds = any(_is_kind(part) for side in sides for part in ast.walk(side))
-        return kinds or any(OF_A_KIND & set(_names(side)) for side in sides)
-    if isinstance(node, ast.MatchClass):
-        return bool(OF_A_KIND & set(_names(node.cls)))
-    return isinstance(node, ast.MatchValue) and _is_kind(node.value)
-
-
-def _is_kind(node: ast.AST) -> bool:
-    """Whether it is a member of `TargetKind`: `TargetKind.VM`."""
-    return isinstance(node, ast.Attribute) and node.attr.isupper() and "TargetKind" in _names(node.value)
-
-
-def _names(node: ast.AST) -> Iterator[str]:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            yield part.id
-        elif isinstance(part, ast.Attribute):
-            yield part.attr
+PARTS = {"vcenter", "sql", "hypervisor", "server"}
+"""Attributes of a `Target` that say which parts it has."""
 
 
 def imported(path: Path) -> Iterator[tuple[str, int]]:
@@ -259,34 +221,17 @@ def test_the_core_loads_nothing_from_above(part: str) -> None:
     assert packages & (INPUT_OUTPUT - sys.stdlib_module_names) == set()
 
 
-def test_a_kind_of_target_is_chosen_in_one_place() -> None:
-    """Nothing but the inventory's reader asks whether a target, its plan or its restore is a VM's."""
+def test_no_step_of_a_cell_asks_which_parts_a_target_has() -> None:
+    """A cell is the same sequence everywhere: without a hypervisor, `on_hypervisor` has nothing to do."""
     strays = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in sorted([*PACKAGE.rglob("*.py"), *PLUGINS.rglob("*.py")])
-        if not path.is_relative_to(PACKAGE) or str(path.relative_to(PACKAGE)) not in CHOOSING_A_KIND
-        for line in kind_branches(ast.parse(path.read_text(encoding="utf-8"), str(path)))
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((PACKAGE / "engine/cell").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path)))
+        if isinstance(node, ast.Attribute) and node.attr in PARTS
+        if isinstance(node.value, ast.Attribute | ast.Name) and ast.unparse(node.value).endswith("target")
     ]
 
     assert strays == []
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "isinstance(target, MachineTarget)",
-        "isinstance(plan, (Plan, plans.VmPlan))",
-        "issubclass(kind, Target | None)",
-        "type(target) is Target",
-        "target.kind is not TargetKind.MACHINE",
-        "target.kind in (kinds.TargetKind.VM,)",
-        "match target:\n    case MachineTarget(name=name): pass",
-        "match target.kind:\n    case TargetKind.VM: pass",
-    ],
-)
-def test_a_branch_on_the_kind_is_found(code: str) -> None:
-    """However it is written."""
-    assert list(kind_branches(ast.parse(code)))
 
 
 def test_no_test_file_imports_another() -> None:

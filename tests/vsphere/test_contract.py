@@ -26,7 +26,7 @@ from vnuma.contract.vcenter import ask_vcenter
 from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.access.inventory import named_targets
+from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.places import store_url
 from vnuma.errors import InputError, Interrupted, NotAtBaseline, PreflightBlocked, VmHeld
 from vnuma.store import attempts, runs
@@ -91,7 +91,7 @@ def agree(vm: VmFacts, scenario: str | None) -> None:
 def ask(folder: Path, lab: LabHandle, **options: Any) -> Any:
     """What the lab's vCenter answers through its first VM."""
     inventory = write_inventory(folder, lab)
-    target = named_targets(inventory, ["sql16"])["sql16"].as_vm()
+    target = read_targets(inventory, ["sql16"])["sql16"]
     return ask_vcenter(target, inventory, consent=agree, **options)
 
 
@@ -138,7 +138,7 @@ def test_a_vm_that_may_not_be_changed_is_only_read(
     path.write_text(json.dumps(document), encoding="utf-8")
     version = now(shared_lab).change_version
 
-    answers = ask_vcenter(named_targets(path, ["sql16"])["sql16"].as_vm(), path, consent=refuse, **options)
+    answers = ask_vcenter(read_targets(path, ["sql16"])["sql16"], path, consent=refuse, **options)
 
     unasked = seen_of(answers.beliefs, Verdict.NOT_EVALUABLE)
     assert {one.id for one in CHANGING} <= set(unasked)
@@ -176,7 +176,7 @@ def test_only_the_vm_that_was_consented_to_is_changed(
     tagged = [{"category": "env", "name": "test", "vms": ["sql16"]}]
     running = lab(boot=QUICK, vms=[{"name": "sql16"}, {"name": "other"}], tags=tagged)
     path = write_inventory(tmp_path, running)
-    target = named_targets(path, ["sql16"])["sql16"].as_vm()
+    target = read_targets(path, ["sql16"])["sql16"]
     target = target.model_copy(update={"require_tag": "env:test"})
 
     def consent(vm: VmFacts, scenario: str | None) -> None:
@@ -336,7 +336,7 @@ def test_an_account_that_may_do_little_gets_an_answer_for_each_belief(
     """What it may not see is not evaluable; nothing is a crash, and nothing differs that does not."""
     running = lab(boot=QUICK, accounts=[{"user": "limited", **account}])
     inventory = write_inventory(tmp_path, running, user="limited")
-    target = named_targets(inventory, ["sql16"])["sql16"].as_vm()
+    target = read_targets(inventory, ["sql16"])["sql16"]
 
     answers = ask_vcenter(target, inventory, consent=refuse, read_only=True)
 

@@ -18,7 +18,7 @@ from vnuma.contract.page import SEEN_FOR_REAL
 from vnuma.contract.suite import Verdict
 from vnuma.contract.vcenter import ask_vcenter
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.engine.access.inventory import named_targets
+from vnuma.engine.access.inventory import read_targets
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no recordings of real servers here")
 
@@ -75,7 +75,7 @@ def test_recorded_answers_support_the_beliefs_that_the_page_names(old: Site, new
     """Of a VM, its guest and its host: the replay itself made up what other beliefs ask for."""
     held, differing = set(), {}
     for site in (old, new):
-        target = named_targets(site.inventory, ["sql16"])["sql16"].as_vm()
+        target = read_targets(site.inventory, ["sql16"])["sql16"]
         for one in ask_vcenter(target, site.inventory, consent=_refuse, read_only=True).beliefs:
             if one.id.partition(".")[0] not in ("vm", "guest", "host", "cluster"):
                 continue

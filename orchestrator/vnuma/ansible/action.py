@@ -8,6 +8,7 @@ and every worker inherits them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -19,7 +20,7 @@ from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
-from vnuma.engine.access.machine_shell import Output, command, output_of, refused
+from vnuma.engine.access.guest_shell import Output, command, output_of, refused
 from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError, from_os_error
 from vnuma.words.validation import messages
 
@@ -27,7 +28,7 @@ try:
     from vnuma.engine.access.connections import share_in_play
     from vnuma.engine.access.host_variables import native, with_secrets
     from vnuma.engine.access.locking import this_host
-    from vnuma.engine.access.target import Target, VmTarget, target_of_task
+    from vnuma.engine.access.target import Target
 except DriverMissing as error:
     # Ansible reports any other exception during a plugin's import as its own bug, with a traceback.
     raise AnsibleError(str(error)) from None
@@ -42,7 +43,7 @@ this_host()  # a play is the same supervisor in every worker, also once its mach
 
 
 class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
-    """An action plugin of this collection. Works in check mode; never runs on the target."""
+    """An action plugin of this collection. Works in check mode; reaches the target only through a `Shell`."""
 
     spec: ClassVar[ArgumentSpec]
     """The plugin's options: `argument_spec(__file__)`, read on import, once for all workers."""
@@ -84,27 +85,19 @@ class StepAction(VnumaAction):
     by_hand: ClassVar[Behaviour]
 
     def act(self, options: Options, *, check: bool) -> Options:
-        target = vm_of(options)
+        target = target_of(options)
         behaviour = self.step if options["attempt"] else self.by_hand
         act = behaviour.planned if check else behaviour.done
         if options["attempt"]:
-            return act(options["run"], options["attempt"], target)
+            return act(options["run"], options["attempt"], target, ConnectionShell(self, target.name))
         return act(target, options)
 
 
-def vm_of(options: Options) -> VmTarget:
-    """The task's VM, for actions that need a VM. Raises InputError."""
-    return target_of(options).as_vm()
-
-
 def target_of(options: Options) -> Target:
-    """The task's VM or machine; a machine has no vCenter.
-
-    Raises InputError with what is wrong with the inventory's variables.
-    """
+    """The task's target. Raises InputError with what is wrong with the inventory's variables."""
     document = {name: _field(options["target"], name) for name in options["target"]}
     try:
-        return target_of_task(document)
+        return Target.model_validate(document)
     except ValidationError as error:
         what = f"the task's target is wrong: {messages(error)}."
         raise InputError(what, fix="inventories/example shows every variable.") from None
@@ -120,7 +113,7 @@ def _field(target: Mapping[str, Any], name: str) -> Any:
 def argument_spec(plugin_file: str) -> ArgumentSpec:
     """The options of a plugin from its documentation stub, fragments included.
 
-    Ansible does not check the content of dict options: `VmTarget` and the study's models do.
+    Ansible does not check the content of dict options: `Target` and the study's models do.
     """
     stub = Path(plugin_file).resolve().parent.parent / "modules" / Path(plugin_file).name
     document, *_ = get_docstring(
@@ -164,4 +157,6 @@ class ConnectionShell:
         try:
             return output_of(self.action._low_level_execute_command(command(script)))
         except AnsibleError as error:  # a failed connection, or a missing SSH client
+            with suppress(AnsibleError):
+                self.action._connection.reset()  # a shared one does not survive a boot of the guest
             raise refused(self.name, error.message) from error

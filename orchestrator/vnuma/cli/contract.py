@@ -108,19 +108,19 @@ def _require_pytest() -> None:
 def _ask_sql(name: str, inventory: Path | None, permit: Permit) -> Answers:
     from vnuma.contract.sql import ask_sql
     from vnuma.engine.access.connections import sql_server
-    from vnuma.engine.access.inventory import named_targets
+    from vnuma.engine.access.inventory import read_targets
 
-    target = named_targets(inventory_of(inventory, [name]), [name])[name].as_vm()
+    target = read_targets(inventory_of(inventory, [name]), [name])[name]
     permit.require_of(target)
     return ask_sql(sql_server(target))
 
 
 def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool, yes: bool) -> Answers:
     from vnuma.contract.vcenter import ask_vcenter
-    from vnuma.engine.access.inventory import named_targets
+    from vnuma.engine.access.inventory import read_targets
 
     where = inventory_of(inventory, [name])
-    target = named_targets(where, [name])[name].as_vm()
+    target = read_targets(where, [name])[name]
 
     def consent(vm: VmFacts, simulated: str | None) -> None:
         if not yes:

@@ -1,4 +1,4 @@
-"""A study's design, as the plans of VMs and machines print it."""
+"""A study's design, as plans print it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vnuma.words.plain_text import counted
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
     from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.target_plan import TargetPlan
+    from vnuma.engine.preflight.plan import TargetPlan
 
 
 def design_lines(study: Study) -> list[str]:
@@ -46,7 +46,7 @@ def design_lines(study: Study) -> list[str]:
             f"Ends     before the first block that would probably exceed {design.max_hours:g} h of work"
         )
     if design.most_blocks < MIN_BOOTS_FOR_VERDICT:
-        each = counted(design.most_blocks, study.workload.replicate)
+        each = counted(design.most_blocks, study.replicate)
         lines.append(f"Verdict  none: {each} per arm; {MIN_BOOTS_FOR_VERDICT} are needed")
     return lines
 

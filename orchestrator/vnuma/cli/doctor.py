@@ -49,12 +49,12 @@ def doctor(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.access.inventory import named_targets, of_site, read_targets
+    from vnuma.engine.access.inventory import of_site, read_targets
     from vnuma.engine.doctor.diagnose import diagnose, diagnose_notify
     from vnuma.errors import EnvironmentProblem, InputError, UsageError
 
     where = inventory_of(inventory, vms) if vms else find_inventory(inventory)
-    targets = named_targets(where, vms) if vms else of_site(read_targets(where), site)
+    targets = read_targets(where, vms) if vms else of_site(read_targets(where), site)
     if site and not targets:
         raise InputError(
             f"No VM is at {site} in {where}.", fix=f"Give each VM of that site vnuma_node: {site}"
@@ -64,7 +64,7 @@ def doctor(
 
         if len(targets) != 1:
             raise UsageError("A recording covers one VM.", fix=f"vnuma doctor VM --record {record}")
-        record_contact(next(iter(targets.values())).as_vm(), record)
+        record_contact(next(iter(targets.values())), record)
         say(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return
     notified = diagnose_notify(where, targets, send=notify)

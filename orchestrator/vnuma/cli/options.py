@@ -150,15 +150,6 @@ def read_study(path: Path) -> tuple[Study, str]:
     return parse_study(text, str(path)), text
 
 
-def study_inventory(given: Path | None, study: Study) -> Path:
-    """The inventory of a study; a study of this machine alone needs none."""
-    match study.workload.guest:
-        case "sql_server":
-            return find_inventory(given)
-        case "linux":
-            return inventory_of(given, study.vms)
-
-
 def inventory_of(given: Path | None, names: Iterable[str]) -> Path:
     """The inventory that contains these names; this machine alone needs none."""
     from vnuma import assets
@@ -190,7 +181,7 @@ def find_inventory(given: Path | None) -> Path:
 
 def reached_by(inventory: Path, targets: Mapping[str, Target]) -> str:
     """The inventory, and the vCenters or ESXi hosts through which its targets are reached."""
-    servers = (server for target in targets.values() for server in target.vcenters)
+    servers = (target.vcenter for target in targets.values() if target.vcenter)
     hosts = dict.fromkeys(
         server.host if server.port == 443 else f"{server.host}:{server.port}" for server in servers
     )

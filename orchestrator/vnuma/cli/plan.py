@@ -17,9 +17,9 @@ from vnuma.cli.options import (
     SiteOption,
     StudyArgument,
     TextOrJsonOption,
+    inventory_of,
     reached_by,
     read_study,
-    study_inventory,
 )
 from vnuma.cli.plan_text import called, plan_text
 from vnuma.cli.screen import echo, echo_json, say
@@ -27,10 +27,8 @@ from vnuma.words.plain_text import duration
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.preflight.target_plan import TargetPlan
-    from vnuma.engine.preflight.vm_plan import VmPlan
+    from vnuma.engine.preflight.plan import ShapePlan, TargetPlan
 
 
 def plan(
@@ -56,11 +54,11 @@ def plan(
     from vnuma.engine.access.inventory import of_site, study_targets
     from vnuma.engine.notify import channels_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
-    from vnuma.engine.preflight.plan_by_kind import plan_all
+    from vnuma.engine.preflight.plan import plan_all
 
     permit = allowed.permit()
     parsed, text = read_study(study)
-    where = study_inventory(inventory, parsed)
+    where = inventory_of(inventory, parsed.vms)
     targets = study_targets(where, parsed)
     channels = channels_of(where, targets)
     planned = plan_all(parsed, of_site(targets, site), permit, where)
@@ -110,32 +108,38 @@ def _command(verb: str, study: Path, inventory: Path | None, permit: Permit) -> 
 
 
 def _document(study: Study, plans: Sequence[TargetPlan]) -> dict[str, object]:
-    of_kind: dict[str, list[dict[str, object]]] = {"vms": []}
-    for plan in plans:
-        name, document = plan.by_kind(
-            vm=lambda one: ("vms", _vm(one)), machine=lambda one: ("machines", _machine(one))
-        )
-        of_kind.setdefault(name, []).append(document)
     return {
-        "schema": "vnuma/plan/1",
+        "schema": "vnuma/plan/2",
         "simulated": any(plan.simulated for plan in plans),
         "study": study.name,
         "allocation": asdict(assumed_plans(study)),
-        **of_kind,
+        "vms": [_target(study, plan) for plan in plans],
         "assumed_seconds": in_all(study, plans),
     }
 
 
-def _vm(plan: VmPlan) -> dict[str, object]:
-    from vnuma.engine.preflight.arm_plan import distinguished_by_workload, same_nodes, same_to_the_guest
-
+def _target(study: Study, plan: TargetPlan) -> dict[str, object]:
+    """Everything about one target: what all have, then what its hypervisor and its guest add."""
     return {
         "vm": plan.name,
         "path": plan.path,
-        "host": plan.host.name,
-        "esxi": plan.host.release.version,
+        "host": plan.host_name,
         "boots": plan.boots,
+        "replicate": study.replicate,
         "assumed_seconds": plan.seconds,
+        "measured": [label for label in study.labels if label not in plan.left_out],
+        "left_out": dict(plan.left_out),
+        "findings": [asdict(finding) for finding in plan.findings],
+        **(_shape(plan.shape) if plan.shape else {}),
+        **({"guest": asdict(plan.linux)} if plan.linux else {}),
+    }
+
+
+def _shape(plan: ShapePlan) -> dict[str, object]:
+    from vnuma.engine.preflight.arm_plan import distinguished_by_workload, same_nodes, same_to_the_guest
+
+    return {
+        "esxi": plan.host.release.version,
         "arms": [
             {
                 "arm": arm.label,
@@ -150,17 +154,4 @@ def _vm(plan: VmPlan) -> dict[str, object]:
         "same_to_the_guest": [asdict(alike) for alike in same_to_the_guest(plan.arms)],
         "same_vnuma_nodes": [asdict(alike) for alike in same_nodes(plan.arms)],
         "told_apart_by_workload": [asdict(alike) for alike in distinguished_by_workload(plan.arms)],
-        "findings": [asdict(finding) for finding in plan.findings],
-    }
-
-
-def _machine(plan: MachinePlan) -> dict[str, object]:
-    return {
-        "machine": plan.name,
-        "facts": asdict(plan.machine),
-        "arms": list(plan.measured),
-        "left_out": dict(plan.left_out),
-        "passes": plan.boots,
-        "assumed_seconds": plan.seconds,
-        "findings": [asdict(finding) for finding in plan.findings],
     }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from vnuma import __version__
 from vnuma.cli.design_lines import in_all
-from vnuma.cli.plan_text import labelled, value_text
+from vnuma.cli.plan_text import CYCLES, labelled, value_text
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
 from vnuma.report.page.template import filled, write_file
@@ -21,34 +20,8 @@ from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.arm_plan import ArmPlan
-    from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.preflight.target_plan import TargetPlan
-    from vnuma.engine.preflight.vm_plan import VmPlan
-
-
-_PLACES = {"interleave": "over all nodes in turn", "depleted": "where there is room: the node is full"}
-
-
-@dataclass(frozen=True)
-class _Texts:
-    """What a page says about VMs, and what about machines that are not reshaped."""
-
-    study: str
-    """The kind of study in the page's heading: `vNUMA study`."""
-    each: str
-    """What happens to each VM or machine, after `Nothing has been changed yet.`"""
-    cycle: str
-    """What is repeated: `power-cycle`."""
-    cycles: str
-    columns: tuple[str, str]
-    """Headings of what an arm is predicted to give, and of how sure that is."""
-    no_setting: str
-    named: str
-    facts: Callable[[Study], Iterable[tuple[str, str]]]
-    steps: Callable[[Study], Iterator[str]]
-    restore_steps: tuple[str, ...]
+    from vnuma.engine.preflight.plan import TargetPlan
 
 
 def write_document(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit, path: Path) -> Path:
@@ -58,21 +31,20 @@ def write_document(study: Study, text: str, plans: Sequence[TargetPlan], permit:
 
 
 def page_text(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit) -> str:
-    """The page for a study planned on these VMs or machines."""
+    """The page for a study planned on these targets."""
     from vnuma.engine.access.context import holder
 
-    texts = plans[0].by_kind(vm=lambda _: _VMS, machine=lambda _: _MACHINES)
     simulated = next((plan.simulated for plan in plans if plan.simulated), None)
-    hours = study.allowed_hours
+    hours, cycle = study.allowed_hours, CYCLES[study.replicate]
     blocks = sorted({f.id for plan in plans for f in plan.findings if f.severity == "block"})
     facts = (
         ("Change ticket", permit.ticket or "none"),
         ("Requested by", holder()),
-        (texts.named, ", ".join(plan.name for plan in plans)),
+        ("VMs" if study.shapes else "Machines", ", ".join(plan.name for plan in plans)),
         ("When", hours.words if hours else "at any time: the study states no allowed hours"),
         ("Duration", f"about {duration(in_all(study, plans))} (assumed until measured)"),
-        (texts.cycles.capitalize(), str(sum(plan.boots for plan in plans))),
-        *texts.facts(study),
+        (_several(cycle).capitalize(), str(sum(plan.boots for plan in plans))),
+        *_database(study),
         ("Blocked by", ", ".join(blocks) or "nothing"),
     )
     return filled(
@@ -82,163 +54,121 @@ def page_text(study: Study, text: str, plans: Sequence[TargetPlan], permit: Perm
         study=study.name,
         title=study.title,
         banner=banner(simulated),
-        texts=texts,
+        each=_SHAPED if study.shapes else _AS_IT_IS,
+        cycle=cycle,
+        cycles=_several(cycle),
         facts=facts,
-        steps=texts.steps(study),
-        vms=[_change(study, plan, index, texts) for index, plan in enumerate(plans)],
+        steps=_steps(study),
+        restore_steps=_restore_steps(study),
+        vms=[_change(study, plan, index) for index, plan in enumerate(plans)],
         study_text=text,
         study_sha256=sha256(text.encode()).hexdigest(),
         version=__version__,
     )
 
 
-def _change(study: Study, plan: TargetPlan, index: int, texts: _Texts) -> dict[str, object]:
-    """Everything that happens to one VM or machine."""
+_SHAPED = (
+    "Each VM below is reconfigured, power-cycled and measured again and again, and then restored to what it "
+    "was."
+)
+_AS_IT_IS = "Each machine below is measured again and again as it is: neither reconfigured nor booted."
+
+
+def _several(cycle: str) -> str:
+    return f"{cycle}es" if cycle.endswith("s") else f"{cycle}s"
+
+
+def _change(study: Study, plan: TargetPlan, index: int) -> dict[str, object]:
+    """Everything that happens to one target."""
     cells = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
     return {
         "name": plan.name,
         "path": plan.path,
-        "boots": f"{plan.boots} {texts.cycle if plan.boots == 1 else texts.cycles}",
+        "where": "; ".join(_where(plan)),
+        "boots": counted(plan.boots, CYCLES[study.replicate]),
         "duration": f"about {duration(plan.seconds)}",
+        "settings": list(_settings(study, plan)),
+        "arms": [(labelled(study, label), *_arm(study, plan, label)) for label in study.labels],
         "order": [
             f"Block {block}: {', '.join(cell.label for cell in row)}"
             for block, row in groupby(cells, key=lambda cell: cell.block)
         ],
         "risks": [finding for finding in plan.findings if finding.severity != "info"],
-        **plan.by_kind(vm=partial(_vm, study), machine=partial(_machine, study)),
     }
 
 
-def _vm(study: Study, plan: VmPlan) -> dict[str, object]:
-    release = f"ESXi {plan.host.release.version}, virtual hardware {plan.vm.hardware_version}"
+def _where(plan: TargetPlan) -> Iterator[str]:
+    """What the target is, part by part."""
+    if shape := plan.shape:
+        yield "test clone" if shape.test_clone else "production VM (not marked as a test clone)"
+        release = f"ESXi {shape.host.release.version}, virtual hardware {shape.vm.hardware_version}"
+        yield f"on {shape.host.name}, {release}"
+        yield "on now" if shape.vm.power == "poweredOn" else "off now"
+    if plan.linux:
+        yield plan.linux.words
+
+
+def _settings(study: Study, plan: TargetPlan) -> Iterator[tuple[str, str, str]]:
+    """Each setting that is changed: its name, its value now, and those during the study."""
     shown = partial(value_text, comma=", ", to=" to ")
-    return {
-        "where": f"on {plan.host.name}, {release}",
-        "kind": "Test clone" if plan.test_clone else "Production VM (not marked as a test clone)",
-        "power": "on" if plan.vm.power == "poweredOn" else "off",
-        "settings": [
-            (name, shown(now), "; ".join(map(shown, during))) for name, (now, during) in plan.touched.items()
-        ],
-        "arms": [_vm_arm(study, arm) for arm in plan.arms],
-    }
+    for name, (now, during) in plan.shape.touched.items() if plan.shape else ():
+        yield name, shown(now), "; ".join(map(shown, during))
+    for name, value in study.workload.kernel_settings().items():
+        yield f"linux.{name}", getattr(plan.linux, name, None) or "none", value
 
 
-def _vm_arm(study: Study, arm: ArmPlan) -> tuple[str, str, str]:
-    """What the guest is predicted to see, or why the arm is impossible; and how sure that is."""
-    label = labelled(study, arm.label)
+def _arm(study: Study, plan: TargetPlan, label: str) -> tuple[str, str, str]:
+    """What the guest is predicted to see, how sure that is, and what the workload does differently."""
+    work = ", ".join(f"{name} {value}" for name, value in study.arm(label).workload.items())
+    if label in plan.left_out:
+        return f"left out: {plan.left_out[label]}", "", work
+    arm = next((one for one in plan.shape.arms if one.label == label), None) if plan.shape else None
+    if arm is None:
+        return "as it is", "", work
     if arm.prediction is None:
-        return label, f"impossible: {arm.impossible}", ""
+        return f"impossible: {arm.impossible}", "", work
     seen = arm.prediction
     others = "".join(f", else {count}" for count in seen.alternatives)
     why = f": {seen.because}" if seen.confidence == "low" else ""
-    return label, counted(seen.vnuma_nodes, "vNUMA node"), f"{seen.confidence}{others}{why}"
+    return counted(seen.vnuma_nodes, "vNUMA node"), f"{seen.confidence}{others}{why}", work
 
 
 def _database(study: Study) -> Iterable[tuple[str, str]]:
+    if "sql_server" not in study.workload.needs:
+        return ()
     end = "created and dropped" if study.dataset.drop_after else "created and kept"
     return (("Database", f"{study.dataset.database} only, {end}; no other database is written to"),)
 
 
-def _vm_steps(study: Study) -> Iterator[str]:
-    power, work = study.power, study.workload
+def _steps(study: Study) -> Iterator[str]:
+    """What happens in each cell."""
+    work, design = study.workload, study.design
+    if study.shapes:
+        yield from _boot_steps(study)
+    for setting in sorted(work.changes):
+        yield f"SQL Server's own settings: {INSTANCE_CHANGES[setting]}"
+    yield from work.steps()
+    if work.kernel_settings():
+        yield "The kernel settings above are set and read back; at the end they are restored and read back."
+    yield f"It runs {work.summary()}, {design.warmups} to warm up and {design.iterations} timed for each."
+
+
+def _boot_steps(study: Study) -> Iterator[str]:
+    power = study.power
     yield f"The guest is shut down through VMware Tools, within {duration(power.shutdown_timeout_s)}."
     if power.on_shutdown_timeout == "power_off":
         yield "If it does not shut down in time, its power is cut: the study allows that."
     else:
         yield "If it does not shut down in time, it is left running and the study ends for this VM."
     yield "The VM is reconfigured for its arm; every setting is read back."
-    yield "It is powered on at the same host; Tools, SQL Server and the topology in the guest are checked."
-    for setting in sorted(work.changes):
-        yield f"SQL Server's own settings: {INSTANCE_CHANGES[setting]}"
-    yield (
-        f"SQL Server runs {work.summary()}, "
-        f"{study.design.warmups} to warm up and {study.design.iterations} timed for each."
-    )
+    yield "It is powered on at the same host; Tools, the guest and the topology in it are checked."
 
 
-def _machine(study: Study, plan: MachinePlan) -> dict[str, object]:
-    return {
-        "where": plan.machine.words,
-        "kind": "Linux machine, measured as it is",
-        "power": "",
-        "settings": list(_settings(study, plan)),
-        "arms": [_machine_arm(study, plan, label) for label in study.labels],
-    }
-
-
-def _settings(study: Study, plan: MachinePlan) -> Iterator[tuple[str, str, str]]:
-    now = {
-        "numa_balancing": plan.machine.numa_balancing,
-        "transparent_hugepages": plan.machine.transparent_hugepages,
-    }
-    for name, value in study.workload.kernel_settings().items():
-        yield f"linux.{name}", now.get(name) or "none", value
-    folder = getattr(study.workload, "folder", "")
-    yield f"{folder}/vnuma-page-cache", "not there", "the study's files"
-
-
-def _machine_arm(study: Study, plan: MachinePlan, label: str) -> tuple[str, str, str]:
-    """Whose CPUs read, and where the pages are."""
-    shown = labelled(study, label)
-    if label in plan.left_out:
-        return shown, f"left out: {plan.left_out[label]}", ""
-    work = study.workload_of(label)
-    reads, lies = getattr(work, "cpu_node", "?"), getattr(work, "memory_node", "?")
-    return shown, f"node {reads}", _PLACES.get(lies, f"on node {lies}")
-
-
-def _machine_steps(study: Study) -> Iterator[str]:
-    work, design = study.workload, study.design
-    yield "Files of random bytes are made in the study's folder, once."
-    if work.kernel_settings():
-        yield "The kernel settings above are set, and read back."
-    yield "The whole machine's page cache is dropped: other programs read from disk for a while."
-    yield "The file is read into memory from one node; each node's FilePages prove where it is."
-    yield f"It runs {work.summary()}, {design.warmups} to warm up and {design.iterations} timed for each."
-    if work.kernel_settings():
-        yield "The kernel settings are restored, and read back."
-
-
-_VMS = _Texts(
-    "vNUMA study",
-    "Each VM below is reconfigured, power-cycled and measured again and again, and then restored to "
-    "what it was.",
-    "power-cycle",
-    "power-cycles",
-    ("The guest is predicted to see", "Confidence"),
-    "No setting; the VM is power-cycled only.",
-    "VMs",
-    _database,
-    _vm_steps,
-    (
-        "The configuration is saved before the first change. Each restored setting is read back.",
-        "The VM is restored after the last power-cycle, on Ctrl-C, on failures, and when the allowed "
-        "hours end.",
-        "If the controlling machine dies: at its next start, or by hand with: vnuma restore VM.",
-        "Changes that somebody else made meanwhile are never overwritten: the VM is left as it is, and "
-        "named.",
-        "During the study the VM carries the advanced setting vnuma.run, which names the run; it is removed.",
-        "Every change is recorded in the audit log: vnuma audit.",
-    ),
-)
-_MACHINES = _Texts(
-    "Page cache study",
-    "Each machine below is measured again and again as it is, with its page cache dropped before each pass; "
-    "it is neither reconfigured nor booted.",
-    "pass",
-    "passes",
-    ("Reads from", "Pages lie"),
-    "No setting.",
-    "Machines",
-    lambda _: (),
-    _machine_steps,
-    (
-        "Kernel settings are saved before the first pass. Each restored setting is read back.",
-        "After the last pass, on Ctrl-C and on failures, the files are removed and the settings "
-        "checked again.",
-        "If the controlling machine dies: at its next start, or by hand with: vnuma restore MACHINE.",
-        "A setting that somebody else changed meanwhile is never overwritten: it is left as it is, and "
-        "named.",
-        "Every change is recorded in the audit log: vnuma audit.",
-    ),
-)
+def _restore_steps(study: Study) -> Iterator[str]:
+    yield "Settings are saved before the first change. Each restored setting is read back."
+    yield "It is restored after the last cell, on Ctrl-C, on failures, and when the allowed hours end."
+    yield "If the controlling machine dies: at its next start, or by hand with: vnuma restore NAME."
+    yield "Changes that somebody else made meanwhile are never overwritten: they are left, and named."
+    if study.shapes:
+        yield "During the study the VM carries the advanced setting vnuma.run, which names the run."
+    yield "Every change is recorded in the audit log: vnuma audit."

@@ -1,10 +1,8 @@
-"""The text of `vnuma plan` about one VM or machine."""
+"""The text of `vnuma plan` about one target."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all
@@ -14,23 +12,9 @@ from vnuma.words.provenance import banner
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
+    from vnuma.domain.vm.linux import LinuxFacts
     from vnuma.engine.preflight.findings import Finding
-    from vnuma.engine.preflight.machine_plan import MachinePlan
-    from vnuma.engine.preflight.target_plan import TargetPlan
-    from vnuma.engine.preflight.vm_plan import VmPlan
-
-
-@dataclass(frozen=True)
-class _Lines:
-    """Differences between a VM's and a machine's plan."""
-
-    head: str
-    changes: list[str]
-    """Arms, and what they change there."""
-    time: str
-    """Text before and after the time: the number of boots or passes, and how certain the time is."""
-    sure: str
-    notes: list[str]
+    from vnuma.engine.preflight.plan import ShapePlan, TargetPlan
 
 
 def called(name: str, plan: TargetPlan) -> str:
@@ -39,21 +23,50 @@ def called(name: str, plan: TargetPlan) -> str:
 
 
 def plan_text(study: Study, name: str, plan: TargetPlan, start: str, checks: bool) -> str:
-    """The plan of one VM or machine, called `name`. `start` is the command that measures it."""
-    own = plan.by_kind(vm=partial(_vm, study, name), machine=partial(_machine, study))
+    """The plan of one target, called `name`. `start` is the command that measures it."""
     lines = [banner(plan.simulated)] if plan.simulated else []
     lines += [
-        f"{study.name}  {own.head}",
+        f"{study.name}  {_head(name, plan)}",
         "",
-        *own.changes,
+        *(_shape_lines(study, plan.shape, plan.boots) if plan.shape else ()),
+        *(_guest_lines(study, plan, plan.linux) if plan.linux else ()),
+        *([f"When: {study.allowed_hours.words}"] if study.allowed_hours else []),
+        "Restored after the last cell, on Ctrl-C, and at the next start if this controller dies.",
+        *(_database(study) if "sql_server" in study.workload.needs else ()),
+        "",
         *design_lines(study),
-        f"Time     {at_most(study)}{own.time}, about {duration(plan.seconds)} {own.sure}",
-        *own.notes,
+        f"Time     {at_most(study)}{counted(plan.boots, study.replicate)}, about {duration(plan.seconds)} "
+        "on real hardware (assumed; measured after block 1)",
+        *_certainty(study),
         *findings_lines(plan.findings, checks),
         "",
         closing_line(plan.findings, start),
     ]
     return "\n".join(lines)
+
+
+def _head(name: str, plan: TargetPlan) -> str:
+    """What is measured, and on what."""
+    shape = plan.shape
+    if shape is None:
+        return f"{name} as it is, on {plan.host_name}"
+    clone = _clone(plan, " (test clone)", ", not marked as a test clone")
+    release = f"ESXi {shape.host.release.version}, vmx-{shape.vm.hardware_version}"
+    return f"{name}{clone} on {plan.host_name}, {release}"
+
+
+def _clone(plan: TargetPlan, yes: str, no: str) -> str:
+    """Whether the VM may be power-cycled many times; nothing of what is simulated or never booted."""
+    if plan.simulated or plan.shape is None:
+        return ""
+    return yes if plan.shape.test_clone else no
+
+
+def _certainty(study: Study) -> list[str]:
+    """What the study may detect, or why passes say less than boots."""
+    if study.shapes:
+        return _detects(study)
+    return ["         A cell is a pass with caches dropped before it, not a boot: boots may vary more."]
 
 
 def summary(study: Study, named: Mapping[str, TargetPlan]) -> str:
@@ -62,7 +75,7 @@ def summary(study: Study, named: Mapping[str, TargetPlan]) -> str:
     lines = [banner(plans[0].simulated)] if plans and plans[0].simulated else []
     lines += [f"{study.name}  {', '.join(study.labels)} on {counted(len(plans), 'VM')}"]
     for name, plan in named.items():
-        lines += [f"  {line}" for line in plan.by_kind(vm=partial(_changed, name), machine=_measured)]
+        lines += [f"  {line}" for line in _changed(study, name, plan)]
     total = in_all(study, plans)
     lines.append(f"Time     about {duration(total)} on real hardware (assumed), to {clock_time(total)}")
     warned = sum(finding.severity == "warn" for plan in plans for finding in plan.findings)
@@ -71,16 +84,19 @@ def summary(study: Study, named: Mapping[str, TargetPlan]) -> str:
     return "\n".join(lines)
 
 
-def _changed(name: str, plan: VmPlan) -> list[str]:
-    clone = "" if plan.simulated else " (test clone)" if plan.test_clone else ", NOT marked as a test clone"
+def _changed(study: Study, name: str, plan: TargetPlan) -> list[str]:
+    clone = _clone(plan, " (test clone)", ", NOT marked as a test clone")
+    cycles = counted(plan.boots, CYCLES[study.replicate])
+    changes = [*(plan.shape.touched if plan.shape else ()), *study.workload.kernel_settings()]
     return [
-        f"{name}{clone} on {plan.host.name}: {counted(plan.boots, 'power-cycle')}",
-        f"  changes {', '.join(plan.touched) or 'nothing'}",
+        f"{name}{clone} on {plan.host_name}: {cycles}",
+        f"  changes {', '.join(changes) or 'nothing'}",
+        *(f"  {sentence}" for sentence in study.workload.steps()),
     ]
 
 
-def _measured(plan: MachinePlan) -> list[str]:
-    return [f"{plan.name}: its page cache is dropped before each pass"]
+CYCLES = {"boot": "power-cycle", "pass": "pass"}
+"""What is repeated, as somebody sees it who watches the target."""
 
 
 def labelled(study: Study, label: str) -> str:
@@ -101,56 +117,35 @@ def value_text(value: object, comma: str = ",", to: str = "..") -> str:
     return str(value)
 
 
-def _machine(study: Study, plan: MachinePlan) -> _Lines:
-    nodes = [
-        f"  node {node.id}: {counted(len(node.cpus), 'CPU')}, "
-        f"{node.memory_mb:,} MB ({node.free_mb:,} MB free)"
-        for node in plan.machine.nodes
-    ]
-    changes = [
-        *nodes,
-        "",
-        f"Arms     {', '.join(labelled(study, label) for label in plan.measured)}",
-        *(f"         {label} is left out: {why}" for label, why in plan.left_out.items()),
-        f"Runs     {study.workload.summary()}",
-        "Changes  drops the page cache before each pass; files in workload.folder, removed after the run.",
-    ]
-    return _Lines(
-        f"{plan.name}: {plan.machine.hostname}, {plan.machine.words}",
-        changes,
-        counted(plan.boots, study.workload.replicate),
-        "(assumed)",
-        ["         A cell is a pass with caches dropped before it, not a boot: boots may vary more."],
-    )
+def _guest_lines(study: Study, plan: TargetPlan, guest: LinuxFacts) -> Iterator[str]:
+    """The guest that the workload runs in, and what it does there."""
+    yield f"Guest    {guest.hostname}, {guest.words}"
+    for node in guest.nodes:
+        free = f"{node.memory_mb:,} MB ({node.free_mb:,} MB free)"
+        yield f"         node {node.id}: {counted(len(node.cpus), 'CPU')}, {free}"
+    measured = [labelled(study, label) for label in study.labels if label not in plan.left_out]
+    yield f"Arms     {', '.join(measured)}"
+    yield from (f"         {label} is left out: {why}" for label, why in plan.left_out.items())
+    yield f"Runs     {study.workload.summary()}"
+    yield from (f"         {sentence}" for sentence in study.workload.steps())
 
 
-def _vm(study: Study, name: str, plan: VmPlan) -> _Lines:
-    kind = (
-        "" if plan.simulated else ", not marked as a test clone" if not plan.test_clone else " (test clone)"
-    )
-    changes = [
-        *_arms(study, plan),
-        "",
-        *_indistinguishable_arms(study, plan),
-        *_touched(plan),
-        *_inside(study),
-        "How: guest shutdown by Tools; " + _hard_off(study),
-        *([f"When: {study.allowed_hours.words}"] if study.allowed_hours else []),
-        "Restored after the last cell, on Ctrl-C, and at the next start if this controller dies.",
-        f"Database: {study.dataset.database} only, created"
-        + (" and dropped." if study.dataset.drop_after else "."),
-        "",
-    ]
-    return _Lines(
-        f"{name}{kind} on {plan.host.name}, ESXi {plan.host.release.version}, vmx-{plan.vm.hardware_version}",
-        changes,
-        counted(plan.boots, "boot"),
-        "on real hardware (assumed; measured after block 1)",
-        _detects(study),
-    )
+def _shape_lines(study: Study, plan: ShapePlan, boots: int) -> Iterator[str]:
+    """What the hypervisor is told to change, and what the guest is predicted to see."""
+    yield from _arms(study, plan)
+    yield ""
+    yield from _indistinguishable_arms(study, plan)
+    yield from _touched(plan, boots)
+    yield from _inside(study)
+    yield f"How: guest shutdown by Tools; {_hard_off(study)}"
 
 
-def _arms(study: Study, plan: VmPlan) -> list[str]:
+def _database(study: Study) -> list[str]:
+    end = " and dropped." if study.dataset.drop_after else "."
+    return [f"Database: {study.dataset.database} only, created{end}"]
+
+
+def _arms(study: Study, plan: ShapePlan) -> list[str]:
     label = max(len(arm.label) for arm in plan.arms) + 2
     lines = [
         f"{'':{label}}   vNUMA nodes               SQL nodes",
@@ -170,7 +165,7 @@ def _arms(study: Study, plan: VmPlan) -> list[str]:
     return [*lines, f"R: reference{twice}"]
 
 
-def _indistinguishable_arms(study: Study, plan: VmPlan) -> list[str]:
+def _indistinguishable_arms(study: Study, plan: ShapePlan) -> list[str]:
     """Arms that cannot be distinguished, or only by the workload, and why a prediction is uncertain."""
     from vnuma.engine.preflight.arm_plan import (
         distinguished_by_workload,
@@ -195,13 +190,13 @@ def _indistinguishable_arms(study: Study, plan: VmPlan) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _touched(plan: VmPlan) -> list[str]:
+def _touched(plan: ShapePlan, boots: int) -> list[str]:
     rows = [(plan.vm.name, "now", "during", "restored")]
     for name, (now, during) in plan.touched.items():
         values = ", ".join(value_text(value) for value in during)
         rows.append((f"  {name}", value_text(now), values, value_text(now)))
     power = "on" if plan.vm.power == "poweredOn" else "off"
-    rows.append(("  power", power, counted(plan.boots, "cycle"), power))
+    rows.append(("  power", power, counted(boots, "cycle"), power))
     return aligned(rows, width())
 
 
@@ -251,7 +246,7 @@ def _cheapest(study: Study) -> list[str]:
     """Boots or iterations at the same assumed spread: the study's own next to the cheapest."""
     from vnuma.analysis.wording import plans_sentence
 
-    said = plans_sentence(assumed_plans(study), study.workload.replicate, study.design.iterations)
+    said = plans_sentence(assumed_plans(study), study.replicate, study.design.iterations)
     return [filled(f"Costs    {said}", (width() or 80) - 1, then=" " * 9)]
 
 

@@ -138,22 +138,21 @@ class _Found:
 
     def text(self, path: Path) -> str:
         lines = [banner(self.pilot.simulated)] if self.pilot and self.pilot.simulated else []
-        work = self.study.workload
         lines += [self._heading(), "", *self._table(), "", *self._outlook(), *self._ending(), *self._plans()]
         if self.pilot:
             lines += ["", *self._pilot(self.pilot)]
         else:
             lines += [
                 "",
-                f"Spreads are assumed, and 0.5% between the iterations of a {work.replicate}. After 3 or "
-                f"more blocks of a run: vnuma power {path} --pilot RUN",
+                f"Spreads are assumed, and 0.5% between the iterations of a {self.study.replicate}. After 3 "
+                f"or more blocks of a run: vnuma power {path} --pilot RUN",
             ]
         return "\n".join(lines)
 
     @property
     def _each(self) -> str:
         """The replicate, in the plural."""
-        return plural_of(self.study.workload.replicate)
+        return plural_of(self.study.replicate)
 
     def _heading(self) -> str:
         control = self.study.control_arm
@@ -253,7 +252,7 @@ class _Found:
 
         if self.plans is None:
             return []
-        return ["", filled(plans_sentence(self.plans, self.study.workload.replicate), width() or 90)]
+        return ["", filled(plans_sentence(self.plans, self.study.replicate), width() or 90)]
 
     def _pilot(self, pilot: Pilot) -> list[str]:
         lines = [

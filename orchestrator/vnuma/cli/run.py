@@ -16,9 +16,9 @@ from vnuma.cli.options import (
     PermitOptions,
     SiteOption,
     StoreOption,
+    inventory_of,
     reached_by,
     read_study,
-    study_inventory,
 )
 from vnuma.cli.run_to_end import run_to_end
 from vnuma.cli.screen import echo, note, require_yes, say
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vnuma.cli.events import Listener
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.preflight.target_plan import TargetPlan
+    from vnuma.engine.preflight.plan import TargetPlan
     from vnuma.engine.run.start import StudyRequest
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
@@ -177,7 +177,7 @@ def _asking(path: Path, inventory: Path | None, permit: Permit) -> StudyRequest:
     if _RUN.fullmatch(str(path)) and not path.exists():
         raise UsageError(f"{path} is a run, not a study file.", fix=f"vnuma run --resume {path}")
     study, text = read_study(path)
-    where = study_inventory(inventory, study)
+    where = inventory_of(inventory, study.vms)
     return StudyRequest(study, text, study_targets(where, study), permit, where)
 
 
@@ -210,7 +210,7 @@ def _resume(
         say(f"{row.name} is complete: nothing was done.", sys.stderr)
         note(f"Next      vnuma results {row.name}    vnuma report {row.name}")
         return
-    where = inventory or (Path(row.inventory) if row.inventory else study_inventory(None, parsed))
+    where = inventory or (Path(row.inventory) if row.inventory else inventory_of(None, parsed.vms))
     targets = study_targets(where, parsed)
     channels = ready_channels(where, targets)
     refuse_if_closed(parsed, datetime.now(UTC))
@@ -248,7 +248,7 @@ def _work_at(site: str, name: str, inventory: Path | None, url: str | None, foll
     refuse_file(parse_place(address), site)
     opened, row, parsed = open_run(name, url)
     part = part_at_site(opened, row, site)
-    where = inventory or (Path(row.inventory) if row.inventory else study_inventory(None, parsed))
+    where = inventory or (Path(row.inventory) if row.inventory else inventory_of(None, parsed.vms))
     targets = study_targets(where, parsed)
     own = of_site(targets, site)
     refuse_if_closed(parsed, datetime.now(UTC))

@@ -20,7 +20,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.access.context import VmContext, vm_of_run
 from vnuma.engine.access.places import store_url
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import change_document, predict_for, prediction_document
@@ -169,7 +169,7 @@ class Clone(AskedVm):
 
 
 def ask_clone(
-    target: VmTarget, vm: VmFacts, inventory: Path, simulated: str | None, judged: list[Judged], say: Say
+    target: Target, vm: VmFacts, inventory: Path, simulated: str | None, judged: list[Judged], say: Say
 ) -> tuple[str, Exception | None]:
     """Take this VM, ask what needs a change, and always restore the VM: what is left on it, as a sentence,
     and what ended it early.
@@ -216,7 +216,7 @@ def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -
         problems.append(error)
 
 
-def _study_text(target: VmTarget, vm: VmFacts) -> str:
+def _study_text(target: Target, vm: VmFacts) -> str:
     """A study of one cell in the VM's present shape; it is never measured."""
     vcpus, shown = vm.settings["numCPUs"], vm.settings["numCoresPerSocket"]
     cores = shown if isinstance(shown, int) and shown else 1
@@ -237,7 +237,7 @@ def _study_text(target: VmTarget, vm: VmFacts) -> str:
 
 
 def _create(
-    store: Store, target: VmTarget, vm: VmFacts, text: str, inventory: Path, simulated: str | None
+    store: Store, target: Target, vm: VmFacts, text: str, inventory: Path, simulated: str | None
 ) -> Run:
     study = parse_study(text, "contract")
     with store.write() as connection:

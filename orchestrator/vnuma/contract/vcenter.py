@@ -11,7 +11,7 @@ from vnuma.contract.suite import Answers, Judged, Verdict, ask, beliefs
 from vnuma.contract.vm import AskedVm
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError, VnumaError
 from vnuma.vsphere.connect import connect
@@ -23,7 +23,7 @@ Consent = Callable[[VmFacts, str | None], None]
 
 
 def ask_vcenter(
-    target: VmTarget, inventory: Path, *, consent: Consent, read_only: bool = False, say: Say = lambda _: None
+    target: Target, inventory: Path, *, consent: Consent, read_only: bool = False, say: Say = lambda _: None
 ) -> Answers:
     """Ask a VM's vCenter; what changes the VM, only of a test clone.
 
@@ -58,7 +58,7 @@ def ask_vcenter(
     return Answers(of, left, tuple(judged), simulated, error)
 
 
-def _still(target: VmTarget, vm: VmFacts) -> VmFacts:
+def _still(target: Target, vm: VmFacts) -> VmFacts:
     """Find the VM that was consented to again, since consent may take hours.
 
     Raises InputError when its name now means another VM, PreflightBlocked when it may no longer be changed,
@@ -78,7 +78,7 @@ def _still(target: VmTarget, vm: VmFacts) -> VmFacts:
     return now
 
 
-def _why_not(target: VmTarget, moid: str) -> str | None:
+def _why_not(target: Target, moid: str) -> str | None:
     """Why the VM must not be changed for this; None if it may be."""
     tagged = Permit().tagged(target, moid)
     if tagged.refusal:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from vnuma.domain.study.study import Dataset
-from vnuma.domain.vm.machine import MachineFacts
+from vnuma.domain.vm.linux import LinuxFacts
 from vnuma.domain.workloads.kinds import SHIPPED, installed, shipped
 from vnuma.domain.workloads.reading import Reading as Reading
 from vnuma.domain.workloads.settings import WorkloadSettings
@@ -149,10 +149,10 @@ class Workload(Protocol):
         """
 
 
-class MachineWorkload(Workload, Protocol):
+class ShellWorkload(Workload, Protocol):
     """A workload with `guest: linux` in its settings, which uses a machine and leaves files there."""
 
-    def machine_obstacles(self, settings: Any, machine: MachineFacts) -> Iterator[Obstacle]:
+    def guest_obstacles(self, settings: Any, machine: LinuxFacts) -> Iterator[Obstacle]:
         """Everything that prevents an arm's settings from running there, checked before anything starts."""
 
     def remove(self, shell: Shell, settings: Any) -> None:
@@ -191,6 +191,6 @@ def workload_named(name: str) -> Workload:
     return ours
 
 
-def machine_workload_named(name: str) -> MachineWorkload:
+def shell_workload_named(name: str) -> ShellWorkload:
     """The same, for a study whose workload runs on a Linux machine."""
-    return cast(MachineWorkload, workload_named(name))
+    return cast(ShellWorkload, workload_named(name))

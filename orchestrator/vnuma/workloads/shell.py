@@ -79,9 +79,9 @@ say shm_kb; df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }'
 """
 
 
-def machine_question(folder: str) -> str:
+def linux_question(folder: str) -> str:
     """The script that reads everything a study needs to know about a Linux machine. It changes nothing.
 
-    `folder` is the file's. `domain.vm.machine.machine_facts` parses its output.
+    `folder` is the file's. `domain.vm.linux.linux_facts` parses its output.
     """
     return _SCRIPT.replace("NODES", _NODES).replace("FOLDER", quote(folder))

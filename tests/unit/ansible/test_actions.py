@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from tests.unit.ansible.content import ACTIONS, ROLES, ROOT, Options, stub_block
 from vnuma.ansible.action import ArgumentSpec, VnumaAction, plain, target_of
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.errors import InputError, StoreError
 
 TARGET: dict[str, Any] = {
@@ -70,12 +70,12 @@ def test_return_values_are_described_with_a_sample_of_their_type(action: str) ->
 
 
 @pytest.mark.parametrize(
-    ("model", "path"), [(VmTarget, ()), (VCenterTarget, ("vcenter",)), (SqlTarget, ("sql",))]
+    ("model", "path"), [(Target, ()), (VCenterTarget, ("vcenter",)), (SqlTarget, ("sql",))]
 )
 def test_the_target_is_documented_as_the_engine_reads_it(
     model: type[BaseModel], path: tuple[str, ...]
 ) -> None:
-    """Fields, defaults and which are required: the fragment says what `VmTarget` checks."""
+    """Fields, defaults and which are required: the fragment says what `Target` checks."""
     options = documented_target()
     for step in path:
         options = options[step]["suboptions"]
@@ -101,7 +101,7 @@ def as_written(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"vcenter": None}, "vcenter"),
+        ({"vcenter": {"host": "v"}}, "vcenter"),
         ({"extra": 1}, "extra"),
         ({"sql": {"host": "s"}}, "give user and password, or kerberos: true"),
         ({"vcenter": {"host": "v", "user": "u", "password": "hunter2"}}, "a password is a reference"),

@@ -16,7 +16,7 @@ from tests.support.cli import vnuma
 from vnuma.engine.access.inventory import read_targets, read_variables
 from vnuma.engine.access.play_input import write_play_inventory
 from vnuma.engine.access.secrets import Secret, resolve, resolve_all
-from vnuma.engine.access.target import MachineTarget, Target, VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 
 VCENTER = {"host": "vc", "user": "u", "password": {"env": "VC"}}
@@ -31,7 +31,7 @@ def write(folder: Path, hosts: Mapping[str, Any], **variables: Any) -> Path:
     return path
 
 
-def one(folder: Path, vcenter: Mapping[str, Any] | None = None, **variables: Any) -> VmTarget:
+def one(folder: Path, vcenter: Mapping[str, Any] | None = None, **variables: Any) -> Target:
     """The target of one host, with these fields of vnuma_vcenter."""
     host = {"vnuma_vcenter": VCENTER | dict(vcenter or {}), "vnuma_sql": SQL}
     return read_targets(write(folder, {"sql16": host}, **variables))["sql16"]
@@ -53,7 +53,7 @@ def test_variables_are_templated_and_keep_their_types(tmp_path: Path) -> None:
         base=8442,
     )
 
-    assert (target.vcenter.host, target.vcenter.port, target.vcenter.user) == (
+    assert (target.hypervisor.host, target.hypervisor.port, target.hypervisor.user) == (
         "vc.example.com",
         8443,
         "sql16@x",
@@ -67,7 +67,7 @@ def test_a_variable_that_nobody_asks_for_may_fail(tmp_path: Path) -> None:
 
     inventory = write(tmp_path, {"sql16": good, "other": bad})
 
-    assert read_targets(inventory, ["sql16"])["sql16"].vcenter.host == "vc"
+    assert read_targets(inventory, ["sql16"])["sql16"].hypervisor.host == "vc"
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_a_password_may_be_a_lookups_result(
 
     target = one(tmp_path, {"password": template})
 
-    assert resolve(target.vcenter.secret) == "s3cret"
-    shown = repr(target) + str(target) + target.model_dump_json() + target.vcenter.secret.name
+    assert resolve(target.hypervisor.secret) == "s3cret"
+    shown = repr(target) + str(target) + target.model_dump_json() + target.hypervisor.secret.name
     assert "s3cret" not in shown
     assert "vnuma_vcenter.password of sql16" in shown
 
@@ -145,7 +145,7 @@ def test_an_empty_password_is_said_before_anybody_logs_in(tmp_path: Path) -> Non
     target = one(tmp_path, {"password": "{{ lookup('env', 'NOT_SET_ANYWHERE') }}"})
 
     with pytest.raises(EnvironmentProblem, match=r"vnuma_vcenter\.password of sql16 is empty"):
-        resolve(target.vcenter.secret)
+        resolve(target.hypervisor.secret)
 
 
 def test_a_command_gives_its_first_line(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ from pathlib import Path
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.secrets import resolve
 for name, target in read_targets(Path(sys.argv[1]), sys.argv[2:] or None).items():
-    print(name, resolve(target.vcenter.secret), resolve(target.sql.password))
+    print(name, resolve(target.hypervisor.secret), resolve(target.server.password))
 """
 
 
@@ -303,16 +303,16 @@ def test_a_plays_inventory_needs_no_lookup_and_holds_no_password_of_a_vm(
     )
     monkeypatch.setenv("OF_A_TEST", "here")
     monkeypatch.setenv("SQL", "sql-s3cret")
-    targets: dict[str, Target] = {**read_targets(inventory), "linux": MachineTarget(name="linux")}
+    targets = read_targets(inventory)
     folder = tmp_path / "private"
     folder.mkdir()
 
-    path = write_play_inventory(folder, inventory, targets)
+    path = write_play_inventory(folder, inventory, targets, ["linux"])
     monkeypatch.delenv("OF_A_TEST")
 
     again = read_targets(path)["sql16"]
     assert again.model_dump() == targets["sql16"].model_dump()
-    assert again.vcenter.secret.name in resolve_all(
+    assert again.hypervisor.secret.name in resolve_all(
         secret for target in targets.values() for secret in target.secrets
     )
     linux = read_variables(path)["linux"]
@@ -352,9 +352,9 @@ def test_a_session_is_a_secret_and_a_proxy_an_address(
 
     target = one(tmp_path, {**given, "proxy": "http://proxy.example.com:3128"})
 
-    assert resolve(target.vcenter.secret) == "c00kie"
+    assert resolve(target.hypervisor.secret) == "c00kie"
     assert "c00kie" not in repr(target) + target.model_dump_json()
-    assert target.vcenter.proxy_address == ("proxy.example.com", 3128)
+    assert target.hypervisor.proxy_address == ("proxy.example.com", 3128)
 
 
 @pytest.mark.parametrize(
@@ -401,5 +401,5 @@ def test_a_systemd_credential_is_a_file_whose_folder_the_environment_names(
 
     target = one(tmp_path, {"password": reference})
 
-    assert target.vcenter.password is not None
-    assert resolve(target.vcenter.password) == "s3cret"
+    assert target.hypervisor.password is not None
+    assert resolve(target.hypervisor.password) == "s3cret"

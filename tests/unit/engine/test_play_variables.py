@@ -6,7 +6,7 @@ import json
 import signal
 from pathlib import Path
 
-from vnuma.engine.access.machine_shell import run_on
+from vnuma.engine.access.guest_shell import run_on
 from vnuma.engine.access.play_input import write_extra_variables
 
 ODD = ["sql16", 'a "b" \\ c', "größe", "😀", "line\u2028end", "{{ 1 + 1 }}", "{% raw %}", "x: [y]"]

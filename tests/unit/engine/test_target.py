@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.engine.access.inventory import named_targets, read_targets, stored_target
-from vnuma.engine.access.target import VmTarget, refuse_unknown, target_from
+from vnuma.engine.access.inventory import read_targets, stored_target
+from vnuma.engine.access.target import Target, refuse_unknown, target_from
 from vnuma.engine.preflight.server_findings import unencrypted_connection, unused_login
 from vnuma.errors import InputError
 
@@ -21,13 +21,13 @@ _GIVEN = {
 }
 
 
-def _target(**sql: object) -> VmTarget:
+def _target(**sql: object) -> Target:
     given = {"host": "sql16", "user": "sa", "password": {"env": "SQL"}, **sql}
     return target_from("sql16", {"vnuma_vcenter": VCENTER, "vnuma_sql": given}, "hosts.yml")
 
 
 def _encrypt(**sql: object) -> str:
-    return _target(**sql).sql.encrypt
+    return _target(**sql).server.encrypt
 
 
 def test_encryption_is_mandatory_where_nothing_is_said() -> None:
@@ -118,7 +118,7 @@ def test_what_a_connection_string_would_say_is_reported_in_our_words(
 
 def test_an_instance_needs_no_port() -> None:
     """Its port is asked for at each login."""
-    assert _target(instance="SQL2019").sql.instance == "SQL2019"
+    assert _target(instance="SQL2019").server.instance == "SQL2019"
 
 
 def test_a_misspelt_field_is_met_with_the_one_that_was_meant() -> None:
@@ -170,4 +170,4 @@ def test_a_linux_machine_with_an_unknown_variable_is_refused(tmp_path: Path) -> 
     inventory.write_text("all: {hosts: {box: {vnuma_approval: required}}}\n", encoding="utf-8")
 
     with pytest.raises(InputError, match="host box: unknown variable vnuma_approval"):
-        named_targets(inventory, ["box"])
+        read_targets(inventory, ["box"])

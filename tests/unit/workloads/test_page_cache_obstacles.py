@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from vnuma.domain.vm.machine import MachineFacts, Node
+from vnuma.domain.vm.linux import LinuxFacts, Node
 from vnuma.workloads.page_cache.obstacles import obstacles_of
 from vnuma.workloads.page_cache.settings import PageCache
 
-MACHINE = MachineFacts(
+MACHINE = LinuxFacts(
     hostname="db1",
     kernel="6.1.0",
     identity="abc",
@@ -69,9 +69,7 @@ def test_a_fit_machine_has_no_obstacle() -> None:
         (ONE_NODE, {"memory_node": "depleted"}, "has one NUMA node only"),
     ],
 )
-def test_each_obstacle_is_one_sentence(
-    machine: MachineFacts, settings: dict[str, object], words: str
-) -> None:
+def test_each_obstacle_is_one_sentence(machine: LinuxFacts, settings: dict[str, object], words: str) -> None:
     """One thing is wrong: one obstacle names it, and says what helps."""
     (found,) = obstacles_of(PageCache.model_validate(settings), machine)
 

@@ -54,7 +54,7 @@ def judge(
         wrong.append(f"the guest has {guest.vcpus} CPUs, the arm needs {arm.vcpu_count}")
     sockets = _sockets(guest, start)
     if sockets is None:
-        unseen.append("sockets: this SQL Server version does not show them (2016 SP2 and later do)")
+        unseen.append("sockets: the guest does not show them (SQL Server 2016 SP2 and later do)")
     elif isinstance(arm.topology, Topology) and sockets != arm.topology:
         wrong.append(f"the guest shows {sockets}, the arm needs {arm.topology}")
     if arm.memory_affinity not in ("keep", "none"):

@@ -22,7 +22,7 @@ def assumed_cell_seconds(study: Study) -> float:
 
 def assumed_boot_seconds(study: Study) -> float:
     """The part of it before the first iteration."""
-    return ASSUMED_PASS_S if study.workload.replicate == "pass" else ASSUMED_BOOT_S + study.quiet.for_s
+    return ASSUMED_PASS_S if study.replicate == "pass" else ASSUMED_BOOT_S + study.quiet.for_s
 
 
 def assumed_iteration_seconds(study: Study) -> float:

@@ -10,6 +10,7 @@ from vnuma.domain.arm.arm import Arm, ArmSettings
 from vnuma.domain.study.design import CONTROL_SUFFIX, Design
 from vnuma.domain.study.hours import AllowedHours
 from vnuma.domain.workloads.kinds import AnyWorkload, as_workload
+from vnuma.domain.workloads.metric import Replicate
 from vnuma.domain.workloads.settings import Seconds, WorkloadContext, WorkloadSettings, maxdop_of
 from vnuma.words.validation import Strict
 
@@ -290,6 +291,16 @@ class Study(Strict):
     def maxdops(self) -> tuple[int, ...]:
         """The distinct MAXDOP hints, in the order of the arms; 0 is the server's own setting."""
         return tuple(dict.fromkeys(maxdop_of(self.workload_of(label)) for label in self.labels))
+
+    @property
+    def shapes(self) -> bool:
+        """Whether any arm needs a hypervisor that shapes and boots the target."""
+        return any(arm.topology != "keep" for arm in self.arms)
+
+    @property
+    def replicate(self) -> Replicate:
+        """What is repeated: a boot of the shaped VM, or a pass over a target that is measured as it is."""
+        return "boot" if self.shapes else "pass"
 
     @property
     def sets_soft_numa(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.workloads.metric import ELAPSED, Metric, Replicate, sized
+from vnuma.domain.workloads.metric import ELAPSED, Metric, sized
 from vnuma.words.validation import Strict
 
 Path = tuple[int | str, ...]
@@ -36,8 +36,8 @@ INSTANCE_CHANGES: Mapping[InstanceChange, str] = {
 }
 """A plan's text for each."""
 
-Guest = Literal["sql_server", "linux"]
-"""What must run in a workload's guest."""
+GuestPart = Literal["sql_server", "shell"]
+"""By what a workload reaches its guest: SQL Server over TDS, or a root shell over Ansible's connection."""
 
 Seconds = Annotated[float, Field(gt=0)]
 Size = Annotated[int, Field(ge=1)]
@@ -93,17 +93,14 @@ class WorkloadSettings(Strict):
     scaling.
     """
 
-    guest: ClassVar[Guest] = "sql_server"
-    """What must run in the guest."""
+    needs: ClassVar[frozenset[GuestPart]] = frozenset({"sql_server"})
+    """The parts of a guest that it uses."""
 
     factors: ClassVar[frozenset[str]] = frozenset()
     """Fields that an arm may override in its own `workload`."""
 
     node_factors: ClassVar[frozenset[str]] = frozenset()
     """Those that choose NUMA nodes: arms of one shape may differ only by them."""
-
-    replicate: ClassVar[Replicate] = "boot"
-    """What is repeated, and its name in reports."""
 
     changes: ClassVar[frozenset[InstanceChange]] = frozenset()
     """The settings of the SQL Server instance that the workload changes."""
@@ -150,6 +147,10 @@ class WorkloadSettings(Strict):
     def kernel_settings(self) -> Mapping[str, str]:
         """Kernel settings of a Linux machine during a pass, with their values; empty for none."""
         return {}
+
+    def steps(self) -> Iterator[str]:
+        """What it does to its target besides measuring, in sentences for a plan and a change board."""
+        yield from ()
 
     def waits_for(self) -> str | None:
         """A database besides the study's own that must be online before a boot is measured."""

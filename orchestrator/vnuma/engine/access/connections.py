@@ -14,7 +14,7 @@ from vnuma import assets
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
 from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
-from vnuma.engine.access.target import Target, VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.errors import VCenterUnreachable
 from vnuma.logins import Logins, now_sharing, sharing
 from vnuma.sqlserver.client.driver import ENVIRONMENT_VARIABLE, Driver, discover
@@ -22,9 +22,9 @@ from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.vsphere.connect import VCenter, agreed_version, log_out
 
 
-def vcenter(target: VmTarget) -> VCenter:
+def vcenter(target: Target) -> VCenter:
     """How to log in to this target's vCenter."""
-    return _login(target.vcenter)
+    return _login(target.hypervisor)
 
 
 def _login(wanted: VCenterTarget) -> VCenter:
@@ -87,10 +87,10 @@ def api_versions(targets: Iterable[Target]) -> dict[str, str]:
     """The API version agreed with each target's vCenter, by address; unreachable vCenters are left out."""
     found: dict[str, str] = {}
     for target in targets:
-        for wanted in target.vcenters:
-            if _address(wanted) not in found:
-                with suppress(VCenterUnreachable):
-                    found[_address(wanted)] = agreed_version(_login(wanted))
+        wanted = target.vcenter
+        if wanted and _address(wanted) not in found:
+            with suppress(VCenterUnreachable):
+                found[_address(wanted)] = agreed_version(_login(wanted))
     return found
 
 
@@ -98,9 +98,9 @@ def _address(wanted: VCenterTarget) -> str:
     return f"{wanted.host}:{wanted.port}"
 
 
-def sql_server(target: VmTarget) -> SqlServer:
+def sql_server(target: Target) -> SqlServer:
     """How to log in to this target's SQL Server, with the ODBC driver found here."""
-    return server_login(target.sql)
+    return server_login(target.server)
 
 
 def server_login(wanted: SqlTarget) -> SqlServer:

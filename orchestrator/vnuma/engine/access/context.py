@@ -16,10 +16,11 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.guest_shell import PlayedShell
 from vnuma.engine.access.locking import patience_s, vm_lock
 from vnuma.engine.access.places import home_folder, store_url
 from vnuma.engine.access.secrets import Private
-from vnuma.engine.access.target import Target, TargetKind
+from vnuma.engine.access.target import Target, is_shaped
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.store import leases, runs, vms
@@ -27,6 +28,7 @@ from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.rows import Study as StoredStudy
 from vnuma.vsphere.connect import Session, connect
+from vnuma.workloads.shell import Shell
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class VmContext:
     token: int = 0
     home: Path = field(default_factory=home_folder)
     made: list[Edit] = field(default_factory=list)
+    task_shell: Shell | None = None
+    """The guest's shell by the connection of a play's task."""
 
     def fence(self) -> None:
         """Raise LeaseLost when the VM's lease has moved to another token."""
@@ -55,12 +59,16 @@ class VmContext:
         wait_s = patience_s(self.study.power)
         with vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=wait_s):
             self.fence()
-            with connect(vcenter(self.target.as_vm())) as session:
+            with connect(vcenter(self.target)) as session:
                 yield session
+
+    def shell(self) -> Shell:
+        """The guest's shell, as root; outside a play, each script is a play of its own."""
+        return self.task_shell or PlayedShell(self.vm.name, Path(self.run.inventory or "inventory"))
 
     def sql(self) -> SqlServer:
         """How to reach this VM's SQL Server."""
-        return sql_server(self.target.as_vm())
+        return sql_server(self.target)
 
 
 def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
@@ -127,11 +135,7 @@ def _parsed(text: str, run: str) -> Study:
 
 
 def vm_of_run(store: Store, run: Run, target: Target) -> Vm:
-    """The run's VM or machine with the target's name.
-
-    Raises InputError when there is none or it is of the other kind: a missing variable must not turn a VM
-    into a machine reached by SSH.
-    """
+    """The run's VM with the target's name. Raises InputError when there is none, and as `refuse_unshaped`."""
     with store.read() as connection:
         return _vm_of_run(connection, run, target)
 
@@ -144,21 +148,27 @@ def _vm_of_run(connection: Connection, run: Run, target: Target) -> Vm:
             f"{run.name} has no VM named {target.name} (it has: {', '.join(names)}).",
             fix="vnuma status lists them.",
         )
-    refuse_other_kind(run, vm, target)
+    refuse_unshaped(run, vm, target)
     return vm
 
 
-def refuse_other_kind(run: Run, vm: Vm, target: Target) -> None:
-    """Raise InputError where the run has a VM and the inventory a machine of that name, or the reverse."""
-    known = TargetKind.of(vm.vm_key)
-    if known is not target.kind:
+def refuse_unshaped(run: Run, vm: Vm, target: Target) -> None:
+    """Raise InputError where only one of run and inventory has a vCenter for it.
+
+    A missing variable must not turn a VM into a machine that is only reached by SSH.
+    """
+    known, now = is_shaped(vm.vm_key), target.vcenter is not None
+    if known is not now:
+        words = {True: "a VM in a vCenter", False: "a machine without one"}
         raise InputError(
-            f"{vm.name} is {known.value} in {run.name}, but {target.kind.value} in this inventory.",
-            fix="In the inventory a VM has vnuma_vcenter and vnuma_sql; a machine has no vnuma_vcenter.",
+            f"{vm.name} is {words[known]} in {run.name}, but {words[now]} in this inventory.",
+            fix="Correct its vnuma_vcenter in the inventory.",
         )
 
 
-def open_context(name: str, target: Target, token: int | None = None) -> VmContext:
+def open_context(
+    name: str, target: Target, token: int | None = None, shell: Shell | None = None
+) -> VmContext:
     """The context of one VM in a run, for the play with this fencing token.
 
     Its run is as seen by the process that supervises this VM: the node's part, if a node has it. Raises as
@@ -170,10 +180,10 @@ def open_context(name: str, target: Target, token: int | None = None) -> VmConte
         with store.read() as connection:
             known, _ = _run_of_this_site(connection, name)
             _vm_of_run(connection, known, target)
-        return open_context(known.name, target, token)  # `name` is `latest` or a number
+        return open_context(known.name, target, token, shell)  # `name` is `latest` or a number
     run, stored, vm = found
-    refuse_other_kind(run, vm, target)
-    return VmContext(store, run, _own_study(run, stored), vm, target, token or 0)
+    refuse_unshaped(run, vm, target)
+    return VmContext(store, run, _own_study(run, stored), vm, target, token or 0, task_shell=shell)
 
 
 def supervisor_token(name: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.host_variables import HostVariables, unreadable
-from vnuma.engine.access.target import (
-    MachineTarget,
-    Target,
-    TargetKind,
-    VmTarget,
-    refuse_unknown,
-    target_from,
-)
+from vnuma.engine.access.target import Target, is_shaped, refuse_unknown, target_from
 from vnuma.engine.access.vault import vault_secrets
 from vnuma.errors import InputError
 
@@ -32,9 +25,10 @@ LOCAL = "localhost"
 """Ansible's implicit host: the machine it runs on, without an entry in any inventory."""
 
 
-def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, VmTarget]:
-    """The inventory's VMs by name; without `names`, all that have vnuma_vcenter.
+def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, Target]:
+    """The inventory's targets by name; without `names`, all that have vnuma_vcenter.
 
+    `localhost` needs no entry: it is Ansible's implicit host.
     Raises InputError when the inventory cannot be read, or a name is not in it.
     """
     hosts = read_variables(inventory)
@@ -43,31 +37,38 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
     targets = {}
     for name in names:
         targets[name] = _target_in(hosts, inventory, name)
-        refuse_unknown(name, hosts[name], str(inventory))
+        refuse_unknown(name, hosts.get(name, {}), str(inventory))
     return targets
 
 
-def _target_in(hosts: Mapping[str, HostVariables], inventory: Path, name: str) -> VmTarget:
-    if name not in hosts:
+def _target_in(hosts: Mapping[str, HostVariables], inventory: Path, name: str) -> Target:
+    if name not in hosts and name != LOCAL:
         close = difflib.get_close_matches(name, hosts, n=1)
         known = ", ".join(sorted(hosts)) or "none"
         raise InputError(
-            f"{inventory} has no VM named {name} (it has: {known}).",
+            f"{inventory} has no host named {name} (it has: {known}).",
             fix=f"Did you mean {close[0]}?"
             if close
             else "Add it there, or choose another inventory: --inventory PATH",
         )
-    return target_from(name, hosts[name], str(inventory))
+    return target_from(name, hosts.get(name, {}), str(inventory))
 
 
 def study_targets(inventory: Path, study: Study) -> dict[str, Target]:
-    """The targets of a study: VMs, or machines for a Linux workload. Raises InputError."""
-    match study.workload.guest:
-        case "sql_server":
-            return dict(read_targets(inventory, study.vms))
-        case "linux":
-            targets = named_targets(inventory, study.vms)
-            return {name: target.as_machine(study.workload.name) for name, target in targets.items()}
+    """The targets of a study. Raises InputError for one that lacks a part which the study needs."""
+    targets = read_targets(inventory, study.vms)
+    for target in targets.values():
+        if study.shapes:
+            _ = target.hypervisor
+        elif target.vcenter:
+            raise InputError(
+                f"{target.name} is a VM in a vCenter, but no arm of the study shapes it (topology: keep).",
+                fix="Give each arm a topology. To measure the guest as it is, name an inventory host without "
+                "vnuma_vcenter.",
+            )
+        if "sql_server" in study.workload.needs:
+            _ = target.hypervisor, target.server
+    return targets
 
 
 def of_site(targets: Mapping[str, Target], site: str | None) -> dict[str, Target]:
@@ -75,33 +76,12 @@ def of_site(targets: Mapping[str, Target], site: str | None) -> dict[str, Target
     return {name: target for name, target in targets.items() if target.node == site}
 
 
-def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, Target]:
-    """VMs, and Linux machines: hosts with neither vnuma_vcenter nor vnuma_sql. Raises InputError.
-
-    `localhost` needs no entry: it is Ansible's implicit host.
-    """
-    hosts = read_variables(inventory)
-    plain = {name for name, variables in hosts.items() if not {"vnuma_vcenter", "vnuma_sql"} & set(variables)}
-    machines = plain if LOCAL in hosts else plain | {LOCAL}
-    wanted = list(names)
-    for name in machines.intersection(wanted, hosts):
-        refuse_unknown(name, hosts[name], str(inventory))
-    others = read_targets(inventory, [name for name in wanted if name not in machines])
-    return {name: others[name] if name in others else MachineTarget(name=name) for name in wanted}
-
-
 def stored_target(inventory: Path, key: str, name: str) -> Target:
-    """The VM or machine that a store's row identifies; a machine needs no entry. Raises InputError.
+    """The target that a store's row identifies; one that nothing shapes needs no entry. Raises InputError.
 
     An unknown variable is not refused: it must not prevent a restore.
     """
-    return _STORED[TargetKind.of(key)](inventory, name)
-
-
-_STORED: Mapping[TargetKind, Callable[[Path, str], Target]] = {
-    TargetKind.VM: lambda inventory, name: _target_in(read_variables(inventory), inventory, name),
-    TargetKind.MACHINE: lambda _, name: MachineTarget(name=name),
-}
+    return _target_in(read_variables(inventory), inventory, name) if is_shaped(key) else Target(name=name)
 
 
 def read_variables(inventory: Path) -> dict[str, HostVariables]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from vnuma import lab
-from vnuma.engine.access.target import TargetKind
 from vnuma.lab import LabMachine, LabState
 
 Hosts = dict[str, dict[str, Any]]
@@ -14,16 +13,15 @@ NO_LAB = "No lab is running."
 """How the inventory plugin's error begins, by which it is known again."""
 
 
-def lab_hosts() -> dict[TargetKind, Hosts]:
-    """Inventory variables of the running lab's hosts by kind and name; empty when no lab runs.
+def lab_hosts() -> Hosts:
+    """Inventory variables of the running lab's hosts by name; empty when no lab runs.
 
     If several VMs have the same name, their inventory names include the folder.
     """
     state = lab.status()
     if state is None:
         return {}
-    machines = {machine.name: machine_variables(machine) for machine in state.machines}
-    return {TargetKind.VM: _vms(state), TargetKind.MACHINE: machines}
+    return _vms(state) | {machine.name: machine_variables(machine) for machine in state.machines}
 
 
 def _vms(state: LabState) -> Hosts:

@@ -10,37 +10,31 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from vnuma.engine.access.inventory import connection_variables
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, write_private
-from vnuma.engine.access.target import Target, TargetKind
+from vnuma.engine.access.target import Target
 from vnuma.words.plain_text import data_in_yaml
-
-GROUPS = {TargetKind.VM: "vnuma_vms", TargetKind.MACHINE: "vnuma_machines"}
-"""The group in which a play finds the targets of a kind."""
 
 
 def write_play_inventory(
-    folder: Path, inventory: Path, targets: Mapping[str, Target], others: Iterable[str] = ()
+    folder: Path, inventory: Path, targets: Mapping[str, Target], reached: Collection[str] = ()
 ) -> Path:
-    """Write FOLDER/hosts.json, readable only by this user. `others` are hosts reached as machines are.
+    """Write FOLDER/hosts.json, readable only by this user.
 
-    A VM's passwords are references that the run's private file resolves; the passwords with which Ansible
-    reaches a machine are values. Raises InputError and EnvironmentProblem as reading does.
+    `reached` are hosts that Ansible's own connection reaches: their passwords are values. Those of vCenter
+    and SQL Server are references that the run's private file resolves. Raises InputError and
+    EnvironmentProblem as reading does.
     """
-    own = {name: target.variables() for name, target in targets.items()}
-    hosts: dict[str, Any] = {name: variables for name, variables in own.items() if variables is not None}
-    if reached := [*(name for name in targets if name not in hosts), *others]:
-        hosts |= connection_variables(inventory, reached)
-    children: dict[str, Any] = {group: {"hosts": {}} for group in GROUPS.values()}
-    for name, target in targets.items():
-        children[GROUPS[target.kind]]["hosts"][name] = {}
-    document = {"all": {"hosts": _literal(hosts), "children": children}}
-    return write_private(folder / "hosts.json", json.dumps(document))
+    hosts: dict[str, dict[str, Any]] = {name: target.variables() for name, target in targets.items()}
+    connections = connection_variables(inventory, reached) if reached else {}
+    for name in reached:
+        hosts[name] = hosts.get(name, {}) | connections.get(name, {})
+    return write_private(folder / "hosts.json", json.dumps({"all": {"hosts": _literal(hosts)}}))
 
 
 def _literal(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How to reach a VM or machine, as the inventory says; for a VM, also its vCenter and SQL Server.
+"""How to reach a target, as the inventory says: its vCenter and its SQL Server, if it has them.
 
 Secrets are references here; `vnuma.engine.access.secrets` resolves them.
 """
@@ -6,12 +6,10 @@ Secrets are references here; `vnuma.engine.access.secrets` resolves them.
 from __future__ import annotations
 
 import difflib
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import ValidationError, field_validator
 from pydantic_core import ErrorDetails
 
 from vnuma.engine.access.secrets import Secret
@@ -19,69 +17,27 @@ from vnuma.engine.access.server_settings import SqlTarget, VCenterTarget
 from vnuma.errors import InputError
 from vnuma.words.validation import Strict, message
 
-MACHINE_KEY = "linux/"
-"""Prefix of the store's keys for machines; a VM's key begins with its vCenter."""
+UNSHAPED = "linux/"
+"""Prefix of the store's keys for targets without a hypervisor; a VM's key begins with its vCenter."""
 
 
-class TargetKind(Enum):
-    """The kinds of target. Code that differs by kind has one table by TargetKind instead of branches."""
+class Target(Strict):
+    """A host of an inventory, in two parts: the hypervisor that shapes it, and its guest.
 
-    VM = "a VM"
-    MACHINE = "a Linux machine"
+    Without `vcenter` nothing shapes it. Its guest is reached at SQL Server (`sql`), and by Ansible's own
+    connection.
+    """
 
-    @classmethod
-    def of(cls, key: str) -> TargetKind:
-        """The kind of target that a store's key identifies."""
-        return cls.MACHINE if key.startswith(MACHINE_KEY) else cls.VM
-
-
-class Target(Strict, ABC):
-    """A VM or machine of an inventory: the interface that all kinds share."""
-
-    kind: ClassVar[TargetKind]
     name: str
-    node: str | None = None
-    """Its site (vnuma_node); None: the controller reaches it."""
-
-    @property
-    def vcenters(self) -> tuple[VCenterTarget, ...]:
-        """The vCenter that manages it, if any."""
-        return ()
-
-    @property
-    def sql_servers(self) -> tuple[SqlTarget, ...]:
-        """The SQL Server inside, if any."""
-        return ()
-
-    @property
-    def secrets(self) -> tuple[Secret, ...]:
-        """The secrets that vnuma logs in with, without those of Ansible's own connection."""
-        passwords = [server.password for server in self.sql_servers if server.password]
-        return (*(server.secret for server in self.vcenters), *passwords)
-
-    @abstractmethod
-    def variables(self) -> dict[str, Any] | None:
-        """Its inventory variables, resolved; None where only Ansible's own connection reaches it."""
-
-    @abstractmethod
-    def as_vm(self) -> VmTarget:
-        """This target as a VM. Raises InputError for a machine outside vCenter."""
-
-    @abstractmethod
-    def as_machine(self, workload: str) -> MachineTarget:
-        """This target as a machine for `workload`. Raises InputError for a VM."""
-
-
-class VmTarget(Target):
-    """One VM of an inventory."""
-
-    kind = TargetKind.VM
-    vm: str
-    vcenter: VCenterTarget
-    sql: SqlTarget
-    test_clone: bool = Field(default=False)
+    vm: str = ""
+    """Name or path of the VM in vCenter."""
+    vcenter: VCenterTarget | None = None
+    sql: SqlTarget | None = None
+    test_clone: bool = False
     require_tag: str | None = None
     """The vSphere tag that the VM must have before it may be changed, as `CATEGORY:NAME`."""
+    node: str | None = None
+    """Its site (vnuma_node); None: the controller reaches it."""
 
     @field_validator("require_tag")
     @classmethod
@@ -92,61 +48,49 @@ class VmTarget(Target):
             raise ValueError(f"'{given}' is not a valid vSphere tag: CATEGORY:NAME")
         return given
 
-    @property
-    def vcenters(self) -> tuple[VCenterTarget, ...]:
-        return (self.vcenter,)
+    @field_validator("vcenter", "sql", mode="before")
+    @classmethod
+    def _is_stated(cls, given: object) -> object:
+        return given or None  # roles pass an empty mapping
 
     @property
-    def sql_servers(self) -> tuple[SqlTarget, ...]:
-        return (self.sql,)
+    def hypervisor(self) -> VCenterTarget:
+        """The vCenter that shapes it. Raises InputError where none does."""
+        if self.vcenter is None:
+            raise InputError(
+                f"{self.name} has no vCenter: it cannot be shaped.",
+                fix="Give it vnuma_vcenter in the inventory.",
+            )
+        return self.vcenter
+
+    @property
+    def server(self) -> SqlTarget:
+        """The SQL Server in its guest. Raises InputError where there is none."""
+        if self.sql is None:
+            raise InputError(f"{self.name} has no SQL Server.", fix="Give it vnuma_sql in the inventory.")
+        return self.sql
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """The secrets that vnuma logs in with, without those of Ansible's own connection."""
+        found = (self.vcenter and self.vcenter.secret, self.sql and self.sql.password)
+        return tuple(secret for secret in found if secret)
 
     def variables(self) -> dict[str, Any]:
+        """Its inventory variables, resolved."""
         document = self.model_dump(mode="json", exclude_none=True)
-        return {f"vnuma_{name}": value for name, value in document.items() if name != "name"}
+        return {f"vnuma_{name}": value for name, value in document.items() if name != "name" and value != ""}
 
-    def as_vm(self) -> VmTarget:
-        return self
 
-    def as_machine(self, workload: str) -> MachineTarget:
-        raise InputError(
-            f"{self.name} is a VM in a vCenter. {workload} measures a Linux machine as it is; vnuma "
-            "does not shape VMs with a Linux guest.",
-            fix="Measure its guest in its present shape: add an inventory host without vnuma_vcenter and "
-            "vnuma_sql, reached by SSH.",
-        )
+def is_shaped(key: str) -> bool:
+    """Whether the target that a store's key identifies has a hypervisor."""
+    return not key.startswith(UNSHAPED)
 
 
 def is_tag(text: str) -> bool:
     """Whether the text names a vSphere tag as CATEGORY:NAME."""
     category, _, name = text.partition(":")
     return bool(category.strip() and name.strip())
-
-
-class MachineTarget(Target):
-    """A Linux machine of an inventory, measured without reshaping, over Ansible's own connection."""
-
-    kind = TargetKind.MACHINE
-
-    def variables(self) -> None:
-        """See `Target`."""
-
-    def as_vm(self) -> VmTarget:
-        raise InputError(
-            f"{self.name} is a machine without a vCenter: it cannot be shaped, and has no SQL Server "
-            "to measure.",
-            fix="Give it vnuma_vcenter and vnuma_sql in the inventory.",
-        )
-
-    def as_machine(self, workload: str) -> MachineTarget:
-        del workload
-        return self
-
-
-def target_of_task(document: Mapping[str, Any]) -> Target:
-    """The target in a task's document; without a vCenter it is a machine. Raises ValidationError."""
-    if document.get("vcenter", {}) != {}:
-        return VmTarget.model_validate(document)
-    return MachineTarget.model_validate({"name": document.get("name")})
 
 
 _OF_HOSTS = (
@@ -190,14 +134,14 @@ def _what(item: ErrorDetails) -> str:
     if item["type"] != "extra_forbidden":
         return f"{message(item)}."
     sections: dict[object, type[Strict]] = {"vcenter": VCenterTarget, "sql": SqlTarget}
-    known = sections.get(item["loc"][0], VmTarget).model_fields
+    known = sections.get(item["loc"][0], Target).model_fields
     close = difflib.get_close_matches(str(item["loc"][-1]), known, n=1)
     return (
         f"unknown field. Did you mean {close[0]}?" if close else f"unknown field (known: {', '.join(known)})."
     )
 
 
-def target_from(name: str, variables: Mapping[str, object], where: str) -> VmTarget:
+def target_from(name: str, variables: Mapping[str, object], where: str) -> Target:
     """Build a target from inventory variables vnuma_vcenter, vnuma_sql and vnuma_vm.
 
     Raises InputError with the host, the variable and the problem.
@@ -212,7 +156,7 @@ def target_from(name: str, variables: Mapping[str, object], where: str) -> VmTar
         "node": variables.get("vnuma_node"),
     }
     try:
-        return VmTarget.model_validate(fields)
+        return Target.model_validate(fields)
     except ValidationError as error:
         lines = []
         for item in error.errors():

@@ -6,7 +6,7 @@ from typing import Any
 
 from vnuma.domain.vm.role import ROLE
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.errors import EnvironmentProblem
 from vnuma.vsphere import privileges, read
 from vnuma.vsphere.connect import Session, connect
@@ -16,7 +16,7 @@ Document = dict[str, Any]
 PRIVILEGES = frozenset(need.privilege for need in ROLE)
 
 
-def give_role(target: VmTarget, name: str, principal: str, *, check: bool) -> Document:
+def give_role(target: Target, name: str, principal: str, *, check: bool) -> Document:
     """Give a user the role on the target's VM, and Read-only above it; with `check`, change nothing.
 
     `target.vcenter` logs in as an administrator. Raises PrivilegeMissing, and EnvironmentProblem when the
@@ -47,7 +47,7 @@ def give_role(target: VmTarget, name: str, principal: str, *, check: bool) -> Do
     }
 
 
-def _give(session: Session, target: VmTarget, name: str, principal: str, *, sees: bool) -> None:
+def _give(session: Session, target: Target, name: str, principal: str, *, sees: bool) -> None:
     ref, root = read.find_vm(session, target.vm), session.content.rootFolder
     role = privileges.save_role(session, name, PRIVILEGES)
     privileges.give(session, ref, principal, role, propagate=False)

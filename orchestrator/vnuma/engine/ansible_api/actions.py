@@ -21,14 +21,14 @@ from vnuma.engine.access.context import (
 )
 from vnuma.engine.access.private_folder import tell_waiting
 from vnuma.engine.access.secrets import Private
-from vnuma.engine.access.target import Target, VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
-from vnuma.engine.cell.measure_cell import measure_cell, measure_pass
+from vnuma.engine.cell.measure_cell import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
+from vnuma.engine.restore.restoration import restoration_of
 from vnuma.engine.restore.restore import Choice, Restored
-from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.next_cell import NoCell, claim_next_cell, peek_next_cell, why_no_more
 from vnuma.errors import NotAtBaseline, VnumaError
@@ -39,6 +39,9 @@ from vnuma.workloads.shell import Shell
 
 Document = dict[str, Any]
 When = Literal["always", "finished"]
+
+UNCHANGED: Document = {"changed": False}
+"""Of a step without a hypervisor: there is nothing to do."""
 
 # Another cell on the same host takes minutes, so polling every second is cheap.
 LOOK_AGAIN_S = 1.0
@@ -75,10 +78,11 @@ def why_no_cell(context: VmContext) -> str | None:
     return why_no_more(context) or (None if peek_next_cell(context) else "every cell has ended")
 
 
-def shape(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
-    """Bring the VM into the shape of the attempt's arm."""
-    with step_of(run, attempt, target) as (context, tried):
-        return shaped_document(shape_cell(context, tried), net(context.made))
+def shape(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
+    """Bring the target into the shape of the attempt's arm."""
+    with step_of(run, attempt, target, shell) as (context, tried):
+        done = shape_cell(context, tried)
+        return shaped_document(done, net(context.made)) if done else UNCHANGED
 
 
 def shaped_document(done: Shaped, made: Iterable[Edit]) -> Document:
@@ -92,35 +96,30 @@ def shaped_document(done: Shaped, made: Iterable[Edit]) -> Document:
     }
 
 
-def boot(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
+def boot(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
     """Power on and wait for Tools."""
-    with step_of(run, attempt, target) as (context, tried):
+    with step_of(run, attempt, target, shell) as (context, tried):
         boot_cell(context, tried)
-        return {"changed": True, "power": "poweredOn", "diff": edits_diff(net(context.made))}
+        made = net(context.made)
+        return {"changed": True, "power": "poweredOn", "diff": edits_diff(made)} if made else UNCHANGED
 
 
-def ready(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
-    """Wait for SQL Server, then compare what the guest sees with what the arm needs."""
-    with step_of(run, attempt, target) as (context, tried):
+def ready(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
+    """Wait for the guest, then compare what it sees with what the arm needs."""
+    with step_of(run, attempt, target, shell) as (context, tried):
         seen = ready_cell(context, tried)
         made = net(context.made)
-    saw = {"guest": asdict(seen.guest), "server": asdict(seen.server)}
+    saw = {"guest": asdict(seen.guest), **seen.boot} if seen else {}
     return {"changed": bool(made), "diff": edits_diff(made), **saw}
 
 
-def measure(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
-    """Prepare or verify the study's dataset, then measure the cell."""
-    with step_of(run, attempt, target) as (context, tried):
+def measure(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
+    """Prepare or verify what the workload needs in the guest, then measure the cell."""
+    with step_of(run, attempt, target, shell) as (context, tried):
         prepared = prepare_cell(context, tried)
         stored = measure_cell(context, tried)
         diff = edits_diff(net(context.made))
     return {"changed": True, "dataset": prepared, "samples": stored, "diff": diff}
-
-
-def measure_machine(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
-    """Make one pass over a Linux machine."""
-    with step_of(run, attempt, target) as (context, tried):
-        return {"changed": True, "samples": measure_pass(context, tried, shell)}
 
 
 def edits_diff(edits: Iterable[Edit]) -> Document:
@@ -129,11 +128,11 @@ def edits_diff(edits: Iterable[Edit]) -> Document:
 
 
 def restore(run: str, target: Target, choice: Choice, when: When, shell: Shell | None = None) -> Document:
-    """Restore a VM or machine; with `when` "finished", only if another play has none of its cells to measure.
+    """Restore a target; with `when` "finished", only if another play has none of its cells to measure.
 
-    `shell` is the machine's own, inside a play. Raises VmHeld when another process supervises the run.
+    Raises VmHeld when another process supervises the run.
     """
-    context = open_context(run, target, supervisor_token(target.name))
+    context = open_context(run, target, supervisor_token(target.name), shell)
     store, row, supervised = context.store, context.run, context.token > 0
     if not supervised:
         unsupervised.refuse_if_supervised(row)
@@ -146,7 +145,7 @@ def restore(run: str, target: Target, choice: Choice, when: When, shell: Shell |
         with context.store.one_connection(), _living(context, unsupervised.restoring):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
-            done = restoration_of(context, choice=choice, shell=shell).restore()
+            done = restoration_of(context, choice=choice).restore()
     except NotAtBaseline as error:
         if not supervised:
             unsupervised.settle_away(store, row, error)
@@ -187,12 +186,12 @@ def plan_restore(
 
     Raises RestoreConflict if `restore` would.
     """
-    context = open_context(run, target)
+    context = open_context(run, target, shell=shell)
     context = replace(context, token=unsupervised.lease_token(context) or 0)
     why = _why_not_restored(context, when)
     if why:
         return {"changed": False, "why": why}
-    planned = restoration_of(context, choice=choice, shell=shell).plan()
+    planned = restoration_of(context, choice=choice).plan()
     changes = (*planned.changes, *drop_planned(context))
     return {**changes_document(changes), "powered_off": planned.powered_off}
 
@@ -209,10 +208,12 @@ def _why_not_restored(context: VmContext, when: When) -> str | None:
 
 
 @contextmanager
-def step_of(run: str, document: Mapping[str, Any], target: Target) -> Iterator[tuple[VmContext, Attempt]]:
+def step_of(
+    run: str, document: Mapping[str, Any], target: Target, shell: Shell
+) -> Iterator[tuple[VmContext, Attempt]]:
     """Context and attempt of one step, for its duration."""
     attempt = attempt_of(document)
-    context = open_context(run, target, attempt.token)
+    context = open_context(run, target, attempt.token, shell)
     with _working(context):
         yield context, attempt
 

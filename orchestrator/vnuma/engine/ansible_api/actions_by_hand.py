@@ -22,7 +22,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.places import store_url
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import Journal
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import (
@@ -69,7 +69,7 @@ Model = TypeVar("Model", bound=BaseModel)
 _POWER = {"on": Power.ON, "off": Power.OFF}
 
 
-def _permitted(session: Session, target: VmTarget, permit: Permit) -> tuple[VmRef, VmFacts]:
+def _permitted(session: Session, target: Target, permit: Permit) -> tuple[VmRef, VmFacts]:
     """The VM, if it may be changed by hand. Raises VmHeld and PreflightBlocked."""
     ref = read.find_vm(session, target.vm)
     vm = read.read_vm(session, ref)
@@ -78,7 +78,7 @@ def _permitted(session: Session, target: VmTarget, permit: Permit) -> tuple[VmRe
     return ref, vm
 
 
-def topology(target: VmTarget, options: Document) -> Document:
+def topology(target: Target, options: Document) -> Document:
     """Bring the VM into the shape of `arm`; does nothing if it has that shape already.
 
     A failure does not leave a VM off that it has shut down.
@@ -100,14 +100,14 @@ def topology(target: VmTarget, options: Document) -> Document:
     return _shaped(retry_vcenter(once, VCenterRetry(rules.vcenter_retry_s), lambda *_: None))
 
 
-def plan_topology(target: VmTarget, options: Document) -> Document:
+def plan_topology(target: Target, options: Document) -> Document:
     arm, permit = _arm(options), _permit(options)
     with connect(vcenter(target)) as session:
         _, vm = _permitted(session, target, permit)
         return _shaped(plan_shape(arm, vm, read.read_host(session, session.host(vm.host_moid))))
 
 
-def power(target: VmTarget, options: Document) -> Document:
+def power(target: Target, options: Document) -> Document:
     """Power the VM on (until its Tools run) or shut its guest down."""
     state, rules, permit = options["state"], _rules(options), _permit(options)
     with connect(vcenter(target)) as session:
@@ -119,7 +119,7 @@ def power(target: VmTarget, options: Document) -> Document:
     return _powered(state, changed=changed)
 
 
-def plan_power(target: VmTarget, options: Document) -> Document:
+def plan_power(target: Target, options: Document) -> Document:
     with connect(vcenter(target)) as session:
         _, vm = _permitted(session, target, _permit(options))
     return _powered(options["state"], changed=vm.power is not _POWER[options["state"]])
@@ -138,7 +138,7 @@ def _journal(vm: VmFacts, permit: Permit) -> Journal:
     return Journal(open_store(store_url()), vm.key, vm.name, ticket=permit.ticket)
 
 
-def ready(target: VmTarget, options: Document) -> Document:
+def ready(target: Target, options: Document) -> Document:
     """Wait for Tools and SQL Server, then read what the guest sees."""
     timeout_s = options["timeout"]
     quiet = QuietRule(options["quiet_cpu_percent"], options["quiet_for"], timeout_s)
@@ -154,7 +154,7 @@ def ready(target: VmTarget, options: Document) -> Document:
     return {"changed": False, "ready": asdict(came_up), "guest": asdict(guest), "server": asdict(server)}
 
 
-def dataset(target: VmTarget, options: Document) -> Document:
+def dataset(target: Target, options: Document) -> Document:
     """Create the dataset, verify an existing one, or drop it. Raises PreflightBlocked."""
     diff = plan_dataset(target, options)["diff"]
     with connect_sql(sql_server(target)) as connection:
@@ -165,7 +165,7 @@ def dataset(target: VmTarget, options: Document) -> Document:
     return {"changed": facts.changed, "dataset": asdict(facts), "diff": diff}
 
 
-def plan_dataset(target: VmTarget, options: Document) -> Document:
+def plan_dataset(target: Target, options: Document) -> Document:
     """What `dataset` would create or drop. Raises ForeignDatabase as it does."""
     name = options["database"]
     with connect_sql(sql_server(target)) as connection:
@@ -191,7 +191,7 @@ def _database_diff(before: str | None, after: str | None) -> Document:
     return {"before": {"sql.database": before}, "after": {"sql.database": after}}
 
 
-def benchmark(target: VmTarget, options: Document) -> Document:
+def benchmark(target: Target, options: Document) -> Document:
     """Run the workload on the VM as it is and return every timing. Raises PreflightBlocked."""
     workload = _parsed(CrossJoin, options["workload"], "workload")
     with connect_sql(sql_server(target), options["database"]) as connection:
@@ -260,7 +260,7 @@ def _parsed(model: type[Model], data: Document, option: str) -> Model:
 NEVER = "never"
 
 
-def design_check(target: VmTarget, options: dict[str, Any]) -> dict[str, Any]:
+def design_check(target: Target, options: dict[str, Any]) -> dict[str, Any]:
     """The check's document; with `failed` where something as bad as `fail_on` says was found."""
     asked = CheckRequest(
         sql=SqlServers([target]) if options["sql"] else None,

@@ -6,7 +6,7 @@ only the boot can show as unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
@@ -18,8 +18,8 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.context import VmContext, open_context
-from vnuma.engine.access.target import Target, TargetKind, VmTarget
-from vnuma.engine.ansible_api.actions import Document, edits_diff, shaped_document, why_no_cell
+from vnuma.engine.access.target import Target
+from vnuma.engine.ansible_api.actions import UNCHANGED, Document, edits_diff, shaped_document, why_no_cell
 from vnuma.engine.cell.dataset import planned_making
 from vnuma.engine.cell.power_switch import POWER_OFF, POWER_ON
 from vnuma.engine.cell.shape import Shaped, look_and_plan
@@ -37,9 +37,9 @@ from vnuma.engine.run.next_cell import peek_next_cell
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.sql_server import SqlServer
-from vnuma.store.rows import Cell
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
+from vnuma.workloads.shell import Shell
 
 
 def claim(run: str, target: Target) -> Document:
@@ -58,27 +58,19 @@ def claim(run: str, target: Target) -> Document:
         "claimed": False,
         "why": f"check mode: the next cell would be block {cell.block}, {cell.label}",
     }
-    return found | _CLAIMED[target.kind](context, cell)
-
-
-def _claimed_of_vm(free: VmContext, cell: Cell) -> Document:
-    context, facts = _taken(free)
+    if target.vcenter is None:  # then lease and baseline exist only in the store
+        return found
+    context, facts = _taken(context)
     attempt = Attempt(0, cell.id, 0, context.token, cell.arm, cell.label, cell.block)
-    return {
+    return found | {
         "attempt": asdict(attempt),
         "diff": edits_diff([marking(context.run, facts)] if facts.lease is None else []),
     }
 
 
-# A claim changes nothing on a machine: lease and baseline exist only in the store.
-_CLAIMED: Mapping[TargetKind, Callable[[VmContext, Cell], Document]] = {
-    TargetKind.VM: _claimed_of_vm,
-    TargetKind.MACHINE: lambda *_: {},
-}
-
-
-def shape(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
+def shape(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
     """What `actions.shape` would do. Raises what it raises before its first change."""
+    del shell
     context, _ = _taken(open_context(run, target))
     vm, planned, proven = _looked(context, attempt_of(attempt).settings(context))
     arm = attempt_of(attempt).settings(context)
@@ -94,7 +86,7 @@ def shape(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
 
 def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
     """The VM, its planned shape, and whether this run has verified the SQL Server of this boot."""
-    with connect(vcenter(context.target.as_vm())) as session:
+    with connect(vcenter(context.target)) as session:
         ref = find_own(session, context.vm)
         vm, _, planned = look_and_plan(context, arm, session, ref)
         return vm, planned, vm.power is Power.ON and Endpoint.of(context).is_proven(session, ref)
@@ -108,16 +100,19 @@ def _inside(
     return [setting.planned_for(to_come, server) for setting in SETTINGS]
 
 
-def boot(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
+def boot(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
     """What `actions.boot` would do: every cell's shape step leaves the VM off."""
-    del run, target
+    del run, target, shell
     attempt_of(attempt)
     return {"changed": True, "power": str(Power.ON), "diff": edits_diff(POWER_ON)}
 
 
-def ready(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
+def ready(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
     """Which SQL Server settings `actions.ready` would change: those whose values were unknown before."""
+    del shell
     context, facts = _taken(open_context(run, target))
+    if "sql_server" not in context.study.workload.needs:
+        return UNCHANGED
     arm = attempt_of(attempt).settings(context)
     server = _answering(context, facts)
     affinity = PROCESS_AFFINITY.baseline_of(context.vm)
@@ -129,9 +124,12 @@ def ready(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
     return {"changed": bool(edits), "diff": edits_diff(edits)}
 
 
-def measure(run: str, attempt: Mapping[str, Any], target: VmTarget) -> Document:
+def measure(run: str, attempt: Mapping[str, Any], target: Target, shell: Shell) -> Document:
     """What `actions.measure` would create: the study's database, and a resource pool for it."""
+    del shell
     context, facts = _taken(open_context(run, target))
+    if "sql_server" not in context.study.workload.needs:
+        return {"changed": True}
     arm = attempt_of(attempt).arm
     server = _answering(context, facts)
     made = [planned_making(context, server), _pool(context, arm, server)]
@@ -148,7 +146,7 @@ def _pool(context: VmContext, arm: str, server: SqlServer | None) -> Edit | None
 
 def _taken(free: VmContext) -> tuple[VmContext, VmFacts]:
     """The context after the claim, with the baseline that it would commit; and the VM as it is."""
-    target = free.target.as_vm()
+    target = free.target
     with connect(vcenter(target)) as session:
         facts = read.read_vm(session, read.find_vm(session, target.vm))
     baseline = plan_baseline(free.store, free.run, free.vm, facts, guest_of(free.study, target))

@@ -4,39 +4,35 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from functools import partial
 
 from vnuma.domain.arm.effective import Judgement, judge
 from vnuma.domain.topology.evidence import LogEvidence
 from vnuma.domain.topology.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.vm.change import value_words
-from vnuma.domain.vm.endpoint import VmSide
-from vnuma.domain.vm.facts import GuestTopology, HostFacts, VmFacts
-from vnuma.domain.vm.server import ServerFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell import evidence
+from vnuma.engine.cell.booted import GuestView, VsphereView, looked_at
 from vnuma.engine.cell.dataset import is_expected, note_lost
 from vnuma.engine.cell.evidence import pending_facts
 from vnuma.engine.cell.power_switch import PowerSwitch
 from vnuma.engine.cell.shape import own_settings, plan_shape
+from vnuma.engine.cell.shell_guest import shell_ready
 from vnuma.engine.instance import sql_identity
 from vnuma.engine.instance.instance_setting import Boot
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.lease.attempt import Attempt, step
-from vnuma.engine.lease.identity import require_own_host
-from vnuma.engine.lease.vcenter_retry import on_vsphere, refuse_if_stopped, report_step
+from vnuma.engine.lease.vcenter_retry import on_hypervisor, on_vsphere, refuse_if_stopped, report_step
 from vnuma.errors import DatabaseMissing, TopologyMismatch
-from vnuma.logs.errorlog import ErrorLog
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import ready
 from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.sqlserver.instance.ready import QuietRule, Ready
 from vnuma.store import attempts
-from vnuma.vsphere import power, read, uptime
+from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session, VmRef
 
 _HEED_S = 2.0
@@ -49,7 +45,7 @@ LAB_QUIET_S = 0.5
 def boot_cell(context: VmContext, attempt: Attempt) -> None:
     """The step `power_on` of a cell: ends with running Tools. Raises WrongServer.
 
-    While the VM is still off, nothing may answer as its SQL Server.
+    While the VM is still off, nothing may answer as its SQL Server. Does nothing without a hypervisor.
     """
     with step(context, attempt, "power_on"):
         _boot(context, attempt, "power_on")
@@ -62,33 +58,31 @@ def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
         if tries > 1 and state is Power.ON:  # the request was sent; only its answer was lost
             power.wait_for_guest(session, ref, timeout_s=context.study.power.tools_timeout_s)
             return
-        if state is Power.OFF:
-            sql_identity.require_silence(context.sql(), context.vm.name)
-            sql_identity.note_power_on(context, attempt)
         noted = partial(sql_identity.note_power_on, context, attempt)
+        if state is Power.OFF and "sql_server" in context.study.workload.needs:
+            sql_identity.require_silence(context.sql(), context.vm.name)
+            noted()
         PowerSwitch.of(context, session, ref).on(host_moid, noted)
 
-    on_vsphere(context, attempt, name, work)
+    on_hypervisor(context, attempt, name, work)
 
 
-def ready_cell(context: VmContext, attempt: Attempt) -> GuestView:
-    """The step `guest_ready`: wait for SQL Server, prove that it is the VM's, and check the topology.
+def ready_cell(context: VmContext, attempt: Attempt) -> GuestView | None:
+    """The step `guest_ready`: wait for the guest, prove that it is the VM's, and check the topology.
 
-    SQL Server's settings are written only after this run has proven that the server runs in the VM. So if the
-    arm needs another value than this boot has, the VM is power-cycled once more.
-
-    Raises WrongServer, and TopologyMismatch if the guest sees another topology: the attempt is then invalid.
+    None where nothing was booted. Raises WrongServer, and TopologyMismatch if the guest sees another
+    topology: the attempt is then invalid.
     """
     with step(context, attempt, "guest_ready"):
-        looked, came_up = _came_up(context, attempt)
-        wrong = _settle(context, attempt, looked)
-        if wrong.cycle_helps:
-            _power_cycle(context, attempt)
-            looked, came_up = _came_up(context, attempt)
-            wrong = _settle(context, attempt, looked)
-        inside = _look_inside(context, attempt, looked)
-        judgement = _judged(context, attempt, looked, inside, wrong.sentences)
-        _record(context, attempt, looked, inside, judgement, came_up)
+        looked = looked_at(context, attempt)
+        if looked is None:
+            return None
+        if "sql_server" in context.study.workload.needs:
+            looked, inside, wrong = _sql_server_ready(context, attempt, looked)
+        else:
+            inside, wrong = shell_ready(context, looked), ()
+        judgement = _judged(context, attempt, looked, inside, wrong)
+        _record(context, attempt, looked, inside, judgement)
         if not judgement.counts:
             raise TopologyMismatch(
                 f"{context.vm.name}, arm {attempt.label}: {'; '.join(judgement.mismatches)}. This "
@@ -98,17 +92,21 @@ def ready_cell(context: VmContext, attempt: Attempt) -> GuestView:
         return inside
 
 
-@dataclass(frozen=True)
-class _VsphereView:
-    """What vSphere shows of a boot: `powered_on_at` by vCenter's clock, `boot_time` by the host's."""
+def _sql_server_ready(
+    context: VmContext, attempt: Attempt, looked: VsphereView
+) -> tuple[VsphereView, GuestView, tuple[str, ...]]:
+    """This boot's SQL Server: ready, proven, and with the arm's settings.
 
-    vm: VmFacts
-    host: HostFacts
-    powered_on_at: datetime
-    boot_time: datetime
-    side: VmSide
-    noted: sql_identity.PowerOn | None
-    log: evidence.Fetched
+    SQL Server's settings are written only after this run has proven that the server runs in the VM. So if the
+    arm needs another value than this boot has, the VM is power-cycled once more.
+    """
+    came_up = _came_up(context, attempt, looked)
+    wrong = _settle(context, attempt, looked)
+    if wrong.cycle_helps:
+        looked = _power_cycle(context, attempt) or looked
+        came_up = _came_up(context, attempt, looked)
+        wrong = _settle(context, attempt, looked)
+    return looked, _look_inside(context, attempt, looked, came_up), wrong.sentences
 
 
 @dataclass(frozen=True)
@@ -119,40 +117,15 @@ class _SettingMismatch:
     cycle_helps: bool
 
 
-@dataclass(frozen=True)
-class GuestView:
-    """What SQL Server shows of a boot, and what a vmware.log proves of it."""
-
-    guest: GuestTopology
-    server: ServerFacts
-    start: ErrorLog | None
-    log: LogEvidence
-
-
-def _came_up(context: VmContext, attempt: Attempt) -> tuple[_VsphereView, Ready]:
+def _came_up(context: VmContext, attempt: Attempt, looked: VsphereView) -> Ready:
     """Wait until this boot's SQL Server is ready and proven to run inside the VM."""
-    looked = on_vsphere(
-        context, attempt, "guest_ready", lambda session, ref, _: _look(context, attempt, session, ref)
-    )
-    require_own_host(context.vm, looked.vm.host_name)
     came_up = _wait_for_server(context, looked)
     sql_identity.prove(context, attempt, looked.side, looked.boot_time, noted=looked.noted)
     PROCESS_AFFINITY.reset_to_baseline(context.vm, context.sql(), journal_of(context))
-    return looked, came_up
+    return came_up
 
 
-def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) -> _VsphereView:
-    vm, host = read.read_vm_on_host(session, ref)
-    side, booted = uptime.read_vm_side(session, ref), uptime.boot_time(session, ref)
-    noted = sql_identity.noted_power_on(context, attempt)
-    at = noted.at if noted and noted.at else uptime.powered_on_at(session, ref)
-    if noted and noted.at:
-        side = replace(side, age_s=uptime.seconds_since(session, at), at=time.monotonic())
-    fetched = evidence.fetch(session, vm, context.study.evidence)
-    return _VsphereView(vm, host, at, booted, side, noted, fetched)
-
-
-def _wait_for_server(context: VmContext, looked: _VsphereView) -> Ready:
+def _wait_for_server(context: VmContext, looked: VsphereView) -> Ready:
     """Wait until this boot's SQL Server is ready and the guest quiet.
 
     A dataset that somebody dropped is not waited for: it is made again. Raises Interrupted.
@@ -193,7 +166,7 @@ class _Heeding(ready.Clock):
             super().wait(min(left_s, _HEED_S))
 
 
-def _settle(context: VmContext, attempt: Attempt, looked: _VsphereView) -> _SettingMismatch:
+def _settle(context: VmContext, attempt: Attempt, looked: VsphereView) -> _SettingMismatch:
     """Change SQL Server settings that do not match the arm in this boot, for the next one."""
     arm, server, journal = attempt.settings(context), context.sql(), journal_of(context)
     own = own_settings(context, looked.vm, looked.host)
@@ -205,7 +178,7 @@ def _settle(context: VmContext, attempt: Attempt, looked: _VsphereView) -> _Sett
     return _SettingMismatch(sentences, cycle_helps=len(journal.made) > before)
 
 
-def _power_cycle(context: VmContext, attempt: Attempt) -> None:
+def _power_cycle(context: VmContext, attempt: Attempt) -> VsphereView | None:
     """Power-cycle once more so that SQL Server's new settings take effect."""
 
     def off(session: Session, ref: VmRef, _tries: int) -> None:
@@ -214,6 +187,7 @@ def _power_cycle(context: VmContext, attempt: Attempt) -> None:
 
     on_vsphere(context, attempt, "guest_ready", off)
     _boot(context, attempt, "guest_ready")
+    return looked_at(context, attempt)
 
 
 def _quiet_rule(context: VmContext) -> QuietRule:
@@ -222,7 +196,7 @@ def _quiet_rule(context: VmContext) -> QuietRule:
     return QuietRule(asked.cpu_percent, for_s, asked.timeout_s)
 
 
-def _look_inside(context: VmContext, attempt: Attempt, looked: _VsphereView) -> GuestView:
+def _look_inside(context: VmContext, attempt: Attempt, looked: VsphereView, came_up: Ready) -> GuestView:
     with connect(context.sql()) as connection:
         guest, server = sql_facts.read_topology(connection), sql_facts.read_server(connection)
         start = evidence.started(connection)
@@ -230,11 +204,11 @@ def _look_inside(context: VmContext, attempt: Attempt, looked: _VsphereView) -> 
     if looked.log.file:
         store, age_s = context.store, looked.side.age_s
         found = evidence.evaluate(store, context.vm.id, attempt.id, looked.log.file, age_s, guest)
-    return GuestView(guest, server, start, found)
+    return GuestView(guest, {"server": asdict(server), "ready": asdict(came_up)}, start, found)
 
 
 def _judged(
-    context: VmContext, attempt: Attempt, looked: _VsphereView, inside: GuestView, wrong: tuple[str, ...]
+    context: VmContext, attempt: Attempt, looked: VsphereView, inside: GuestView, wrong: tuple[str, ...]
 ) -> Judgement:
     """Everything that invalidates this boot: topology, VM settings, soft-NUMA and TCP ports."""
     arm, own = attempt.settings(context), own_settings(context, looked.vm, looked.host)
@@ -251,10 +225,9 @@ def _judged(
 def _record(
     context: VmContext,
     attempt: Attempt,
-    looked: _VsphereView,
+    looked: VsphereView,
     inside: GuestView,
     judgement: Judgement,
-    came_up: Ready,
 ) -> None:
     effective = {
         "vsphere": dict(looked.vm.settings),
@@ -266,7 +239,6 @@ def _record(
         "errorlog": evidence.start_document(inside.start),
     }
     pending = pending_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.pending else {}
-    boot: dict[str, object] = {"server": asdict(inside.server), "ready": asdict(came_up)}
     with context.store.write() as connection:
-        known = {evidence.SCOPE: evidence.log_facts(inside.log) | pending, "boot": boot}
+        known = {evidence.SCOPE: evidence.log_facts(inside.log) | pending, "boot": dict(inside.boot)}
         attempts.save_effective(connection, attempt.id, context.token, effective, known)

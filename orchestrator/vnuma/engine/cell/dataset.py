@@ -11,7 +11,7 @@ from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.cell.system_under_test import CellSystem
-from vnuma.engine.instance.sql_identity import Endpoint, require_proven
+from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.baseline_document import NOT_KNOWN
 from vnuma.engine.lease.identity import find_own
@@ -37,20 +37,22 @@ _DROPPED = "dataset_dropped"
 
 def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
     """The step `dataset` of a cell: create the workload's data once, and verify them."""
-    with step(context, attempt, "dataset"):
-        require_proven(context, attempt)
-        system = CellSystem(context, attempt)
+    system = CellSystem(context, attempt)
+    with step(context, attempt, "dataset"), system.reached():
         workload = workload_named(context.study.workload.name)
-        making = None if is_expected(context) else _making(context.study, system.server)
+        making = None if is_expected(context) else _making(context)
         with journal_of(context).change("dataset", [making]) if making else nullcontext():
             prepared = workload.prepare(system)
         system.record("dataset", prepared)
         return prepared
 
 
-def _making(study: Study, server: SqlServer) -> Edit | None:
+def _making(context: VmContext) -> Edit | None:
     """The database that `prepare_cell` creates; None if it exists, possibly from an earlier run."""
-    with connect(server) as connection:
+    study = context.study
+    if "sql_server" not in study.workload.needs:
+        return None
+    with connect(context.sql()) as connection:
         there = ownership.require_ours(connection, study.dataset.database)
     return None if there else Edit(DATABASE, None, study.dataset.database)
 
@@ -61,16 +63,18 @@ def planned_making(context: VmContext, server: SqlServer | None) -> Edit | None:
         return None
     if server is None:
         return Edit(DATABASE, NOT_KNOWN, context.study.dataset.database)
-    return _making(context.study, server)
+    return _making(context)
 
 
 def is_expected(context: VmContext) -> bool:
     """Whether this run has made its dataset on this VM and not dropped it since; a boot waits for it."""
-    return dataset_exists(context.store, context.vm)
+    return dataset_exists(context.store, context.study, context.vm)
 
 
-def dataset_exists(store: Store, vm: Vm) -> bool:
-    """Whether the VM's run has made its dataset there and not dropped it since."""
+def dataset_exists(store: Store, study: Study, vm: Vm) -> bool:
+    """Whether the VM's run has made its database there and not dropped it since."""
+    if "sql_server" not in study.workload.needs:
+        return False
     scopes = ("dataset", _DROPPED)
     return store.ask(lambda connection: facts.last_scope(connection, vm.id, scopes)) == "dataset"
 
@@ -82,12 +86,8 @@ def note_lost(context: VmContext) -> None:
 
 
 def _drops_database(study: Study) -> bool:
-    """Whether the end of a run drops a database. A Linux machine has files, which its restore removes."""
-    match study.workload.guest:
-        case "sql_server":
-            return study.dataset.drop_after
-        case "linux":
-            return False
+    """Whether the end of a run drops a database. Files in a guest are removed by its restore."""
+    return "sql_server" in study.workload.needs and study.dataset.drop_after
 
 
 def drop_planned(context: VmContext) -> tuple[Edit, ...]:

@@ -10,14 +10,12 @@ from dataclasses import asdict, dataclass
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.cell.positive_control import placed
 from vnuma.engine.cell.system_under_test import CellSystem
-from vnuma.engine.instance.sql_identity import require_proven
 from vnuma.engine.lease.attempt import Attempt, add_facts, finish, step
 from vnuma.engine.lease.foreign_changes import refuse_foreign_changes
 from vnuma.engine.lease.identity import require_own_host
-from vnuma.engine.lease.vcenter_retry import on_vsphere
+from vnuma.engine.lease.vcenter_retry import on_hypervisor
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.failures import while_measuring
@@ -31,16 +29,13 @@ from vnuma.vsphere.counters import Series
 from vnuma.vsphere.session import Session
 from vnuma.workloads.interface import (
     Bench,
-    MachineWorkload,
     Query,
     Reading,
     SystemUnderTest,
     Workload,
-    machine_workload_named,
     require_declared,
     workload_named,
 )
-from vnuma.workloads.shell import Shell
 
 
 @dataclass(frozen=True)
@@ -66,14 +61,13 @@ def turns(study: Study) -> Iterator[Turn]:
 def measure_cell(context: VmContext, attempt: Attempt) -> int:
     """The step `measure` of a cell: settle the attempt and return how many samples were stored.
 
-    Raises MeasurementFailed, ConnectionDropped, HostChanged or Interrupted; samples measured before that stay
-    stored.
+    Raises MeasurementFailed, ConnectionDropped, HostChanged or Interrupted, and what the workload raises;
+    samples measured before that stay stored.
     """
     study, system = context.study, CellSystem(context, attempt)
     workload = workload_named(study.workload.name)
     with step(context, attempt, "measure"):
-        require_proven(context, attempt)
-        with _unbroken(), placed(context, attempt):
+        with system.reached(), _unbroken(), placed(context, attempt):
             began = time.monotonic()
             if study.design.sentinel:
                 _run_sentinel(system, workload.sentinel(system.settings, study.dataset))
@@ -83,7 +77,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
     return stored
 
 
-def measure_turns(system: CellSystem, workload: Workload | MachineWorkload) -> int:
+def measure_turns(system: CellSystem, workload: Workload) -> int:
     """Run every iteration of the workload, storing each at once; returns how many."""
     study, stored = system.context.study, 0
     with workload.bench(system) as bench:
@@ -151,24 +145,9 @@ def _still_ours(context: VmContext, attempt: Attempt, seconds: float) -> None:
         _record_counters(context, attempt, session, ref, seconds)
         return read.read_vm(session, ref)
 
-    vm = on_vsphere(context, attempt, "measure", look)
-    require_own_host(context.vm, vm.host_name)
-    refuse_foreign_changes(context, vm)
-
-
-def measure_pass(context: VmContext, attempt: Attempt, shell: Shell) -> int:
-    """The only step of a machine's cell: settle the attempt and return how many samples were stored.
-
-    Raises what the workload raises; samples measured before that stay stored.
-    """
-    system = CellSystem(context, attempt, shell)
-    workload = machine_workload_named(context.study.workload.name)
-    with step(context, attempt, "measure"), vm_lock(context.home, context.vm.vm_key, context.vm.name):
-        context.fence()
-        system.record("dataset", workload.prepare(system))
-        stored = measure_turns(system, workload)
-    finish(context, attempt, Outcome.VALID, None, None)
-    return stored
+    if vm := on_hypervisor(context, attempt, "measure", look):
+        require_own_host(context.vm, vm.host_name)
+        refuse_foreign_changes(context, vm)
 
 
 SENTINEL = "sentinel"

@@ -23,7 +23,7 @@ from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.baseline_document import baseline_settings
 from vnuma.engine.lease.foreign_changes import refuse_foreign_changes
-from vnuma.engine.lease.vcenter_retry import on_vsphere, report_step
+from vnuma.engine.lease.vcenter_retry import on_hypervisor, report_step
 from vnuma.errors import ArmImpossible, HostChanged
 from vnuma.store import attempts, baselines
 from vnuma.vsphere import read
@@ -99,11 +99,11 @@ def shape(
     return Shaped(change, plans[-1].prediction, powered_off)
 
 
-def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
-    """The step `shutdown` of a cell. Each change is stored before it is made."""
+def shape_cell(context: VmContext, attempt: Attempt) -> Shaped | None:
+    """The step `shutdown` of a cell. Each change is stored before it is made. None without a hypervisor."""
     stored: list[dict[str, object]] = []
     with step(context, attempt, "shutdown"):
-        return on_vsphere(
+        return on_hypervisor(
             context,
             attempt,
             "shutdown",

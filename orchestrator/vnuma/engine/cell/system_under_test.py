@@ -11,16 +11,18 @@ from typing import Any
 from vnuma.domain.study.study import Dataset
 from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.context import VmContext
+from vnuma.engine.access.locking import vm_lock
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.audit.journal import journal_of
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import kernel_baseline
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.resource_pool import RESOURCE_POOL
+from vnuma.engine.instance.sql_identity import require_proven
 from vnuma.engine.lease.attempt import Attempt, add_facts, say_step, undo_at_end
 from vnuma.engine.lease.foreign_changes import refuse_settings
 from vnuma.engine.lease.hours import refuse_if_over
-from vnuma.errors import InputError, Interrupted, MeasurementFailed
+from vnuma.errors import Interrupted, MeasurementFailed
 from vnuma.sqlserver.client.sql_server import SqlServer
 from vnuma.store import facts, runs
 from vnuma.store.rows import StopRequest
@@ -36,8 +38,6 @@ class CellSystem:
 
     context: VmContext
     attempt: Attempt
-    machine: Shell | None = None
-    """The Linux machine; None for a VM with SQL Server."""
 
     @property
     def vm(self) -> str:
@@ -67,13 +67,19 @@ class CellSystem:
 
     @property
     def shell(self) -> Shell:
-        """The machine's shell. Raises InputError where there is none."""
-        if self.machine is None:
-            raise InputError(
-                f"{self.vm} is the VM of a SQL Server: vnuma has no shell there.",
-                fix="Choose another workload.",
-            )
-        return self.machine
+        return self.context.shell()
+
+    @contextmanager
+    def reached(self) -> Iterator[None]:
+        """Work in the guest: with its SQL Server proven, or by its shell, with the target locked."""
+        context = self.context
+        if "sql_server" in context.study.workload.needs:
+            require_proven(context, self.attempt)
+            yield
+            return
+        with vm_lock(context.home, context.vm.vm_key, context.vm.name):
+            context.fence()
+            yield
 
     def client(self, name: str | None) -> Client:
         """The client machine. Raises InputError when the run's inventory does not have it."""
@@ -127,14 +133,15 @@ class CellSystem:
 
     @contextmanager
     def kernel_settings(self) -> Iterator[None]:
-        """Set a machine's kernel settings inside the `with`, then restore the baseline's."""
+        """Set the guest's kernel settings inside the `with`, then restore the baseline's, or this boot's."""
         wanted = self.settings.kernel_settings()
-        before = {name: value for name, value in kernel_baseline(self.context.vm).items() if name in wanted}
+        now = kernel.read(self.shell, wanted) if wanted else {}
+        known = kernel_baseline(self.context.vm) or now
+        before = {name: value for name, value in known.items() if name in wanted}
         journal = journal_of(self.context)
         absent = sorted(set(wanted) - set(before))
         if absent:
             raise MeasurementFailed(f"{self.vm}: its kernel has no {', '.join(absent)}.", fix="Write keep.")
-        now = kernel.read(self.shell, wanted) if wanted else {}
         refuse_settings(self.vm, kernel.foreign_changes(before, wanted, now))
         with undo_at_end(lambda: kernel.switch(self.shell, before, wanted, journal)):
             kernel.switch(self.shell, wanted, now, journal)

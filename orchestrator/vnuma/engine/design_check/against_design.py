@@ -14,7 +14,7 @@ from vnuma.checks.against_design import Difference, Drift, DriftedVm, compare_wi
 from vnuma.domain.vm.config_event import Author, ConfigEvent, last_change
 from vnuma.domain.vm.estate import Estate
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.design_check.estates import vcenters_of
 from vnuma.engine.design_check.filters import Filters
 from vnuma.errors import InputError, VnumaError
@@ -61,7 +61,7 @@ def drift(designs: Sequence[Estate], present: Sequence[Estate], filters: Filters
     if site is not None and found.vms:
         sources = {vm.source for vm in found.vms}
         for target in vcenters_of(site):
-            if target.vcenter.host in sources:
+            if target.hypervisor.host in sources:
                 known = {key for key, one in events.items() if isinstance(one, VmEvents)}
                 events |= _ask(target, [vm for vm in found.vms if vm.facts.key not in known])
     without = _FILE if site is None else _NO_LONGER
@@ -77,7 +77,7 @@ class VmEvents:
     reach: str
 
 
-def _ask(target: VmTarget, vms: Sequence[DriftedVm]) -> dict[str, VmEvents | str]:
+def _ask(target: Target, vms: Sequence[DriftedVm]) -> dict[str, VmEvents | str]:
     """The events, by key, of those VMs that are this vCenter's, or why they were not read."""
     events: dict[str, VmEvents | str] = {}
     try:
@@ -89,7 +89,9 @@ def _ask(target: VmTarget, vms: Sequence[DriftedVm]) -> dict[str, VmEvents | str
     except VnumaError as error:
         why = f"events could not be read: {error.what}"
         events |= {
-            vm.facts.key: why for vm in vms if vm.source == target.vcenter.host and vm.facts.key not in events
+            vm.facts.key: why
+            for vm in vms
+            if vm.source == target.hypervisor.host and vm.facts.key not in events
         }
     return events
 

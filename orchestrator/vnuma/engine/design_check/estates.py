@@ -18,7 +18,7 @@ from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
 from vnuma.estate import snapshot
 from vnuma.vsphere import estate, read
@@ -109,12 +109,12 @@ def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
     return [found for name in names for found in _with_vms([_read_one(inventory, targets, name)], name)]
 
 
-def read_target(target: VmTarget) -> Estate:
+def read_target(target: Target) -> Estate:
     """An inventory's VM with its host and cluster. Raises VmNotFound."""
     return _read(target, lambda session: read.find_vm(session, target.vm))
 
 
-def _read_one(inventory: Path, targets: dict[str, VmTarget], name: str) -> Estate:
+def _read_one(inventory: Path, targets: dict[str, Target], name: str) -> Estate:
     if name in targets:
         return read_target(targets[name])
     missing: VmNotFound | None = None
@@ -134,7 +134,7 @@ def save(inventory: Path, file: Path) -> list[Estate]:
     return found
 
 
-def _since_last(target: VmTarget, *, full: bool) -> Estate:
+def _since_last(target: Target, *, full: bool) -> Estate:
     server = vcenter(target)
     earlier = None if full else last_reading(server)
     found = _read(target, earlier=earlier)
@@ -143,7 +143,7 @@ def _since_last(target: VmTarget, *, full: bool) -> Estate:
 
 
 def _read(
-    target: VmTarget,
+    target: Target,
     find: Callable[[Session], VmRef | None] = lambda _session: None,
     earlier: Estate | None = None,
 ) -> Estate:
@@ -184,7 +184,7 @@ def _waited(session: Session, ref: VmRef, vm: EstateVm) -> EstateVm:
     return replace(vm, waits=waits)
 
 
-def _tagged(found: Estate, target: VmTarget) -> Estate:
+def _tagged(found: Estate, target: Target) -> Estate:
     try:
         tags = read_tags(vcenter(target))
     except EnvironmentProblem as error:
@@ -206,7 +206,7 @@ def _with_vms(estates: list[Estate], name: str = "") -> list[Estate]:
     return estates
 
 
-def vcenters_of(inventory: Path) -> Iterable[VmTarget]:
+def vcenters_of(inventory: Path) -> Iterable[Target]:
     """One target for each vCenter and account. Raises InputError where the inventory has none."""
     targets = read_targets(inventory)
     if not targets:
@@ -214,10 +214,11 @@ def vcenters_of(inventory: Path) -> Iterable[VmTarget]:
     return _one_for_each(targets)
 
 
-def _one_for_each(targets: dict[str, VmTarget]) -> Iterable[VmTarget]:
+def _one_for_each(targets: dict[str, Target]) -> Iterable[Target]:
     """One target for each vCenter and account."""
     return {
-        (target.vcenter.host, target.vcenter.port, target.vcenter.user): target for target in targets.values()
+        (target.hypervisor.host, target.hypervisor.port, target.hypervisor.user): target
+        for target in targets.values()
     }.values()
 
 

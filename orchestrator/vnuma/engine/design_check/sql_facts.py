@@ -9,7 +9,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.server import SqlFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.errors import EnvironmentProblem
 from vnuma.logs.errorlog import read_errorlog
 from vnuma.sqlserver.client.connect import connect
@@ -33,8 +33,8 @@ class Answer:
 class SqlServers:
     """The SQL Servers of an inventory, by the VM that they run in: its name or its inventory path."""
 
-    def __init__(self, targets: Iterable[VmTarget]) -> None:
-        self._targets = {(target.vcenter.host, target.vm): target for target in targets}
+    def __init__(self, targets: Iterable[Target]) -> None:
+        self._targets = {(target.hypervisor.host, target.vm): target for target in targets}
 
     def read(self, vm: VmFacts, vcenter: str) -> Answer:
         """Log in and read; a server that does not answer is a reason, not an error."""

@@ -7,18 +7,17 @@ from functools import partial
 from pathlib import Path
 
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.machine import MachineFacts
+from vnuma.domain.vm.linux import LinuxFacts
 from vnuma.domain.vm.role import LOGIN
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.access import machine_shell
+from vnuma.engine.access import guest_shell
 from vnuma.engine.access.connections import shared_logins, sql_server, vcenter
-from vnuma.engine.access.target import Target, TargetKind, VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.doctor import diagnose_vm
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.notify import TEST, VARIABLE, Notifier, event_line, ready_channels
 from vnuma.engine.preflight.findings import Finding
-from vnuma.engine.preflight.machine_plan import facts_of
 from vnuma.engine.preflight.server_findings import server_findings, unencrypted_connection, unused_login
 from vnuma.engine.preflight.surroundings import vm_findings
 from vnuma.errors import VmNotFound, VnumaError
@@ -28,53 +27,52 @@ from vnuma.sqlserver.instance import server as sql_facts
 from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.words.provenance import why_no_hardware
-from vnuma.workloads.page_cache.obstacles import obstacles_of_machine
-from vnuma.workloads.shell import machine_question
+from vnuma.workloads.page_cache.obstacles import obstacles_of_guest
+from vnuma.workloads.shell import linux_question
 
 
 def diagnose(targets: Mapping[str, Target], inventory: Path) -> list[Diagnosis]:
-    """Check driver, vCenter, VM, privileges and SQL Server of every VM; of a machine, what a study needs."""
+    """Check driver, vCenter, VM, privileges and SQL Server; a guest without one is asked by its shell."""
     logins = shared_logins()
     if logins:
         logins.once = True
     if not targets:
         return [_guarded("driver", partial(_driver, "auto"))]
-    return [
-        found
-        for kind in TargetKind
-        for found in _BY_KIND[kind]([target for target in targets.values() if target.kind is kind], inventory)
-    ]
+    return [*_from_outside(targets.values()), *diagnose_guests(targets.values(), inventory)]
 
 
-def _vms(targets: Iterable[Target], _inventory: Path) -> Iterator[Diagnosis]:
-    vms = [target.as_vm() for target in targets]
-    for name in dict.fromkeys(target.sql.driver for target in vms):
+def _from_outside(targets: Iterable[Target]) -> Iterator[Diagnosis]:
+    """What vCenter and SQL Server answer."""
+    servers = [target for target in targets if target.sql]
+    for name in dict.fromkeys(target.server.driver for target in servers):
         yield _guarded("driver", partial(_driver, name))
-    yield from diagnose_vm.tickets(vms)
-    for target in vms:
+    yield from diagnose_vm.tickets(servers)
+    for target in targets:
         power: list[Power] = []
-        yield from _vsphere(target, power)
-        yield from _found(unencrypted_connection(target), "SQL wire")
-        yield from _found(unused_login(target), "SQL login")
-        yield _guarded("SQL Server", partial(_sql, target, power))
+        if target.vcenter:
+            yield from _vsphere(target, power)
+        if target.sql:
+            yield from _found(unencrypted_connection(target), "SQL wire")
+            yield from _found(unused_login(target), "SQL login")
+            yield _guarded("SQL Server", partial(_sql, target, power))
 
 
 FOLDER = "/var/tmp"
 """Asked about; a study may name another."""
 
 
-def diagnose_machines(targets: Iterable[Target], inventory: Path) -> Iterator[Diagnosis]:
-    """Ask every machine once; what each said, or why it said nothing."""
-    names = [target.name for target in targets]
-    answers = machine_shell.run_on(names, inventory, machine_question(FOLDER)) if names else {}
+def diagnose_guests(targets: Iterable[Target], inventory: Path) -> Iterator[Diagnosis]:
+    """Ask every guest without SQL Server once; what each said, or why it said nothing."""
+    names = [target.name for target in targets if target.sql is None]
+    answers = guest_shell.run_on(names, inventory, linux_question(FOLDER)) if names else {}
     for name in names:
         try:
-            yield from _machine(name, facts_of(name, answers[name]))
+            yield from _machine(name, guest_shell.facts_of(name, answers[name]))
         except VnumaError as error:
             yield Diagnosis.failed("machine", error)
 
 
-def _machine(name: str, machine: MachineFacts) -> Iterator[Diagnosis]:
+def _machine(name: str, machine: LinuxFacts) -> Iterator[Diagnosis]:
     yield Diagnosis("ok", "machine", f"{name}: {machine.hostname}, {machine.words}")
     if machine.provenance:
         yield Diagnosis("warn", "machine", why_no_hardware(machine.provenance))
@@ -89,14 +87,11 @@ def _machine(name: str, machine: MachineFacts) -> Iterator[Diagnosis]:
         yield Diagnosis("ok", "NUMA", f"{len(machine.nodes)} nodes", nodes)
     balancing, huge = machine.numa_balancing or "none", machine.transparent_hugepages or "none"
     yield Diagnosis("ok", "kernel", f"numa_balancing {balancing}, transparent huge pages {huge}")
-    obstacles = list(obstacles_of_machine(machine))
+    obstacles = list(obstacles_of_guest(machine))
     for found in obstacles:
         yield Diagnosis("FAIL", "page cache", found.what, (f"fix: {found.fix}",))
     if not obstacles:
         yield Diagnosis("ok", "page cache", "root, caches can be dropped, numactl, dd")
-
-
-_BY_KIND = {TargetKind.VM: _vms, TargetKind.MACHINE: diagnose_machines}
 
 
 def _guarded(subject: str, check: Callable[[], Diagnosis]) -> Diagnosis:
@@ -112,7 +107,7 @@ def _driver(preferred: str) -> Diagnosis:
     return Diagnosis("ok", "driver", f"{found.name} {found.version}")
 
 
-def _vsphere(target: VmTarget, power: list[Power]) -> Iterator[Diagnosis]:
+def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
     """What vCenter shows; `power` gets the VM's power state, if it can be read."""
     try:
         with connect(vcenter(target)) as session:
@@ -130,9 +125,9 @@ def _vsphere(target: VmTarget, power: list[Power]) -> Iterator[Diagnosis]:
             yield from _found(vm_findings(facts.name, host.name, seen), "around it")
             if facts.power is Power.ON:
                 yield from diagnose_vm.clocks(target, session, session.host(facts.host_moid))
-        findings = server_findings(target, facts, seen)
+        findings = server_findings(target, facts, seen) if target.sql else []
         yield from _found(findings, "SQL use")
-        if facts.power is Power.ON:
+        if target.sql and facts.power is Power.ON:
             yield from diagnose_vm.identity(findings)
     except VmNotFound as error:
         yield Diagnosis.failed("VM", error)
@@ -140,7 +135,7 @@ def _vsphere(target: VmTarget, power: list[Power]) -> Iterator[Diagnosis]:
         yield Diagnosis.failed("vCenter", error)
 
 
-def _vm(target: VmTarget, facts: VmFacts) -> Diagnosis:
+def _vm(target: Target, facts: VmFacts) -> Diagnosis:
     mark = parse_mark(facts.lease)
     if mark:
         return Diagnosis("warn", "VM", f"{facts.path} is under study by {mark['holder']}, run {mark['run']}")
@@ -157,7 +152,7 @@ def _found(findings: Iterable[Finding], subject: str) -> Iterator[Diagnosis]:
         yield Diagnosis(state, subject, f"{item.id} {item.what}", (f"fix: {item.fix}",) if item.fix else ())
 
 
-def _sql(target: VmTarget, power: list[Power]) -> Diagnosis:
+def _sql(target: Target, power: list[Power]) -> Diagnosis:
     """Asked of a VM whose power state is not known, too: a silent vCenter says nothing about SQL Server."""
     if power and power[0] is not Power.ON:
         return Diagnosis("warn", "SQL Server", f"not evaluated: {target.name} is powered off")

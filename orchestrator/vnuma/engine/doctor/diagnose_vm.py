@@ -12,7 +12,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.role import ELSEWHERE, needed_privileges, purpose_of
 from vnuma.domain.vm.setting import TYPED
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import EnvironmentProblem
@@ -27,19 +27,19 @@ from vnuma.words.plain_text import duration, signed_seconds
 _RENEW_WITHIN = timedelta(days=30)
 
 
-def server(target: VmTarget, session: Session) -> Iterator[Diagnosis]:
+def server(target: Target, session: Session) -> Iterator[Diagnosis]:
     """Who answered, whether its certificate was verified, and a certificate that will not be for long."""
     shown = tls.shown(session.transport.vcenter)
     ends = f", until {shown.expires:%Y-%m-%d}" if shown else ""
-    verified = target.vcenter.verify_tls
+    verified = target.hypervisor.verify_tls
     yield Diagnosis(
         "ok" if verified else "warn",
         "vCenter" if session.about.is_vcenter else "ESXi",
-        f"{target.vcenter.host} {session.about.name}, certificate "
+        f"{target.hypervisor.host} {session.about.name}, certificate "
         + (f"valid{ends}" if verified else "NOT verified, as configured"),
     )
     if shown:
-        yield from _expiry(target.vcenter.host, shown, datetime.now(UTC))
+        yield from _expiry(target.hypervisor.host, shown, datetime.now(UTC))
 
 
 def _expiry(host: str, shown: tls.Shown, now: datetime) -> Iterator[Diagnosis]:
@@ -85,9 +85,9 @@ _NIGHT_S = 12 * 3600.0
 """How long the logins of a run overnight must work."""
 
 
-def tickets(targets: Iterable[VmTarget]) -> Iterator[Diagnosis]:
+def tickets(targets: Iterable[Target]) -> Iterator[Diagnosis]:
     """How long Kerberos logins will work, where one of these targets has them."""
-    if not any(target.sql.kerberos for target in targets):
+    if not any(target.server.kerberos for target in targets):
         return
     if named := os.environ.get("KRB5_CLIENT_KTNAME"):
         yield Diagnosis("ok", "ticket", f"by the keytab {named} (KRB5_CLIENT_KTNAME)")
@@ -113,7 +113,7 @@ def identity(findings: Sequence[Finding]) -> Iterator[Diagnosis]:
         yield Diagnosis("ok", "whose SQL", f"{what}; a run's first power-cycle proves it")
 
 
-def clocks(target: VmTarget, session: Session, host: vim.HostSystem) -> Iterator[Diagnosis]:
+def clocks(target: Target, session: Session, host: vim.HostSystem) -> Iterator[Diagnosis]:
     """How far each clock is from vCenter's. No time of one is compared with another's, whatever is found."""
     ahead = {"host": host_ahead_s(session, host), "guest": _guest_ahead_s(target, session)}
     ahead["this machine"] = -seconds_since(session, datetime.now(UTC))
@@ -123,13 +123,13 @@ def clocks(target: VmTarget, session: Session, host: vim.HostSystem) -> Iterator
     )
     far = [name for name, seconds in ahead.items() if seconds is not None and abs(seconds) > _FAR_S]
     if not far:
-        yield Diagnosis("ok", "clocks", f"against {target.vcenter.host}: {told}")
+        yield Diagnosis("ok", "clocks", f"against {target.hypervisor.host}: {told}")
         return
     more = ("runs do not depend on it; certificates, Kerberos and times in logs do", "fix: set up NTP")
-    yield Diagnosis("warn", "clocks", f"against {target.vcenter.host}: {told}", more)
+    yield Diagnosis("warn", "clocks", f"against {target.hypervisor.host}: {told}", more)
 
 
-def _guest_ahead_s(target: VmTarget, session: Session) -> float | None:
+def _guest_ahead_s(target: Target, session: Session) -> float | None:
     try:
         with connect(sql_server(target)) as connection:
             clock = read_clock(connection)

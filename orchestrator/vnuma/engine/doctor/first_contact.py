@@ -16,7 +16,7 @@ from vnuma import __version__
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.errors import EnvironmentProblem, writing
 from vnuma.logs.vmware import read_vmware_log
 from vnuma.sqlserver.client.connect import connect as connect_sql
@@ -31,7 +31,7 @@ SCHEMA = "vnuma/first-contact/1"
 Document = dict[str, Any]
 
 
-def record_contact(target: VmTarget, path: Path) -> None:
+def record_contact(target: Target, path: Path) -> None:
     """Write what vCenter and SQL Server of one VM answer, redacted, to a YAML file. Raises InputError."""
     document = contact(target)
     yaml = YAML(typ="safe", pure=True)
@@ -41,7 +41,7 @@ def record_contact(target: VmTarget, path: Path) -> None:
         yaml.dump(document, stream)
 
 
-def contact(target: VmTarget) -> Document:
+def contact(target: Target) -> Document:
     """The recording as a redacted document."""
     with connect(vcenter(target)) as session:
         vm = read.read_vm(session, read.find_vm(session, target.vm))
@@ -67,7 +67,7 @@ def contact(target: VmTarget) -> Document:
     return {"schema": SCHEMA, "vnuma": __version__, "versions": versions, **clean}
 
 
-def _sql(target: VmTarget, vm: VmFacts) -> tuple[Document, str, str | None]:
+def _sql(target: Target, vm: VmFacts) -> tuple[Document, str, str | None]:
     """SQL Server's part, its version, and the machine's own name, which has to go."""
     if vm.power is not Power.ON:
         return {"not_recorded": "the VM is powered off"}, "", None
@@ -86,13 +86,13 @@ def _sql(target: VmTarget, vm: VmFacts) -> tuple[Document, str, str | None]:
     return document, facts.version, str(machine) if machine else None
 
 
-def _names(target: VmTarget, vm: VmFacts) -> dict[str, str]:
+def _names(target: Target, vm: VmFacts) -> dict[str, str]:
     """Everything known that names the site, with what stands in its place; domains too."""
     names = {
-        target.vcenter.host: "<vcenter>",
-        target.vcenter.user: "<user>",
-        target.sql.host: "<sql>",
-        target.sql.user: "<login>",
+        target.hypervisor.host: "<vcenter>",
+        target.hypervisor.user: "<user>",
+        target.server.host: "<sql>",
+        target.server.user: "<login>",
         target.name: "<vm>",
         vm.host_name: "<host>",
     }

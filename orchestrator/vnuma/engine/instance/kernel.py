@@ -1,19 +1,18 @@
-"""A machine's lease, and the kernel settings that a study may hold: read, set, restored; each read back."""
+"""The kernel settings that a study may hold in a Linux guest: read, set, restored; each read back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from vnuma.domain.vm.change import Edit
-from vnuma.engine.access.context import holder
+from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.audit.journal import Journal
 from vnuma.engine.lease.baseline_document import baseline_of, record_baseline, refuse_altered
 from vnuma.engine.lease.foreign_changes import ForeignChange
 from vnuma.errors import MeasurementFailed
 from vnuma.logs import linux_nodes
 from vnuma.store import baselines, cells, facts, leases
-from vnuma.store.open import Store
-from vnuma.store.rows import Run, Vm
+from vnuma.store.rows import Vm
 from vnuma.workloads.shell import Shell, require
 
 WHERE = {
@@ -67,14 +66,15 @@ def switch(shell: Shell, wanted: Mapping[str, str], before: Mapping[str, str], j
 
 
 KERNEL = "kernel"
-"""A machine's baseline: all its kernel settings, including those that the study does not change."""
+"""In the baseline where nothing boots the guest: all kernel settings, also those that no study changes."""
 
 
-def take_over_machine(store: Store, run: Run, vm: Vm) -> int:
-    """Lease the machine to the run and commit its baseline. Returns the fencing token.
+def take_over_unshaped(free: VmContext) -> int:
+    """Lease a target without a hypervisor and commit its baseline. Returns the fencing token.
 
     Raises VmHeld, and NotAtBaseline as `refuse_altered`.
     """
+    store, run, vm = free.store, free.run, free.vm
     refuse_altered(store, run, vm)
     with store.read() as connection:
         known = facts.facts_of_run(connection, run.id, "machine")

@@ -7,7 +7,7 @@ from typing import Any
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.instance.instance_setting import InstanceSetting
 from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.instance.resource_pool import RESOURCE_POOL
@@ -31,12 +31,17 @@ class Baselined:
     value: bool | str
 
 
-def guest_of(study: Study, target: VmTarget) -> GuestReader:
-    """The server from which the baseline of the settings that the study changes is read."""
+def guest_of(study: Study, target: Target) -> GuestReader:
+    """Where the baseline of the settings that the study changes inside the guest is read.
+
+    A boot resets what a study sets through a shell, so none of that is read.
+    """
+    if "sql_server" not in study.workload.needs:
+        return GuestReader(target.name, dict)
     return GuestReader(sql_server(target).where, lambda: read_baseline(study, target))
 
 
-def read_baseline(study: Study, target: VmTarget) -> dict[str, object]:
+def read_baseline(study: Study, target: Target) -> dict[str, object]:
     """Present values, by key, of the settings that the study changes.
 
     Raises PreflightBlocked where one cannot be read, since it could not be restored either.

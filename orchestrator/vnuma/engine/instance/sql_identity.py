@@ -13,7 +13,7 @@ from datetime import datetime
 from vnuma.domain.vm.endpoint import IdentityComparison, VmSide, compare
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.context import VmContext
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.lease.attempt import Attempt, add_facts
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import EnvironmentProblem, PreflightBlocked, WrongServer
@@ -121,12 +121,12 @@ class Endpoint:
     store: Store
     run: Run
     vm: Vm
-    target: VmTarget
+    target: Target
 
     @classmethod
     def of(cls, context: VmContext) -> Endpoint:
         """That of a cell's VM."""
-        return cls(context.store, context.run, context.vm, context.target.as_vm())
+        return cls(context.store, context.run, context.vm, context.target)
 
     def is_proven(self, session: Session, ref: VmRef) -> bool:
         """Whether this run has proven that it runs in the VM, in the present boot.
@@ -164,21 +164,21 @@ class Endpoint:
                 side = read_server_side(connection)
         except EnvironmentProblem:
             return None
-        return compare(uptime.read_vm_side(session, ref), side, self.target.sql.known_by)
+        return compare(uptime.read_vm_side(session, ref), side, self.target.server.known_by)
 
 
-def require_by_hand(target: VmTarget, connection: pyodbc.Connection) -> None:
+def require_by_hand(target: Target, connection: pyodbc.Connection) -> None:
     """For work outside a run, which has no power-cycle: require that every fact is known and matches.
 
     Raises PreflightBlocked otherwise, and PowerFailed for a VM that is off.
     """
     with connect_vcenter(vcenter(target)) as session:
         vm = uptime.read_vm_side(session, read.find_vm(session, target.vm))
-    found = compare(vm, read_server_side(connection), target.sql.known_by)
+    found = compare(vm, read_server_side(connection), target.server.known_by)
     if not found.agrees:
         why = "; ".join(found.contradictions) or found.missing
         raise PreflightBlocked(
-            f"P33 {target.sql.host}:{target.sql.port} is not proven to be the SQL Server of "
+            f"P33 {target.server.host}:{target.server.port} is not proven to be the SQL Server of "
             f"{target.name}: {why}. Nothing was changed.",
             fix="Correct vnuma_sql, or give the server's own address: vnuma_sql.identity: {address: IP}. A "
             "run proves it by a power-cycle.",
@@ -188,12 +188,12 @@ def require_by_hand(target: VmTarget, connection: pyodbc.Connection) -> None:
 def _compared(context: VmContext, vm: VmSide) -> IdentityComparison:
     with connect(context.sql()) as connection:
         side = read_server_side(connection)
-    return compare(vm, side, context.target.as_vm().sql.known_by)
+    return compare(vm, side, context.target.server.known_by)
 
 
 def _once_reported(context: VmContext, attempt: Attempt, found: IdentityComparison) -> VmSide:
     """The VM's side once Tools report the address that was reached, or at the deadline."""
-    if context.target.as_vm().sql.known_by.is_stated:
+    if context.target.server.known_by.is_stated:
         return found.vm
     deadline = time.monotonic() + min(_TOOLS_REPORT_S, context.study.power.tools_timeout_s)
 

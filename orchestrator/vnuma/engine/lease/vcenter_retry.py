@@ -204,3 +204,10 @@ def on_vsphere(
         add_facts(context, attempt, RETRY, {name: {"try": tries, "what": error.what}})
 
     return retry_vcenter(once, VCenterRetry(context.study.power.vcenter_retry_s), tell)
+
+
+def on_hypervisor(
+    context: VmContext, attempt: Attempt, name: str, work: Callable[[Session, VmRef, int], T]
+) -> T | None:
+    """As `on_vsphere`; without a hypervisor there is nothing to do, and the answer is None."""
+    return on_vsphere(context, attempt, name, work) if context.target.vcenter else None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import VmTarget, is_tag
+from vnuma.engine.access.target import Target, is_tag
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import EnvironmentProblem, InputError, PreflightBlocked
 from vnuma.vsphere.connect import connect
@@ -75,7 +75,7 @@ class Permit:
             raise InputError(f"'{tag}' is not a valid vSphere tag.", fix="--require-tag CATEGORY:NAME")
         return cls(production, ticket, tag)
 
-    def tagged(self, target: VmTarget, moid: str) -> Tagged:
+    def tagged(self, target: Target, moid: str) -> Tagged:
         """The tags that command line and inventory require of this VM, and those it lacks."""
         wanted = tuple(dict.fromkeys(tag for tag in (self.tag, target.require_tag) if tag))
         if not wanted:
@@ -123,7 +123,7 @@ class Permit:
                 "--production --ticket CHG..., or the role's options production: true and ticket: CHG...",
             )
 
-    def require_of(self, target: VmTarget) -> None:
+    def require_of(self, target: Target) -> None:
         """`require` for a VM that was not read yet; asks its vCenter only if a tag is needed."""
         tagged = Tagged()
         if self.tag or target.require_tag:

@@ -9,7 +9,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.domain.vm.surroundings import ServerUse, Surroundings
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.instance.sql_identity import STATED
 from vnuma.engine.preflight.findings import Finding, some_of
 from vnuma.errors import DriverMissing, EnvironmentProblem, LoginRefused
@@ -97,7 +97,7 @@ def identity_findings(name: str, where: str, found: IdentityComparison) -> Itera
         )
 
 
-def server_findings(target: VmTarget, vm: VmFacts, seen: Surroundings) -> list[Finding]:
+def server_findings(target: Target, vm: VmFacts, seen: Surroundings) -> list[Finding]:
     """Ask SQL Server who else uses it; if that fails, one finding says why.
 
     Raises DriverMissing.
@@ -124,7 +124,7 @@ def server_findings(target: VmTarget, vm: VmFacts, seen: Surroundings) -> list[F
         return [Finding.block("P20", refused, error.fix or "Correct vnuma_sql.user and its password.")]
     except EnvironmentProblem as error:
         return [_use_not_evaluated(vm.name, error.what, error.fix)]
-    known_by = target.sql.known_by
+    known_by = target.server.known_by
     findings = server_use_findings(
         vm.name, seen.guest_name, found, test_clone=target.test_clone, identity=known_by
     )
@@ -134,9 +134,9 @@ def server_findings(target: VmTarget, vm: VmFacts, seen: Surroundings) -> list[F
     return [*findings, *identity_findings(vm.name, server.where, likeness)]
 
 
-def unencrypted_connection(target: VmTarget) -> Iterator[Finding]:
+def unencrypted_connection(target: Target) -> Iterator[Finding]:
     """Protection of the connection to SQL Server that the inventory turns off."""
-    sql = target.sql
+    sql = target.server
     if sql.encrypt == "no":
         yield Finding.warn(
             "P35",
@@ -154,9 +154,9 @@ def unencrypted_connection(target: VmTarget) -> Iterator[Finding]:
         )
 
 
-def unused_login(target: VmTarget) -> Iterator[Finding]:
+def unused_login(target: Target) -> Iterator[Finding]:
     """A SQL login in the inventory that nobody uses, because Kerberos logs in."""
-    sql = target.sql
+    sql = target.server
     if sql.kerberos and (sql.user or sql.password):
         given = " and ".join(
             name for name, value in (("user", sql.user), ("password", sql.password)) if value

@@ -12,7 +12,7 @@ from vnuma.domain.vm.role import LOGIN, READS_STATE
 from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.engine.instance import tcp_ports
 from vnuma.engine.preflight.findings import Finding
@@ -27,7 +27,7 @@ from vnuma.workloads.interface import Obstacle, workload_named
 WORKLOAD = "P29"
 
 
-def workload_findings(study: Study, target: VmTarget, vm: VmFacts) -> list[Finding]:
+def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding]:
     """Findings that prevent the workload from running; they block. An unreachable server is a warning.
 
     Raises DriverMissing.
@@ -78,7 +78,7 @@ def _not_asked(study: Study, why: str, fix: str | None) -> Finding:
 _BROWSER_S = 5.0
 
 
-def client_findings(inventory: Path, name: str, targets: Mapping[str, VmTarget]) -> dict[str, list[Finding]]:
+def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -> dict[str, list[Finding]]:
     """What prevents that host from calling each VM's SQL Server, by VM. Changes nothing.
 
     `targets` are the VMs that are on. Raises InputError as `client_named` does.

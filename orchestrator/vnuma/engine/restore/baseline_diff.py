@@ -10,8 +10,8 @@ from vnuma.domain.vm.setting import Value
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.kernel import KERNEL, kernel_baseline
 from vnuma.engine.lease.baseline_document import baseline_power, baseline_settings
+from vnuma.engine.restore.restoration import restoration_from_store
 from vnuma.engine.restore.restore import Difference
-from vnuma.engine.restore.restore_by_kind import restoration_from_store
 from vnuma.errors import InputError
 from vnuma.store import runs, vms
 from vnuma.store.open import Store

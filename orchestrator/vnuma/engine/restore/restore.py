@@ -1,23 +1,22 @@
-"""Restore a VM or machine after a run: what all kinds of target share, and how it is recorded.
+"""Restore a target after a run, and record how that ended.
 
 At the end of a run, in a play, in recovery or by hand, a restore first raises the lease's token, so that all
-other processes of the run stop at their next write. Then it waits for the target's lock, and only then acts.
-Subclasses implement `_restore` and `plan` for one kind of target.
+other processes of the run stop at their next write. Then each part of the target is restored under its lock:
+the VM (`restore_vm.py`), and what the study left in its guest (`restore_guest.py`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power, Value
-from vnuma.engine.access.context import holder
+from vnuma.engine.access.context import VmContext, holder
 from vnuma.engine.audit.journal import Journal
 from vnuma.engine.lease.baseline_document import refuse_altered
 from vnuma.engine.lease.foreign_changes import ForeignChange, conflict_words
@@ -46,7 +45,7 @@ _TRIES = 3
 class Restored:
     """The result of a restore: `equal` of `settings` read back equal, and what was changed.
 
-    `power` is the power state, None for a machine. `begun`: whether the run had started on it.
+    `power` is the power state, None where nothing powers it. `begun`: whether the run had started on it.
     `lab_ended`: it was a VM of a lab that exists no more.
     """
 
@@ -104,16 +103,12 @@ class HeldLease:
 
 
 @dataclass(frozen=True)
-class Restoration(ABC):
-    """The restore of one target of a run. `vm` is its present row in the store."""
+class PartRestore(ABC):
+    """The restore of one part of a target: its VM, or its guest. `context.vm` is its row in the store."""
 
-    store: Store
-    run: Run
-    study: Study
-    vm: Vm
-    home: Path
-    choice: Choice = "refuse"
-    say: Callable[[str], None] = lambda _: None
+    context: VmContext
+    choice: Choice
+    say: Callable[[str], None]
 
     @abstractmethod
     def plan(self) -> RestorePlan:
@@ -121,19 +116,40 @@ class Restoration(ABC):
 
     @abstractmethod
     def differences(self) -> list[Difference]:
-        """How the target differs from its baseline now. Changes nothing."""
+        """How the part differs from its baseline now. Changes nothing."""
 
     @abstractmethod
-    def _restore(self, held: HeldLease) -> Restored:
-        """Lock the target, compare it with the baseline, write the differences, read them back.
+    def restore(self, held: HeldLease) -> Restored:
+        """Lock the target, compare the part with the baseline, write the differences, read them back.
 
         Raises RestoreConflict before the first change when somebody else changed something and `choice` is
         `refuse`; any VnumaError or OSError when it fails.
         """
 
-    @abstractmethod
-    def keeps_database(self) -> bool:
-        """Whether the study's database stays in the guest, for a run that may continue."""
+
+@dataclass(frozen=True)
+class Restoration:
+    """The restore of one target of a run, part by part."""
+
+    store: Store
+    run: Run
+    study: Study
+    vm: Vm
+    choice: Choice
+    parts: Sequence[PartRestore]
+
+    def plan(self) -> RestorePlan:
+        """What `restore` would change now. Raises RestoreConflict where it would."""
+        plans = [part.plan() for part in self.parts]
+        return RestorePlan(
+            tuple(edit for plan in plans for edit in plan.changes),
+            any(plan.powered_off for plan in plans),
+            any(plan.removes_files for plan in plans),
+        )
+
+    def differences(self) -> list[Difference]:
+        """How the target differs from its baseline now. Changes nothing."""
+        return [difference for part in self.parts for difference in part.differences()]
 
     def _settled(self, done: Restored) -> RestoreOutcome:
         if done.lab_ended:
@@ -171,7 +187,8 @@ class Restoration(ABC):
             raise possibly_changed(self.vm.name, error) from error
         try:
             refuse_altered(self.store, self.run, self.vm)
-            done = self._restore(self._held(token))
+            held = self._held(token)
+            done = together([part.restore(held) for part in self.parts])
         except RestoreConflict as error:
             self._record(token, RestoreOutcome.CONFLICT, error.what)
             raise
@@ -194,7 +211,14 @@ class Restoration(ABC):
 
         # A line that cannot be written must not prevent a restore; `_give_up` reports the store.
         return HeldLease(
-            fence, Journal(self.store, self.vm.vm_key, self.vm.name, self.run, on_store_error=lambda _: None)
+            fence,
+            Journal(
+                self.store,
+                self.vm.vm_key,
+                self.vm.name,
+                self.run,
+                on_store_error=lambda _: None,
+            ),
         )
 
     def _advance_token(self) -> tuple[int, StoreError | None]:
@@ -234,6 +258,21 @@ class Restoration(ABC):
         """Store the outcome; a failure to do so must not hide the error being raised."""
         with suppress(StoreError), self.store.write() as connection:
             baselines.set_restored(connection, self.vm.id, token, outcome, {"words": words, "token": token})
+
+
+def together(parts: Sequence[Restored]) -> Restored:
+    """The result of a target, from those of its parts."""
+    powers = [part.power for part in parts if part.power is not None]
+    return Restored(
+        parts[0].vm,
+        sum(part.settings for part in parts),
+        sum(part.equal for part in parts),
+        powers[0] if powers else None,
+        tuple(edit for part in parts for edit in part.changes),
+        any(part.powered_off for part in parts),
+        all(part.begun for part in parts),
+        any(part.lab_ended for part in parts),
+    )
 
 
 def kept_settings(

@@ -19,7 +19,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import TYPED, Power, Value, is_governed
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.places import audit_files, home_folder
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import Journal, edits_of, read_audit_file
 from vnuma.engine.lease.baseline_document import DEADLINES
 from vnuma.engine.lease.foreign_changes import written
@@ -85,10 +85,10 @@ class Unanswered:
         return tuple(edit for edit in self.edits if edit.setting in TYPED or is_governed(edit.setting))
 
     @property
-    def inside(self) -> tuple[str, ...]:
-        """Settings inside the guest, which vSphere cannot undo."""
+    def inside(self) -> tuple[Edit, ...]:
+        """The edits inside the guest, which vSphere cannot undo."""
         known = {edit.setting for edit in self.settings} | {_MARK, "power"}
-        return tuple(edit.setting for edit in self.edits if edit.setting not in known)
+        return tuple(edit for edit in self.edits if edit.setting not in known)
 
     @property
     def power(self) -> Power | None:
@@ -129,40 +129,19 @@ def undone_by_hand(one: Unanswered, store: Store) -> NotAtBaseline:
 
 
 @dataclass(frozen=True)
-class MachineByHand:
-    """A Linux machine whose settings only the log has: a person restores it."""
-
-    one: Unanswered
-
-    def plan(self) -> list[str]:
-        """What to set."""
-        return [self._error().what]
-
-    def restore(self) -> str:
-        """Raises NotAtBaseline with what to set."""
-        raise self._error()
-
-    def _error(self) -> NotAtBaseline:
-        back = ", ".join(f"{edit.setting} {value_words(edit.before)}" for edit in self.one.edits)
-        return NotAtBaseline(
-            f"{self.one.vm}, a Linux machine, may still have the settings of {self.one.run}; before "
-            f"the run they were: {back}.",
-            fix="Set them by hand, as root there.",
-        )
-
-
-@dataclass(frozen=True)
 class AuditRestoration:
-    """The restore of one VM from the audit log."""
+    """The restore of one target from the audit log; what is inside its guest, a person sets."""
 
     store: Store
     one: Unanswered
-    target: VmTarget
+    target: Target
     choice: Choice
     say: Callable[[str], None]
 
     def plan(self) -> list[str]:
         """What `restore` would change, by line. Raises what it raises before its first change."""
+        if self.target.vcenter is None:
+            return [_left_inside(self.one).what]
         with connect(vcenter(self.target)) as session:
             facts = self._look(session)
         edits = [
@@ -181,6 +160,8 @@ class AuditRestoration:
         the guest, which stay, and StoreError for a VM that was restored but whose log could not be written.
         """
         one, unwritten = self.one, list[StoreError]()
+        if self.target.vcenter is None:
+            raise _left_inside(one)
         # A line that cannot be written must not prevent a restore.
         journal = Journal(self.store, one.vm_key, one.vm, run_name=one.run, on_store_error=unwritten.append)
 
@@ -208,10 +189,7 @@ class AuditRestoration:
         if unwritten:
             raise StoreError(f"{unwritten[0].what} {words}; only the audit log is not up to date.")
         if one.inside:
-            raise NotAtBaseline(
-                f"{one.vm}: {', '.join(one.inside)} inside the guest may still be as {one.run} set them.",
-                fix=f"Set them by hand; vnuma audit, or the log, shows the values from before {one.run}.",
-            )
+            raise _left_inside(one)
         return words
 
     def _look(self, session: Session) -> VmFacts:
@@ -246,6 +224,16 @@ class AuditRestoration:
             power_lines=lambda: about_power(one.lines),
             choose="Add --theirs or --baseline to the command.",
         )
+
+
+def _left_inside(one: Unanswered) -> NotAtBaseline:
+    """The error for settings in a guest, with their values from before the run."""
+    before = ", ".join(f"{edit.setting} {value_words(edit.before)}" for edit in one.inside)
+    return NotAtBaseline(
+        f"{one.vm}: settings inside the guest may still be as {one.run} set them; before it they were: "
+        f"{before}.",
+        fix="Set them by hand there.",
+    )
 
 
 def chosen(found: Iterable[Unanswered], names: Collection[str]) -> tuple[Unanswered, ...]:

@@ -13,14 +13,14 @@ from vnuma.engine.access.locking import name_of
 from vnuma.engine.access.places import audit_files
 from vnuma.engine.audit.chain import read_chain
 from vnuma.engine.audit.verify import compare, contradiction
+from vnuma.engine.cell.dataset import dataset_exists
 from vnuma.engine.lease.baseline_document import refuse_altered
 from vnuma.engine.lease.run_mark import parse_mark
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor, stop_unless_worked_on
+from vnuma.engine.restore.restoration import restoration_from_store
 from vnuma.engine.restore.restore import Choice, Restoration
-from vnuma.engine.restore.restore_by_kind import BY_AUDIT, restoration_from_store
 from vnuma.engine.restore.restore_from_audit import (
     AuditRestoration,
-    MachineByHand,
     chosen,
     unanswered,
     undone_by_hand,
@@ -104,7 +104,7 @@ def restore_leftovers(store: Store, wanted: RestoreRequest) -> RestoreReport:
             release_dead_supervisor(store, owner)
             done = work.restore()
             outcome.done.append(done.words)
-            if not done.lab_ended and work.keeps_database():
+            if not done.lab_ended and dataset_exists(store, work.study, row):
                 outcome.kept.append(_kept(work, str(wanted.inventory_for(owner))))
             stop_unless_worked_on(store, owner)
         except VnumaError as error:
@@ -188,10 +188,10 @@ def _doubts(store: Store, file: Path) -> list[str]:
     return [f"Note      {words} Compare the restored settings with a backup." for words in found]
 
 
-def _by_audit(store: Store, file: Path, wanted: RestoreRequest) -> list[AuditRestoration | MachineByHand]:
+def _by_audit(store: Store, file: Path, wanted: RestoreRequest) -> list[AuditRestoration]:
     inventory, left = wanted.inventory or Path("inventory"), chosen(unanswered(store, file), wanted.names)
     found = [(one, stored_target(inventory, one.vm_key, one.vm)) for one in left]
-    return [BY_AUDIT[target.kind](store, one, target, wanted.choice, wanted.say) for one, target in found]
+    return [AuditRestoration(store, one, target, wanted.choice, wanted.say) for one, target in found]
 
 
 def _kept(work: Restoration, inventory: str) -> str:

@@ -13,10 +13,9 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.locking import patience_s, vm_lock
-from vnuma.engine.access.target import VmTarget
+from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import edits_of
 from vnuma.engine.cell import evidence
-from vnuma.engine.cell.dataset import dataset_exists
 from vnuma.engine.cell.power_switch import POWER_OFF, PowerSwitch
 from vnuma.engine.cell.write_settings import not_left_off, write_settings
 from vnuma.engine.instance.settings import Baselined, to_restore
@@ -37,7 +36,7 @@ from vnuma.engine.restore.restore import (
     Choice,
     Difference,
     HeldLease,
-    Restoration,
+    PartRestore,
     Restored,
     RestorePlan,
     kept_settings,
@@ -139,7 +138,7 @@ class Source:
         """The removal of the run's mark, as a change."""
         return Edit(run_mark.LEASE_KEY, self.run, None)
 
-    def plan(self, choice: Choice, facts: VmFacts, target: VmTarget) -> RestorePlan:
+    def plan(self, choice: Choice, facts: VmFacts, target: Target) -> RestorePlan:
         """What a restore would change now. While the VM is off, SQL Server's values are shown as unknown."""
         unmark = [] if facts.lease is None or self.foreign_mark(facts.lease) else [self.unmarking]
         if not self.is_known or self.held_by_another_run(facts):
@@ -154,25 +153,23 @@ class Source:
         return RestorePlan(tuple(edits), cycle and facts.power is not Power.OFF)
 
 
-@dataclass(frozen=True, kw_only=True)
-class VmRestoration(Restoration):
+@dataclass(frozen=True)
+class VmRestoration(PartRestore):
     """The restore of a VM in vCenter from the store's baseline."""
 
-    target: VmTarget
-
     def plan(self) -> RestorePlan:
-        """See `Restoration`."""
-        with connect(vcenter(self.target)) as session:
-            if ended_with_its_lab(session, self.run, self.vm):
+        """See `PartRestore`."""
+        with connect(vcenter(self.context.target)) as session:
+            if ended_with_its_lab(session, self.context.run, self.context.vm):
                 return RestorePlan()
             source = self._source
             facts = read.read_vm(session, find_by_key(session, source.vm_key, source.where))
-        return source.plan(self.choice, facts, self.target)
+        return source.plan(self.choice, facts, self.context.target)
 
     def differences(self) -> list[Difference]:
-        """See `Restoration`."""
+        """See `PartRestore`."""
         source = self._source
-        with connect(vcenter(self.target)) as session:
+        with connect(vcenter(self.context.target)) as session:
             facts = read.read_vm(session, find_by_key(session, source.vm_key, source.where))
         foreign = {item.setting for item in source.foreign(facts)}
         found = [
@@ -184,27 +181,23 @@ class VmRestoration(Restoration):
             found.append(Difference("power", str(source.power), str(facts.power), "somebody else or us"))
         return found
 
-    def keeps_database(self) -> bool:
-        """See `Restoration`."""
-        return dataset_exists(self.store, self.vm)
-
-    def _restore(self, held: HeldLease) -> Restored:
-        """See `Restoration`."""
-
-        say = report_wait(self.store, self.vm, RESTORING, self.say)
+    def restore(self, held: HeldLease) -> Restored:
+        """See `PartRestore`."""
+        context = self.context
+        say = report_wait(context.store, context.vm, RESTORING, self.say)
 
         def at(session: Session) -> Restored:
-            if ended_with_its_lab(session, self.run, self.vm):
-                return Restored(self.vm.name, 0, 0, None, lab_ended=True)
-            return VmRestore(self._source, self.target, self.choice, held, session, say).done()
+            if ended_with_its_lab(session, context.run, context.vm):
+                return Restored(context.vm.name, 0, 0, None, lab_ended=True)
+            return VmRestore(self._source, context.target, self.choice, held, session, say).done()
 
-        patience = VCenterRetry(self.study.power.vcenter_retry_s)
-        tell = report_retry(self.store, self.vm, RESTORING, patience, self.say)
-        return at_vcenter(self._source, self.target, self.home, self.say, at, patience, tell)
+        patience = VCenterRetry(context.study.power.vcenter_retry_s)
+        tell = report_retry(context.store, context.vm, RESTORING, patience, self.say)
+        return at_vcenter(self._source, context.target, context.home, self.say, at, patience, tell)
 
     @property
     def _source(self) -> Source:
-        store, run, vm = self.store, self.run, self.vm
+        store, run, vm = self.context.store, self.context.run, self.context.vm
         with store.read() as connection:
             ours = written(attempts.changes_of_vm(connection, vm.id))
         known = vm.baseline is not None
@@ -219,7 +212,7 @@ class VmRestoration(Restoration):
             name=vm.name,
             where=f"{vm.name} ({vm.path})",
             run=run.name,
-            rules=self.study.power,
+            rules=self.context.study.power,
             power=baseline_power(vm) if known else None,
             before=lambda _now: baseline,
             written=ours,
@@ -228,14 +221,14 @@ class VmRestoration(Restoration):
             foreign_mark=lambda text: foreign_mark(text, run),
             power_lines=power_lines,
             inside=to_restore(store, run, vm) if known else (),
-            proves=Endpoint(store, run, vm, self.target).is_ours,
+            proves=Endpoint(store, run, vm, self.context.target).is_ours,
             choose=f"vnuma restore {vm.name} --theirs | --baseline",
         )
 
 
 def at_vcenter(
     source: Source,
-    target: VmTarget,
+    target: Target,
     home: Path,
     say: Callable[[str], None],
     work: Callable[[Session], Restored],
@@ -258,7 +251,7 @@ class VmRestore:
     """The restore of one VM in one vSphere session."""
 
     source: Source
-    target: VmTarget
+    target: Target
     choice: Choice
     held: HeldLease
     session: Session

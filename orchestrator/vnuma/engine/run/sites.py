@@ -17,7 +17,7 @@ from vnuma.engine.access.inventory import of_site
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.supervision import is_alive, is_worked_on, refuse_if_alive
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.plan_by_kind import plan_all
+from vnuma.engine.preflight.plan import plan_all
 from vnuma.engine.restore.restore import possibly_changed
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.start import PERMIT, StudyRequest, add_vms, client_of, refuse_unprepared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -14,17 +14,16 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.context import VmContext
 from vnuma.engine.access.inventory import of_site
-from vnuma.engine.access.target import Target, TargetKind
+from vnuma.engine.access.target import Target
 from vnuma.engine.audit.journal import journal_of
-from vnuma.engine.instance.kernel import take_over_machine
+from vnuma.engine.instance.kernel import take_over_unshaped
 from vnuma.engine.instance.settings import guest_of
 from vnuma.engine.lease.take_over import take_over
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.plan_by_kind import plan_all
+from vnuma.engine.preflight.plan import TargetPlan, plan_all
 from vnuma.engine.preflight.preflight import LOCK
-from vnuma.engine.preflight.target_plan import TargetPlan
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, sites, vms
 from vnuma.store.open import Store
@@ -100,7 +99,7 @@ def _same_vm(first: str, second: str, plan: TargetPlan) -> InputError:
 
 def client_of(targets: Mapping[str, Target]) -> dict[str, object] | None:
     """What affects times at this end: the driver and its encryption. None without a SQL Server."""
-    wanted = next((server for target in targets.values() for server in target.sql_servers), None)
+    wanted = next((target.sql for target in targets.values() if target.sql), None)
     if wanted is None:
         return None
     server = server_login(wanted)
@@ -171,17 +170,15 @@ def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) 
 
 
 def take_over_target(free: VmContext) -> VmContext:
-    """Take one VM or machine of the run over; returns its context.
-
-    Raises what `take_over` raises.
-    """
-    token = _TAKE[free.target.kind](free)
+    """Take one target of the run over; returns its context. Raises what `take_over` raises."""
+    take = _take_vm if free.target.vcenter else take_over_unshaped
+    token = take(free)
     with free.store.read() as connection:
         return replace(free, vm=vms.get_vm(connection, free.vm.id), token=token)
 
 
 def _take_vm(free: VmContext) -> int:
-    store, there, vm = free.store, free.target.as_vm(), free.vm
+    store, there, vm = free.store, free.target, free.vm
     patience = VCenterRetry(free.study.power.vcenter_retry_s)
 
     def once(_tries: int) -> int:
@@ -194,12 +191,6 @@ def _take_vm(free: VmContext) -> int:
             return take_over(store, free.run, now, session, ref, guest=guest, journal=journal, rules=rules)
 
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over", patience))
-
-
-_TAKE: Mapping[TargetKind, Callable[[VmContext], int]] = {
-    TargetKind.VM: _take_vm,
-    TargetKind.MACHINE: lambda free: take_over_machine(free.store, free.run, free.vm),
-}
 
 
 def take_over_targets(store: Store, run: Run, study: Study, targets: Mapping[str, Target]) -> dict[str, int]:

@@ -17,8 +17,8 @@ from vnuma.engine.access.secrets import Private, remember, remembered_secrets, r
 from vnuma.engine.access.target import Target
 from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
+from vnuma.engine.restore.restoration import restoration_of
 from vnuma.engine.restore.restore import Restored, possibly_changed, restore_abandoned
-from vnuma.engine.restore.restore_by_kind import restoration_of
 from vnuma.engine.run.oversight import Oversight, Watch, Work, stop_signals
 from vnuma.engine.run.play import Played, PlayOrder, play_order, play_study, spare_descriptors
 from vnuma.engine.run.progress import Progress, progress_of, progress_of_part, restoring
@@ -197,8 +197,7 @@ def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int]
         with heartbeat(store, run):
             tokens |= take_over_targets(store, run, study, going)
         versions = api_versions(going.values())
-        callers = [study.workload.client_host] if study.workload.client_host else []
-        hosts = write_play_inventory(folder, over.work.inventory, going, callers)
+        hosts = write_play_inventory(folder, over.work.inventory, going, _reached(study, going))
         logins = shared_logins()
         private = Private(
             over.work.url,
@@ -218,6 +217,12 @@ def _launch(over: Oversight, going: Mapping[str, Target], tokens: dict[str, int]
         finally:
             if over.asked.broken:  # it ended the play, whatever the runner met then
                 raise over.asked.broken
+
+
+def _reached(study: Study, going: Mapping[str, Target]) -> list[str]:
+    """The hosts that Ansible's own connection reaches: SQL Server's client, and guests used by a shell."""
+    client = study.workload.client_host
+    return [*([client] if client else []), *(going if "shell" in study.workload.needs else [])]
 
 
 def _without_lasting(going: Mapping[str, Target], before: Progress, after: Progress) -> dict[str, Target]:

@@ -199,7 +199,7 @@ def _power(analysis: Analysis) -> str:
 
 def _range(boots: set[int], study: Study) -> str:
     low, high = min(boots), max(boots)
-    replicate = study.workload.replicate
+    replicate = study.replicate
     if replicate == "boot":
         return counted(low, "power-cycle") if low == high else f"{low} to {high} power-cycles"
     return counted(low, replicate) if low == high else f"{low} to {high} {plural(replicate)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vnuma.domain.vm.machine import MachineFacts, Node
+from vnuma.domain.vm.linux import LinuxFacts, Node
 from vnuma.workloads.interface import Obstacle
 from vnuma.workloads.page_cache.scripts import LEFT_ON_DEPLETED_MB
 from vnuma.workloads.page_cache.settings import PageCache
@@ -19,14 +19,14 @@ SPARE_MB = 64
 """A node's memory besides the file, for the kernel and the reader, in MB."""
 
 
-def obstacles_of(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
+def obstacles_of(settings: PageCache, machine: LinuxFacts) -> Iterator[Obstacle]:
     """Obstacles of the machine as a whole, then of the settings' folder and nodes."""
-    yield from obstacles_of_machine(machine)
+    yield from obstacles_of_guest(machine)
     yield from _room(settings, machine)
     yield from _nodes(settings, machine)
 
 
-def obstacles_of_machine(machine: MachineFacts) -> Iterator[Obstacle]:
+def obstacles_of_guest(machine: LinuxFacts) -> Iterator[Obstacle]:
     """What prevents any study of the page cache there."""
     name = machine.hostname
     if not machine.is_root:
@@ -55,7 +55,7 @@ def obstacles_of_machine(machine: MachineFacts) -> Iterator[Obstacle]:
         )
 
 
-def _room(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
+def _room(settings: PageCache, machine: LinuxFacts) -> Iterator[Obstacle]:
     largest, together = max(settings.sizes), sum(settings.sizes)
     if machine.file_system in _IN_MEMORY:
         yield Obstacle(
@@ -82,7 +82,7 @@ def _room(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
         )
 
 
-def _nodes(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
+def _nodes(settings: PageCache, machine: LinuxFacts) -> Iterator[Obstacle]:
     reader = machine.node(settings.cpu_node)
     known = ", ".join(str(node.id) for node in machine.nodes)
     if reader is None or not reader.cpus:
@@ -130,7 +130,7 @@ def _needed_mb(settings: PageCache) -> int:
     return max(settings.sizes) * 1_000_000 // 2**20 + SPARE_MB
 
 
-def _depletion(settings: PageCache, machine: MachineFacts, reader: Node) -> Iterator[Obstacle]:
+def _depletion(settings: PageCache, machine: LinuxFacts, reader: Node) -> Iterator[Obstacle]:
     """Whether the reader's node can be depleted, and the file is large enough to prove it."""
     smallest, taken = min(settings.sizes), reader.free_mb + reader.cached_mb - LEFT_ON_DEPLETED_MB
     if smallest < SMALLEST_DEPLETED_MB:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.workloads.metric import Metric, Replicate
-from vnuma.domain.workloads.settings import Guest, Size, WorkloadSettings
+from vnuma.domain.workloads.metric import Metric
+from vnuma.domain.workloads.settings import GuestPart, Size, WorkloadSettings
 
 Form = Literal["single", "saturated", "unsaturated"]
 NodeNumber = Annotated[int, Field(ge=0, le=1023)]
@@ -27,8 +27,7 @@ class PageCache(WorkloadSettings):
 
     size_word: ClassVar[str] = "MB"
     sizes_are_loads: ClassVar[bool] = False
-    guest: ClassVar[Guest] = "linux"
-    replicate: ClassVar[Replicate] = "pass"
+    needs: ClassVar[frozenset[GuestPart]] = frozenset({"shell"})
     factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     node_factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     measured: ClassVar[Metric] = THROUGHPUT
@@ -82,6 +81,12 @@ class PageCache(WorkloadSettings):
         balancing = {"on": "1", "off": "0"}.get(self.numa_balancing, "keep")
         wanted = {"numa_balancing": balancing, "transparent_hugepages": self.transparent_hugepages}
         return {name: value for name, value in wanted.items() if value != "keep"}
+
+    def steps(self) -> Iterator[str]:
+        """See `WorkloadSettings`."""
+        yield f"Files are made once in {self.folder}/vnuma-page-cache, and removed after the run."
+        yield "The page cache is dropped before each pass: other programs read from disk for a while."
+        yield "The file is read into memory from one node; each node's FilePages prove where it is."
 
     def readers(self, cpus: int) -> dict[str, int]:
         """How many `dd` read at once in each form, on a node with that many CPUs."""

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from vnuma.domain.vm.machine import MachineFacts, machine_facts
+from vnuma.domain.vm.linux import LinuxFacts, linux_facts
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import linux_nodes
 from vnuma.logs.linux_nodes import Copied
-from vnuma.workloads.interface import Bench, Document, MachineWorkload, Obstacle, Reading, SystemUnderTest
+from vnuma.workloads.interface import Bench, Document, Obstacle, Reading, ShellWorkload, SystemUnderTest
 from vnuma.workloads.page_cache import scripts
 from vnuma.workloads.page_cache.obstacles import obstacles_of
 from vnuma.workloads.page_cache.settings import PageCache, Placed, growth, not_proven
-from vnuma.workloads.shell import Shell, machine_question, require
+from vnuma.workloads.shell import Shell, linux_question, require
 
 SCOPE = "workload"
 LOST_SHARE = 0.5
@@ -28,12 +28,12 @@ REST_S = 0.05
 """Pause between slices of the unsaturated form: with 16 of them 0.8 s, more than a read takes."""
 
 
-class PageCacheWorkload(MachineWorkload):
+class PageCacheWorkload(ShellWorkload):
     """The workload for the engine."""
 
     settings = PageCache
 
-    def machine_obstacles(self, settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
+    def guest_obstacles(self, settings: PageCache, machine: LinuxFacts) -> Iterator[Obstacle]:
         """Everything that prevents an arm's settings from running on that machine."""
         yield from obstacles_of(settings, machine)
 
@@ -54,15 +54,15 @@ class PageCacheWorkload(MachineWorkload):
         """A pass: kernel settings are held, and the file is placed before the first read of each size."""
         settings: PageCache = system.settings
         with system.kernel_settings():
-            asked = machine_question(settings.folder)
-            machine = machine_facts(require(system.shell, asked, f"{system.vm}: looking at its nodes"))
+            asked = linux_question(settings.folder)
+            machine = linux_facts(require(system.shell, asked, f"{system.vm}: looking at its nodes"))
             node = machine.node(settings.cpu_node)
             readers = settings.readers(len(node.cpus) if node else 1)
             system.record(SCOPE, {"kernel": _kernel(machine), "readers": readers})
             yield _Pass(system, settings, machine, readers)
 
 
-def _kernel(machine: MachineFacts) -> Document:
+def _kernel(machine: LinuxFacts) -> Document:
     """The kernel's settings and limits during a pass."""
     return {
         "numa_balancing": machine.numa_balancing,
@@ -78,7 +78,7 @@ class _Pass:
 
     system: SystemUnderTest
     settings: PageCache
-    machine: MachineFacts
+    machine: LinuxFacts
     readers: Mapping[str, int]
     """How many read at once, by form."""
     size: int | None = None

@@ -1,10 +1,13 @@
-"""Facts of a Linux machine that is measured without reshaping, read before anything is touched."""
+"""Facts of a Linux guest, read through its shell before anything is touched."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from uuid import UUID
 
+from vnuma.domain.vm.facts import GuestTopology
 from vnuma.logs import linux_nodes
 from vnuma.words.plain_text import counted
 from vnuma.words.provenance import emulated_by, scenario_of
@@ -27,8 +30,8 @@ class Node:
 
 
 @dataclass(frozen=True)
-class MachineFacts:
-    """A machine, and what decides whether and what can be measured on it."""
+class LinuxFacts:
+    """A guest, or a machine without a hypervisor, and what decides whether and what can be measured on it."""
 
     hostname: str
     kernel: str
@@ -61,12 +64,29 @@ class MachineFacts:
     """Whether they may write /proc/sys/vm/drop_caches, which root of a container often may not."""
     free_shm_mb: int | None = None
     """Free space in /dev/shm; None without it."""
+    uuid: str = ""
+    """The firmware's UUID; empty if it shows none."""
     simulated: str | None = None
     """The scenario of the lab that simulates it; None for a real machine."""
 
     def node(self, number: int) -> Node | None:
         """The node of that number."""
         return next((node for node in self.nodes if node.id == number), None)
+
+    @property
+    def topology(self) -> GuestTopology:
+        """Its CPUs and nodes, as what a boot is judged by."""
+        vcpus, nodes = sum(len(node.cpus) for node in self.nodes), len(self.nodes)
+        return GuestTopology(vcpus, None, None, nodes, nodes, None)
+
+    def with_nodes(self, cpus: Sequence[int], memory_mb: int) -> LinuxFacts:
+        """The same guest with nodes of that many CPUs each, which share the memory evenly."""
+        firsts, each = list(accumulate(cpus, initial=0)), memory_mb // len(cpus)
+        nodes = tuple(
+            Node(id_, tuple(range(first, first + count)), each, each)
+            for id_, (first, count) in enumerate(zip(firsts, cpus, strict=False))
+        )
+        return replace(self, nodes=nodes, allowed_nodes=tuple(range(len(nodes))))
 
     @property
     def provenance(self) -> str | None:
@@ -80,8 +100,20 @@ class MachineFacts:
         return f"{counted(count, 'NUMA node')}, Linux {self.kernel}"
 
 
-def machine_facts(text: str) -> MachineFacts:
-    """Parse the output of `workloads.shell.machine_question`. Raises ValueError for anything else."""
+def same_uuid(shown: str, bios: str) -> bool:
+    """Whether a guest's product_uuid is this UUID of a VM's firmware.
+
+    SMBIOS has the first three fields in either byte order (SMBIOS 2.6, 7.2.1, and the versions before it).
+    """
+    try:
+        one, other = UUID(shown), UUID(bios)
+    except ValueError:
+        return False
+    return other.bytes in (one.bytes, one.bytes_le)
+
+
+def linux_facts(text: str) -> LinuxFacts:
+    """Parse the output of `workloads.shell.linux_question`. Raises ValueError for anything else."""
     part = linux_nodes.sections(text)
     memory = linux_nodes.meminfo(part.get("meminfo", ""))
     cpus = _cpus_by_node(part.get("cpulists", ""))
@@ -96,7 +128,7 @@ def machine_facts(text: str) -> MachineFacts:
         for id_, shown in sorted(memory.items())
     )
     model, virtualization = _line(part, "cpu"), _line(part, "virt")
-    return MachineFacts(
+    return LinuxFacts(
         hostname=_line(part, "hostname") or "unknown",
         kernel=_line(part, "kernel"),
         identity=_line(part, "machine-id") or _line(part, "uuid") or _line(part, "hostname"),
@@ -118,6 +150,7 @@ def machine_facts(text: str) -> MachineFacts:
         may_write=_line(part, "folder") == "writable",
         may_drop_caches=_line(part, "drop_caches") == "writable",
         free_shm_mb=_mb(_line(part, "shm_kb")),
+        uuid=_line(part, "uuid"),
         simulated=scenario_of(_line(part, "vendor")),
     )
 

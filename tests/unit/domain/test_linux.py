@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.vm.machine import machine_facts
+from vnuma.domain.vm.linux import linux_facts
 from vnuma.words.provenance import banner, emulated_by
 
 ANSWER = """Last login: never
@@ -65,7 +65,7 @@ writable
 
 def test_an_answer_is_read() -> None:
     """Nodes with and without CPUs, kernel settings, limits: as the machine shows them."""
-    facts = machine_facts(ANSWER.format(cpu="QEMU TCG CPU version 2.5+", clocks="tsc hpet acpi_pm"))
+    facts = linux_facts(ANSWER.format(cpu="QEMU TCG CPU version 2.5+", clocks="tsc hpet acpi_pm"))
 
     assert [(node.id, node.cpus, node.memory_mb) for node in facts.nodes] == [(0, (0,), 250), (1, (), 218)]
     assert facts.identity == "emulated"
@@ -92,7 +92,7 @@ def test_an_answer_is_read() -> None:
 )
 def test_an_emulator_is_distinguished_from_a_virtual_machine(cpu: str, clocks: str, emulated: bool) -> None:
     """QEMU without KVM is an emulator; the same QEMU with KVM is hardware at work."""
-    assert bool(machine_facts(ANSWER.format(cpu=cpu, clocks=clocks)).emulated) is emulated
+    assert bool(linux_facts(ANSWER.format(cpu=cpu, clocks=clocks)).emulated) is emulated
 
 
 def test_a_machine_of_the_lab_says_which_scenario_plays_it() -> None:
@@ -100,7 +100,7 @@ def test_a_machine_of_the_lab_says_which_scenario_plays_it() -> None:
     plain = ANSWER.format(cpu="X5570", clocks="tsc")
     played = plain.replace("QEMU\n", "simulated by vnuma-lab, scenario closson2009\n")
 
-    facts = machine_facts(played)
+    facts = linux_facts(played)
 
     assert (facts.simulated, facts.provenance) == ("closson2009", "closson2009")
 
@@ -108,7 +108,7 @@ def test_a_machine_of_the_lab_says_which_scenario_plays_it() -> None:
 def test_silence_is_no_answer() -> None:
     """A machine that reports no node is refused, not treated as one without nodes."""
     with pytest.raises(ValueError, match="meminfo"):
-        machine_facts("sudo: a password is required")
+        linux_facts("sudo: a password is required")
 
 
 def test_figures_of_an_emulator_say_so() -> None:

@@ -1,9 +1,10 @@
-"""Run scripts on a machine outside a play: each is a short play over Ansible's own connection."""
+"""Run scripts in a guest outside a play: each is a short play over Ansible's own connection."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -11,12 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from vnuma.assets import asset
+from vnuma.domain.vm.linux import LinuxFacts, linux_facts
 from vnuma.engine.access.play_input import clean_environment, write_extra_variables, write_play_inventory
-from vnuma.engine.access.target import MachineTarget
-from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable
-from vnuma.workloads.shell import Output
-
-__all__ = ["Output", "PlayedShell", "command", "output_of", "refused", "run_on"]
+from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable, PreflightBlocked
+from vnuma.workloads.shell import Output as Output
+from vnuma.workloads.shell import Shell, linux_question
 
 _MEMORY = "/dev/shm"
 """Keep such a play's files in memory where possible, so that restoring a machine needs no disk space."""
@@ -63,16 +63,15 @@ def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Outp
 
     place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with TemporaryDirectory(prefix="vnuma-ask-", dir=place) as folder:
-        machines = {name: MachineTarget(name=name) for name in names}
         try:
-            hosts = write_play_inventory(Path(folder), inventory, machines)
+            hosts = write_play_inventory(Path(folder), inventory, {}, names)
         except (InputError, EnvironmentProblem) as error:
             return {name: refused(name, error.what) for name in names}
         write_extra_variables(Path(folder), vnuma_hosts=names, vnuma_script=command(script))
         with clean_environment(Path(folder)):
             done = ansible_runner.interface.run(
                 private_data_dir=folder,
-                playbook=str(asset("playbooks/machine.yml")),
+                playbook=str(asset("playbooks/shell.yml")),
                 inventory=str(hosts),
                 settings={"suppress_ansible_output": True},
                 quiet=True,
@@ -92,6 +91,50 @@ def _answer(event: Mapping[str, Any]) -> list[tuple[str, Output | MachineUnreach
     if event.get("event") in ("runner_on_ok", "runner_on_failed"):
         return [(name, output_of(result))]
     return []
+
+
+def linux_facts_of(names: Iterable[str], inventory: Path, folder: str) -> dict[str, LinuxFacts]:
+    """Ask every guest once. Raises as `facts_of`."""
+    asked = list(names)
+    answers = run_on(asked, inventory, linux_question(folder)) if asked else {}
+    return {name: facts_of(name, answer) for name, answer in answers.items()}
+
+
+def facts_of(name: str, answer: Output | MachineUnreachable) -> LinuxFacts:
+    """Parse a guest's facts. Raises MachineUnreachable, or PreflightBlocked without an answer."""
+    if isinstance(answer, MachineUnreachable):
+        raise answer
+    try:
+        return linux_facts(answer.stdout)
+    except ValueError:
+        if "@@ uid" not in answer.stdout:
+            raise PreflightBlocked(
+                f"{name}: Ansible cannot become root there: {answer.last_words.rstrip('.')}.",
+                fix="Log in as root, or let the user run sudo without a password or with "
+                "ansible_become_password (in a vault).",
+            ) from None
+        raise PreflightBlocked(
+            f"{name} did not report its NUMA nodes: {answer.last_words}.",
+            fix="It must run Linux with /sys/devices/system/node (a kernel with CONFIG_NUMA).",
+        ) from None
+
+
+_LOOK_AGAIN_S = 1.0
+
+
+def answering(shell: Shell, within_s: float, heed: Callable[[], None] = lambda: None) -> Shell:
+    """The shell, once it answers; `heed` may raise between tries. Raises MachineUnreachable at the end."""
+    until = time.monotonic() + within_s
+    while True:
+        try:
+            shell.run("true")
+        except MachineUnreachable:
+            if time.monotonic() >= until:
+                raise
+            heed()
+            time.sleep(_LOOK_AGAIN_S)
+        else:
+            return shell
 
 
 @dataclass(frozen=True)

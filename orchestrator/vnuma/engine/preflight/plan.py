@@ -1,0 +1,292 @@
+"""What a study would do to a target: shapes, predictions, findings, time. Touches nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TypedDict
+
+from vnuma.domain.study.cell_time import assumed_cell_seconds
+from vnuma.domain.study.order import columns
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.linux import LinuxFacts
+from vnuma.domain.vm.role import needed_privileges, purpose_of
+from vnuma.domain.vm.setting import Power, Value
+from vnuma.domain.vm.surroundings import Surroundings
+from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.guest_shell import linux_facts_of
+from vnuma.engine.access.target import UNSHAPED, Target
+from vnuma.engine.lease.run_mark import refuse_if_marked
+from vnuma.engine.preflight.arm_plan import ArmPlan, plan_arm
+from vnuma.engine.preflight.findings import Finding, worst_first
+from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.preflight import check, measurement_findings, touched_settings, under_study
+from vnuma.engine.preflight.server_findings import server_findings, unencrypted_connection, unused_login
+from vnuma.engine.preflight.surroundings import accepted, passthrough_findings, vm_findings
+from vnuma.engine.preflight.workload_check import (
+    WORKLOAD,
+    client_findings,
+    locality_findings,
+    workload_findings,
+)
+from vnuma.vsphere import privileges, read, surroundings
+from vnuma.vsphere.connect import connect
+from vnuma.vsphere.host_options import most_cores_per_socket
+from vnuma.words.provenance import scenario_of
+from vnuma.workloads.interface import shell_workload_named
+
+NODES = "M01"
+"""Finding: a machine that nothing shapes has only one NUMA node, so an arm is left out."""
+
+
+@dataclass(frozen=True)
+class ShapePlan:
+    """The hypervisor's part of a plan: the VM as it is, and what each arm makes of it."""
+
+    vm: VmFacts
+    host: HostFacts
+    simulated: str | None
+    findings: tuple[Finding, ...]
+    arms: tuple[ArmPlan, ...]
+    test_clone: bool
+
+    def documents(self) -> dict[str, dict[str, object]]:
+        """Facts about the host and the VM, by scope, for the store."""
+        return {"host": _host_document(self.host), "vm": _vm_document(self.vm)}
+
+    @property
+    def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:
+        """Every setting that an arm changes: its present value, and its distinct values in the arms."""
+        changes = [{edit.setting: edit for edit in arm.change} for arm in self.arms if arm.change is not None]
+        now = {name: edit.before for change in changes for name, edit in change.items()}
+        during: dict[str, list[Value]] = {name: [] for name in now}
+        for change in changes:
+            for name, before in now.items():
+                value = change[name].after if name in change else before
+                if value not in during[name]:
+                    during[name].append(value)
+        return {name: (now[name], tuple(during[name])) for name in now}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetPlan:
+    """A study on one target, with the plans of the parts that it has.
+
+    `key` identifies the target across runs, whatever an inventory calls it; `path` is for reports.
+    `host_name` is the host that it loads. `boots` is the number of cells: boots, or passes where nothing is
+    booted. `seconds` is how long they take, as assumed. `simulated`: the lab's or an emulator's name for what
+    stands in for it; None for the real thing.
+    """
+
+    name: str
+    key: str
+    path: str
+    host_name: str
+    findings: tuple[Finding, ...]
+    """What would spoil the study there, the worst first."""
+    boots: int
+    seconds: float
+    simulated: str | None
+    left_out: Mapping[str, str]
+    """Arms that are not measured, each with its reason."""
+    shape: ShapePlan | None
+    """None where nothing shapes it."""
+    linux: LinuxFacts | None
+    """The guest, where the study asks it through its shell."""
+
+    def documents(self) -> dict[str, dict[str, object]]:
+        """Facts about it, by scope, for the store."""
+        guest = asdict(self.linux) | {"left_out": dict(self.left_out)} if self.linux else None
+        return {
+            **({"machine": guest} if guest else {}),
+            **(self.shape.documents() if self.shape else {}),
+            "preflight": {f"{n} {one.id}": asdict(one) for n, one in enumerate(self.findings, start=1)},
+        }
+
+    def refuse_if_held(self) -> None:
+        """Raise VmHeld when the VM carries another run's mark."""
+        if self.shape:
+            refuse_if_marked(self.shape.vm)
+
+
+def _host_document(host: HostFacts) -> dict[str, object]:
+    """The facts about the host that decide whether results are comparable."""
+    return {
+        "name": host.name,
+        "esxi": str(host.release),
+        "model": f"{host.vendor} {host.model}",
+        "cpu": host.cpu_model,
+        "bios": host.bios,
+        "packages": host.packages,
+        "cores": host.cores,
+        "threads": host.threads,
+        "memory_mb": host.memory_mb,
+        "numa_nodes": [{"id": n.id, "cpus": list(n.cpus), "memory_mb": n.memory_mb} for n in host.numa_nodes],
+        **({"node_memory_estimated": True} if host.node_memory_estimated else {}),
+    }
+
+
+def _vm_document(vm: VmFacts) -> dict[str, object]:
+    return {
+        "name": vm.name,
+        "path": vm.path,
+        "hardware_version": vm.hardware_version,
+        "guest": vm.guest_full_name or vm.guest_id,
+        "power": str(vm.power),
+        "settings": dict(vm.settings),
+    }
+
+
+def plan_all(
+    study: Study, targets: Mapping[str, Target], permit: Permit, inventory: Path
+) -> dict[str, TargetPlan]:
+    """Plan the study on every target, in the study's order. Changes nothing.
+
+    Raises MachineUnreachable, or PreflightBlocked for a guest that gave no answer.
+    """
+    shapes = {name: plan_shape_of(study, one, permit) for name, one in targets.items() if one.vcenter}
+    on = {name: one for name, one in targets.items() if name not in shapes or _is_on(shapes[name])}
+    linux = (
+        linux_facts_of(on, inventory, getattr(study.workload, "folder", "/var/tmp"))
+        if "shell" in study.workload.needs
+        else {}
+    )
+    host, found = study.workload.client_host, dict[str, list[Finding]]()
+    if host is not None and shapes:
+        found = client_findings(inventory, host, on)
+    return {
+        name: _plan(study, name, shapes.get(name), linux.get(name), found.get(name, [])) for name in targets
+    }
+
+
+def _is_on(shape: ShapePlan) -> bool:
+    return shape.vm.power is Power.ON
+
+
+def _plan(
+    study: Study, name: str, shape: ShapePlan | None, linux: LinuxFacts | None, found: Sequence[Finding]
+) -> TargetPlan:
+    inside, left_out = guest_findings(study, name, shape, linux)
+    findings = [*inside, *found, *measurement_findings(study), *(shape.findings if shape else ())]
+    boots = study.design.most_blocks * sum(arm not in left_out for arm, _ in columns(study))
+    return TargetPlan(
+        **_identity(name, shape, linux),
+        findings=tuple(worst_first(accepted(study, finding) for finding in findings)),
+        boots=boots,
+        seconds=boots * assumed_cell_seconds(study),
+        left_out=left_out,
+        shape=shape,
+        linux=linux,
+    )
+
+
+class _Identity(TypedDict):
+    name: str
+    key: str
+    path: str
+    host_name: str
+    simulated: str | None
+
+
+def _identity(name: str, shape: ShapePlan | None, linux: LinuxFacts | None) -> _Identity:
+    """What identifies the target: the hypervisor's VM, else what the guest says of itself."""
+    if shape:
+        vm, host = shape.vm, shape.host.name
+        return _Identity(name=vm.name, key=vm.key, path=vm.path, host_name=host, simulated=shape.simulated)
+    assert linux, name  # a study that shapes nothing asks the guest
+    host = linux.hostname
+    key = f"{UNSHAPED}{linux.identity}"
+    return _Identity(name=name, key=key, path=host, host_name=host, simulated=linux.provenance)
+
+
+def plan_shape_of(study: Study, target: Target, permit: Permit) -> ShapePlan:
+    """Read the VM and its host and plan every arm. Changes nothing."""
+    with connect(vcenter(target)) as session:
+        ref = read.find_vm(session, target.vm)
+        vm, host = read.read_vm_on_host(session, ref)
+        host = replace(host, max_cores_per_socket=most_cores_per_socket(session, vm))
+        simulated = scenario_of(session.about.name)
+        needed = needed_privileges(touched_settings(study, vm, host))
+        missing = privileges.missing_privileges(session, ref, needed)
+        seen = surroundings.read_surroundings(session, ref)
+    tagged = permit.tagged(target, vm.moid)
+    findings = [
+        *(_missing(name, vm.name) for name in missing),
+        *permit.findings(vm.name, tagged, test_clone=target.test_clone),
+        *under_study(vm.name, vm.lease),
+        *vm_findings(vm.name, host.name, seen),
+        *passthrough_findings(study, vm, host, seen),
+        *(sql_findings(study, target, vm, seen) if "sql_server" in study.workload.needs else ()),
+        *check(study, vm, replace(host, powered_on_mb=seen.powered_on_mb)),
+        *locality_findings(study, vm, host),
+    ]
+    arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)
+    return ShapePlan(vm, host, simulated, tuple(findings), arms, target.test_clone)
+
+
+def sql_findings(study: Study, target: Target, vm: VmFacts, seen: Surroundings) -> Iterator[Finding]:
+    """What would spoil the study in the guest's SQL Server."""
+    yield from unencrypted_connection(target)
+    yield from unused_login(target)
+    yield from server_findings(target, vm, seen)
+    yield from workload_findings(study, target, vm)
+
+
+def guest_findings(
+    study: Study, name: str, shape: ShapePlan | None, linux: LinuxFacts | None
+) -> tuple[list[Finding], dict[str, str]]:
+    """What prevents the workload in a guest that is asked through its shell, and the arms left out for it.
+
+    Where nothing shapes it, a guest with one node has only the arms that need one. Where each arm is shaped,
+    the arm's predicted nodes are what it asks for.
+    """
+    if "shell" not in study.workload.needs:
+        return [], {}
+    if linux is None:
+        what = f"{name} is powered off: its guest cannot be asked what the study needs."
+        return [Finding.block(WORKLOAD, what, "Power it on, then start again.")], {}
+    workload = shell_workload_named(study.workload.name)
+    shaped = {arm.label: arm for arm in shape.arms} if shape else {}
+    why = {
+        label: [
+            Finding.block(WORKLOAD, found.what, found.fix)
+            for found in workload.guest_obstacles(
+                study.workload_of(label), _seen_by(shaped.get(label), linux)
+            )
+        ]
+        for label in study.labels
+    }
+    general, one_node = why[study.reference], shape is None and len(linux.nodes) == 1
+    left_out = {
+        label: own[0].what
+        for label, found in why.items()
+        if one_node and (own := [item for item in found if item not in general])
+    }
+    findings = [item for label, found in why.items() if label not in left_out for item in found]
+    return findings + [_left_out(label, reason) for label, reason in left_out.items()], left_out
+
+
+def _seen_by(arm: ArmPlan | None, linux: LinuxFacts) -> LinuxFacts:
+    """The guest as it will see itself in this arm's shape; as it is where nothing shapes it."""
+    if arm is None or arm.prediction is None or arm.view is None:
+        return linux
+    return linux.with_nodes(arm.prediction.node_sizes, int(str(arm.view.memory_mb)))
+
+
+def _left_out(label: str, reason: str) -> Finding:
+    return Finding.warn(
+        NODES, f"Arm {label} is left out: {reason}", "The matrix is 1 x 1: no memory in it is remote."
+    )
+
+
+def _missing(privilege: str, vm: str) -> Finding:
+    return Finding.block(
+        "P00",
+        f"privilege {privilege} is missing on {vm}.",
+        (
+            f"It is needed for {purpose_of(privilege)}. docs/reference/vcenter-role.md lists the role, and "
+            "has a playbook."
+        ),
+    )
